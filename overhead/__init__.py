@@ -1,0 +1,20 @@
+"""Dispatch overhead, measured: what one more piece of work costs through each GPU stack, and who takes the time.
+
+The public Python API is lazy, so that ``import overhead`` loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "load", "run", "to_pandas"]
+
+_HOMES = {"run": "overhead.run", "load": "overhead.reduce", "to_pandas": "overhead.tables"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'overhead' has no attribute {name!r}")

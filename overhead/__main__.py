@@ -1,0 +1,3 @@
+from overhead.cli import main
+
+raise SystemExit(main())

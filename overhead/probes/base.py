@@ -1,0 +1,182 @@
+"""What a stack must offer: a ``Probe`` that finds targets and opens chains, and the five verbs of a ``Chain``.
+
+A probe file imports no GPU library at module level: ``overhead list`` imports every probe file in the parent.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from overhead.results import Case, Overlap, Scalar, Target
+
+
+class Unavailable(Exception):
+    """The stack cannot be measured here. ``mend`` is the command or step that would change that."""
+
+    def __init__(self, reason: str, mend: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.mend = reason, mend
+
+
+class Unsupported(Exception):
+    """This device or library cannot do this one case; the reason in words."""
+
+
+class Unverified(Exception):
+    """Values read back are wrong, or an error scope caught something: the work did not happen as asked."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceTime:
+    """Device time of one held chain of ``n`` units, ns. ``busy`` only where the device provably never starved."""
+
+    n: int
+    span: float
+    busy: bool
+    quantum: float
+    method: str
+
+
+class Chain(abc.ABC):
+    """A chain of identical units of work, open on a device.
+
+    Class or instance attributes: ``unit``, ``overlap``; ``recorded`` where ``prepare(n)`` makes a recording of n units
+    that ``issue(n)`` launches; ``max_n`` where the stack bounds n; ``wait_spins`` where ``wait`` burns the caller's CPU
+    while the device works, so that its CPU time says nothing of deferred work; ``synchronous`` where ``issue`` returns
+    only when the work is done; ``latency`` where each unit includes its own wait, so percentiles of T(1) mean something.
+    """
+
+    unit: str = "dispatch"
+    overlap: Overlap = "pipelined"
+    recorded: bool = False
+    max_n: int = 1 << 20
+    wait_spins: bool = False
+    synchronous: bool = False
+    latency: bool = False
+
+    def prepare(self, n: int) -> None:
+        """Everything that belongs outside the window for ``issue(n)``. Must be cheap when called again for the same n."""
+        return
+
+    @abc.abstractmethod
+    def issue(self, n: int) -> None:
+        """Hand n units to the stack; return when the stack gives control back. n may be 0."""
+
+    @abc.abstractmethod
+    def wait(self) -> None:
+        """Return when everything issued has finished on the device."""
+
+    @abc.abstractmethod
+    def executed(self) -> int:
+        """Units that the device has really run since ``open``, proved from values. Raises ``Unverified``."""
+
+    def device(self, n: int) -> DeviceTime | None:
+        """Device time of a held chain of n units, or None where the stack has no way to tell. May raise ``Unsupported``."""
+        return None
+
+    def stages(self, n: int) -> Mapping[str, Sequence[int]]:
+        """Each call's own time inside the chain: stage name to n durations in ns, the clock's cost not yet subtracted."""
+        return {}
+
+    def window(self) -> dict[str, Scalar]:
+        """What the timed window holds: submits, passes, bind changes, arguments, wait, recording, validation, precision."""
+        return {}
+
+    def kernels(self) -> dict[str, str]:
+        """SHA-256 of each kernel source this chain runs, by name."""
+        return {}
+
+    def close(self) -> None:
+        """Release everything. Called once, also after a failure."""
+        return
+
+
+@dataclasses.dataclass(frozen=True)
+class Space:
+    """What can be varied on a target: a base case and, by axis, the other values, most telling first.
+
+    An axis is a field of ``Case`` (``pattern``, ``caller``, ``dependency``) or a key of its ``params``. ``extra`` are
+    cases that differ in more than one axis yet belong to the star (pairs that will be subtracted, say).
+    ``allowed`` drops combinations that mean nothing.
+    """
+
+    base: Case
+    axes: Mapping[str, Sequence[Scalar]] = dataclasses.field(default_factory=dict)
+    extra: Sequence[Case] = ()
+    allowed: Callable[[Case], bool] = lambda case: True
+
+    def star(self) -> Iterator[Case]:
+        """The base, then one axis changed at a time, then the extras; each case once."""
+        moved = (vary(self.base, axis, value) for axis, values in self.axes.items() for value in values)
+        yield from _unique(itertools.chain([self.base], moved, self.extra), self.allowed)
+
+    def cross(self) -> Iterator[Case]:
+        """Every combination, base first, then the extras."""
+        axes = {axis: [current(self.base, axis), *values] for axis, values in self.axes.items()}
+        yield from _unique(itertools.chain(self._combinations(axes), self.extra), self.allowed)
+
+    def _combinations(self, axes: Mapping[str, Sequence[Scalar | None]]) -> Iterator[Case]:
+        for values in itertools.product(*axes.values()):
+            case = self.base
+            for axis, value in zip(axes, values, strict=True):
+                case = vary(case, axis, value)
+            yield case
+
+
+_FIELDS = ("pattern", "caller", "dependency", "workload", "unit")
+
+
+def vary(case: Case, axis: str, value: Scalar | None) -> Case:
+    """The case with one axis changed; None removes a parameter."""
+    if axis in _FIELDS:
+        return msgspec.structs.replace(case, **{axis: value})
+    params = {**case.params, axis: value}
+    return msgspec.structs.replace(case, params={k: v for k, v in params.items() if v is not None})
+
+
+def current(case: Case, axis: str) -> Scalar | None:
+    """The case's value on an axis, None where a parameter is absent."""
+    return getattr(case, axis) if axis in _FIELDS else case.params.get(axis)
+
+
+def _unique(cases: Iterable[Case], allowed: Callable[[Case], bool]) -> Iterator[Case]:
+    seen: set[str] = set()
+    for case in cases:
+        if case.key not in seen and allowed(case):
+            seen.add(case.key)
+            yield case
+
+
+class Probe(abc.ABC):
+    """One stack. Instances are made without arguments; all methods but the class attributes run in a worker."""
+
+    name: ClassVar[str]
+    """The stack's name, ``[a-z][a-z0-9-]{0,31}``."""
+    title: ClassVar[str]
+    """What it is, for tables: a few words."""
+    mend: ClassVar[str] = ""
+    """The command that installs what the stack needs."""
+    distributions: ClassVar[tuple[str, ...]] = ()
+    """Installed packages whose versions belong in the record."""
+
+    def environments(self) -> list[dict[str, str]]:
+        """Environments to look for devices in, a discovery worker each. Runs in the parent: files only, no GPU library."""
+        return [{}]
+
+    @abc.abstractmethod
+    def targets(self) -> list[Target]:
+        """The devices this stack reaches in this process's environment. Raises ``Unavailable``."""
+
+    @abc.abstractmethod
+    def space(self, target: Target) -> Space:
+        """The cases of a target. Runs in the parent: must not load a GPU library."""
+
+    @abc.abstractmethod
+    def open(self, target: Target, case: Case) -> Chain:
+        """Open a chain; compiles and allocates. Raises ``Unsupported``, ``Unavailable`` or ``Unverified``."""

@@ -1,0 +1,427 @@
+"""The file: record types, their bounds, load and save.
+
+Two shapes hold the same run. A *journal* (``.jsonl``) grows while the run goes on, a line an event, fsynced. A
+*fingerprint* (``.json``) is what the journal comes to: figures without raw samples. All times are nanoseconds.
+This module imports nothing else of the project; other people's files are decoded strictly and bounded.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+SCHEMA_VERSION = 1
+"""Fields are only added within one schema version."""
+METHOD_VERSION = 1
+"""Figures of different method versions are never compared."""
+MAX_FINGERPRINT_BYTES = 4_000_000
+MAX_JOURNAL_BYTES = 512_000_000
+
+Status = Literal[
+    "ok", "noisy", "bimodal", "nonlinear", "below-resolution", "unverified", "unavailable", "failed"
+]
+VALUED: frozenset[str] = frozenset({"ok", "noisy", "bimodal"})
+"""The statuses that carry a value."""
+Api = Literal["Vulkan", "Metal", "D3D12", "OpenGL", "CUDA", "HIP", "MPS", "LevelZero", "CPU", "Null"]
+Pattern = Literal[
+    "per-submit", "per-k", "per-pass", "one-pass", "replay", "launches", "fused", "wait-each", "read-each", "hybrid"
+]
+Caller = Literal["binding", "ffi", "native", "browser"]
+Dependency = Literal["chained", "independent"]
+Overlap = Literal["pipelined", "serial"]
+Profile = Literal["quick", "default", "thorough"]
+
+Name = Annotated[str, Meta(max_length=200)]
+Text = Annotated[str, Meta(max_length=4000)]
+StackName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
+FigureName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_:.-]{0,63}$")]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Nanoseconds = Annotated[int, Meta(ge=0, le=2**53)]
+Scalar = bool | int | float | Name
+Params = Annotated[dict[Name, Scalar], Meta(max_length=64)]
+
+
+class BadFile(ValueError):
+    """A file that is not ours, not whole or not within bounds; the message is one line that names it."""
+
+
+class _Base(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    pass
+
+
+class Case(_Base, kw_only=True):
+    """What is run, on one target: the coordinates of one chain."""
+
+    pattern: Pattern
+    caller: Caller = "binding"
+    dependency: Dependency = "chained"
+    unit: Name = "dispatch"
+    workload: Name = "step"
+    params: Params = {}
+
+    @property
+    def key(self) -> str:
+        """The case in one line; equal keys are equal cases."""
+        words = [self.workload, self.pattern, self.caller, self.dependency]
+        return " ".join(words + [f"{k}={_plain(v)}" for k, v in sorted(self.params.items())])
+
+
+class Target(_Base, kw_only=True):
+    """A stack on a device in an environment: what one worker process measures.
+
+    ``options`` is the probe's own way back to the device (an adapter index, say); it is not part of the identity.
+    """
+
+    stack: StackName
+    api: Api
+    adapter: Name
+    device: Name = ""
+    software: bool = False
+    executes: bool = True
+    environment: Annotated[dict[Name, Text], Meta(max_length=32)] = {}
+    driver: Name = ""
+    versions: Annotated[dict[Name, Name], Meta(max_length=64)] = {}
+    options: Params = {}
+
+    @property
+    def key(self) -> str:
+        """``stack@api:adapter``, with ``#device`` where adapters share a name."""
+        return f"{self.stack}@{self.api}:{self.adapter}" + (f"#{self.device}" if self.device else "")
+
+
+class Figure(_Base, kw_only=True):
+    """One number with its interval, or the reason why there is none. Times in ns."""
+
+    name: FigureName
+    unit: Name = "ns"
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    status: Status = "ok"
+    reason: Text = ""
+    rule: Text = ""
+    processes: Count = 0
+    modes: Annotated[list[float], Meta(max_length=8)] = []
+
+
+class Point(_Base, kw_only=True):
+    """One rung of the ladder over all processes: medians and quartiles, ns."""
+
+    n: Count
+    issue: float
+    total: float
+    q1: float
+    q3: float
+
+
+class Record(_Base, kw_only=True):
+    """Everything known of one case on one target."""
+
+    stack: StackName
+    api: Api
+    adapter: Name
+    device: Name = ""
+    software: bool = False
+    executes: bool = True
+    environment: Annotated[dict[Name, Text], Meta(max_length=32)] = {}
+    pattern: Pattern
+    caller: Caller
+    dependency: Dependency
+    unit: Name
+    workload: Name
+    params: Params = {}
+    overlap: Overlap = "pipelined"
+    window: Params = {}
+    status: Status
+    reason: Text = ""
+    bound: Literal["host", "device", "balanced", ""] = ""
+    flags: Annotated[list[Name], Meta(max_length=64)] = []
+    figures: Annotated[list[Figure], Meta(max_length=200)] = []
+    curve: Annotated[list[Point], Meta(max_length=64)] = []
+
+    @property
+    def case(self) -> Case:
+        return Case(
+            pattern=self.pattern, caller=self.caller, dependency=self.dependency,
+            unit=self.unit, workload=self.workload, params=self.params,
+        )  # fmt: skip
+
+    @property
+    def target_key(self) -> str:
+        return f"{self.stack}@{self.api}:{self.adapter}" + (f"#{self.device}" if self.device else "")
+
+    @property
+    def key(self) -> str:
+        """Target and case in one line; unique in a file."""
+        return f"{self.target_key} {self.case.key}"
+
+    def figure(self, name: str) -> Figure | None:
+        """The figure of that name, or None where the case has none."""
+        return next((f for f in self.figures if f.name == name), None)
+
+    def value(self, name: str) -> float | None:
+        """The figure's value in its unit, or None where it carries none."""
+        found = self.figure(name)
+        return found.value if found is not None and found.status in VALUED else None
+
+
+class Comparison(_Base, kw_only=True):
+    """A difference or ratio formed per round between cases that alternated in one process.
+
+    ``name`` is a row of the table in ``comparisons.py``; ``of`` and ``against`` are record keys.
+    """
+
+    name: Name
+    of: Text
+    against: Annotated[list[Text], Meta(max_length=8)] = []
+    worker: Text = ""
+    figures: Annotated[list[Figure], Meta(max_length=32)] = []
+
+
+class Unavailable(_Base, kw_only=True):
+    """A stack or device that could not be measured: why, and the command that mends it."""
+
+    stack: StackName
+    reason: Text
+    mend: Text = ""
+    environment: Annotated[dict[Name, Text], Meta(max_length=32)] = {}
+
+
+class LeftOut(_Base, kw_only=True):
+    """A case that the planner did not take, and why."""
+
+    target: Text
+    case: Text
+    reason: Text
+
+
+class Gpu(_Base, kw_only=True):
+    name: Name
+    software: bool = False
+
+
+class Machine(_Base, kw_only=True):
+    """Identity: ``id`` hashes CPU model, core count, memory size and hardware GPUs, nothing else."""
+
+    id: Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$")]
+    cpu: Name
+    cores: Count
+    memory_gib: Count
+    gpus: Annotated[list[Gpu], Meta(max_length=64)] = []
+
+
+Volatile = Annotated[dict[Name, Scalar | list[Name]], Meta(max_length=64)]
+
+
+class Fingerprint(_Base, kw_only=True):
+    """A whole run, without its raw samples."""
+
+    schema_version: int
+    method_version: int
+    created: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+    profile: Profile
+    machine: Machine
+    volatile: Volatile = {}
+    versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
+    kernels: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
+    records: Annotated[list[Record], Meta(max_length=20_000)] = []
+    comparisons: Annotated[list[Comparison], Meta(max_length=20_000)] = []
+    unavailable: Annotated[list[Unavailable], Meta(max_length=200)] = []
+    left_out: Annotated[list[LeftOut], Meta(max_length=20_000)] = []
+    flags: Annotated[list[Text], Meta(max_length=200)] = []
+
+
+# The journal: one line an event. Every line names its tag in ``type``.
+
+
+class _Line(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True, tag_field="type"):
+    pass
+
+
+class Header(_Line, kw_only=True, tag="header"):
+    """First line of every journal."""
+
+    schema_version: int
+    method_version: int
+    created: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+    profile: Profile
+    machine: Machine
+    volatile: Volatile = {}
+    versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
+
+
+class Planned(_Line, kw_only=True, tag="planned"):
+    """A case that will be measured; ``overlap`` and ``window`` follow in ``Opened`` once the chain is open."""
+
+    target: Target
+    case: Case
+
+
+class Opened(_Line, kw_only=True, tag="opened"):
+    """A chain opened in a process. ``companion`` is the worker's target key where the case was opened for a pairing."""
+
+    target: Text
+    case: Text
+    worker: Text
+    process: Count
+    overlap: Overlap
+    window: Params = {}
+    kernels: Annotated[dict[Name, Name], Meta(max_length=32)] = {}
+    flags: Annotated[list[Name], Meta(max_length=64)] = []
+
+
+class Round(_Line, kw_only=True, tag="round"):
+    """Samples of one case in one round of one process.
+
+    ``samples``: ``[n, issue_ns, total_ns]`` from a window that holds two clock readings, or
+    ``[n, issue_ns, total_ns, wait_cpu_ns]`` from one in which the thread's CPU clock was read as well.
+    ``canary``: ns of the fixed pure-Python loop and of the fixed native spin, taken at the start of the round.
+    """
+
+    target: Text
+    case: Text
+    worker: Text
+    process: Count
+    round: Count
+    samples: Annotated[list[Annotated[list[Nanoseconds], Meta(min_length=3, max_length=4)]], Meta(max_length=4096)]
+    canary: Annotated[list[Nanoseconds], Meta(max_length=2)] = []
+
+
+class Once(_Line, kw_only=True, tag="once"):
+    """Values taken outside the ladder, ns unless the name says otherwise: ``first``, ``prepare``, ``naive``,
+    ``naive_idle``, ``latency``, ``empty_wait``, ``clock``, ``device_busy``, ``stage:...``.
+
+    ``at`` gives the n of each value where they depend on it.
+    """
+
+    target: Text
+    case: Text
+    worker: Text
+    process: Count
+    name: FigureName
+    values: Annotated[list[float], Meta(max_length=100_000)]
+    at: Annotated[list[Count], Meta(max_length=100_000)] = []
+    reason: Text = ""
+
+
+class Failed(_Line, kw_only=True, tag="failed"):
+    """A case that came to no number in a process: its own status and reason; the other cases go on."""
+
+    target: Text
+    case: Text
+    worker: Text
+    process: Count
+    status: Status
+    reason: Text
+
+
+class Missing(_Line, kw_only=True, tag="missing"):
+    """A stack or device that is not available."""
+
+    unavailable: Unavailable
+
+
+class Omitted(_Line, kw_only=True, tag="omitted"):
+    left_out: LeftOut
+
+
+class Ended(_Line, kw_only=True, tag="ended"):
+    """A process of a worker that gave all it was asked for; ``rule`` says what stopped it."""
+
+    worker: Text
+    process: Count
+    rule: Text = ""
+
+
+Line = Header | Planned | Opened | Round | Once | Failed | Missing | Omitted | Ended
+
+_line_decoder = msgspec.json.Decoder(Line)
+_fingerprint_decoder = msgspec.json.Decoder(Fingerprint)
+_encoder = msgspec.json.Encoder()
+
+
+def _plain(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def encode_line(line: Line) -> bytes:
+    """One journal line, newline included."""
+    return _encoder.encode(line) + b"\n"
+
+
+def decode_line(raw: bytes) -> Line:
+    """One journal line; raises ``msgspec.DecodeError`` or ``msgspec.ValidationError``."""
+    return _line_decoder.decode(raw)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a fingerprint."""
+    return msgspec.json.schema(Fingerprint)
+
+
+def is_journal(path: Path) -> bool:
+    """Whether the name says journal or raw samples (``.jsonl``, ``.jsonl.gz``)."""
+    return path.name.endswith((".jsonl", ".jsonl.gz"))
+
+
+def read_fingerprint(path: Path) -> Fingerprint:
+    """Decode a fingerprint strictly. Raises ``BadFile``."""
+    raw = _bounded(path, MAX_FINGERPRINT_BYTES)
+    try:
+        found = _fingerprint_decoder.decode(raw)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise BadFile(f"{path}: not a fingerprint: {_one_line(error)}") from None
+    if found.schema_version != SCHEMA_VERSION:
+        raise BadFile(f"{path}: schema version {found.schema_version}, this program reads {SCHEMA_VERSION}")
+    return found
+
+
+def read_journal(path: Path) -> Iterator[Line]:
+    """The journal's lines, header first. A last line cut off by a crash is dropped; any other bad line raises ``BadFile``."""
+    lines = _bounded(path, MAX_JOURNAL_BYTES).split(b"\n")
+    tail_is_cut = bool(lines[-1])
+    rows = [row for row in lines if row]
+    if not rows:
+        raise BadFile(f"{path}: empty")
+    for number, row in enumerate(rows):
+        try:
+            line = decode_line(row)
+        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            if number and tail_is_cut and number == len(rows) - 1:
+                return
+            raise BadFile(f"{path}: line {number + 1}: {_one_line(error)}") from None
+        if (number == 0) != isinstance(line, Header):
+            raise BadFile(f"{path}: line {number + 1}: " + ("a second header" if number else "not a journal: no header"))
+        if isinstance(line, Header) and line.schema_version != SCHEMA_VERSION:
+            raise BadFile(f"{path}: schema version {line.schema_version}, this program reads {SCHEMA_VERSION}")
+        yield line
+
+
+def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
+    """Write the fingerprint whole or not at all."""
+    body = msgspec.json.format(_encoder.encode(fingerprint), indent=1) + b"\n"
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(body)
+    os.replace(part, path)
+
+
+def _bounded(path: Path, limit: int) -> bytes:
+    """The file's bytes, decompressed, refused past ``limit`` without reading on."""
+    try:
+        with gzip.open(path, "rb") if path.name.endswith(".gz") else open(path, "rb") as file:
+            raw = file.read(limit + 1)
+    except (OSError, EOFError) as error:
+        raise BadFile(f"{path}: {getattr(error, 'strerror', None) or _one_line(error)}") from None
+    if len(raw) > limit:
+        raise BadFile(f"{path}: larger than {limit:,} bytes")
+    return bytes(raw)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

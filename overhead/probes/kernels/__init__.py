@@ -1,0 +1,18 @@
+"""Kernel sources by language, written once, shared by all stacks, hashed into the record."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+
+
+def source(name: str) -> tuple[str, str]:
+    """The text of a kernel file (``step.wgsl``) and the SHA-256 of that text, newlines as ``\\n``."""
+    text = files(__name__).joinpath(name).read_text(encoding="utf-8").replace("\r\n", "\n")
+    return text, hashlib.sha256(text.encode()).hexdigest()
+
+
+def binary(name: str) -> tuple[bytes, str]:
+    """The bytes of a compiled kernel file (``step.spv``) and their SHA-256."""
+    code = files(__name__).joinpath(name).read_bytes()
+    return code, hashlib.sha256(code).hexdigest()

@@ -1,0 +1,7 @@
+// The step: 256 words, 4 groups of 64, in place.
+@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    data[id.x] = data[id.x] * 1664525u + 1013904223u;
+}

@@ -1,0 +1,83 @@
+"""NumPy: one ufunc call on 256 int32, the floor of what an array library costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from overhead.probes import register
+from overhead.probes._counting import starts, steps
+from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
+from overhead.results import Case, Scalar, Target
+
+if TYPE_CHECKING:
+    from numpy import int32
+    from numpy.typing import NDArray
+
+
+@register
+class NumpyProbe(Probe):
+    """In place is ``np.add(x, 1, out=x)``, allocating is ``x = x + 1``."""
+
+    name = "numpy"
+    title = "NumPy ufunc"
+    mend = "pip install numpy"
+    distributions = ("numpy",)
+
+    def targets(self) -> list[Target]:
+        try:
+            import numpy
+        except ImportError as error:
+            raise Unavailable(f"numpy does not import: {error}", self.mend) from error
+        return [Target(stack=self.name, api="CPU", adapter="CPU", versions={"numpy": numpy.__version__})]
+
+    def space(self, target: Target) -> Space:
+        base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place"})
+        return Space(base, axes={"alloc": ["allocating"]})
+
+    def open(self, target: Target, case: Case) -> Chain:
+        if case.caller != "binding" or case.pattern != "per-submit":
+            raise Unsupported(f"numpy has no {case.caller} {case.pattern}")
+        return Ufunc(allocating=case.params["alloc"] == "allocating")
+
+
+class Ufunc(Chain):
+    """n calls of one ufunc; a call returns when the work is done."""
+
+    unit = "launch"
+    overlap = "serial"
+    synchronous = True
+
+    def __init__(self, *, allocating: bool) -> None:
+        self._allocating = allocating
+        self._values = starts()
+        self._loop: Callable[[int], None] = self._allocate if allocating else _in_place(self._values)
+
+    def issue(self, n: int) -> None:
+        self._loop(n)
+
+    def wait(self) -> None:
+        return
+
+    def executed(self) -> int:
+        return steps(self._values)
+
+    def window(self) -> dict[str, Scalar]:
+        return {"operation": "x = x + 1" if self._allocating else "np.add(x, 1, out=x)", "precision": "int32"}
+
+    def _allocate(self, n: int) -> None:
+        x = self._values
+        for _ in repeat(None, n):
+            x = x + 1
+        self._values = x
+
+
+def _in_place(x: NDArray[int32]) -> Callable[[int], None]:
+    from numpy import add
+
+    def loop(n: int) -> None:
+        for _ in repeat(None, n):
+            add(x, 1, out=x)
+
+    return loop

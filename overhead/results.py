@@ -2,7 +2,7 @@
 
 Two shapes hold the same run. A *journal* (``.jsonl``) grows while the run goes on, a line an event, fsynced. A
 *fingerprint* (``.json``) is what the journal comes to: figures without raw samples. All times are nanoseconds.
-This module imports nothing else of the project; other people's files are decoded strictly and bounded.
+This module imports nothing else of the project but its error class; other people's files are decoded strictly and bounded.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
+
+from overhead.errors import UsageError
 
 SCHEMA_VERSION = 1
 """Fields are only added within one schema version."""
@@ -47,7 +49,7 @@ Scalar = bool | int | float | Name
 Params = Annotated[dict[Name, Scalar], Meta(max_length=64)]
 
 
-class BadFile(ValueError):
+class BadFile(UsageError):
     """A file that is not ours, not whole or not within bounds; the message is one line that names it."""
 
 
@@ -257,20 +259,24 @@ class Header(_Line, kw_only=True, tag="header"):
 
 
 class Planned(_Line, kw_only=True, tag="planned"):
-    """A case that will be measured; ``overlap`` and ``window`` follow in ``Opened`` once the chain is open."""
+    """A case that will be measured; overlap and window follow in ``Opened`` once the chain is open."""
 
+    worker: Text
+    """Key of the target whose worker measures the case: the case's own target, or the one it accompanies."""
     target: Target
     case: Case
 
 
 class Opened(_Line, kw_only=True, tag="opened"):
-    """A chain opened in a process. ``companion`` is the worker's target key where the case was opened for a pairing."""
+    """A chain opened in a process: what it declares of itself."""
 
     target: Text
     case: Text
     worker: Text
     process: Count
     overlap: Overlap
+    synchronous: bool = False
+    wait_spins: bool = False
     window: Params = {}
     kernels: Annotated[dict[Name, Name], Meta(max_length=32)] = {}
     flags: Annotated[list[Name], Meta(max_length=64)] = []
@@ -358,6 +364,11 @@ def encode_line(line: Line) -> bytes:
 def decode_line(raw: bytes) -> Line:
     """One journal line; raises ``msgspec.DecodeError`` or ``msgspec.ValidationError``."""
     return _line_decoder.decode(raw)
+
+
+def to_builtins(value: Struct) -> Any:
+    """The struct as dicts and lists that ``json`` can write."""
+    return msgspec.to_builtins(value)
 
 
 def schema() -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pkgutil
 import re
 from pathlib import Path
 
+from overhead.errors import UsageError
 from overhead.probes.base import Probe
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -17,7 +18,7 @@ _probes: dict[str, Probe] = {}
 _loaded = False
 
 
-class BadPlugin(ValueError):
+class BadPlugin(UsageError):
     """A plugin that cannot be used; one line."""
 
 

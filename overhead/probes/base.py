@@ -164,6 +164,8 @@ class Probe(abc.ABC):
     """The command that installs what the stack needs."""
     distributions: ClassVar[tuple[str, ...]] = ()
     """Installed packages whose versions belong in the record."""
+    on_request: ClassVar[bool] = False
+    """Measured only when named: what takes long or opens windows, such as a browser."""
 
     def environments(self) -> list[dict[str, str]]:
         """Environments to look for devices in, a discovery worker each. Runs in the parent: files only, no GPU library."""

@@ -1,0 +1,166 @@
+"""Arguments in, calls out, nothing else. Imports are inside the commands: ``overhead --help`` loads nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from overhead.errors import UsageError
+
+DONE, GATE, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; returns the exit code: 0 done, 1 gate failed, 2 wrong use or bad input, 130 interrupted."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.call(arguments))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader went away: nothing more can be said
+        return DONE
+    except UsageError as error:
+        print(f"overhead: {error}", file=sys.stderr)
+        return USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="overhead",
+        description="What does one more piece of work on the device cost here, through each stack, and who takes the time?",
+        epilog="'make report' measures this machine and draws the page. docs/ explains the method and the file.",
+    )
+    parser.add_argument("--version", action="version", version=_version())
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    run = commands.add_parser("run", help="measure this machine and write its fingerprint")
+    run.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack (repeatable)")
+    run.add_argument("--pattern", action="append", default=[], help="only this pattern (repeatable)")
+    run.add_argument("--workload", action="append", default=[], help="only this workload (repeatable)")
+    run.add_argument("--profile", choices=["quick", "default", "thorough"], default="default")
+    run.add_argument("--software", action="store_true", help="software adapters too, where there is a GPU")
+    run.add_argument("--require", metavar="STACK", action="append", default=[], help="exit 1 unless it gave a figure")
+    run.add_argument("--resume", metavar="FILE", type=Path, help="go on with an interrupted run's journal")
+    run.add_argument("--out", metavar="FILE", type=Path, help="fingerprint to write, or a folder (default reports/local)")
+    _plugin(run)
+    _json(run)
+    run.set_defaults(call=_run)
+
+    listing = commands.add_parser("list", help="every stack and device here, or why not and what mends it")
+    _plugin(listing)
+    _json(listing)
+    listing.set_defaults(call=_list)
+
+    doctor = commands.add_parser("doctor", help="what would disturb a measurement on this machine")
+    _json(doctor)
+    doctor.set_defaults(call=_doctor)
+
+    show = commands.add_parser("show", help="a run's figures as tables in the terminal")
+    show.add_argument("file", metavar="FILE", type=Path, help="fingerprint or journal")
+    _json(show)
+    show.set_defaults(call=_show)
+
+    report = commands.add_parser("report", help="draw the page and its figures, from files alone")
+    report.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default reports/local)")
+    report.add_argument("--out", metavar="DIR", type=Path, default=Path("reports"), help="folder of index.html")
+    report.set_defaults(call=_report)
+    return parser
+
+
+def _version() -> str:
+    from overhead import __version__
+
+    return f"overhead {__version__}"
+
+
+def _plugin(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--plugin", metavar="FILE.py", action="append", default=[], type=Path,
+                        help="a Python file that registers a stack of your own (repeatable)")  # fmt: skip
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="for machines, on standard output")
+
+
+def _run(a: argparse.Namespace) -> int:
+    from overhead import results
+    from overhead.runner import Interrupted, run
+    from overhead.runner.progress import Progress
+
+    try:
+        outcome = run(
+            a.probe, patterns=a.pattern, workloads=a.workload, profile=a.profile, plugins=a.plugin,
+            software=a.software, resume=a.resume, out=a.out, listener=Progress(),
+        )  # fmt: skip
+    except Interrupted as stopped:
+        print(f"overhead: interrupted; everything measured is in {stopped.journal}\n"
+              f"overhead: go on with: overhead run --resume {stopped.journal}", file=sys.stderr)  # fmt: skip
+        return INTERRUPTED
+    if a.json:
+        _print_json(results.to_builtins(outcome.fingerprint))
+    else:
+        from overhead.show import show_key_figures
+
+        show_key_figures(outcome.fingerprint)
+        print(f"fingerprint: {outcome.path}")
+    missing = outcome.without_figure(a.require)
+    for name, reason in missing.items():
+        print(f"overhead: required stack {name} gave no figure: {reason}", file=sys.stderr)
+    return GATE if missing else DONE
+
+
+def _list(a: argparse.Namespace) -> int:
+    from overhead import results
+    from overhead.listing import listing, show_listing
+
+    found = listing(a.plugin)
+    if a.json:
+        _print_json([results.to_builtins(row) for row in found])
+    else:
+        show_listing(found)
+    return DONE
+
+
+def _doctor(a: argparse.Namespace) -> int:
+    import dataclasses
+
+    from overhead.doctor import checks
+    from overhead.listing import show_checks
+
+    found = checks()
+    if a.json:
+        _print_json([dataclasses.asdict(check) for check in found])
+    else:
+        show_checks(found)
+    return DONE
+
+
+def _show(a: argparse.Namespace) -> int:
+    from overhead import results
+    from overhead.reduce import load
+
+    fingerprint = load(a.file)
+    if a.json:
+        _print_json(results.to_builtins(fingerprint))
+    else:
+        from overhead.show import show
+
+        show(fingerprint)
+    return DONE
+
+
+def _report(a: argparse.Namespace) -> int:
+    from overhead.report import build
+
+    page = build(a.paths or [Path("reports/local")], a.out)
+    print(f"page: {page}")
+    return DONE
+
+
+def _print_json(value: Any) -> None:
+    import json
+
+    print(json.dumps(value, indent=1, allow_nan=False))

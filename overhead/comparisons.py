@@ -1,0 +1,83 @@
+"""The named comparisons: the one table of which cases may be subtracted or divided, and on what axes they may differ.
+
+Everything else that the figure depends on must be equal, or the ratio is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from overhead.results import Case, Scalar, Target
+
+WEBGPU = frozenset({"wgpu-native", "dawn"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+    """A comparison by name: which cases it is ``of``, which they are set ``against``, on which axes they differ."""
+
+    name: str
+    title: str
+    figure: str
+    of: Mapping[str, Scalar | frozenset[str]]
+    against: Mapping[str, Scalar | frozenset[str]]
+    differs: frozenset[str]
+    """Axes on which the two may differ: fields of the case, ``stack``, or keys of ``params`` and ``window``."""
+    same_adapter: bool = True
+
+
+def _caller(name: str, title: str, of: str, against: str, **of_only: Scalar | frozenset[str]) -> Named:
+    return Named(name, title, "host", {"caller": of, **of_only}, {"caller": against}, frozenset({"caller"}))
+
+
+NAMED: tuple[Named, ...] = (
+    _caller("binding-share", "the binding's objects", "binding", "ffi"),
+    _caller("interpreter-share", "the interpreter", "ffi", "native"),
+    _caller("python-share", "binding and interpreter together", "binding", "native"),
+    Named(
+        "api-share", "the API above the driver", "host",
+        {"stack": WEBGPU, "caller": "native"}, {"stack": "vulkan", "caller": "native"},
+        frozenset({"stack", "wait"}),
+    ),
+    Named(
+        "driver-share", "the driver", "host",
+        {"stack": "vulkan", "caller": "native"}, {"stack": "floor", "caller": "native"},
+        frozenset({"stack", "wait", "pattern", "unit", "call", "barrier"}), same_adapter=False,
+    ),
+    Named(
+        "validation-share", "Dawn's validation", "host",
+        {"stack": "dawn", "validation": "on"}, {"stack": "dawn", "validation": "skip"},
+        frozenset({"validation"}),
+    ),
+)  # fmt: skip
+"""Order is the order in reports."""
+
+
+def coordinates(target: Target, case: Case) -> dict[str, Scalar]:
+    """Every axis of a case on a target, flat."""
+    return {
+        "stack": target.stack, "pattern": case.pattern, "caller": case.caller, "dependency": case.dependency,
+        "unit": case.unit, "workload": case.workload, **case.params,
+    }  # fmt: skip
+
+
+def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scalar]) -> bool:
+    """Whether the coordinates satisfy a selector."""
+    return all(at.get(k) in v if isinstance(v, frozenset) else at.get(k) == v for k, v in where.items())
+
+
+def comparable(named: Named, of: tuple[Target, Case], against: tuple[Target, Case]) -> bool:
+    """Whether the table allows this pair: both selected, same adapter where asked, equal on all other axes."""
+    first, second = coordinates(*of), coordinates(*against)
+    if not (matches(named.of, first) and matches(named.against, second)):
+        return False
+    if named.same_adapter and of[0].adapter != against[0].adapter:
+        return False
+    axes = (set(first) | set(second)) - named.differs
+    return all(first.get(axis) == second.get(axis) for axis in axes)
+
+
+def pairs(cases: list[tuple[Target, Case]]) -> list[tuple[Named, tuple[Target, Case], tuple[Target, Case]]]:
+    """All pairs among the given cases that the table names."""
+    return [(named, a, b) for named in NAMED for a in cases for b in cases if a is not b and comparable(named, a, b)]

@@ -1,0 +1,62 @@
+"""Which targets there are: every stack is asked in a worker of its own, since enumerating adapters can crash or hang."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from overhead.probes import registry
+from overhead.results import Target, Unavailable
+from overhead.runner.protocol import Found, Job
+from overhead.runner.spawn import Died, WorkerProcess
+
+SILENCE_S = 60.0
+MEMORY_BYTES = 8 << 30
+
+
+@dataclasses.dataclass(frozen=True)
+class Discovery:
+    """All targets found, and per stack (and environment) without any, why."""
+
+    targets: list[Target]
+    missing: list[Unavailable]
+
+
+def discover(stacks: Iterable[str], plugins: Sequence[str] = (), tell: Callable[[str], None] = lambda name: None) -> Discovery:
+    """Ask the stacks, as many at a time as there are cores; ``tell`` hears of each stack answered."""
+    asked = [(name, environment) for name in stacks for environment in _environments(name)]
+    with ThreadPoolExecutor(max_workers=max(1, min(8, os.cpu_count() or 1))) as pool:
+        answers = list(pool.map(lambda a: _ask(a[0], a[1], plugins, tell), asked))
+    targets: dict[str, Target] = {}
+    missing = []
+    for (name, environment), found in zip(asked, answers, strict=True):
+        if not found.targets:
+            missing.append(Unavailable(stack=name, reason=found.reason or "no device", mend=found.mend,
+                                       environment=environment))  # fmt: skip
+        for target in found.targets:
+            targets.setdefault(target.key, msgspec.structs.replace(target, environment=environment))
+    return Discovery(list(targets.values()), missing)
+
+
+def _environments(name: str) -> list[dict[str, str]]:
+    try:
+        return registry()[name].environments()
+    except Exception:  # a plugin's own fault; its targets() will say what is wrong
+        return [{}]
+
+
+def _ask(name: str, environment: dict[str, str], plugins: Sequence[str], tell: Callable[[str], None]) -> Found:
+    job = Job(worker=f"discover {name}", stack=name, plugins=list(plugins))
+    worker = WorkerProcess(job, environment, silence_s=SILENCE_S, memory_bytes=MEMORY_BYTES)
+    try:
+        answer = worker.listen()
+        return answer if isinstance(answer, Found) else Found(reason="the worker gave no answer")
+    except Died as death:
+        return Found(reason=death.reason, mend=registry()[name].mend)
+    finally:
+        worker.end()
+        tell(name)

@@ -1,0 +1,77 @@
+"""The journal's writer: append-only, safe on disk after every ``sync``; and what a resumed run may skip."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from overhead import results
+from overhead.errors import UsageError
+from overhead.results import Ended, Header, Line, Planned, Round
+
+
+class CannotWrite(UsageError):
+    """The journal can't be written; one line that names the file and what was saved."""
+
+
+class Journal:
+    """A journal open for appending. Writes are buffered until ``sync``."""
+
+    def __init__(self, path: Path, *, append: bool) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if append:
+                _drop_cut_line(path)
+            self._file = open(path, "ab" if append else "xb")
+        except OSError as error:
+            raise CannotWrite(f"{path}: {error.strerror or error}") from None
+
+    def write(self, lines: Iterable[Line]) -> None:
+        try:
+            self._file.writelines(results.encode_line(line) for line in lines)
+        except OSError as error:
+            raise self._lost(error) from None
+
+    def sync(self) -> None:
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise self._lost(error) from None
+
+    def close(self) -> None:
+        try:
+            self._file.close()
+        except OSError as error:
+            raise self._lost(error) from None
+
+    def _lost(self, error: OSError) -> CannotWrite:
+        return CannotWrite(f"{self.path}: {error.strerror or error}; what was written before is kept, use --resume")
+
+
+class Past:
+    """What a journal already holds: the header, the plan, and which processes ended."""
+
+    def __init__(self, path: Path) -> None:
+        lines = list(results.read_journal(path))
+        header = lines[0]
+        assert isinstance(header, Header)  # read_journal yields the header first
+        self.header = header
+        self.planned = [line for line in lines if isinstance(line, Planned)]
+        self.done = {worker: 0 for worker in {p.worker for p in self.planned}}
+        self.next_process: dict[str, int] = dict.fromkeys(self.done, 0)
+        for line in lines:
+            if isinstance(line, Ended):
+                self.done[line.worker] = self.done.get(line.worker, 0) + 1
+            if isinstance(line, Ended | Round):
+                self.next_process[line.worker] = max(self.next_process.get(line.worker, 0), line.process + 1)
+
+
+def _drop_cut_line(path: Path) -> None:
+    """Cut a last line that a crash left without its newline, so that the next line starts clean."""
+    with open(path, "r+b") as file:
+        body = file.read()
+        if body and not body.endswith(b"\n"):
+            file.truncate(body.rfind(b"\n") + 1)

@@ -1,0 +1,75 @@
+"""Live progress with the time left: a bar in a terminal, plain lines elsewhere. Nothing refreshes by itself."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress as Bar, TextColumn
+
+
+class Listener:
+    """What a run tells of itself; all times in seconds. The base class keeps silent."""
+
+    def note(self, text: str) -> None:
+        """A line for the person: what is left out, what went wrong."""
+
+    def begin(self, planned_s: float) -> None:
+        """Measuring starts; so long should it take."""
+
+    def working(self, what: str) -> None:
+        """What is being done now."""
+
+    def advance(self, done_s: float) -> None:
+        """So much of the planned time is done."""
+
+    def end(self) -> None:
+        """The run is over."""
+
+
+class Progress(Listener):
+    """Progress on standard error."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._bar = Bar(
+            BarColumn(24), TextColumn("{task.fields[left]}"), TextColumn("{task.description}", markup=False),
+            console=self._console, auto_refresh=False, transient=True, disable=not sys.stderr.isatty(),
+        )  # fmt: skip
+        self._planned = 0.0
+        self._began = 0.0
+        self._last_plain = 0.0
+        self._task = self._bar.add_task("", total=1.0, left="")
+
+    def note(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def begin(self, planned_s: float) -> None:
+        self._planned, self._began = planned_s, time.monotonic()
+        self._bar.start()
+        self.note(f"measuring for about {_words(planned_s)}")
+
+    def working(self, what: str) -> None:
+        self._bar.update(self._task, description=what[: max(20, self._console.width - 50)])
+        self._bar.refresh()
+
+    def advance(self, done_s: float) -> None:
+        elapsed = time.monotonic() - self._began
+        left = self._planned - done_s
+        if done_s > 0.1 * self._planned:
+            left = elapsed / done_s * left
+        words = f"{_words(max(0.0, left))} left"
+        self._bar.update(self._task, completed=done_s / self._planned if self._planned else 1.0, left=words)
+        self._bar.refresh()
+        if not sys.stderr.isatty() and elapsed - self._last_plain >= 20:
+            self._last_plain = elapsed
+            self.note(f"  {100 * done_s / self._planned:3.0f} %, {words}")
+
+    def end(self) -> None:
+        self._bar.stop()
+
+
+def _words(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

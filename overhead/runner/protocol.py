@@ -1,0 +1,80 @@
+"""What parent and worker say to each other: a job in, journal lines and a few control messages out, one JSON a line."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from overhead.results import Case, Line, Target
+
+
+class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
+    """One chain to open: a case on a target. A companion belongs to another target than the worker's own."""
+
+    target: Target
+    case: Case
+
+
+class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All that one worker process does. ``stack`` set: look for that stack's targets; else measure ``assignments``."""
+
+    worker: str
+    process: int = 0
+    stack: str = ""
+    assignments: list[Assignment] = []
+    plugins: list[str] = []
+    seconds: float = 0.0
+    """Sampling time of this process, all cases together."""
+    min_rounds: int = 3
+    target: float = 0.1
+    """Relative half-width aimed at."""
+    seed: int = 0
+    doing_file: str = ""
+    """Where the worker notes what it is about to do; read only after it died."""
+
+
+class Found(Struct, frozen=True, tag="found", tag_field="type"):
+    """The targets of a stack in the worker's environment, or why there is none."""
+
+    targets: list[Target] = []
+    reason: str = ""
+    mend: str = ""
+
+
+class Ready(Struct, frozen=True, tag="ready", tag_field="type"):
+    """Everything is imported, compiled and open: the worker waits for the baton."""
+
+
+class Pause(Struct, frozen=True, tag="pause", tag_field="type"):
+    """A round is over and its lines are sent: the worker waits until the parent has them safe and says go on."""
+
+
+Message = Found | Ready | Pause
+GO = b"go\n"
+
+_encoder = msgspec.json.Encoder()
+_messages = msgspec.json.Decoder(Message)
+_lines = msgspec.json.Decoder(Line)
+_jobs = msgspec.json.Decoder(Job)
+
+
+class Rubbish(ValueError):
+    """A line that is neither a message nor a journal line."""
+
+
+def encode(message: Message | Job) -> bytes:
+    return _encoder.encode(message) + b"\n"
+
+
+def decode_job(raw: bytes) -> Job:
+    return _jobs.decode(raw)
+
+
+def decode(raw: bytes) -> Message | Line:
+    """What a worker said. Raises ``Rubbish``."""
+    for decoder in (_lines, _messages):
+        try:
+            return decoder.decode(raw)  # type: ignore[attr-defined,no-any-return]
+        except (msgspec.DecodeError, RecursionError, ValueError):
+            continue
+    raise Rubbish(f"{raw[:80]!r}")

@@ -1,0 +1,176 @@
+"""The worker process: one job from standard input, answers on a private copy of standard output.
+
+Standard output itself is turned to standard error before anything is imported, so that what libraries print there can't
+be taken for an answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from overhead.probes import BadPlugin, load_plugin, registry
+from overhead.probes.base import Chain, Unavailable, Unsupported, Unverified
+from overhead.results import Ended, Failed, Line, Once, Opened, Round, Status
+from overhead.runner.doing import DoingNote
+from overhead.runner.protocol import Assignment, Found, Job, Message, Pause, Ready, decode_job, encode
+
+
+def status_of(error: BaseException) -> Status:
+    """The status that an exception raised by a chain stands for."""
+    if isinstance(error, Unavailable | Unsupported | ImportError):
+        return "unavailable"
+    return "unverified" if isinstance(error, Unverified) else "failed"
+
+
+def reason_of(error: BaseException) -> str:
+    """The exception in one line."""
+    text = " ".join(str(error).split())[:500]
+    if isinstance(error, Unavailable | Unsupported | Unverified):
+        return text or type(error).__name__
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+class Worker:
+    """Runs one job. ``out`` takes protocol lines; ``go`` blocks until the parent hands over or gives on the baton."""
+
+    def __init__(self, job: Job, out: IO[bytes], go: Callable[[], None]) -> None:
+        self.job, self.out, self.go = job, out, go
+        self.note = DoingNote(Path(job.doing_file)) if job.doing_file else None
+        self.chains: dict[str, Chain] = {}
+        self.index = {self._id(a): i for i, a in enumerate(job.assignments)}
+        self.by_id = {self._id(a): a for a in job.assignments}
+
+    @staticmethod
+    def _id(assignment: Assignment) -> str:
+        return f"{assignment.target.key} {assignment.case.key}"
+
+    def say(self, message: Message | Line) -> None:
+        self.out.write(encode(message))  # type: ignore[arg-type]
+
+    def doing(self, case: str, what: str) -> None:
+        if self.note is not None:
+            self.note.write(self.index.get(case, -1), what)
+
+    def discover(self) -> None:
+        """Answer with the targets of the job's stack."""
+        try:
+            found = Found(targets=registry()[self.job.stack].targets())
+        except Unavailable as error:
+            found = Found(reason=error.reason, mend=error.mend)
+        except Exception as error:  # a library that fails to load says so in its own way
+            found = Found(reason=reason_of(error), mend=registry()[self.job.stack].mend)
+        self.say(found)
+        self.out.flush()
+
+    def measure(self) -> None:
+        """Open every chain, wait for the baton, measure, end."""
+        for name, assignment in self.by_id.items():
+            self.doing(name, "opening")
+            self._open(name, assignment)
+        self.doing("", "waiting for its turn")
+        self.say(Ready())
+        self.out.flush()
+        self.go()
+        rule = self._conduct() if self.chains else "no case could be opened"
+        self.doing("", "ending")
+        self.say(Ended(worker=self.job.worker, process=self.job.process, rule=rule))
+        self.out.flush()
+        for chain in self.chains.values():
+            with contextlib.suppress(Exception):  # every number is delivered: a failing release harms nobody
+                chain.close()
+
+    def _open(self, name: str, assignment: Assignment) -> None:
+        target, case = assignment.target, assignment.case
+        begin = time.perf_counter_ns()
+        try:
+            chain = registry()[target.stack].open(target, case)
+        except Exception as error:
+            self._failed(name, status_of(error), reason_of(error))
+            return
+        took = time.perf_counter_ns() - begin
+        self.chains[name] = chain
+        self.say(
+            Opened(
+                target=target.key, case=case.key, worker=self.job.worker, process=self.job.process,
+                overlap=chain.overlap, synchronous=chain.synchronous, wait_spins=chain.wait_spins,
+                window=chain.window(), kernels=chain.kernels(), flags=[],
+            )  # fmt: skip
+        )
+        self._once(name, "open", [took])
+
+    def _failed(self, name: str, status: Status, reason: str) -> None:
+        a = self.by_id[name]
+        self.say(Failed(target=a.target.key, case=a.case.key, worker=self.job.worker, process=self.job.process,
+                        status=status, reason=reason))  # fmt: skip
+
+    def _once(self, name: str, figure: str, values: list[float], at: list[int] | None = None, reason: str = "") -> None:
+        a = self.by_id[name]
+        self.say(Once(target=a.target.key, case=a.case.key, worker=self.job.worker, process=self.job.process,
+                      name=figure, values=values, at=at or [], reason=reason))  # fmt: skip
+
+    def _conduct(self) -> str:
+        from overhead.measure import conduct as c
+        from overhead.measure.clock import SystemClock
+
+        def emit(event: c.Event) -> None:
+            match event:
+                case c.Doing(case, what):
+                    self.doing(case, what)
+                case c.Rounded(case, number, samples, canary):
+                    a = self.by_id[case]
+                    self.say(Round(target=a.target.key, case=a.case.key, worker=self.job.worker,
+                                   process=self.job.process, round=number, samples=samples,
+                                   canary=list(canary)))  # fmt: skip
+                case c.Taken(case, name, values, at, reason):
+                    self._once(case, name, list(values), list(at), reason)
+                case c.Dropped(case, status, reason):
+                    self._failed(case, status, reason)
+                case c.RoundOver():
+                    self.say(Pause())
+                    self.out.flush()
+                    self.go()
+
+        settings = c.Settings(
+            seconds=self.job.seconds, min_rounds=self.job.min_rounds, target=self.job.target, seed=self.job.seed,
+            extras=self._extras(), explain=lambda error: (status_of(error), reason_of(error)),
+        )  # fmt: skip
+        return c.conduct(self.chains, SystemClock(), settings, emit)
+
+    def _extras(self) -> frozenset[str]:
+        """The base case of each target gets the slow once-values (T(1) after 50 ms idle)."""
+        firsts = {a.target.key: self._id(a) for a in reversed(self.job.assignments)}
+        return frozenset(firsts.values())
+
+
+def main() -> int:
+    sys.stdout.flush()
+    out = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
+    os.dup2(2, 1)
+    job = decode_job(sys.stdin.buffer.readline())
+
+    def go() -> None:
+        if not sys.stdin.buffer.readline():
+            os._exit(0)  # the parent is gone
+
+    try:
+        for plugin in job.plugins:
+            load_plugin(Path(plugin))
+        worker = Worker(job, out, go)
+    except BadPlugin as error:
+        print(error, file=sys.stderr)
+        return 2
+    if job.stack:
+        worker.discover()
+    else:
+        worker.measure()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,87 @@
+"""One budget for the whole run: how long each case may be sampled, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Cost = Literal["fast", "slow", "polling"]
+"""``fast``: a unit and its wait well under a millisecond; ``slow``: milliseconds; ``polling``: a wait that wakes rarely."""
+
+WEIGHT: Mapping[Cost, float] = {"fast": 1.0, "slow": 3.0, "polling": 12.0}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a profile asks for. ``target``: relative half-width. ``case_s``: the least a fast case needs in one process."""
+
+    processes: int
+    target: float
+    sampling_s: float | None
+    wall_s: float | None
+    case_s: float
+    min_rounds: int = 6
+    max_rounds: int = 400
+
+
+PROFILES: Mapping[str, Plan] = {
+    "quick": Plan(processes=3, target=0.10, sampling_s=90.0, wall_s=240.0, case_s=0.25),
+    "default": Plan(processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.4),
+    "thorough": Plan(processes=10, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
+}
+GENEROUS = 4.0
+"""No case gets more than this many times what it needs."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A case that could be measured, and what it roughly costs."""
+
+    key: str
+    cost: Cost = "fast"
+
+
+@dataclass(frozen=True)
+class Allotment:
+    """``cases``: by target and case, the seconds to sample it in each process; ``left_out``: target, case, reason."""
+
+    cases: dict[str, dict[str, float]]
+    left_out: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def seconds(self, target: str) -> float:
+        """Seconds of sampling that one process of this target may take."""
+        return sum(self.cases.get(target, {}).values())
+
+
+def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
+    """Take the targets' candidates in turn, first choices first, until the sampling budget is spent.
+
+    What is left over then goes to all taken cases in proportion, so a small run measures each case for longer.
+    """
+    budget = float("inf") if plan.sampling_s is None else plan.sampling_s / plan.processes
+    queues = {target: list(candidates) for target, candidates in targets.items()}
+    taken: dict[str, dict[str, float]] = {target: {} for target in targets}
+    left_out: list[tuple[str, str, str]] = []
+    spent = 0.0
+    for turn in range(max(map(len, queues.values()), default=0)):
+        for target, queue in queues.items():
+            if turn >= len(queue):
+                continue
+            candidate = queue[turn]
+            need = plan.case_s * WEIGHT[candidate.cost]
+            if spent + need <= budget + 1e-9:
+                taken[target][candidate.key] = need
+                spent += need
+            else:
+                left_out.append((target, candidate.key, _words(need, plan)))
+    share = GENEROUS if spent == 0 else min(GENEROUS, budget / spent)
+    scaled = {target: {key: s * share for key, s in cases.items()} for target, cases in taken.items()}
+    return Allotment(scaled, left_out)
+
+
+def _words(need: float, plan: Plan) -> str:
+    return (
+        f"{need * plan.processes:.1f} s of sampling in {plan.processes} processes do not fit the budget of "
+        f"{plan.sampling_s:.0f} s for the whole run; a larger profile or a choice of stacks and patterns takes it"
+    )

@@ -59,10 +59,10 @@ Word = int | Slot | Cycle
 
 @dataclass(frozen=True)
 class Call:
-    """A C call. Arguments and result are integers or pointers of at most 64 bits; upper bits of a result are undefined.
+    """A C call. Arguments and result are integers or pointers; the upper bits of a narrower result are undefined.
 
-    ``function`` and ``ffi_args`` (default: ``args``) are what the Python loop calls, by cffi or ctypes; there a ``Cycle``
-    holds ready objects. ``address`` and ``args`` are what the compiled loop calls. With ``checked``, a nonzero low
+    ``function`` and ``ffi_args`` (default: ``args``) are what the Python loop calls; a ``Cycle``
+    there holds ready objects. ``address`` and ``args`` are what the compiled loop calls. With ``checked``, a nonzero low
     half of the result is kept for ``Loop.failure``.
     """
 

@@ -11,7 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 __all__ = ["__version__", "load", "run", "to_pandas"]
 
-_HOMES = {"run": "overhead.runner", "load": "overhead.reduce", "to_pandas": "overhead.tables"}
+_HOMES = {"run": "overhead.runner.run", "load": "overhead.reduce", "to_pandas": "overhead.tables"}
 
 
 def __getattr__(name: str) -> Any:

@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="overhead",
-        description="What does one more piece of work on the device cost here, through each stack, and who takes the time?",
+        description="What does one more piece of work on the device cost here, by stack, and who takes the time?",
         epilog="'make report' measures this machine and draws the page. docs/ explains the method and the file.",
     )
     parser.add_argument("--version", action="version", version=_version())
@@ -44,7 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--software", action="store_true", help="software adapters too, where there is a GPU")
     run.add_argument("--require", metavar="STACK", action="append", default=[], help="exit 1 unless it gave a figure")
     run.add_argument("--resume", metavar="FILE", type=Path, help="go on with an interrupted run's journal")
-    run.add_argument("--out", metavar="FILE", type=Path, help="fingerprint to write, or a folder (default reports/local)")
+    run.add_argument(
+        "--out", metavar="FILE", type=Path, help="fingerprint to write, or a folder (default reports/local)"
+    )
     _plugin(run)
     _json(run)
     run.set_defaults(call=_run)
@@ -77,8 +79,14 @@ def _version() -> str:
 
 
 def _plugin(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--plugin", metavar="FILE.py", action="append", default=[], type=Path,
-                        help="a Python file that registers a stack of your own (repeatable)")  # fmt: skip
+    parser.add_argument(
+        "--plugin",
+        metavar="FILE.py",
+        action="append",
+        default=[],
+        type=Path,
+        help="a Python file that registers a stack of your own (repeatable)",
+    )
 
 
 def _json(parser: argparse.ArgumentParser) -> None:
@@ -87,17 +95,27 @@ def _json(parser: argparse.ArgumentParser) -> None:
 
 def _run(a: argparse.Namespace) -> int:
     from overhead import results
-    from overhead.runner import Interrupted, run
     from overhead.runner.progress import Progress
+    from overhead.runner.run import Interrupted, run
 
     try:
         outcome = run(
-            a.probe, patterns=a.pattern, workloads=a.workload, profile=a.profile, plugins=a.plugin,
-            software=a.software, resume=a.resume, out=a.out, listener=Progress(),
-        )  # fmt: skip
+            a.probe,
+            patterns=a.pattern,
+            workloads=a.workload,
+            profile=a.profile,
+            plugins=a.plugin,
+            software=a.software,
+            resume=a.resume,
+            out=a.out,
+            listener=Progress(),
+        )
     except Interrupted as stopped:
-        print(f"overhead: interrupted; everything measured is in {stopped.journal}\n"
-              f"overhead: go on with: overhead run --resume {stopped.journal}", file=sys.stderr)  # fmt: skip
+        print(
+            f"overhead: interrupted; everything measured is in {stopped.journal}\n"
+            f"overhead: go on with: overhead run --resume {stopped.journal}",
+            file=sys.stderr,
+        )
         return INTERRUPTED
     if a.json:
         _print_json(results.to_builtins(outcome.fingerprint))

@@ -36,30 +36,45 @@ NAMED: tuple[Named, ...] = (
     _caller("interpreter-share", "the interpreter", "ffi", "native"),
     _caller("python-share", "binding and interpreter together", "binding", "native"),
     Named(
-        "api-share", "the API above the driver", "host",
-        {"stack": WEBGPU, "caller": "native"}, {"stack": "vulkan", "caller": "native"},
+        "api-share",
+        "the API above the driver",
+        "host",
+        {"stack": WEBGPU, "caller": "native"},
+        {"stack": "vulkan", "caller": "native"},
         frozenset({"stack", "wait"}),
     ),
     Named(
-        "driver-share", "the driver", "host",
-        {"stack": "vulkan", "caller": "native"}, {"stack": "floor", "caller": "native"},
-        frozenset({"stack", "wait", "pattern", "unit", "call", "barrier"}), same_adapter=False,
+        "driver-share",
+        "the driver",
+        "host",
+        {"stack": "vulkan", "caller": "native"},
+        {"stack": "floor", "caller": "native"},
+        frozenset({"stack", "wait", "pattern", "unit", "call", "barrier"}),
+        same_adapter=False,
     ),
     Named(
-        "validation-share", "Dawn's validation", "host",
-        {"stack": "dawn", "validation": "on"}, {"stack": "dawn", "validation": "skip"},
+        "validation-share",
+        "Dawn's validation",
+        "host",
+        {"stack": "dawn", "validation": "on"},
+        {"stack": "dawn", "validation": "skip"},
         frozenset({"validation"}),
     ),
-)  # fmt: skip
+)
 """Order is the order in reports."""
 
 
 def coordinates(target: Target, case: Case) -> dict[str, Scalar]:
     """Every axis of a case on a target, flat."""
     return {
-        "stack": target.stack, "pattern": case.pattern, "caller": case.caller, "dependency": case.dependency,
-        "unit": case.unit, "workload": case.workload, **case.params,
-    }  # fmt: skip
+        "stack": target.stack,
+        "pattern": case.pattern,
+        "caller": case.caller,
+        "dependency": case.dependency,
+        "unit": case.unit,
+        "workload": case.workload,
+        **case.params,
+    }
 
 
 def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scalar]) -> bool:

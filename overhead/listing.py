@@ -37,12 +37,14 @@ def listing(plugins: Sequence[Path] = ()) -> list[Listed]:
     found = discover(probes, [str(p) for p in plugins])
     return [
         Listed(
-            stack=name, title=probe.title, on_request=probe.on_request,
+            stack=name,
+            title=probe.title,
+            on_request=probe.on_request,
             targets=[t for t in found.targets if t.stack == name],
             missing=[m for m in found.missing if m.stack == name],
         )
         for name, probe in probes.items()
-    ]  # fmt: skip
+    ]
 
 
 def show_listing(rows: Sequence[Listed], console: Console | None = None) -> None:
@@ -53,7 +55,9 @@ def show_listing(rows: Sequence[Listed], console: Console | None = None) -> None
         table.add_column(column, overflow="fold")
     for row in rows:
         for target in row.targets:
-            kind = " [dim](software)[/dim]" if target.software else "" if target.executes else " [dim](runs nothing)[/dim]"
+            kind = (
+                " [dim](software)[/dim]" if target.software else "" if target.executes else " [dim](runs nothing)[/dim]"
+            )
             table.add_row(row.stack, target.api, escape(target.adapter) + kind, escape(target.driver))
     console.print(table)
     absent = [(row, missing) for row in rows for missing in row.missing]

@@ -2,7 +2,7 @@
 
 Two shapes hold the same run. A *journal* (``.jsonl``) grows while the run goes on, a line an event, fsynced. A
 *fingerprint* (``.json``) is what the journal comes to: figures without raw samples. All times are nanoseconds.
-This module imports nothing else of the project but its error class; other people's files are decoded strictly and bounded.
+This module imports nothing else of the project but its error class. Files are decoded strictly and bounded.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ METHOD_VERSION = 1
 MAX_FINGERPRINT_BYTES = 4_000_000
 MAX_JOURNAL_BYTES = 512_000_000
 
-Status = Literal[
-    "ok", "noisy", "bimodal", "nonlinear", "below-resolution", "unverified", "unavailable", "failed"
-]
+Status = Literal["ok", "noisy", "bimodal", "nonlinear", "below-resolution", "unverified", "unavailable", "failed"]
 VALUED: frozenset[str] = frozenset({"ok", "noisy", "bimodal"})
 """The statuses that carry a value."""
 Api = Literal["Vulkan", "Metal", "D3D12", "OpenGL", "CUDA", "HIP", "MPS", "LevelZero", "CPU", "Null"]
@@ -150,9 +148,13 @@ class Record(_Base, kw_only=True):
     @property
     def case(self) -> Case:
         return Case(
-            pattern=self.pattern, caller=self.caller, dependency=self.dependency,
-            unit=self.unit, workload=self.workload, params=self.params,
-        )  # fmt: skip
+            pattern=self.pattern,
+            caller=self.caller,
+            dependency=self.dependency,
+            unit=self.unit,
+            workload=self.workload,
+            params=self.params,
+        )
 
     @property
     def target_key(self) -> str:
@@ -394,7 +396,7 @@ def read_fingerprint(path: Path) -> Fingerprint:
 
 
 def read_journal(path: Path) -> Iterator[Line]:
-    """The journal's lines, header first. A last line cut off by a crash is dropped; any other bad line raises ``BadFile``."""
+    """Header first. A last line cut off by a crash is dropped; another bad one raises ``BadFile``."""
     lines = _bounded(path, MAX_JOURNAL_BYTES).split(b"\n")
     tail_is_cut = bool(lines[-1])
     rows = [row for row in lines if row]
@@ -408,7 +410,9 @@ def read_journal(path: Path) -> Iterator[Line]:
                 return
             raise BadFile(f"{path}: line {number + 1}: {_one_line(error)}") from None
         if (number == 0) != isinstance(line, Header):
-            raise BadFile(f"{path}: line {number + 1}: " + ("a second header" if number else "not a journal: no header"))
+            raise BadFile(
+                f"{path}: line {number + 1}: " + ("a second header" if number else "not a journal: no header")
+            )
         if isinstance(line, Header) and line.schema_version != SCHEMA_VERSION:
             raise BadFile(f"{path}: schema version {line.schema_version}, this program reads {SCHEMA_VERSION}")
         yield line

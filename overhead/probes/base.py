@@ -9,7 +9,7 @@ import abc
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -49,7 +49,9 @@ class Chain(abc.ABC):
     Class or instance attributes: ``unit``, ``overlap``; ``recorded`` where ``prepare(n)`` makes a recording of n units
     that ``issue(n)`` launches; ``max_n`` where the stack bounds n; ``wait_spins`` where ``wait`` burns the caller's CPU
     while the device works, so that its CPU time says nothing of deferred work; ``synchronous`` where ``issue`` returns
-    only when the work is done; ``latency`` where each unit includes its own wait, so percentiles of T(1) mean something.
+    only when the work is done; ``latency`` where each unit includes its own wait, so percentiles of T(1) mean something;
+    ``executes`` false where nothing below runs the work (Dawn's Null): ``executed`` then only raises on errors, its
+    return value is not looked at.
     """
 
     unit: str = "dispatch"
@@ -59,6 +61,7 @@ class Chain(abc.ABC):
     wait_spins: bool = False
     synchronous: bool = False
     latency: bool = False
+    executes: bool = True
 
     def prepare(self, n: int) -> None:
         """Everything that belongs outside the window for ``issue(n)``. Must be cheap when called again for the same n."""
@@ -166,6 +169,8 @@ class Probe(abc.ABC):
     """Installed packages whose versions belong in the record."""
     on_request: ClassVar[bool] = False
     """Measured only when named: what takes long or opens windows, such as a browser."""
+    cost: ClassVar[Literal["fast", "slow", "polling"]] = "fast"
+    """How long a sample takes: a unit and its wait well under 1 ms, milliseconds, or a wait that wakes rarely."""
 
     def environments(self) -> list[dict[str, str]]:
         """Environments to look for devices in, a discovery worker each. Runs in the parent: files only, no GPU library."""

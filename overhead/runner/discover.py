@@ -1,4 +1,4 @@
-"""Which targets there are: every stack is asked in a worker of its own, since enumerating adapters can crash or hang."""
+"""Which targets there are: each stack is asked in a worker of its own, since enumerating adapters can crash."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class Discovery:
     missing: list[Unavailable]
 
 
-def discover(stacks: Iterable[str], plugins: Sequence[str] = (), tell: Callable[[str], None] = lambda name: None) -> Discovery:
+def discover(
+    stacks: Iterable[str], plugins: Sequence[str] = (), tell: Callable[[str], None] = lambda name: None
+) -> Discovery:
     """Ask the stacks, as many at a time as there are cores; ``tell`` hears of each stack answered."""
     asked = [(name, environment) for name in stacks for environment in _environments(name)]
     with ThreadPoolExecutor(max_workers=max(1, min(8, os.cpu_count() or 1))) as pool:
@@ -35,8 +37,9 @@ def discover(stacks: Iterable[str], plugins: Sequence[str] = (), tell: Callable[
     missing = []
     for (name, environment), found in zip(asked, answers, strict=True):
         if not found.targets:
-            missing.append(Unavailable(stack=name, reason=found.reason or "no device", mend=found.mend,
-                                       environment=environment))  # fmt: skip
+            missing.append(
+                Unavailable(stack=name, reason=found.reason or "no device", mend=found.mend, environment=environment)
+            )
         for target in found.targets:
             targets.setdefault(target.key, msgspec.structs.replace(target, environment=environment))
     return Discovery(list(targets.values()), missing)

@@ -21,10 +21,9 @@ class Journal:
     def __init__(self, path: Path, *, append: bool) -> None:
         self.path = path
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             if append:
                 _drop_cut_line(path)
-            self._file = open(path, "ab" if append else "xb")
+            self._file = open(path, "ab" if append else "xb")  # noqa: SIM115 - closed in close()
         except OSError as error:
             raise CannotWrite(f"{path}: {error.strerror or error}") from None
 
@@ -60,7 +59,7 @@ class Past:
         assert isinstance(header, Header)  # read_journal yields the header first
         self.header = header
         self.planned = [line for line in lines if isinstance(line, Planned)]
-        self.done = {worker: 0 for worker in {p.worker for p in self.planned}}
+        self.done = dict.fromkeys({p.worker for p in self.planned}, 0)
         self.next_process: dict[str, int] = dict.fromkeys(self.done, 0)
         for line in lines:
             if isinstance(line, Ended):

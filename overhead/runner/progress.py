@@ -6,7 +6,8 @@ import sys
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress as Bar, TextColumn
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
 
 
 class Listener:
@@ -34,9 +35,14 @@ class Progress(Listener):
     def __init__(self) -> None:
         self._console = Console(stderr=True)
         self._bar = Bar(
-            BarColumn(24), TextColumn("{task.fields[left]}"), TextColumn("{task.description}", markup=False),
-            console=self._console, auto_refresh=False, transient=True, disable=not sys.stderr.isatty(),
-        )  # fmt: skip
+            BarColumn(24),
+            TextColumn("{task.fields[left]}"),
+            TextColumn("{task.description}", markup=False),
+            console=self._console,
+            auto_refresh=False,
+            transient=True,
+            disable=not sys.stderr.isatty(),
+        )
         self._planned = 0.0
         self._began = 0.0
         self._last_plain = 0.0

@@ -25,7 +25,8 @@ class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     plugins: list[str] = []
     seconds: float = 0.0
     """Sampling time of this process, all cases together."""
-    min_rounds: int = 3
+    min_rounds: int = 6
+    max_rounds: int = 400
     target: float = 0.1
     """Relative half-width aimed at."""
     seed: int = 0

@@ -45,9 +45,12 @@ class WorkerProcess:
         self.job = msgspec.structs.replace(job, doing_file=str(self._note))
         self._process = subprocess.Popen(
             [sys.executable, "-m", "overhead.runner.worker"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
-            env={**os.environ, **environment}, start_new_session=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -93,8 +96,10 @@ class WorkerProcess:
         except psutil.Error:
             return
         if resident > self.memory_bytes:
-            raise self._death(f"took {resident / 2**30:.1f} GiB of memory, over its limit of "
-                              f"{self.memory_bytes / 2**30:.1f} GiB, and was ended")  # fmt: skip
+            raise self._death(
+                f"took {resident / 2**30:.1f} GiB of memory, over its limit of "
+                f"{self.memory_bytes / 2**30:.1f} GiB, and was ended"
+            )
 
     def _ended(self) -> None:
         try:

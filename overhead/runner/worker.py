@@ -12,28 +12,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
+from overhead.measure import conduct as c
+from overhead.measure.clock import SystemClock
 from overhead.probes import BadPlugin, load_plugin, registry
-from overhead.probes.base import Chain, Unavailable, Unsupported, Unverified
+from overhead.probes.base import Chain, Unavailable
 from overhead.results import Ended, Failed, Line, Once, Opened, Round, Status
 from overhead.runner.doing import DoingNote
 from overhead.runner.protocol import Assignment, Found, Job, Message, Pause, Ready, decode_job, encode
-
-
-def status_of(error: BaseException) -> Status:
-    """The status that an exception raised by a chain stands for."""
-    if isinstance(error, Unavailable | Unsupported | ImportError):
-        return "unavailable"
-    return "unverified" if isinstance(error, Unverified) else "failed"
-
-
-def reason_of(error: BaseException) -> str:
-    """The exception in one line."""
-    text = " ".join(str(error).split())[:500]
-    if isinstance(error, Unavailable | Unsupported | Unverified):
-        return text or type(error).__name__
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 class Worker:
@@ -64,7 +51,7 @@ class Worker:
         except Unavailable as error:
             found = Found(reason=error.reason, mend=error.mend)
         except Exception as error:  # a library that fails to load says so in its own way
-            found = Found(reason=reason_of(error), mend=registry()[self.job.stack].mend)
+            found = Found(reason=c.reason_of(error), mend=registry()[self.job.stack].mend)
         self.say(found)
         self.out.flush()
 
@@ -91,56 +78,94 @@ class Worker:
         try:
             chain = registry()[target.stack].open(target, case)
         except Exception as error:
-            self._failed(name, status_of(error), reason_of(error))
+            self._failed(name, c.status_of(error), c.reason_of(error))
             return
         took = time.perf_counter_ns() - begin
         self.chains[name] = chain
         self.say(
             Opened(
-                target=target.key, case=case.key, worker=self.job.worker, process=self.job.process,
-                overlap=chain.overlap, synchronous=chain.synchronous, wait_spins=chain.wait_spins,
-                window=chain.window(), kernels=chain.kernels(), flags=[],
-            )  # fmt: skip
+                target=target.key,
+                case=case.key,
+                worker=self.job.worker,
+                process=self.job.process,
+                overlap=chain.overlap,
+                synchronous=chain.synchronous,
+                wait_spins=chain.wait_spins,
+                window=chain.window(),
+                kernels=chain.kernels(),
+                flags=[],
+            )
         )
         self._once(name, "open", [took])
 
-    def _failed(self, name: str, status: Status, reason: str) -> None:
+    def _failed(self, name: str, status: str, reason: str) -> None:
         a = self.by_id[name]
-        self.say(Failed(target=a.target.key, case=a.case.key, worker=self.job.worker, process=self.job.process,
-                        status=status, reason=reason))  # fmt: skip
+        self.say(
+            Failed(
+                target=a.target.key,
+                case=a.case.key,
+                worker=self.job.worker,
+                process=self.job.process,
+                status=cast(Status, status),
+                reason=reason,
+            )
+        )
 
     def _once(self, name: str, figure: str, values: list[float], at: list[int] | None = None, reason: str = "") -> None:
         a = self.by_id[name]
-        self.say(Once(target=a.target.key, case=a.case.key, worker=self.job.worker, process=self.job.process,
-                      name=figure, values=values, at=at or [], reason=reason))  # fmt: skip
+        self.say(
+            Once(
+                target=a.target.key,
+                case=a.case.key,
+                worker=self.job.worker,
+                process=self.job.process,
+                name=figure,
+                values=values,
+                at=at or [],
+                reason=reason,
+            )
+        )
 
     def _conduct(self) -> str:
-        from overhead.measure import conduct as c
-        from overhead.measure.clock import SystemClock
-
         def emit(event: c.Event) -> None:
             match event:
                 case c.Doing(case, what):
+                    if not case:
+                        self._pause()
                     self.doing(case, what)
                 case c.Rounded(case, number, samples, canary):
                     a = self.by_id[case]
-                    self.say(Round(target=a.target.key, case=a.case.key, worker=self.job.worker,
-                                   process=self.job.process, round=number, samples=samples,
-                                   canary=list(canary)))  # fmt: skip
+                    self.say(
+                        Round(
+                            target=a.target.key,
+                            case=a.case.key,
+                            worker=self.job.worker,
+                            process=self.job.process,
+                            round=number,
+                            samples=samples,
+                            canary=list(canary),
+                        )
+                    )
                 case c.Taken(case, name, values, at, reason):
                     self._once(case, name, list(values), list(at), reason)
                 case c.Dropped(case, status, reason):
                     self._failed(case, status, reason)
-                case c.RoundOver():
-                    self.say(Pause())
-                    self.out.flush()
-                    self.go()
 
         settings = c.Settings(
-            seconds=self.job.seconds, min_rounds=self.job.min_rounds, target=self.job.target, seed=self.job.seed,
-            extras=self._extras(), explain=lambda error: (status_of(error), reason_of(error)),
-        )  # fmt: skip
+            seconds=self.job.seconds,
+            min_rounds=self.job.min_rounds,
+            target=self.job.target,
+            seed=self.job.seed,
+            extras=self._extras(),
+            max_rounds=self.job.max_rounds,
+        )
         return c.conduct(self.chains, SystemClock(), settings, emit)
+
+    def _pause(self) -> None:
+        """Between rounds: let the parent put what was said on disk while nothing is measured."""
+        self.say(Pause())
+        self.out.flush()
+        self.go()
 
     def _extras(self) -> frozenset[str]:
         """The base case of each target gets the slow once-values (T(1) after 50 ms idle)."""

@@ -1,0 +1,133 @@
+"""What will be measured: targets, their cases within the budget, and the companions that pairs need in one process."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from overhead.comparisons import NAMED, comparable
+from overhead.measure.planner import Allotment, Candidate, Plan, allot
+from overhead.probes import registry
+from overhead.results import Case, LeftOut, Target
+from overhead.runner.protocol import Assignment
+
+EARLY = 3
+"""Companions come after this many of the worker's own cases: before the rarer axes, after the base."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """All that one target's workers measure. ``seconds``: sampling time of one process."""
+
+    target: Target
+    assignments: tuple[Assignment, ...]
+    seconds: float
+
+    def without(self, dropped: set[tuple[str, str]]) -> Task:
+        """The task less these (target key, case key)."""
+        left = tuple(a for a in self.assignments if (a.target.key, a.case.key) not in dropped)
+        share = len(left) / len(self.assignments) if self.assignments else 0.0
+        return dataclasses.replace(self, assignments=left, seconds=self.seconds * share)
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """What a user asked for; empty means everything."""
+
+    patterns: frozenset[str] = frozenset()
+    workloads: frozenset[str] = frozenset()
+    software: bool = False
+    full: bool = False
+
+    def takes(self, case: Case) -> bool:
+        return (not self.patterns or case.pattern in self.patterns) and (
+            not self.workloads or case.workload in self.workloads
+        )
+
+
+def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[list[Task], list[LeftOut]]:
+    """The tasks that fit the plan's budget, and everything left out with its reason."""
+    chosen, left_out = _choose_targets(targets, choice)
+    spaces = {t.key: registry()[t.stack].space(t) for t in chosen}
+    own = {
+        t.key: [c for c in (spaces[t.key].cross() if choice.full else spaces[t.key].star()) if choice.takes(c)]
+        for t in chosen
+    }
+    wanted = {t.key: _with_companions(t, own, chosen) for t in chosen}
+    allotment = allot(
+        {key: [Candidate(_id(a), registry()[a.target.stack].cost) for a in items] for key, items in wanted.items()},
+        plan,
+    )
+    for worker, candidate, reason in allotment.left_out:
+        left_out.append(LeftOut(target=worker, case=candidate.removeprefix(f"{worker} "), reason=reason))
+    return _tasks(chosen, wanted, allotment), left_out
+
+
+def again(
+    planned: Iterable[tuple[str, Target, Case]], found: Sequence[Target], plan: Plan
+) -> tuple[list[Task], set[str]]:
+    """The tasks of an earlier plan on the targets found now, and the keys of targets that are gone."""
+    by_key = {t.key: t for t in found}
+    wanted: dict[str, list[Assignment]] = {}
+    gone: set[str] = set()
+    for worker, target, case in planned:
+        if target.key in by_key and worker in by_key:
+            wanted.setdefault(worker, []).append(Assignment(by_key[target.key], case))
+        else:
+            gone.add(target.key if target.key not in by_key else worker)
+    allotment = allot(
+        {key: [Candidate(_id(a), registry()[a.target.stack].cost) for a in items] for key, items in wanted.items()},
+        plan,
+    )
+    return _tasks([by_key[worker] for worker in wanted], wanted, allotment), gone
+
+
+def _id(assignment: Assignment) -> str:
+    return f"{assignment.target.key} {assignment.case.key}"
+
+
+def _choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Target], list[LeftOut]]:
+    """Hardware always; software adapters where there is no hardware GPU or when asked; OpenGL beside the same device's
+    Vulkan only in the full product."""
+    hardware = any(not t.software and t.executes and t.api != "CPU" for t in targets)
+    by_vulkan = {(t.stack, t.adapter) for t in targets if t.api == "Vulkan"}
+    chosen, left_out = [], []
+    for target in targets:
+        if target.software and hardware and not choice.software:
+            reason = "a software adapter, and there is a GPU; --software measures it too"
+        elif target.api == "OpenGL" and not choice.full and _has_vulkan_twin(target, by_vulkan):
+            reason = "the same adapter is measured through Vulkan; --profile thorough takes both"
+        else:
+            chosen.append(target)
+            continue
+        left_out.append(LeftOut(target=target.key, case="all", reason=reason))
+    return chosen, left_out
+
+
+def _has_vulkan_twin(target: Target, by_vulkan: set[tuple[str, str]]) -> bool:
+    """Drivers decorate the name differently in OpenGL: one name holds the other."""
+    return any(stack == target.stack and (a in target.adapter or target.adapter in a) for stack, a in by_vulkan)
+
+
+def _with_companions(target: Target, own: dict[str, list[Case]], targets: Sequence[Target]) -> list[Assignment]:
+    """The target's own cases and, early among them, cases of other stacks that a named comparison sets them against."""
+    mine = [Assignment(target, case) for case in own[target.key]]
+    companions: dict[str, Assignment] = {}
+    for other in targets:
+        if other.key == target.key or other.stack == target.stack or other.environment != target.environment:
+            continue
+        for case in own[other.key]:
+            pair = (other, case)
+            if any(comparable(named, (target, c), pair) for named in NAMED for c in own[target.key]):
+                companions.setdefault(f"{other.key} {case.key}", Assignment(other, case))
+    return [*mine[:EARLY], *companions.values(), *mine[EARLY:]]
+
+
+def _tasks(targets: Sequence[Target], wanted: dict[str, list[Assignment]], allotment: Allotment) -> list[Task]:
+    tasks = []
+    for target in targets:
+        cases = allotment.cases.get(target.key, {})
+        taken = tuple(a for a in wanted[target.key] if _id(a) in cases)
+        if taken:
+            tasks.append(Task(target, taken, sum(cases.values())))
+    return tasks

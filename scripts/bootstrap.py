@@ -1,0 +1,406 @@
+"""Set up and run: ``python scripts/bootstrap.py report|test|lint|bench|clean [arguments passed on]``.
+
+Standard library alone. It makes ``.venv`` beside this folder, installs what this machine can use, and does it again
+only when something changed. Environment variables that steer it:
+
+EXTRAS=a,b          exactly these extras of pyproject.toml ("none" for the base alone) instead of those that fit here
+SYSTEM_PACKAGES=1   use the system's Python packages and no network
+SYSTEM=skip         install nothing through the system's package manager
+BROWSERS=1          install Chromium and Firefox through it as well
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import ctypes
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "overhead-setup.json"
+PYTORCH_INDEX = "https://download.pytorch.org/whl/"
+LARGE_MB = 300
+HAS_TORCH = "import importlib.metadata as m; m.version('torch')"
+CUDA_PACKAGE = re.compile(r"(nvidia|cuda)-")
+MINIMUM = (3, 11)
+TARGETS = ("report", "test", "lint", "bench", "clean")
+MANIFESTS = ("/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d")
+
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+FIREFOX = ("firefox", "firefox-esr")
+
+
+class Trouble(Exception):
+    """What went wrong and what to do, in one line."""
+
+
+def say(line: str) -> None:
+    print(f"overhead: {line}", flush=True)
+
+
+def call(command: list[str], **more: Any) -> int:
+    """Run in the repository; on Ctrl-C wait for the child, which gets the signal too and saves what it has."""
+    process = subprocess.Popen(command, cwd=ROOT, **more)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        return process.wait() or 130
+
+
+def quiet(command: list[str], **more: Any) -> bool:
+    """Run without a word; whether it succeeded."""
+    nowhere = subprocess.DEVNULL
+    return call(command, stdin=nowhere, stdout=nowhere, stderr=nowhere, **more) == 0
+
+
+# What this machine has
+
+
+def cuda_version() -> int | None:
+    """The CUDA version that the NVIDIA driver offers, as 1000 * major + 10 * minor; None without a usable GPU."""
+    try:
+        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        version, count = ctypes.c_int(), ctypes.c_int()
+        calls = [driver.cuInit(0), driver.cuDriverGetVersion(ctypes.byref(version))]
+        calls += [driver.cuDeviceGetCount(ctypes.byref(count))]
+    except (OSError, AttributeError):
+        return None
+    return version.value if not any(calls) and count.value else None
+
+
+def extras_table() -> dict[str, list[str]]:
+    """pyproject.toml's extras, each with its requirements."""
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return dict(project["optional-dependencies"])
+
+
+def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
+    """The extras of a target: those that fit the machine, or those chosen, and what the target itself needs."""
+    own = {"test": {"dev", "report"}, "lint": {"dev"}, "report": {"report"}, "bench": {"dev"}}[target]
+    if chosen:
+        extras = {extra.strip() for extra in chosen.split(",")} - {"", "none"}
+        if unknown := extras - set(extras_table()):
+            raise Trouble(f"EXTRAS names {', '.join(sorted(unknown))}; there are {', '.join(sorted(extras_table()))}")
+        return own | extras
+    if target in ("lint", "bench"):
+        return own
+    return own | {"wgpu", "torch"} | ({f"cuda{min(cuda // 1000, 13)}"} if cuda and cuda >= 12000 else set())
+
+
+# The system's own packages
+
+
+def has_vulkan_loader() -> bool:
+    try:
+        ctypes.CDLL("libvulkan.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def has_vulkan_driver() -> bool:
+    named = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES")
+    return bool(named) or any(next(Path(folder).glob("*.json"), None) for folder in MANIFESTS)
+
+
+def has_venv() -> bool:
+    importlib.invalidate_caches()
+    return importlib.util.find_spec("ensurepip") is not None
+
+
+def system_needs(target: str, browsers: bool, distribution: str) -> dict[str, str]:
+    """Debian or Ubuntu package to the reason why it is wanted here."""
+    needs = {}
+    if not has_venv():
+        needs[f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"] = "to make a virtual environment"
+    if target in ("report", "test"):
+        if not has_vulkan_loader():
+            needs["libvulkan1"] = "the Vulkan loader, without which no WebGPU stack finds a device"
+        if not has_vulkan_driver():
+            needs["mesa-vulkan-drivers"] = "Vulkan drivers, lavapipe among them, which needs no GPU"
+    if browsers:
+        ubuntu = distribution == "ubuntu"
+        if not any(map(shutil.which, CHROMIUM)):
+            needs["chromium-browser" if ubuntu else "chromium"] = "BROWSERS=1; its SwiftShader serves other stacks too"
+        if not any(map(shutil.which, FIREFOX)):
+            needs["firefox" if ubuntu else "firefox-esr"] = "BROWSERS=1"
+    return needs
+
+
+def distribution() -> tuple[str, bool]:
+    """The Linux distribution's id, and whether it is of Debian's family."""
+    try:
+        text = Path("/etc/os-release").read_text("utf-8")
+    except OSError:
+        return "", False
+    fields = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', text, re.M))
+    family = {fields.get("ID", ""), *fields.get("ID_LIKE", "").split()}
+    return fields.get("ID", ""), bool(family & {"debian", "ubuntu"})
+
+
+def as_root() -> list[str] | None:
+    """The prefix that makes a command root's, or None where that needs a password."""
+    if os.geteuid() == 0:
+        return []
+    return ["sudo", "-n"] if shutil.which("sudo") and quiet(["sudo", "-n", "true"]) else None
+
+
+def install_system(needs: dict[str, str], debian: bool) -> None:
+    """Install what is missing where that is possible, else say what to install. A failure here stops nothing."""
+    for package, reason in needs.items():
+        say(f"missing: {package} ({reason})")
+    command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *needs]
+    if not debian:
+        say("to add them: your distribution's Vulkan loader (vulkan-loader, vulkan-icd-loader) and Mesa drivers")
+    elif (prefix := as_root()) is None:
+        say(f"to add them: sudo {shlex.join(command)}")
+    else:
+        say(f"installing them: {shlex.join(command)} (SYSTEM=skip leaves the system alone)")
+        prefix = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive"]
+        call([*prefix, "apt-get", "update", "-qq"])
+        if call([*prefix, *command], stdout=subprocess.DEVNULL):
+            say("that failed; going on without them")
+
+
+# The virtual environment
+
+
+def venv_python() -> str:
+    return str(VENV / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
+
+
+def in_venv(code: str) -> bool:
+    return Path(venv_python()).exists() and quiet([venv_python(), "-c", code])
+
+
+def pip(*arguments: str) -> list[str]:
+    return [venv_python(), "-m", "pip", "--disable-pip-version-check", *arguments]
+
+
+def set_up(target: str) -> None:
+    """Make ``.venv`` fit for the target. Quick when nothing changed."""
+    system_packages = os.environ.get("SYSTEM_PACKAGES") == "1"
+    cuda = None if system_packages else cuda_version()
+    wanted = wanted_extras(target, cuda, os.environ.get("EXTRAS", ""))
+    inputs = [(ROOT / "pyproject.toml").read_bytes(), Path(__file__).read_bytes(), os.fsencode(ROOT)]
+    inputs += [sys.version.encode(), str((system_packages, cuda)).encode()]
+    key = hashlib.sha256(b"\0".join(inputs)).hexdigest()
+    try:
+        stamp = json.loads(STAMP.read_text("utf-8"))
+    except (OSError, ValueError):
+        stamp = {}
+    system = [] if sys.platform != "linux" or os.environ.get("SYSTEM") == "skip" else prepare_system(target, stamp)
+    same = stamp.get("key") == key
+    if same and wanted <= set(stamp["extras"]):
+        if left_out := wanted & set(stamp["left_out"]):
+            say(f"left out at set-up: {', '.join(sorted(left_out))} (make clean, then again, to look anew)")
+        return
+    if not system_packages and not has_venv():
+        raise Trouble("Python's module ensurepip is missing: install what is named above (python3-venv), then again")
+    make_venv(system_packages)
+    wanted |= set(stamp["extras"]) if same else set()
+    left_out = use_system_packages(target) if system_packages else install(wanted, cuda)
+    outcome = {"key": key, "extras": sorted(wanted), "left_out": sorted(left_out), "system": system}
+    STAMP.write_text(json.dumps(outcome), "utf-8")
+
+
+def prepare_system(target: str, stamp: dict[str, Any]) -> list[str]:
+    """See to the system's packages; those that were already missing last time are not tried again."""
+    name, debian = distribution()
+    needs = system_needs(target, os.environ.get("BROWSERS") == "1", name)
+    if set(needs) - set(stamp.get("system", [])):
+        install_system(needs, debian and shutil.which("apt-get") is not None)
+    return sorted(needs)
+
+
+def make_venv(system_packages: bool) -> None:
+    STAMP.unlink(missing_ok=True)
+    try:
+        mode = re.findall(r"^include-system-site-packages = (\w+)", (VENV / "pyvenv.cfg").read_text("utf-8"), re.M)
+    except OSError:
+        mode = []
+    if mode == [str(system_packages).lower()] and in_venv("pass"):
+        return
+    say(f"making {VENV}")
+    options = ["--clear", *(["--system-site-packages", "--without-pip"] if system_packages else [])]
+    if call([sys.executable, "-m", "venv", *options, str(VENV)]):
+        raise Trouble(f"could not make {VENV}")
+
+
+def use_system_packages(target: str) -> set[str]:
+    """Make the repository importable beside the system's packages, and name what those lack."""
+    needed = ["msgspec", "numpy", "psutil", "rich", "scipy"]
+    needed += {"test": ["pytest"], "lint": ["ruff", "mypy"]}.get(target, [])
+    script = (
+        "import importlib.util as u, pathlib, sys, sysconfig\n"
+        "pathlib.Path(sysconfig.get_path('purelib'), 'overhead.pth').write_text(sys.argv[1] + '\\n', 'utf-8')\n"
+        "sys.exit(', '.join(n for n in sys.argv[2:] if u.find_spec(n) is None))"
+    )
+    done = subprocess.run([venv_python(), "-c", script, str(ROOT), *needed], capture_output=True, text=True)
+    if done.stderr.strip():
+        raise Trouble(f"SYSTEM_PACKAGES=1, and {sys.executable} has no {done.stderr.strip()}")
+    return set()
+
+
+def install(extras: set[str], cuda: int | None) -> set[str]:
+    """Install the project with its extras; returns those that cannot be had here."""
+    left_out = set()
+    if "torch" in extras and not install_torch(cuda) and "torch" not in os.environ.get("EXTRAS", ""):
+        left_out.add("torch")
+        say("going on without torch; EXTRAS=report,wgpu,torch takes the default build, some gigabytes on Linux")
+    chosen = sorted(extras - left_out)
+    if {"cuda12", "cuda13", "jax"} & set(chosen) or ("torch" in chosen and not in_venv(HAS_TORCH)):
+        announce([f".[{','.join(chosen)}]"])
+    say(f"installing Python packages ({', '.join(chosen) or 'base'}): a minute or two")
+    if call(pip("install", "--quiet", "--editable", f".[{','.join(chosen)}]")):
+        raise Trouble("pip could not install the packages; without a network, SYSTEM_PACKAGES=1 uses the system's")
+    return left_out
+
+
+# torch, and what is large
+
+
+def install_torch(cuda: int | None) -> bool:
+    """Install the build of torch that fits: from a local wheel, from PyTorch's index; True where that is settled."""
+    if in_venv(HAS_TORCH):
+        return True
+    requirement = extras_table()["torch"][0]
+    if cuda:
+        # The registry's own build for Linux is CUDA 13's; every other one is on PyTorch's index.
+        if sys.platform == "linux" and cuda >= 13000:
+            return True
+        index = PYTORCH_INDEX + ("cu130" if cuda >= 13000 else "cu126")
+        return fetch_torch(requirement, ["--index-url", index], lean=False)
+    if sys.platform != "linux":
+        return True
+    if fetch_torch(requirement, ["--no-index"], lean=True):
+        return True
+    index = PYTORCH_INDEX + "cpu"
+    if fetch_torch(requirement, ["--index-url", index, "--timeout", "10", "--retries", "1"], lean=True):
+        return True
+    say(f"no CPU build of torch: none in a local wheel folder, and {index} is out of reach or has none for this Python")
+    return False
+
+
+def fetch_torch(requirement: str, source: list[str], lean: bool) -> bool:
+    """Install torch alone from one source; ``lean`` refuses a build that needs the CUDA packages."""
+    report = resolve([requirement, "--no-deps", *source])
+    if not report or (lean and any(map(CUDA_PACKAGE.match, report[0]["metadata"].get("requires_dist", [])))):
+        return False
+    url = report[0]["download_info"]["url"]
+    say(f"torch {report[0]['metadata']['version']}: {describe(download_bytes([url]))}")
+    return call(pip("install", "--quiet", "--no-deps", url)) == 0
+
+
+def resolve(arguments: list[str]) -> list[dict[str, Any]]:
+    """What pip would install, by its own report; empty where it can't tell."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "report.json")
+        # An index that the user's configuration adds may hold the CUDA build: only the source named here counts.
+        settings = {**os.environ, "PIP_EXTRA_INDEX_URL": ""} if "--no-deps" in arguments else None
+        command = pip("install", "--dry-run", "--quiet", "--report", str(path), *arguments)
+        return list(json.loads(path.read_text("utf-8"))["install"]) if quiet(command, env=settings) else []
+
+
+def announce(requirements: list[str]) -> None:
+    """Say the size of a large download before it starts."""
+    size = download_bytes([item["download_info"]["url"] for item in resolve(requirements)])
+    if size is None or size > LARGE_MB * 1_000_000:
+        say(describe(size))
+
+
+def describe(size: int | None) -> str:
+    if size is None:
+        return "a download of unknown size, with CUDA some gigabytes"
+    return f"{size / 1e6:,.0f} MB to download" if size else "a local file, nothing to download"
+
+
+def download_bytes(urls: list[str]) -> int | None:
+    """The sum of what the servers say; local files count nothing; None where a server does not answer."""
+
+    def size(url: str) -> int:
+        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=10) as answer:
+            return int(answer.headers["Content-Length"])
+
+    try:
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            return sum(pool.map(size, [url for url in urls if url.startswith("http")]))
+    except (OSError, TypeError, ValueError):
+        return None
+
+
+# The targets
+
+
+def report(arguments: list[str]) -> int:
+    for words in (["run", "--profile", "quick", "--out", "reports/local", *arguments], ["report"]):
+        if code := call([venv_python(), "-m", "overhead", *words]):
+            say(f"'overhead {shlex.join(words)}' ended with exit code {code}")
+            return code
+    say(f"the page: {ROOT / 'reports' / 'index.html'}")
+    return 0
+
+
+def test(arguments: list[str]) -> int:
+    parallel = ["-n", "2"] if in_venv("import xdist") else []
+    return call([venv_python(), "-m", "pytest", *parallel, *arguments])
+
+
+def lint(arguments: list[str]) -> int:
+    checks = (["ruff", "check", *(arguments or ["."])], ["mypy", *arguments])
+    return max([call([venv_python(), "-m", *check]) for check in checks])
+
+
+def bench(arguments: list[str]) -> int:
+    return call([venv_python(), "scripts/bench.py", *arguments])
+
+
+def clean() -> int:
+    """Remove what set-up and tools made; measurements in reports/local stay."""
+    made = [VENV, *(ROOT / name for name in ("build", "dist", ".coverage"))]
+    made += [ROOT / f".{tool}_cache" for tool in ("mypy", "pytest", "ruff")]
+    made += [ROOT / "reports" / name for name in ("index.html", "figures", "assets")]
+    made += [path for top in ("overhead", "scripts", "tests", "docs") for path in (ROOT / top).rglob("__pycache__")]
+    for path in made:
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    say(f"cleaned; measurements stay in {ROOT / 'reports' / 'local'}")
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] not in TARGETS:
+        print(__doc__)
+        return 2
+    target, rest = arguments[0], arguments[1:]
+    try:
+        if target == "clean":
+            return clean()
+        if sys.version_info[:2] < MINIMUM:
+            raise Trouble(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=...")
+        set_up(target)
+        return {"report": report, "test": test, "lint": lint, "bench": bench}[target](rest)
+    except (Trouble, OSError) as error:
+        say(f"{target} failed: {error}")
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -34,12 +34,16 @@ class NumpyProbe(Probe):
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place"})
-        return Space(base, axes={"alloc": ["allocating"]})
+        return Space(base, axes={"caller": ["native"], "alloc": ["allocating"]}, allowed=_allowed)
 
     def open(self, target: Target, case: Case) -> Chain:
-        if case.caller != "binding" or case.pattern != "per-submit":
-            raise Unsupported(f"numpy has no {case.caller} {case.pattern}")
-        return Ufunc(allocating=case.params["alloc"] == "allocating")
+        if case.pattern != "per-submit" or not _allowed(case):
+            raise Unsupported(f"numpy has no such case: {case.key}")
+        return Native() if case.caller == "native" else Ufunc(allocating=case.params["alloc"] == "allocating")
+
+
+def _allowed(case: Case) -> bool:
+    return case.caller == "binding" or (case.caller == "native" and case.params["alloc"] == "in-place")
 
 
 class Ufunc(Chain):
@@ -64,13 +68,29 @@ class Ufunc(Chain):
         return steps(self._values)
 
     def window(self) -> dict[str, Scalar]:
-        return {"operation": "x = x + 1" if self._allocating else "np.add(x, 1, out=x)", "precision": "int32"}
+        operation = "x = x + 1" if self._allocating else "np.add(x, 1, out=x)"
+        return {"operation": operation, "entry": "python", "precision": "int32"}
 
     def _allocate(self, n: int) -> None:
         x = self._values
         for _ in repeat(None, n):
             x = x + 1
         self._values = x
+
+
+class Native(Ufunc):
+    """n calls of the ufunc's inner loop from a compiled loop."""
+
+    def __init__(self) -> None:
+        from overhead.probes._numpy_native import InnerLoop
+        from overhead.probes.native import compile_native
+
+        super().__init__(allocating=False)
+        self._inner = InnerLoop(self._values)
+        self._loop = compile_native(self._inner.program)
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "entry": "the ufunc's inner loop"}
 
 
 def _in_place(x: NDArray[int32]) -> Callable[[int], None]:

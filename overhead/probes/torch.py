@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
+from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported, vary
 from overhead.results import Api, Case, Scalar, Target
 
 
 @register
 class TorchProbe(Probe):
-    """In place is ``x.add_(1)``, allocating is ``x = x + 1``; inference mode, one CPU thread."""
+    """In place is ``x.add_(1)``, allocating is ``x = x + 1``; inference mode, one CPU thread.
+
+    ``operand=tensor`` adds a 0-dimensional tensor made beforehand: the operation that the native caller can call too.
+    ``sync`` is what the host does after every ``every``-th step.
+    """
 
     name = "torch"
     title = "PyTorch eager"
@@ -20,47 +25,50 @@ class TorchProbe(Probe):
 
     def targets(self) -> list[Target]:
         torch = import_torch(self.mend)
-        versions = _versions(torch)
-        found = [Target(stack=self.name, api="CPU", adapter="CPU", options={"device": "cpu"}, versions=versions)]
-        for kind in ("cuda", "xpu"):
-            module = getattr(torch, kind, None)
-            if module is not None and module.is_available():
-                found += [_accelerator(torch, self.name, kind, index) for index in range(module.device_count())]
-        if torch.backends.mps.is_available():
-            options: dict[str, Scalar] = {"device": "mps"}
-            found.append(Target(stack=self.name, api="MPS", adapter="Apple GPU", options=options, versions=versions))
-        return found
+        kinds = [kind for kind in ("cuda", "xpu") if getattr(torch, kind).is_available()]
+        devices = [f"{kind}:{index}" for kind in kinds for index in range(getattr(torch, kind).device_count())]
+        devices += ["mps"] if torch.backends.mps.is_available() else []
+        return [torch_target(torch, self.name, device) for device in ["cpu", *devices]]
 
     def space(self, target: Target) -> Space:
-        accelerator = target.api != "CPU"
-        params: dict[str, Scalar] = {"alloc": "in-place", "operand": "number"}
-        axes: dict[str, list[Scalar]] = {"alloc": ["allocating"], "pattern": ["read-each"]}
-        if accelerator:
-            names = _WAITS[target.api]
-            params["wait"] = names[0]
-            axes |= {"wait": list(names[1:]), "pattern": ["read-each", "wait-each"]}
-        return Space(Case(pattern="per-submit", unit="launch", params=params), axes=axes, allowed=_allowed)
+        from overhead.probes._torch_waits import WAITS
+
+        waits = WAITS[_TYPES[target.api]]
+        params: dict[str, Scalar] = {"alloc": "in-place", "operand": "number", **({"wait": waits[0]} if waits else {})}
+        base = Case(pattern="per-submit", unit="launch", params=params)
+        axes: dict[str, list[Scalar]] = {"alloc": ["allocating"], "wait": list(waits[1:])}
+        return Space(base, axes, [*_pairs(base), *_synchronised(base, _TYPES[target.api])])
 
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)
-        from overhead.probes._torch_chains import Eager, waits
+        from overhead.probes import _torch_chains, _torch_steps, _torch_waits
 
-        if case.caller != "binding":
-            raise Unsupported(f"torch has no {case.caller} caller")
+        torch.set_num_threads(1)
         device = torch.device(target.options["device"])
-        try:
-            return Eager(device, case, waits(device)[str(case.params.get("wait", "none"))])
-        except torch.OutOfMemoryError as error:
-            raise Unsupported(f"the device is out of memory: {error}") from error
+        if device.index is not None:
+            getattr(torch, device.type).set_device(device)
+        wait_name = str(case.params.get("wait", ""))
+        wait = _torch_waits.wait(device, wait_name)
+        spins = device.type != "cpu" and wait_name != "event-blocking"
+        if case.workload != "step":
+            varying = case.params["shapes"] == "varying"
+            body: Any = _torch_steps.Network(device, train=case.workload == "mlp-train", varying=varying)
+        else:
+            number, in_place = case.params["operand"] == "number", case.params["alloc"] == "in-place"
+            body = _torch_steps.Add(device, in_place=in_place, number=number)
+        if case.caller == "native":
+            if case.params.get("operand") != "tensor":
+                raise Unsupported("the native caller adds a tensor made beforehand, one operation a step")
+            return _torch_chains.NativeEager(device, body, case.unit, wait, spins=spins)
+        if "sync" not in case.params:
+            return _torch_chains.Eager(device, body, case.unit, wait, spins=spins)
+        action = _torch_waits.action(device, str(case.params["sync"]), body.reading)
+        every = int(case.params["every"])
+        return _torch_chains.Eager(device, body, case.unit, wait, spins=spins, action=action, every=every)
 
 
-_WAITS: dict[Api, tuple[str, ...]] = {
-    "CUDA": ("stream", "device", "event", "event-blocking"),
-    "HIP": ("stream", "device", "event", "event-blocking"),
-    "LevelZero": ("stream", "device", "event"),
-    "MPS": ("device", "event"),
-}
-_APIS: dict[str, Api] = {"cuda": "CUDA", "xpu": "LevelZero"}
+_TYPES: dict[str, str] = {"CPU": "cpu", "CUDA": "cuda", "HIP": "cuda", "LevelZero": "xpu", "MPS": "mps"}
+_APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "xpu": "LevelZero", "mps": "MPS"}
 
 
 def import_torch(mend: str) -> Any:
@@ -74,22 +82,56 @@ def import_torch(mend: str) -> Any:
     return torch
 
 
-def _accelerator(torch: Any, stack: str, kind: str, index: int) -> Target:
-    properties = getattr(torch, kind).get_device_properties(index)
+def torch_target(torch: Any, stack: str, name: str) -> Target:
+    """The target of a device as torch names it: ``cpu``, ``cuda:0``, ``xpu:0``, ``mps``."""
+    kind = name.partition(":")[0]
+    adapter, device = {"cpu": ("CPU", ""), "mps": ("Apple GPU", "")}.get(kind, ("", ""))
+    if not adapter:
+        properties = getattr(torch, kind).get_device_properties(name)
+        adapter, device = properties.name, str(getattr(properties, "uuid", name))
+    versions = {"torch": torch.__version__, "cuda-runtime": torch.version.cuda, "hip": torch.version.hip}
     return Target(
         stack=stack,
         api="HIP" if kind == "cuda" and torch.version.hip else _APIS[kind],
-        adapter=properties.name,
-        device=str(getattr(properties, "uuid", index)),
-        options={"device": f"{kind}:{index}"},
-        versions=_versions(torch),
+        adapter=adapter,
+        device=device,
+        options={"device": name},
+        versions={name: str(version) for name, version in versions.items() if version},
     )
 
 
-def _versions(torch: Any) -> dict[str, str]:
-    named = {"torch": torch.__version__, "cuda-runtime": torch.version.cuda, "hip": torch.version.hip}
-    return {name: str(version) for name, version in named.items() if version}
+def _pairs(base: Case) -> list[Case]:
+    """The same operation from Python and from a compiled loop."""
+    tensor = vary(base, "operand", "tensor")
+    return [
+        vary(vary(tensor, "alloc", alloc), "caller", caller)
+        for alloc in ("in-place", "allocating")
+        for caller in ("binding", "native")
+    ]
 
 
-def _allowed(case: Case) -> bool:
-    return case.pattern == "per-submit" or (case.params["alloc"] == "in-place" and case.params["operand"] == "number")
+def _synchronised(base: Case, kind: str) -> list[Case]:
+    """What a synchronisation costs: after each step, after every k-th, and on a network's step where a device works."""
+    from overhead.probes._torch_waits import COPIES, READS, WAITS
+
+    every_step = [*READS[kind], *WAITS[kind], *COPIES[kind]]
+    some = [*READS[kind][:1], *WAITS[kind][:1]]
+    cases = [_acting(base, sync, 1) for sync in every_step]
+    cases += [_acting(base, sync, every) for sync in some for every in (10, 100)]
+    if kind == "cpu":
+        return cases
+    wait: dict[str, Scalar] = {"wait": base.params["wait"]}
+    for workload, shapes in itertools.product(("mlp-train", "mlp-forward"), ("fixed", "varying")):
+        alone = Case(pattern="per-submit", unit="step", workload=workload, params={**wait, "shapes": shapes})
+        whole = (workload, shapes) == ("mlp-train", "fixed")
+        cases += [alone, *(_acting(alone, sync, 1) for sync in (every_step if whole else some))]
+        cases += [_acting(alone, sync, every) for sync in some for every in (10, 100) if whole]
+    return cases
+
+
+def _acting(case: Case, sync: str, every: int) -> Case:
+    from overhead.probes._torch_waits import reads
+
+    params = {**case.params, "sync": sync, "every": every}
+    pattern = "read-each" if reads(sync) else "wait-each"
+    return Case(pattern=pattern, unit=case.unit, workload=case.workload, params=params)

@@ -267,7 +267,7 @@ def install(extras: set[str], cuda: int | None) -> set[str]:
     if {"cuda12", "cuda13", "jax"} & set(chosen) or ("torch" in chosen and not in_venv(HAS_TORCH)):
         announce([f".[{','.join(chosen)}]"])
     say(f"installing Python packages ({', '.join(chosen) or 'base'}): a minute or two")
-    if call(pip("install", "--quiet", "--editable", f".[{','.join(chosen)}]")):
+    if call(pip("install", "-qq", "--editable", f".[{','.join(chosen)}]")):
         raise Trouble("pip could not install the packages; without a network, SYSTEM_PACKAGES=1 uses the system's")
     return left_out
 
@@ -304,7 +304,7 @@ def fetch_torch(requirement: str, source: list[str], lean: bool) -> bool:
         return False
     url = report[0]["download_info"]["url"]
     say(f"torch {report[0]['metadata']['version']}: {describe(download_bytes([url]))}")
-    return call(pip("install", "--quiet", "--no-deps", url)) == 0
+    return call(pip("install", "-qq", "--no-deps", url)) == 0
 
 
 def resolve(arguments: list[str]) -> list[dict[str, Any]]:

@@ -231,10 +231,12 @@ def prepare_system(target: str, stamp: dict[str, Any]) -> list[str]:
 def make_venv(system_packages: bool) -> None:
     STAMP.unlink(missing_ok=True)
     try:
-        mode = re.findall(r"^include-system-site-packages = (\w+)", (VENV / "pyvenv.cfg").read_text("utf-8"), re.M)
+        settings = dict(re.findall(r"^([\w-]+) = (.*)$", (VENV / "pyvenv.cfg").read_text("utf-8"), re.M))
     except OSError:
-        mode = []
-    if mode == [str(system_packages).lower()] and in_venv("pass"):
+        settings = {}
+    same_python = settings.get("version", "").startswith("{}.{}.".format(*sys.version_info))
+    same_mode = settings.get("include-system-site-packages") == str(system_packages).lower()
+    if same_python and same_mode and in_venv("pass"):
         return
     say(f"making {VENV}")
     options = ["--clear", *(["--system-site-packages", "--without-pip"] if system_packages else [])]

@@ -16,6 +16,7 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _NOT_STACKS = {"base", "native", "kernels", "browser"}
 _probes: dict[str, Probe] = {}
 _loaded = False
+_plugins: set[Path] = set()
 
 
 class BadPlugin(UsageError):
@@ -49,8 +50,10 @@ def registry() -> dict[str, Probe]:
 
 
 def load_plugin(path: Path) -> None:
-    """Import a probe file by path. Raises ``BadPlugin`` with one line that says what is wrong."""
+    """Import a probe file by path, once. Raises ``BadPlugin`` with one line that says what is wrong."""
     before = set(registry())
+    if path.resolve() in _plugins:
+        return
     spec = importlib.util.spec_from_file_location(f"overhead_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise BadPlugin(f"{path}: not a Python file")
@@ -61,3 +64,4 @@ def load_plugin(path: Path) -> None:
         raise BadPlugin(f"{path}: {type(error).__name__}: {' '.join(str(error).split())}") from error
     if set(registry()) == before:
         raise BadPlugin(f"{path}: registers no stack")
+    _plugins.add(path.resolve())

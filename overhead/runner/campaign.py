@@ -26,6 +26,11 @@ START_S = 3.0
 """Rough time for a worker to start, for the time-left display alone."""
 
 
+def memory_limit() -> int:
+    """Bytes of resident memory that a worker may take: what most of this machine has."""
+    return int(psutil.virtual_memory().total * 0.75)
+
+
 @dataclasses.dataclass
 class _Started:
     task: Task
@@ -42,7 +47,6 @@ class Campaign:
         self.journal, self.plan, self.listener, self.plugins, self.rng = journal, plan, listener, plugins, rng
         self.dropped: set[tuple[str, str]] = set()
         self.next_process: dict[str, int] = {}
-        self.memory_bytes = int(psutil.virtual_memory().total * 0.75)
         self.abreast = max(1, min(8, os.cpu_count() or 1))
 
     def run(self, tasks: Sequence[Task], past: Past | None) -> None:
@@ -97,7 +101,7 @@ class Campaign:
             seed=self.rng.getrandbits(32),
         )
         self.listener.working(f"opening {key}")
-        worker = WorkerProcess(job, task.target.environment, silence_s=SILENCE_S, memory_bytes=self.memory_bytes)
+        worker = WorkerProcess(job, task.target.environment, silence_s=SILENCE_S, memory_bytes=memory_limit())
         return _Started(left, process, worker)
 
     def _until_ready(self, one: _Started) -> bool:

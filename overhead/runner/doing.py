@@ -29,4 +29,7 @@ def read(path: Path) -> tuple[int, str]:
     """The last note: index of the assignment (-1 for none) and what was being done."""
     text = path.read_bytes().split(b"\0", 1)[0].decode(errors="replace")
     index, _, what = text.partition(" ")
-    return int(index), what
+    try:
+        return int(index), what
+    except ValueError:  # a worker gone wild wrote over it
+        return -1, "doing something unknown"

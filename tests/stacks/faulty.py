@@ -1,0 +1,94 @@
+"""A stack whose cases misbehave in every way that a driver can; the good cases beside them must come through."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import stat
+import time
+
+from overhead.probes import register
+from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
+from overhead.results import Case, Target
+
+GOOD = Case(pattern="per-submit", unit="launch", params={"fault": "none"})
+FAULTS = ("open", "unsupported", "issue", "lie", "segfault", "kill", "hang", "rubbish", "exit", "hog")
+
+
+class _Counter(Chain):
+    unit = "launch"
+    synchronous = True
+
+    def __init__(self, fault: str) -> None:
+        self.fault, self.count, self.hoard = fault, 0, []
+
+    def issue(self, n: int) -> None:
+        if self.fault != "none" and self.count > 50:
+            self._misbehave()
+        for _ in range(n):
+            self.count += 1
+
+    def wait(self) -> None:
+        return
+
+    def executed(self) -> int:
+        return self.count - 1 if self.fault == "lie" else self.count
+
+    def _misbehave(self) -> None:
+        match self.fault:
+            case "issue":
+                raise RuntimeError("the device went away")
+            case "segfault":
+                os.kill(os.getpid(), signal.SIGSEGV)
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "hang":
+                time.sleep(600)
+            case "exit":
+                os._exit(3)
+            case "rubbish":
+                for fd in range(3, 20):
+                    with contextlib.suppress(OSError):
+                        if stat.S_ISFIFO(os.fstat(fd).st_mode):
+                            os.write(fd, b"\n\xff rubbish {]\n")
+            case "hog":
+                self.hoard.append(bytearray(200 << 20))
+                time.sleep(0.05)
+
+
+@register
+class Faulty(Probe):
+    name = "faulty"
+    title = "cases that misbehave"
+
+    def targets(self) -> list[Target]:
+        print("chatter on standard output harms nobody")
+        return [Target(stack="faulty", api="CPU", adapter="CPU")]
+
+    def space(self, target: Target) -> Space:
+        chosen = os.environ.get("FAULTS", "")
+        return Space(base=GOOD, axes={"fault": [f for f in FAULTS if f in chosen.split(",")]})
+
+    def open(self, target: Target, case: Case) -> Chain:
+        fault = str(case.params["fault"])
+        if fault == "open":
+            raise ValueError(f"no such file {os.path.expanduser('~')}/secret")
+        if fault == "unsupported":
+            raise Unsupported("this device has no such thing")
+        return _Counter(fault)
+
+
+@register
+class Absent(Probe):
+    name = "absent"
+    title = "a stack that is not there"
+
+    def targets(self) -> list[Target]:
+        raise Unavailable("the library is not installed", "pip install absent")
+
+    def space(self, target: Target) -> Space:
+        raise NotImplementedError
+
+    def open(self, target: Target, case: Case) -> Chain:
+        raise NotImplementedError

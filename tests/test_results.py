@@ -1,0 +1,162 @@
+"""The file is decoded strictly and within bounds; what a crash leaves is still read."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from overhead import results
+from overhead.results import (
+    BadFile,
+    Case,
+    Figure,
+    Fingerprint,
+    Header,
+    Machine,
+    Planned,
+    Record,
+    Round,
+    Target,
+)
+
+MACHINE = Machine(id="0123456789ab", cpu="a CPU", cores=2, memory_gib=24)
+HEADER = Header(
+    schema_version=results.SCHEMA_VERSION,
+    method_version=results.METHOD_VERSION,
+    created="2026-11-21T12:00:00Z",
+    profile="quick",
+    machine=MACHINE,
+)
+TARGET = Target(stack="fake", api="CPU", adapter="A", device="d0")
+CASE = Case(pattern="per-k", params={"k": 4, "wait": "poll", "indirect": True})
+ROUND = Round(target=TARGET.key, case=CASE.key, worker=TARGET.key, process=0, round=0, samples=[[1, 2, 3]])
+
+
+def record(**more: object) -> Record:
+    fields = {
+        "stack": "fake", "api": "CPU", "adapter": "A", "pattern": "per-submit", "caller": "binding", "dependency": "chained",
+        "unit": "dispatch", "workload": "step", "status": "ok",
+    }  # fmt: skip
+    return Record(**{**fields, **more})  # type: ignore[arg-type]
+
+
+def fingerprint(*records: Record) -> Fingerprint:
+    return Fingerprint(
+        schema_version=results.SCHEMA_VERSION,
+        method_version=results.METHOD_VERSION,
+        created="2026-11-21T12:00:00Z",
+        profile="quick",
+        machine=MACHINE,
+        records=list(records),
+    )
+
+
+def test_keys_tell_cases_and_targets_apart() -> None:
+    assert CASE.key == "step per-k binding chained indirect=true k=4 wait=poll"
+    assert TARGET.key == "fake@CPU:A#d0"
+    assert record(params={"a": 1}).key != record(params={"a": 2}).key
+    assert record(params={"a": 1, "b": 2}).key == record(params={"b": 2, "a": 1}).key
+
+
+def test_a_fingerprint_comes_back_as_it_was(tmp_path: Path) -> None:
+    written = fingerprint(record(figures=[Figure(name="issue", value=1.5, low=1.0, high=2.0)]))
+    path = tmp_path / "f.json"
+    results.write_fingerprint(path, written)
+    assert results.read_fingerprint(path) == written
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_only_some_statuses_carry_a_value() -> None:
+    figures = [Figure(name="issue", value=1.0), Figure(name="complete", status="nonlinear", reason="bent")]
+    found = record(figures=figures)
+    assert found.value("issue") == 1.0
+    assert found.value("complete") is None
+    assert found.value("absent") is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"\x00\xff",
+        b"[" * 100_000,
+        b'{"schema_version": 1e999}',
+        b'{"a": ' + b"9" * 5000 + b"}",
+        b'{"schema_version": NaN}',
+    ],
+)
+def test_a_foreign_file_is_refused_in_one_line(tmp_path: Path, body: bytes) -> None:
+    path = tmp_path / "f.json"
+    path.write_bytes(body)
+    with pytest.raises(BadFile) as refused:
+        results.read_fingerprint(path)
+    assert "\n" not in str(refused.value)
+    assert str(refused.value).startswith(str(path))
+
+
+def tampered(tmp_path: Path, field: str, value: object) -> Path:
+    body = msgspec.to_builtins(fingerprint(record()))
+    place = body["records"][0] if field in body["records"][0] or field == "unknown" else body
+    place[field] = value
+    path = tmp_path / "f.json"
+    path.write_bytes(msgspec.json.encode(body))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("stack", "Not A Stack"),
+        ("stack", "x" * 33),
+        ("status", "splendid"),
+        ("adapter", "x" * 201),
+        ("unknown", 1),
+        ("created", "yesterday"),
+        ("machine", {"id": "../../etc", "cpu": "c", "cores": 1, "memory_gib": 1}),
+        ("figures", [{"name": "<script>"}]),
+        ("schema_version", 99),
+    ],
+)
+def test_fields_out_of_bounds_are_refused(tmp_path: Path, field: str, value: object) -> None:
+    with pytest.raises(BadFile):
+        results.read_fingerprint(tampered(tmp_path, field, value))
+
+
+def test_a_file_over_the_limit_is_not_read_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "MAX_JOURNAL_BYTES", 1000)
+    bomb = tmp_path / "bomb.jsonl.gz"
+    bomb.write_bytes(gzip.compress(b"0" * 10_000_000))
+    with pytest.raises(BadFile, match="larger than 1,000 bytes"):
+        list(results.read_journal(bomb))
+
+
+def journal(tmp_path: Path, *lines: bytes) -> Path:
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+def test_a_cut_last_line_is_dropped_and_no_other(tmp_path: Path) -> None:
+    head = results.encode_line(HEADER)
+    planned = results.encode_line(Planned(worker=TARGET.key, target=TARGET, case=CASE))
+    cut = results.encode_line(ROUND)[:-20]
+    assert len(list(results.read_journal(journal(tmp_path, head, planned, cut)))) == 2
+    with pytest.raises(BadFile, match="line 2"):
+        list(results.read_journal(journal(tmp_path, head, cut + b"\n", planned)))
+
+
+def test_a_journal_begins_with_its_only_header(tmp_path: Path) -> None:
+    head, line = results.encode_line(HEADER), results.encode_line(ROUND)
+    with pytest.raises(BadFile, match="no header"):
+        list(results.read_journal(journal(tmp_path, line)))
+    with pytest.raises(BadFile, match="second header"):
+        list(results.read_journal(journal(tmp_path, head, head)))
+    with pytest.raises(BadFile, match="empty"):
+        list(results.read_journal(journal(tmp_path)))
+    with pytest.raises(BadFile, match="schema version 7"):
+        other = msgspec.structs.replace(HEADER, schema_version=7)
+        list(results.read_journal(journal(tmp_path, results.encode_line(other))))

@@ -1,0 +1,93 @@
+"""Keeps one browser: starts it in a process group of its own, and when its standard input ends, ends the group and
+removes the profile folder. It outlives a worker that is killed, so no browser and no profile is left behind.
+
+Run as a script with the profile folder and the command line; standard library and psutil only. It says ``ended CODE``
+when the browser ends by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+
+GRACE_SECONDS = 3.0
+
+
+def main(profile: str, command: list[str]) -> int:
+    if hasattr(os, "fork") and os.fork():
+        os._exit(0)  # the worker's own children are killed with it: be nobody's child
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        with open(os.path.join(profile, "log"), "wb") as log:
+            browser = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=profile
+            )
+    except OSError as error:
+        _say(f"failed {error}")
+        _remove(profile)
+        return 1
+    threading.Thread(target=lambda: _say(f"ended {browser.wait()}"), daemon=True).start()
+    sys.stdin.buffer.read()
+    _end(browser)
+    _remove(profile)
+    _say("removed")
+    return 0
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):
+        os.write(1, line.encode() + b"\n")
+
+
+def _end(browser: subprocess.Popen[bytes]) -> None:
+    """Kill the whole group, or where there are no groups the tree of children: the profile is thrown away with it."""
+    children = _children(browser.pid)
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(OSError):
+            os.killpg(browser.pid, signal.SIGKILL)
+    else:
+        for child in children:
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+        browser.kill()
+    deadline = time.monotonic() + GRACE_SECONDS
+    while time.monotonic() < deadline and (browser.poll() is None or _group_lives(browser.pid)):
+        time.sleep(0.02)
+
+
+def _children(pid: int) -> list[psutil.Process]:
+    try:
+        return list(psutil.Process(pid).children(recursive=True))
+    except psutil.Error:
+        return []
+
+
+def _group_lives(group: int) -> bool:
+    if not hasattr(os, "killpg"):
+        return False
+    try:
+        os.killpg(group, 0)
+    except OSError:
+        return False
+    return True
+
+
+def _remove(profile: str) -> None:
+    for _ in range(20):
+        shutil.rmtree(profile, ignore_errors=True)
+        if not os.path.exists(profile):
+            return
+        time.sleep(0.1)  # a browser's last writer may still hold a file, on Windows above all
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,185 @@
+"""Which browsers there are on this machine, and the command line that starts one with an empty profile."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Literal
+
+from overhead.probes.base import Unavailable
+
+BROWSER = "OVERHEAD_BROWSER"
+"""Environment variable: the browser's program, or ``open`` for whatever this desktop opens a link with."""
+FLAGS = "OVERHEAD_BROWSER_FLAGS"
+"""Environment variable: flags added to the command line, recorded with the others."""
+
+Kind = Literal["chromium", "firefox", "safari"]
+OPEN = "open"
+
+_NAMES: dict[str, tuple[str, ...]] = {
+    "chromium": (
+        "chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome", "microsoft-edge-stable",
+        "microsoft-edge", "msedge",
+    ),
+    "firefox": ("firefox", "firefox-esr"),
+    "safari": (),
+}  # fmt: skip
+_MAC: dict[str, tuple[str, ...]] = {
+    "chromium": ("Google Chrome", "Chromium", "Microsoft Edge"),
+    "firefox": ("Firefox",),
+    "safari": ("Safari",),
+}
+_WINDOWS: dict[str, tuple[str, ...]] = {
+    "chromium": (
+        r"Google\Chrome\Application\chrome.exe", r"Chromium\Application\chrome.exe",
+        r"Microsoft\Edge\Application\msedge.exe",
+    ),
+    "firefox": (r"Mozilla Firefox\firefox.exe",),
+    "safari": (),
+}  # fmt: skip
+_WINDOWS_ROOTS = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
+
+FIREFOX_ENVIRONMENT = {"RUST_LOG": "wgpu_core::instance=info", "MOZ_CRASHREPORTER_DISABLE": "1"}
+"""Firefox tells a page nothing of its adapter, but its log names it."""
+CHROMIUM_FLAGS = {
+    "--headless": "new",
+    "--enable-unsafe-webgpu": "",
+    "--enable-webgpu-developer-features": "",
+    "--disable-background-networking": "",
+    "--disable-component-update": "",
+    "--disable-sync": "",
+    "--disable-breakpad": "",
+    "--disable-hang-monitor": "",
+    "--no-default-browser-check": "",
+    "--no-first-run": "",
+}
+FIREFOX_PREFERENCES: dict[str, bool | int | str] = {
+    "dom.webgpu.enabled": True,
+    "gfx.webgpu.ignore-blocklist": True,
+    "dom.max_script_run_time": 0,
+    "app.normandy.enabled": False,
+    "app.update.enabled": False,
+    "browser.safebrowsing.malware.enabled": False,
+    "browser.safebrowsing.phishing.enabled": False,
+    "browser.shell.checkDefaultBrowser": False,
+    "browser.startup.homepage_override.mstone": "ignore",
+    "datareporting.policy.dataSubmissionEnabled": False,
+    "extensions.update.enabled": False,
+    "network.captive-portal-service.enabled": False,
+    "network.connectivity-service.enabled": False,
+    "network.http.response.timeout": 0,
+    "services.settings.server": "data:,",
+    "toolkit.telemetry.enabled": False,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Browser:
+    """A browser that can be started: its kind, its program, and the settings that it is started with.
+
+    An empty ``program`` stands for the desktop's own way to open a link: nothing is started, set or ended by us.
+    """
+
+    kind: Kind
+    program: str = ""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Flags or preferences by name, as they go into the record."""
+        if not self.program:
+            return {}
+        return {**_own_settings(self.kind), **dict.fromkeys(_extra_flags(), "set")}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables that it is started with beside this process's own."""
+        return FIREFOX_ENVIRONMENT if self.kind == "firefox" else {}
+
+    def command(self, profile: Path, url: str) -> list[str]:
+        """The command line; writes what the profile needs."""
+        if self.kind == "safari":
+            return ["open", "-a", self.program, url]
+        if self.kind == "firefox":
+            lines = (f"user_pref({_js(name)}, {_js(value)});" for name, value in FIREFOX_PREFERENCES.items())
+            (profile / "user.js").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            return [self.program, "--headless", "--no-remote", "--profile", str(profile), *_extra_flags(), url]
+        flags = [f"{name}={value}" if value else name for name, value in _chromium_flags().items()]
+        return [self.program, *flags, f"--user-data-dir={profile}", *_extra_flags(), url]
+
+    def version(self) -> str:
+        """What the program says of its own version, or an empty string."""
+        if not self.program or self.kind == "safari" or sys.platform == "win32":
+            return ""
+        try:
+            said = subprocess.run([self.program, "--version"], capture_output=True, text=True, timeout=20, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        return " ".join(said.stdout.split())[:100]
+
+
+def find(kind: Kind) -> Browser:
+    """The first browser of this kind, or the one that the environment names. Raises ``Unavailable``."""
+    named = os.environ.get(BROWSER, "")
+    if named == OPEN:
+        return Browser(kind)
+    if named:
+        program = shutil.which(named)
+        if program is None:
+            raise Unavailable(f"{BROWSER} names no program: {named}", f"set {BROWSER} to a browser's program")
+        if kind_of(program) == kind:
+            return Browser(kind, program)
+    for program in candidates(kind):
+        return Browser(kind, program)
+    if kind == "safari":
+        raise Unavailable("Safari runs on macOS only", "measure Safari on a Mac")
+    raise Unavailable(f"no {kind.title()} browser found", f"install it, or set {BROWSER} to its program")
+
+
+def candidates(kind: Kind, platform: str = sys.platform) -> list[str]:
+    """Programs of this kind found where the platform keeps them, best first."""
+    if platform == "darwin":
+        roots = [Path("/Applications"), Path.home() / "Applications"]
+        if kind == "safari":
+            return ["Safari"] if Path("/Applications/Safari.app").exists() else []
+        places = [root / f"{app}.app/Contents/MacOS/{app}" for app in _MAC[kind] for root in roots]
+        places += [p.with_name(p.name.lower()) for p in places if kind == "firefox"]
+    elif platform == "win32":
+        roots = [Path(os.environ[name]) for name in _WINDOWS_ROOTS if os.environ.get(name)]
+        places = [root.joinpath(*app.split("\\")) for app in _WINDOWS[kind] for root in roots]
+    else:
+        places = []
+    on_path = [found for name in _NAMES[kind] if (found := shutil.which(name))]
+    return [*on_path, *(str(place) for place in places if place.is_file())]
+
+
+def kind_of(program: str) -> Kind:
+    """A browser's kind by its program's name; all but Firefox's and Safari's are taken for Chromium's."""
+    name = Path(program).name.lower()
+    return "firefox" if "firefox" in name else "safari" if "safari" in name else "chromium"
+
+
+def _own_settings(kind: Kind) -> dict[str, str]:
+    if kind == "firefox":
+        return {"--headless": "set", **{name: _js(value).strip('"') for name, value in FIREFOX_PREFERENCES.items()}}
+    return {name: value or "set" for name, value in _chromium_flags().items()} if kind == "chromium" else {}
+
+
+def _chromium_flags() -> dict[str, str]:
+    """Chromium refuses its sandbox to root on Linux."""
+    root = sys.platform.startswith("linux") and os.geteuid() == 0
+    return {**CHROMIUM_FLAGS, **({"--no-sandbox": ""} if root else {})}
+
+
+def _extra_flags() -> list[str]:
+    return shlex.split(os.environ.get(FLAGS, ""))
+
+
+def _js(value: bool | int | str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else f'"{value}"'

@@ -1,0 +1,43 @@
+// The sampling loop: raw clocks, nothing derived. Times in ns.
+
+const now = () => performance.now();
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+// The smallest step of the clock seen in about 20 ms, ns.
+export function clockStep() {
+  let step = Infinity;
+  const end = now() + 20;
+  for (let last = now(); last < end;) {
+    const next = now();
+    if (next > last) step = Math.min(step, next - last);
+    last = next;
+  }
+  return Math.round(step * 1e6);
+}
+
+// Run each n once, in order: warm one unit, prepare, then the window. Rows of [n, issue_ns, total_ns].
+export async function sample(chain, ns, idleMs = 0) {
+  const rows = [];
+  for (const n of ns) {
+    chain.prepare(1);
+    await chain.issue(1);
+    await chain.wait();
+    chain.prepare(n);
+    if (idleMs) await sleep(idleMs);
+    const t0 = now();
+    const pending = chain.issue(n);
+    if (pending) await pending;
+    const t1 = now();
+    await chain.wait();
+    const t2 = now();
+    rows.push([n, Math.round((t1 - t0) * 1e6), Math.round((t2 - t0) * 1e6)]);
+  }
+  return rows;
+}
+
+// Let the browser draw what was just changed, so that it does not draw inside a window.
+export async function drawn() {
+  const frame = () => Promise.race([new Promise((resolve) => requestAnimationFrame(resolve)), sleep(100)]);
+  await frame();
+  await frame();
+}

@@ -1,0 +1,75 @@
+// T(n) of the case at hand, and a line through two of its points that is a preview and nothing more.
+
+const SVG = "http://www.w3.org/2000/svg";
+const WIDTH = 640, HEIGHT = 300, LEFT = 64, RIGHT = 16, TOP = 16, BOTTOM = 44;
+
+export const median = (values) => {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[sorted.length >> 1];
+};
+
+// The line through the medians at the smallest and the largest n above 0; ns. The real fit is made elsewhere.
+export function preview(rows) {
+  const byN = Map.groupBy ? Map.groupBy(rows, (row) => row[0]) : grouped(rows);
+  const ns = [...byN.keys()].filter((n) => n > 0).sort((a, b) => a - b);
+  if (ns.length < 2) return null;
+  const [low, high] = [ns[0], ns[ns.length - 1]];
+  const at = (n) => median(byN.get(n).map((row) => row[2]));
+  const slope = (at(high) - at(low)) / (high - low);
+  return { low, high, slope, fixed: at(low) - slope * low };
+}
+
+function grouped(rows) {
+  const found = new Map();
+  for (const row of rows) found.set(row[0], [...(found.get(row[0]) ?? []), row]);
+  return found;
+}
+
+export function time(ns) {
+  const [value, unit] = Math.abs(ns) < 999.5e3 ? [ns / 1e3, "µs"] : [ns / 1e6, "ms"];
+  return `${value.toPrecision(3).replace(/e\+(\d+)$/, (_, e) => "0".repeat(e))} ${unit}`;
+}
+
+function element(name, attributes, text) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function ticks(top, count) {
+  const raw = top / count;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
+  return Array.from({ length: Math.floor(top / step + 1e-9) + 1 }, (_, i) => i * step);
+}
+
+export function draw(svg, rows, title) {
+  svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
+  const line = preview(rows);
+  const said = line
+    ? `${title}: ${rows.length} samples up to n = ${line.high}; the preview line rises ${time(line.slope)} a unit`
+    : `${title}: ${rows.length} samples`;
+  svg.setAttribute("aria-label", `Time T(n) against n. ${said}.`);
+  if (!rows.length) return svg.replaceChildren();
+  const maxN = Math.max(1, ...rows.map((row) => row[0]));
+  const maxT = Math.max(1, ...rows.map((row) => row[2]));
+  const x = (n) => LEFT + (n / maxN) * (WIDTH - LEFT - RIGHT);
+  const y = (t) => HEIGHT - BOTTOM - (t / maxT) * (HEIGHT - TOP - BOTTOM);
+  const parts = [];
+  for (const t of ticks(maxT, 4)) {
+    parts.push(element("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(t), y2: y(t) }));
+    parts.push(element("text", { x: LEFT - 8, y: y(t) + 4, "text-anchor": "end" }, t ? time(t) : "0"));
+  }
+  for (const n of ticks(maxN, 5)) {
+    parts.push(element("text", { x: x(n), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, n.toLocaleString("en")));
+  }
+  parts.push(element("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "n, units in the window"));
+  if (line) {
+    const at = (n) => y(Math.max(0, line.fixed + line.slope * n));
+    parts.push(element("line", { class: "preview", x1: x(0), y1: at(0), x2: x(line.high), y2: at(line.high) }));
+    parts.push(element("text", { class: "mark", x: x(line.high * 0.5), y: at(line.high * 0.5) - 10, "text-anchor": "end" }, "preview"));
+  }
+  for (const [n, , total] of rows) parts.push(element("circle", { cx: x(n), cy: y(total), r: 3.5 }));
+  svg.replaceChildren(...parts);
+}

@@ -1,0 +1,76 @@
+// What a person sees. Everything is written as text, never as markup.
+
+import { draw, preview, time } from "./plot.js";
+import { drawn } from "./clock.js";
+
+const MIN_PAUSE_MS = 500;
+const MAX_SHOWN = 400;
+const $ = (id) => document.getElementById(id);
+
+export function caseName(spec) {
+  const extra = ["k", "bindgroup", "wait"].filter((key) => spec[key] !== undefined).map((key) => `${key}=${spec[key]}`);
+  return [spec.pattern, spec.dependency ?? "chained", ...extra].join(" ");
+}
+
+export class View {
+  constructor() {
+    this.cases = new Map();
+    this.last = 0;
+  }
+
+  say(text, bad = false) {
+    $("status").textContent = text;
+    $("status").classList.toggle("bad", bad);
+  }
+
+  identity({ adapter, reason, isolated, clock_step_ns }) {
+    const name = adapter ? adapter.description || adapter.device || [adapter.vendor, adapter.architecture].filter(Boolean).join(" ") : "";
+    $("adapter").textContent = adapter ? name || "not named by the browser" : `none: ${reason}`;
+    $("fallback").textContent = !adapter ? "-" : adapter.fallback === null ? "the browser does not say" : adapter.fallback ? "yes: software" : "no";
+    $("backend").textContent = adapter?.backend || "the browser does not say";
+    $("clock").textContent = `steps of ${time(clock_step_ns)}, page ${isolated ? "" : "not "}cross-origin isolated`;
+  }
+
+  progress(done, of) {
+    $("progress").hidden = false;
+    $("progress").max = of;
+    $("progress").value = done;
+  }
+
+  opened(key, spec) {
+    this.cases.set(key, { name: caseName(spec), rows: [], count: 0 });
+  }
+
+  took(key, rows) {
+    const found = this.cases.get(key);
+    found.count += rows.length;
+    found.rows = [...found.rows, ...rows].slice(-MAX_SHOWN);
+    this.current = found;
+  }
+
+  // Draw at most twice a second, and wait until the browser has done it: nothing is drawn inside a window.
+  async settle(force = false) {
+    if (!force && performance.now() - this.last < MIN_PAUSE_MS) return;
+    if (this.current) {
+      $("case").textContent = this.current.name;
+      draw($("plot"), this.current.rows, this.current.name);
+    }
+    $("cases").replaceChildren(...[...this.cases.values()].map(row));
+    $("results").hidden = this.cases.size === 0;
+    await drawn();
+    this.last = performance.now();
+  }
+}
+
+function row({ name, rows, count }) {
+  const line = preview(rows);
+  const cells = [name, String(count), line ? time(line.slope) : "-", line ? time(line.fixed) : "-"];
+  const tr = document.createElement("tr");
+  tr.append(...cells.map((text, i) => {
+    const cell = document.createElement(i ? "td" : "th");
+    if (!i) cell.scope = "row";
+    cell.textContent = text;
+    return cell;
+  }));
+  return tr;
+}

@@ -1,0 +1,119 @@
+"""The one place that asks the host: files, commands, counters. Nothing here raises; tests put a fake in its place."""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+
+class Host:
+    """The machine that this process runs on. What cannot be learnt is empty or None."""
+
+    platform: str = sys.platform
+    """``linux``, ``darwin`` or ``win32``."""
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return os.environ
+
+    def read(self, path: str) -> str:
+        """A small text file, stripped."""
+        try:
+            with open(path, "rb") as file:
+                return file.read(1 << 22).decode("utf-8", "replace").strip("\0 \r\n\t")
+        except OSError:
+            return ""
+
+    def names(self, pattern: str) -> list[str]:
+        """The paths that match, sorted."""
+        return sorted(glob.glob(pattern))
+
+    def run(self, *command: str) -> str:
+        """A program's output, stripped; empty where there is no such program or it fails, and after 10 s."""
+        program = shutil.which(command[0])
+        if program is None:
+            return ""
+        try:
+            done = subprocess.run(
+                [program, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=True
+            )
+        except (OSError, subprocess.SubprocessError):
+            return ""
+        return done.stdout.decode("utf-8", "replace").strip()
+
+    def cores(self, logical: bool) -> int | None:
+        return _psutil("cpu_count", logical=logical)
+
+    def usable_cores(self) -> int | None:
+        """The cores that this process may run on."""
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count()
+
+    def memory_bytes(self) -> int:
+        return getattr(_psutil("virtual_memory"), "total", 0)
+
+    def load(self) -> float | None:
+        """Runnable processes, mean over the last minute. Windows keeps no such number."""
+        return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+    def frequency_mhz(self) -> tuple[float, float, float] | None:
+        """Current, least and greatest clock of the cores, MHz; 0 where unknown."""
+        return _psutil("cpu_freq")
+
+    def plugged(self) -> bool | None:
+        """Whether the machine draws from the mains; None where it has no battery or does not tell."""
+        return getattr(_psutil("sensors_battery"), "power_plugged", None)
+
+    def system(self) -> tuple[str, str]:
+        """Operating system and kernel with their versions."""
+        if self.platform == "darwin":
+            return f"macOS {platform.mac_ver()[0]}", platform.release()
+        if self.platform == "win32":
+            return f"Windows {platform.release()}", platform.version()
+        pretty = [line.partition("=")[2].strip('"') for line in self.read("/etc/os-release").splitlines()
+                  if line.startswith("PRETTY_NAME=")]  # fmt: skip
+        return (pretty or [platform.system()])[0], platform.release()
+
+    def processor(self) -> str:
+        return platform.processor() or platform.machine()
+
+    def debugged(self) -> list[str]:
+        """What slows this interpreter: a debug build, a tracer, a profiler."""
+        signs = {
+            "debug build of Python": hasattr(sys, "gettotalrefcount"),
+            "development mode": sys.flags.dev_mode,
+            "trace function": sys.gettrace() is not None,
+            "profile function": sys.getprofile() is not None,
+        }
+        return [words for words, seen in signs.items() if seen]
+
+    def vulkan_loader(self) -> str:
+        """The version of the Vulkan loader. Asking loads no driver."""
+        name = {"win32": "vulkan-1.dll", "darwin": "libvulkan.1.dylib"}.get(self.platform, "libvulkan.so.1")
+        version = ctypes.c_uint32()
+        try:
+            ctypes.CDLL(name).vkEnumerateInstanceVersion(ctypes.byref(version))
+        except (OSError, AttributeError):
+            return ""
+        return f"{version.value >> 22 & 0x7F}.{version.value >> 12 & 0x3FF}.{version.value & 0xFFF}"
+
+
+def _psutil(function: str, **arguments: Any) -> Any:
+    """psutil's answer, or None: on odd systems its functions are missing or raise whatever they met."""
+    import psutil
+
+    try:
+        return getattr(psutil, function)(**arguments)
+    except Exception:
+        return None
+
+
+HOST = Host()

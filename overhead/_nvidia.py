@@ -1,0 +1,35 @@
+"""What NVIDIA's driver says of its GPUs, through its own program: no GPU library is loaded."""
+
+from __future__ import annotations
+
+from overhead._host import Host
+
+_CAPPED = {
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x20: "thermal slowdown (software)",
+    0x40: "thermal slowdown (hardware)",
+    0x80: "power brake",
+}
+
+
+def nvidia_smi(host: Host, *fields: str) -> list[list[str]]:
+    """The fields of each GPU; empty without the program, a GPU or one of the fields."""
+    text = host.run("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
+    rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
+    return [row for row in rows if len(row) == len(fields)]
+
+
+def throttling(host: Host) -> list[str]:
+    """For each GPU what holds its clocks down now, in words; empty where nothing does."""
+    # Drivers before 535 know the older name alone.
+    masks = nvidia_smi(host, "clocks_event_reasons.active") or nvidia_smi(host, "clocks_throttle_reasons.active")
+    return [_words(mask) for (mask,) in masks]
+
+
+def _words(mask: str) -> str:
+    try:
+        bits = int(mask, 16)
+    except ValueError:
+        return ""
+    return ", ".join(words for bit, words in _CAPPED.items() if bits & bit)

@@ -1,0 +1,134 @@
+"""The machine's passing state: clocks, load, power, throttling, what is injected, what it runs inside of."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from overhead._host import HOST, Host
+from overhead._nvidia import nvidia_smi, throttling
+from overhead._redact import redact
+from overhead.results import Volatile
+
+_CPU = "/sys/devices/system/cpu"
+_INJECTING = (
+    "CUDA_INJECTION64_PATH", "DYLD_INSERT_LIBRARIES", "ENABLE_VKBASALT", "LD_AUDIT", "LD_PRELOAD", "MANGOHUD",
+    "MTL_CAPTURE_ENABLED", "MTL_DEBUG_LAYER", "NVTX_INJECTION64_PATH", "VK_ADD_LAYER_PATH", "VK_INSTANCE_LAYERS",
+    "VK_LAYER_PATH", "VK_LOADER_LAYERS_ENABLE",
+)  # fmt: skip
+_LAYERS = tuple(f"{root}/vulkan/implicit_layer.d/*.json" for root in ("/etc", "/usr/share", "/usr/local/share"))
+
+
+def volatile(host: Host = HOST) -> Volatile:
+    """What may differ at the next run on the same machine. A fact that this system does not tell is absent."""
+    found: Volatile = {
+        "load_1m": round(load, 2) if (load := host.load()) is not None else "",
+        "usable_cores": host.usable_cores() or "",
+        "injected": injected(host),
+        "debugged": host.debugged(),
+        "virtual": virtual(host),
+        "container": container(host),
+        **_frequency(host),
+        **_power(host),
+        **_gpu(host),
+    }
+    if host.platform == "linux":
+        found.update(_linux(host))
+    return {name: value for name, value in found.items() if value not in ("", [])}
+
+
+def injected(host: Host) -> list[str]:
+    """Variables that load something into measured processes, and Vulkan's implicit layers."""
+    variables = [f"{name}={redact(host.environ[name])}"[:200] for name in _INJECTING if host.environ.get(name)]
+    layers = []
+    for pattern in _LAYERS:
+        for path in host.names(pattern):
+            try:
+                manifest = json.loads(host.read(path))
+                layers.append(str(manifest["layer"]["name"])[:200])
+            except (ValueError, KeyError, TypeError):
+                layers.append(path.rpartition("/")[2][:200])
+    return variables + layers
+
+
+def virtual(host: Host) -> str:
+    """The hypervisor's name, ``yes`` where only its presence shows, empty on bare metal."""
+    if host.platform == "darwin":
+        return "yes" if host.run("sysctl", "-n", "kern.hv_vmm_present") == "1" else ""
+    if host.platform == "win32":
+        model = host.run("powershell", "-NoProfile", "-Command", "(Get-CimInstance Win32_ComputerSystem).Model")
+        return model[:200] if "virtual" in model.lower() or "vmware" in model.lower() else ""
+    if "microsoft" in host.read("/proc/version").lower():
+        return "wsl"
+    if not re.search(r"^flags\s*:.*\bhypervisor\b", host.read("/proc/cpuinfo"), re.M):
+        return ""
+    name = host.run("systemd-detect-virt", "--vm") or host.read("/sys/hypervisor/type")
+    return name or host.read("/sys/class/dmi/id/sys_vendor")[:200] or "yes"
+
+
+def container(host: Host) -> str:
+    """The kind of container, as far as its marks tell."""
+    if host.names("/.dockerenv"):
+        return "docker"
+    if host.names("/run/.containerenv"):
+        return "podman"
+    found = re.search(r"kubepods|docker|lxc|containerd", host.read("/proc/1/cgroup"))
+    return found[0] if found else ""
+
+
+def _frequency(host: Host) -> Volatile:
+    names = ("cpu_mhz", "cpu_mhz_min", "cpu_mhz_max")
+    return {name: round(mhz) for name, mhz in zip(names, host.frequency_mhz() or (0, 0, 0), strict=True) if mhz}
+
+
+def _power(host: Host) -> Volatile:
+    plugged = host.plugged()
+    found: Volatile = {"power": "" if plugged is None else "mains" if plugged else "battery"}
+    if host.platform == "win32":
+        found["power_plan"] = "".join(re.findall(r"\(([^()]*)\)\s*$", host.run("powercfg", "/getactivescheme")))
+    if host.platform == "darwin":
+        found["low_power_mode"] = bool(re.search(r"lowpowermode\s+1", host.run("pmset", "-g")))
+    return found
+
+
+def _gpu(host: Host) -> Volatile:
+    """One value a GPU in each list, as text: the driver says ``[N/A]`` for what it does not tell."""
+    fields = {
+        "gpu_mhz": "clocks.sm", "gpu_mhz_max": "clocks.max.sm", "gpu_celsius": "temperature.gpu", "gpu_state": "pstate",
+        "gpu_busy_percent": "utilization.gpu", "gpu_persistence": "persistence_mode",
+    }  # fmt: skip
+    rows = nvidia_smi(host, *fields.values())
+    found: Volatile = {name: [row[column] for row in rows] for column, name in enumerate(fields)}
+    reasons = throttling(host)
+    return found | ({"gpu_throttling": reasons} if any(reasons) else {})
+
+
+def _linux(host: Host) -> Volatile:
+    def spread(name: str) -> str:
+        return ", ".join(sorted({host.read(path) for path in host.names(f"{_CPU}/cpu[0-9]*/cpufreq/{name}")} - {""}))
+
+    turbo = {"0": "on", "1": "off"}.get(host.read(f"{_CPU}/intel_pstate/no_turbo"), "")
+    turbo = turbo or {"1": "on", "0": "off"}.get(host.read(f"{_CPU}/cpufreq/boost"), "")
+    throttled = host.read(f"{_CPU}/cpu0/thermal_throttle/package_throttle_count")
+    mitigations = re.search(r"\bmitigations=\S+", host.read("/proc/cmdline"))
+    return {
+        "governor": spread("scaling_governor"),
+        "energy_preference": spread("energy_performance_preference"),
+        "turbo": turbo,
+        "smt": {"1": "on", "0": "off"}.get(host.read(f"{_CPU}/smt/active"), ""),
+        "clock_source": host.read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "cpu_quota": quota if (quota := _quota(host)) is not None else "",
+        "cpu_throttle_count": int(throttled) if throttled.isdecimal() else "",
+        "kernel_mitigations": mitigations[0] if mitigations else "",
+    }
+
+
+def _quota(host: Host) -> float | None:
+    """The cores' worth of time that the control group allows, None without a limit."""
+    group = re.search(r"^0::(/.*)$", host.read("/proc/self/cgroup"), re.M)
+    for folder in {f"/sys/fs/cgroup{group[1].rstrip('/')}" if group else "", "/sys/fs/cgroup"} - {""}:
+        words = host.read(f"{folder}/cpu.max").split()
+        if len(words) == 2 and words[0].isdecimal():
+            return int(words[0]) / int(words[1])
+    old = [host.read(f"/sys/fs/cgroup/cpu/cpu.cfs_{name}_us") for name in ("quota", "period")]
+    return int(old[0]) / int(old[1]) if all(word.isdecimal() for word in old) else None

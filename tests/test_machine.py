@@ -1,0 +1,392 @@
+"""Identity, passing state, versions, redaction and doctor, on made-up hosts and on this one."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from overhead import _redact, machine, results
+from overhead._host import Host
+from overhead.doctor import Check, checks
+from overhead.machine import Owner, redact
+
+SMI = "nvidia-smi --query-gpu={} --format=csv,noheader,nounits"
+H100 = {
+    SMI.format("name,pci.device_id"): "NVIDIA H100 80GB HBM3, 0x233010DE",
+    SMI.format("driver_version"): "580.95.05",
+    SMI.format("clocks.sm,clocks.max.sm,temperature.gpu,pstate,utilization.gpu,persistence_mode"):
+        "1980, 1980, 31, P0, 0, Enabled",
+    SMI.format("clocks_event_reasons.active"): "0x0000000000000044",
+}  # fmt: skip
+PCI = "/sys/bus/pci/devices/0000:01:00.0/"
+CPU = "/sys/devices/system/cpu/"
+LINUX = {
+    "/proc/cpuinfo": "processor : 0\nmodel name\t: AMD  Ryzen 9 7950X\nflags\t\t: fpu tsc\n",
+    "/etc/os-release": 'PRETTY_NAME="Debian GNU/Linux 12"\nID=debian\n',
+    f"{CPU}cpu0/cpufreq/scaling_governor": "powersave",
+    f"{CPU}cpu1/cpufreq/scaling_governor": "performance",
+    f"{CPU}smt/active": "1",
+    f"{CPU}intel_pstate/no_turbo": "0",
+    f"{CPU}cpu0/thermal_throttle/package_throttle_count": "12",
+    "/sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet",
+}
+
+
+class FakeHost(Host):
+    """A machine of files and command outputs, all else unknown."""
+
+    def __init__(
+        self,
+        files: Mapping[str, str] | None = None,
+        commands: Mapping[str, str] | None = None,
+        platform: str = "linux",
+        environ: Mapping[str, str] | None = None,
+        plugged: bool | None = None,
+        load: float | None = 0.0,
+    ) -> None:
+        self.files, self.commands = dict(files or {}), dict(commands or {})
+        self.platform, self._environ, self._plugged, self._load = platform, dict(environ or {}), plugged, load
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return self._environ
+
+    def read(self, path: str) -> str:
+        return self.files.get(path, "").strip()
+
+    def names(self, pattern: str) -> list[str]:
+        return sorted(path for path in self.files if fnmatch.fnmatch(path, pattern))
+
+    def run(self, *command: str) -> str:
+        return self.commands.get(" ".join(command), "")
+
+    def cores(self, logical: bool) -> int | None:
+        return 16 if logical else 8
+
+    def usable_cores(self) -> int | None:
+        return 16
+
+    def memory_bytes(self) -> int:
+        return 67_200_000_000
+
+    def load(self) -> float | None:
+        return self._load
+
+    def frequency_mhz(self) -> tuple[float, float, float] | None:
+        return (3000.4, 0.0, 5000.0)
+
+    def plugged(self) -> bool | None:
+        return self._plugged
+
+    def debugged(self) -> list[str]:
+        return []
+
+    def vulkan_loader(self) -> str:
+        return ""
+
+
+def by_name(host: Host) -> dict[str, Check]:
+    return {check.name: check for check in checks(host)}
+
+
+# Identity
+
+
+def test_identity_on_linux() -> None:
+    found = machine.identity(FakeHost(LINUX, H100))
+    assert found.cpu == "AMD Ryzen 9 7950X"
+    assert (found.cores, found.memory_gib) == (8, 63)
+    assert [gpu.name for gpu in found.gpus] == ["NVIDIA H100 80GB HBM3"]
+
+
+def test_the_id_ignores_all_but_processor_memory_and_gpus() -> None:
+    reference = machine.identity(FakeHost(LINUX, H100)).id
+    newer_driver = H100 | {SMI.format("driver_version"): "999.1"}
+    elsewhere = {"/etc/os-release": 'PRETTY_NAME="Another"', "/proc/version": "Linux 7"}
+    same = FakeHost(LINUX | elsewhere, newer_driver, environ={"HOSTNAME": "x"}, plugged=True, load=9)
+    assert machine.identity(same).id == reference
+    assert machine.identity(FakeHost(LINUX)).id != reference
+    assert machine.identity(FakeHost(LINUX | {"/proc/cpuinfo": "model name : other"}, H100)).id != reference
+
+
+def test_the_id_is_the_same_with_and_without_nvidias_driver() -> None:
+    card = {f"{PCI}class": "0x030200", f"{PCI}vendor": "0x10de", f"{PCI}device": "0x2330"}
+    with_driver, without = machine.identity(FakeHost(LINUX | card, H100)), machine.identity(FakeHost(LINUX | card))
+    assert with_driver.id == without.id
+    assert [gpu.name for gpu in with_driver.gpus] == ["NVIDIA H100 80GB HBM3"]
+    assert [gpu.name for gpu in without.gpus] == ["NVIDIA 10de:2330"]
+
+
+def test_pci_names_come_from_the_list_of_the_right_vendor() -> None:
+    listed = "\n1001  Other\n\t744c  Wrong\n1002  Advanced\n\t7448  Pro\n\t744c  Navi 31\n\t\t1002 1  Sub\n1003  Next\n"
+    card = {f"{PCI}class": "0x030000", f"{PCI}vendor": "0x1002", f"{PCI}device": "0x744c"}
+    found = machine.identity(FakeHost(LINUX | card | {"/usr/share/misc/pci.ids": listed}))
+    assert [gpu.name for gpu in found.gpus] == ["AMD Navi 31"]
+
+
+@pytest.mark.parametrize(("kind", "vendor"), [("0x030000", "0x1af4"), ("0x030000", "0x1a03"), ("0x020000", "0x8086")])
+def test_virtual_displays_and_other_devices_are_no_gpus(kind: str, vendor: str) -> None:
+    card = {f"{PCI}class": kind, f"{PCI}vendor": vendor, f"{PCI}device": "0x1050"}
+    assert machine.identity(FakeHost(LINUX | card)).gpus == []
+
+
+def test_an_arm_processor_is_named_by_lscpu() -> None:
+    host = FakeHost({"/proc/cpuinfo": "CPU part : 0xd40"}, {"lscpu": "Vendor ID:  ARM\nModel name:   Neoverse-V2\n"})
+    assert machine.identity(host).cpu == "Neoverse-V2"
+
+
+def test_identity_on_macos() -> None:
+    displays = json.dumps({"SPDisplaysDataType": [{"sppci_model": "Apple M2"}, {"other": 1}]})
+    commands = {"sysctl -n machdep.cpu.brand_string": "Apple M2", "system_profiler -json SPDisplaysDataType": displays}
+    assert machine.identity(FakeHost(commands=commands, platform="darwin")).gpus == []
+    commands["system_profiler -json SPDisplaysDataType"] = displays.replace(', {"other": 1}', "")
+    found = machine.identity(FakeHost(commands=commands, platform="darwin"))
+    assert (found.cpu, [gpu.name for gpu in found.gpus]) == ("Apple M2", ["Apple M2"])
+
+
+class FakeWindows(FakeHost):
+    def run(self, *command: str) -> str:
+        if command[0] == "reg":
+            return "\n    ProcessorNameString    REG_SZ    Intel(R) Core(TM) Ultra 7\n"
+        if command[0] == "powercfg":
+            return "Power Scheme GUID: 381b4222  (Balanced)"
+        if command[0] == "powershell" and "VideoController" in command[-1]:
+            return "PCI\\VEN_8086&DEV_7D55&SUBSYS_1\\3|Intel(R) Arc(TM)\nROOT\\BASICDISPLAY|Basic\nSWD\\x|Remote"
+        return "Virtual Machine" if command[0] == "powershell" else ""
+
+
+def test_identity_and_state_on_windows() -> None:
+    host = FakeWindows(platform="win32", load=None)
+    found, state = machine.identity(host), machine.volatile(host)
+    assert (found.cpu, [gpu.name for gpu in found.gpus]) == ("Intel(R) Core(TM) Ultra 7", ["Intel(R) Arc(TM)"])
+    assert (state["power_plan"], state["virtual"]) == ("Balanced", "Virtual Machine")
+    assert by_name(host)["power plan"].status == "warn"
+    assert "free cores" not in by_name(host)
+
+
+# Passing state
+
+
+def test_state_on_linux() -> None:
+    state = machine.volatile(FakeHost(LINUX, H100))
+    assert state["governor"] == "performance, powersave"
+    assert (state["smt"], state["turbo"], state["clock_source"]) == ("on", "on", "hpet")
+    assert (state["cpu_mhz"], state["cpu_mhz_max"]) == (3000, 5000)
+    assert "cpu_mhz_min" not in state
+    assert (state["gpu_mhz"], state["gpu_throttling"]) == (["1980"], ["power cap, thermal slowdown (hardware)"])
+
+
+def test_older_nvidia_drivers_know_throttling_by_another_name() -> None:
+    commands = {SMI.format("clocks_throttle_reasons.active"): "0x8\n0x1\n[N/A]"}
+    assert machine.volatile(FakeHost(LINUX, commands))["gpu_throttling"] == ["hardware slowdown", "", ""]
+
+
+def test_what_is_injected_is_named_without_paths() -> None:
+    layers = "/usr/share/vulkan/implicit_layer.d/"
+    files = {f"{layers}a.json": '{"layer": {"name": "VK_LAYER_MANGOHUD_overlay"}}', f"{layers}b.json": "broken"}
+    host = FakeHost(files, environ={"LD_PRELOAD": "/home/jane/spy.so", "PATH": "/bin"})
+    assert machine.volatile(host)["injected"] == ["LD_PRELOAD=…/spy.so", "VK_LAYER_MANGOHUD_overlay", "b.json"]
+    assert by_name(host)["injected layers"].status == "bad"
+
+
+@pytest.mark.parametrize(
+    ("files", "quota"),
+    [
+        ({"/sys/fs/cgroup/cpu.max": "150000 100000"}, 1.5),
+        ({"/proc/self/cgroup": "0::/a/b", "/sys/fs/cgroup/a/b/cpu.max": "400000 100000"}, 4.0),
+        ({"/sys/fs/cgroup/cpu.max": "max 100000"}, None),
+        ({"/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "50000", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, 0.5),
+        ({"/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, None),
+    ],
+)
+def test_the_control_groups_quota(files: dict[str, str], quota: float | None) -> None:
+    assert machine.volatile(FakeHost(files)).get("cpu_quota") == quota
+
+
+@pytest.mark.parametrize(
+    ("files", "commands", "name"),
+    [
+        ({"/proc/version": "Linux 5.15-microsoft-standard-WSL2"}, {}, "wsl"),
+        ({"/proc/cpuinfo": "flags : fpu hypervisor"}, {"systemd-detect-virt --vm": "kvm"}, "kvm"),
+        ({"/proc/cpuinfo": "flags : fpu hypervisor", "/sys/class/dmi/id/sys_vendor": "QEMU"}, {}, "QEMU"),
+        ({"/proc/cpuinfo": "flags : fpu hypervisor"}, {}, "yes"),
+        ({"/proc/cpuinfo": "flags : fpu"}, {"systemd-detect-virt --vm": "none"}, None),
+    ],
+)
+def test_virtual_machines(files: dict[str, str], commands: dict[str, str], name: str | None) -> None:
+    assert machine.volatile(FakeHost(files, commands)).get("virtual") == name
+
+
+def test_state_on_macos() -> None:
+    commands = {"sysctl -n kern.hv_vmm_present": "1", "pmset -g": " lowpowermode         1\n"}
+    host = FakeHost(commands=commands, platform="darwin", plugged=False)
+    state = machine.volatile(host)
+    assert (state["virtual"], state["low_power_mode"], state["power"]) == ("yes", True, "battery")
+    assert {name for name, check in by_name(host).items() if check.status == "warn"} >= {"power", "low power mode"}
+
+
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [({"/.dockerenv": ""}, "docker"), ({"/run/.containerenv": ""}, "podman"), ({"/proc/1/cgroup": "0::/lxc/a"}, "lxc")],
+)
+def test_containers_are_named(files: dict[str, str], name: str) -> None:
+    assert machine.volatile(FakeHost(files))["container"] == name
+
+
+# Versions
+
+
+def test_versions_hold_what_is_there_alone() -> None:
+    found = machine.versions(["msgspec", "no-such-package"], FakeHost(LINUX, H100))
+    assert (found["os"], found["nvidia-driver"]) == ("Debian GNU/Linux 12", "580.95.05")
+    assert {"python", "kernel", "msgspec"} <= set(found)
+    assert not {"no-such-package", "vulkan-loader"} & set(found)
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_a_host_that_tells_nothing_raises_nothing(platform: str) -> None:
+    host = FakeHost(platform=platform, load=None)
+    assert machine.identity(host).gpus == []
+    assert machine.versions([], host)["python"]
+    assert checks(host)
+
+
+def test_this_machine() -> None:
+    header = results.Header(
+        schema_version=1, method_version=1, created="2026-01-01T00:00:00Z", profile="quick",
+        machine=machine.identity(), volatile=machine.volatile(), versions=machine.versions(["numpy"]),
+    )  # fmt: skip
+    assert results.decode_line(results.encode_line(header)) == header
+    assert header.machine.cores > 0
+    assert header.machine == machine.identity()
+    assert {check.status for check in checks()} <= {"ok", "warn", "bad"}
+    assert all(check.advice for check in checks() if check.status != "ok")
+
+
+# Doctor
+
+
+def test_doctor_names_what_disturbs() -> None:
+    found = by_name(FakeHost(LINUX, H100, load=15.0))
+    disturbed = {name for name, check in found.items() if check.status != "ok"}
+    assert disturbed == {
+        "governor", "free cores", "clock source", "hyper-threading", "CPU throttling", "XDG_RUNTIME_DIR",
+        "GPU throttling", "Vulkan loader",
+    }  # fmt: skip
+    assert all(found[name].advice for name in disturbed)
+    assert found["Vulkan loader"].status == "bad"
+
+
+def test_doctor_finds_nothing_on_a_quiet_machine() -> None:
+    quiet = {path: "performance" for path in LINUX if path.endswith("governor")} | {f"{CPU}smt/active": "0"}
+    files = LINUX | quiet | {path: "0" for path in LINUX if path.endswith("count")}
+    files["/sys/devices/system/clocksource/clocksource0/current_clocksource"] = "tsc"
+    smi = H100 | {SMI.format("clocks_event_reasons.active"): "0x1"}
+
+    class Quiet(FakeHost):
+        def vulkan_loader(self) -> str:
+            return "1.4.0"
+
+    found = checks(Quiet(files, smi, environ={"XDG_RUNTIME_DIR": "/run/user/1000"}, plugged=True))
+    assert [check for check in found if check.status != "ok"] == []
+
+
+def test_doctor_sees_a_busy_gpu_a_small_quota_and_no_gpu() -> None:
+    busy = H100 | {key: value.replace("P0, 0", "P0, 93") for key, value in H100.items()}
+    found = by_name(FakeHost(LINUX | {"/sys/fs/cgroup/cpu.max": "100000 100000"}, busy))
+    assert (found["GPU in use"].found, found["CPU quota"].status) == ("93 % busy", "bad")
+    assert by_name(FakeHost(LINUX))["hardware GPU"].status == "warn"
+
+
+def test_doctor_sees_a_watched_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Watched(FakeHost):
+        debugged = Host.debugged
+
+    monkeypatch.setattr("sys.getprofile", lambda: print)
+    assert by_name(Watched())["interpreter"].status == "bad"
+
+
+# What the real host answers where it can't
+
+
+def test_the_host_never_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    host = Host()
+    assert host.read(str(tmp_path)) == ""
+    assert host.run("no-such-program-here") == host.run(sys.executable, "-c", "raise SystemExit(3)") == ""
+    assert host.run(sys.executable, "-c", "print('a'); print('b')").split() == ["a", "b"]
+    monkeypatch.setattr("psutil.cpu_freq", lambda: 1 / 0)
+    assert host.frequency_mhz() is None
+    for platform in ("darwin", "win32"):
+        monkeypatch.setattr(Host, "platform", platform)
+        assert all(isinstance(text, str) for text in (*host.system(), host.vulkan_loader(), host.processor()))
+
+
+def test_a_user_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> str:
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    assert _redact.owner.__wrapped__().user == ""
+
+
+# Redaction
+
+JANE = Owner(frozenset({"falcon.lan", "falcon"}), "jane", "/home/jane")
+JANE_ON_WINDOWS = Owner(frozenset({"FALCON"}), "Jane Doe", "C:\\Users\\Jane Doe")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cannot open /home/jane/work/lib.so: no such file", "cannot open …/lib.so: no such file"),
+        ('File "/home/jane/a b/x.py", line 3', 'File "…/x.py", line 3'),
+        ("jane@falcon.lan said falcon-like things to janet", "<user>@<host> said falcon-like things to janet"),
+        ("/opt/one/a.json:/srv/two/b.json", "…/a.json:…/b.json"),
+        ("file:///home/jane/x.html and https://example.org/a/b", "…/x.html and https://example.org/a/b"),
+        ("gcc -I/opt/secret/inc -o ~/out/x /home/jane", "gcc -I…/inc -o …/x ~"),
+        ("NVIDIA H100/PCIe/SSE2, 3 us/op and/or 1 / 2, N/A", "NVIDIA H100/PCIe/SSE2, 3 us/op and/or 1 / 2, N/A"),
+        ("(/var/lib/thing/)", "(…/thing)"),
+        ("/home/janet/x", "…/x"),
+        ("can't read '/mnt/her disk/model file'", "can't read '…/model file'"),
+    ],
+)
+def test_redaction(text: str, expected: str) -> None:
+    assert redact(text, JANE) == expected
+    assert redact(expected, JANE) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"C:\Users\Jane Doe\AppData\x.dll failed", "…/x.dll failed"),
+        ("C:/Users/Jane Doe/x.dll failed on FALCON", "…/x.dll failed on <host>"),
+        (r"'D:\Program Files\Thing\y.dll'", "'…/y.dll'"),
+        (r"\\server\share\z.dll", "…/z.dll"),
+        ("user Jane Doe", "user <user>"),
+    ],
+)
+def test_redaction_on_windows(text: str, expected: str) -> None:
+    assert redact(text, JANE_ON_WINDOWS) == expected
+    assert redact(expected, JANE_ON_WINDOWS) == expected
+
+
+def test_names_that_tell_nothing_stay() -> None:
+    assert redact("root on localhost", Owner(frozenset({"localhost"}), "root", "/root")) == "root on localhost"
+
+
+def test_nothing_of_this_machines_owner_is_left() -> None:
+    whose = _redact.owner()
+    text = f"{' '.join(whose.hosts)} {whose.home}/.cache/x {whose.user} /tmp/y"
+    left = redact(text)
+    assert whose.home not in left
+    assert not any(host in left.split() for host in whose.hosts)
+
+
+def test_machine_fits_the_file() -> None:
+    assert msgspec.convert(msgspec.to_builtins(machine.volatile()), results.Volatile)

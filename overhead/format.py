@@ -1,0 +1,132 @@
+"""Numbers and names for people: no more digits than the interval allows, and no control characters from files."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+
+from overhead.results import VALUED, Figure
+
+MICRO = "\u00b5s"
+"""The unit of every displayed time."""
+TIMES = "\u00d7"
+MINUS = "\u2212"
+_DIGITS = 4
+"""Most significant digits shown, however narrow the interval."""
+_DIGITS_WITHOUT_INTERVAL = 2
+
+
+def plain(text: str, limit: int = 200) -> str:
+    """One line without control, format or private characters, cut at ``limit``: safe for terminals and drawings."""
+    kept = "".join(" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c)[0] != "C")
+    line = " ".join(kept.split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "\u2026"
+
+
+def without_brackets(name: str) -> str:
+    """An adapter's name without its bracketed additions."""
+    short = re.sub(r"\s*\([^()]*\)", "", name)
+    return " ".join(re.sub(r"\s*\([^()]*\)", "", short).split()) or name
+
+
+def number(value: float, low: float | None = None, high: float | None = None) -> str:
+    """``value`` rounded where the interval's half-width begins; to two digits where there is no interval."""
+    return _fixed(value, _place(value, low, high))
+
+
+def spread(value: float, low: float | None, high: float | None) -> str:
+    """``value (low to high)``, all rounded alike, or the value alone."""
+    if low is None or high is None:
+        return number(value)
+    place = _place(value, low, high)
+    return f"{_fixed(value, place)} ({_fixed(low, place)} to {_fixed(high, place)})"
+
+
+def micro(figure: Figure) -> str:
+    """A time in microseconds without its unit, or the status where there is no value."""
+    return number(*in_micro(figure)) if has_value(figure) else figure.status
+
+
+def micro_spread(figure: Figure) -> str:
+    """A time in microseconds with its interval, without unit, or the status where there is no value."""
+    return spread(*in_micro(figure)) if has_value(figure) else figure.status
+
+
+def time(figure: Figure) -> str:
+    """For prose: ``26.3 us (25.9 to 26.7)``, or the status where there is no value."""
+    if not has_value(figure):
+        return figure.status
+    value, low, high = in_micro(figure)
+    middle = f"{number(value, low, high)} {MICRO}"
+    if low is None or high is None:
+        return middle
+    place = _place(value, low, high)
+    return f"{middle} ({_fixed(low, place)} to {_fixed(high, place)})"
+
+
+def in_micro(figure: Figure) -> tuple[float, float | None, float | None]:
+    """Value, low and high of a figure that has a value, from ns to microseconds."""
+    value = valued(figure)
+    if value is None:
+        raise ValueError(f"{figure.name} has no value")
+    return value / 1e3, _scaled(figure.low, 1e-3), _scaled(figure.high, 1e-3)
+
+
+def valued(figure: Figure | None) -> float | None:
+    """The figure's value where it may be shown as a number (a status that carries one, and finite), else None."""
+    if figure is None or figure.value is None or figure.status not in VALUED or not math.isfinite(figure.value):
+        return None
+    return figure.value
+
+
+def has_value(figure: Figure | None) -> bool:
+    """Whether the figure may be shown as a number."""
+    return valued(figure) is not None
+
+
+def percent(value: float, low: float | None = None, high: float | None = None) -> str:
+    """A share (0.46) in per cent (``46 %``), whole numbers unless it is under 10 %."""
+    digits = number(100 * value, _scaled(low, 100), _scaled(high, 100))
+    whole = _fixed(100 * value, 0)
+    return (whole if abs(value) >= 0.1 and len(whole) <= len(digits) else digits) + " %"
+
+
+def factor(value: float, low: float | None = None, high: float | None = None) -> str:
+    """A ratio with the multiplication sign."""
+    return number(value, low, high) + TIMES
+
+
+def count(number_of: int, noun: str) -> str:
+    """``1 case``, ``2 cases``."""
+    return f"{number_of:,} {noun}" + ("" if number_of == 1 else "s")
+
+
+def listed(words: list[str], last: str = "and") -> str:
+    """``a, b and c``."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+
+
+def _place(value: float, low: float | None, high: float | None) -> int:
+    """The power of ten of the last digit shown."""
+    top = max(abs(v) for v in (value, low, high) if v is not None)
+    if not math.isfinite(top) or top == 0:
+        return 0
+    first = math.floor(math.log10(top))
+    if low is None or high is None:
+        return first - _DIGITS_WITHOUT_INTERVAL + 1
+    half = (high - low) / 2
+    finest = first - _DIGITS + 1
+    return max(finest, math.floor(math.log10(half))) if half > 0 and math.isfinite(half) else finest
+
+
+def _fixed(value: float, place: int) -> str:
+    rounded = round(value, -place)
+    text = f"{rounded:,.{max(0, -place)}f}"
+    if float(text.replace(",", "")) == 0:
+        text = text.lstrip("-")
+    return text.replace("-", MINUS)
+
+
+def _scaled(value: float | None, by: float) -> float | None:
+    return None if value is None else value * by

@@ -1,0 +1,182 @@
+"""The fingerprint for people: a fixed list of twelve figures, the same on every machine, missing ones with a reason."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from overhead.format import MICRO, factor, has_value, listed, micro, percent, valued
+from overhead.results import Figure, Fingerprint, Record
+from overhead.view import Target, View, named, why
+
+GPU_STACKS = ("wgpu-native", "dawn", "vulkan", "cuda-driver", "torch", "chromium", "firefox", "safari")
+"""Whose figure is told where one stands for the machine."""
+BROWSERS = ("chromium", "firefox", "safari")
+GRAPHS = ("cuda-graph", "vulkan")
+SMOKE = "a smoke test: on a software adapter the device's work shares cores with the caller"
+FUSED = ("wgpu-native", "dawn", "triton", "cupy", "vulkan", *BROWSERS)
+
+
+@dataclasses.dataclass(frozen=True)
+class KeyFigure:
+    """One line of the twelve. ``unit`` is ``ns``, ``share`` (0.46 is 46 %) or ``ratio``, that of ``value`` to ``high``.
+
+    ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. ``record`` is the record's
+    key, ``of`` the target's label.
+    """
+
+    label: str
+    text: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unit: str = "ns"
+    reason: str = ""
+    record: str = ""
+    of: str = ""
+
+
+def key_figures(fingerprint: Fingerprint) -> list[KeyFigure]:
+    """The twelve, in order, whatever the file holds."""
+    view = View(fingerprint)
+    return [make(view, label) for label, make in _LIST]
+
+
+def _dispatch(*stacks: str) -> Callable[[View, str], KeyFigure]:
+    def make(view: View, label: str) -> KeyFigure:
+        targets = view.best_of(stacks)
+        if not targets:
+            return _absent(view, label, stacks)
+        base = targets[0].base
+        return _time(label, targets[0], base, "complete")
+
+    return make
+
+
+def _pattern(pattern: str, *stacks: str) -> Callable[[View, str], KeyFigure]:
+    def make(view: View, label: str) -> KeyFigure:
+        found = [
+            (t, r) for t in view.best_of(stacks) for r in t.records if r.pattern == pattern and r.workload == "step"
+        ]
+        if not found:
+            reason = _absent(view, label, stacks).reason
+            return _missing(label, reason if not view.best_of(stacks) else f"no {pattern} case was planned here")
+        valued = [(t, r) for t, r in found if has_value(r.figure("complete"))]
+        target, record = (valued or found)[0]
+        return _time(label, target, record, "complete")
+
+    return make
+
+
+def _submit(view: View, label: str) -> KeyFigure:
+    for target in view.best_of(GPU_STACKS):
+        for record in target.records:
+            comparison = view.comparison("marginal", record.key)
+            figure = named(comparison, "per_submit") if comparison else None
+            if figure is not None:
+                return _of_figure(label, target, record, figure)
+    return _missing(label, "no target ran all of per-submit, per-k, per-pass and one-pass, which the fit needs")
+
+
+def _wait(view: View, label: str) -> KeyFigure:
+    return _representative(view, label, "fixed")
+
+
+def _python_share(view: View, label: str) -> KeyFigure:
+    for target in view.best_of(GPU_STACKS):
+        comparison = view.comparison("python-share", target.base.key)
+        ratio = named(comparison, "ratio") if comparison else None
+        if ratio is None:
+            continue
+        middle = valued(ratio)
+        if middle is None:
+            return _missing(label, f"{ratio.status}: {ratio.reason}", target, target.base)
+        value, low, high = (None if r is None or r <= 0 else 1 - 1 / r for r in (middle, ratio.low, ratio.high))
+        if value is None:
+            return _missing(label, "the ratio of the two callers is not positive", target, target.base)
+        caution = "; ".join(c for c in (_caution(ratio), SMOKE if target.software else "") if c)
+        text = percent(value, low, high)
+        return KeyFigure(label, text, value, low, high, "share", caution, target.base.key, target.label)
+    return _missing(label, "no stack ran both its Python binding and a loop without the interpreter")
+
+
+def _overstatement(view: View, label: str) -> KeyFigure:
+    for target in view.best_of(GPU_STACKS):
+        ratio = overstatement(target.base, "naive")
+        if ratio is not None:
+            value, low, high = ratio
+            text = factor(value, low, high)
+            return KeyFigure(label, text, value, low, high, "ratio", "", target.base.key, target.label)
+    return _missing(label, "no GPU stack gave both a slope and a single timed dispatch")
+
+
+def overstatement(record: Record, figure: str) -> tuple[float, float | None, float | None] | None:
+    """How many times a one-shot figure (``naive``, ``naive_idle``, ``legacy``) is the slope of ``complete``, with the
+    widest interval that both intervals allow; None where either has no value."""
+    shot, slope = record.figure(figure), record.figure("complete")
+    one, each = valued(shot), valued(slope)
+    if shot is None or slope is None or one is None or each is None or one <= 0 or each <= 0:
+        return None
+    low = shot.low / slope.high if shot.low is not None and slope.high else None
+    high = shot.high / slope.low if shot.high is not None and slope.low and slope.low > 0 else None
+    return one / each, low, high
+
+
+def _representative(view: View, label: str, figure: str) -> KeyFigure:
+    """The figure of the first GPU stack that has it."""
+    targets = view.best_of(GPU_STACKS)
+    for target in targets:
+        if has_value(target.base.figure(figure)):
+            return _time(label, target, target.base, figure)
+    return _time(label, targets[0], targets[0].base, figure) if targets else _absent(view, label, GPU_STACKS)
+
+
+def _time(label: str, target: Target, record: Record, name: str) -> KeyFigure:
+    figure = record.figure(name)
+    if figure is None:
+        return _missing(label, why(record, name), target, record)
+    return _of_figure(label, target, record, figure)
+
+
+def _of_figure(label: str, target: Target, record: Record, figure: Figure) -> KeyFigure:
+    value = valued(figure)
+    if value is None:
+        return _missing(label, f"{figure.status}: {figure.reason or record.reason}", target, record)
+    text = f"{micro(figure)} {MICRO}"
+    return KeyFigure(label, text, value, figure.low, figure.high, "ns", _caution(figure), record.key, target.label)
+
+
+def _caution(figure: Figure) -> str:
+    return "" if figure.status == "ok" else figure.status + (f": {figure.reason}" if figure.reason else "")
+
+
+def _missing(label: str, reason: str, target: Target | None = None, record: Record | None = None) -> KeyFigure:
+    return KeyFigure(
+        label, "missing", reason=reason.removesuffix(": "), record=record.key if record else "",
+        of=target.label if target else "",
+    )  # fmt: skip
+
+
+def _absent(view: View, label: str, stacks: tuple[str, ...]) -> KeyFigure:
+    """Missing because none of the stacks has a target: what the run said of them."""
+    known = [u for u in view.fingerprint.unavailable if u.stack in stacks]
+    if known:
+        mend = f"; {known[0].mend}" if known[0].mend else ""
+        return _missing(label, f"{known[0].stack}: {known[0].reason}{mend}")
+    return _missing(label, f"{listed(list(stacks[:3]), 'or')} was not part of this run")
+
+
+_LIST: tuple[tuple[str, Callable[[View, str], KeyFigure]], ...] = (
+    ("One operation, PyTorch", _dispatch("torch")),
+    ("One launch, CUDA driver", _dispatch("cuda-driver")),
+    ("One dispatch, raw Vulkan", _dispatch("vulkan")),
+    ("One dispatch, wgpu-native", _dispatch("wgpu-native")),
+    ("One dispatch, Dawn", _dispatch("dawn")),
+    ("One dispatch, browser", _dispatch(*BROWSERS)),
+    ("One submit", _submit),
+    ("One wait", _wait),
+    ("Python's share of the host's time", _python_share),
+    ("One graph node", _pattern("replay", *GRAPHS)),
+    ("One fused step", _pattern("fused", *FUSED)),
+    ("A single timed dispatch overstates", _overstatement),
+)

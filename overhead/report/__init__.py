@@ -1,0 +1,149 @@
+"""The page: one file without scripts or network, made of registered sections, from fingerprint files alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from overhead.errors import UsageError
+from overhead.format import plain
+from overhead.report.parts import Drawing, Part
+from overhead.report.registry import register, sections
+from overhead.results import BadFile, Fingerprint
+from overhead.view import View
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+__all__ = ["build", "register", "render"]
+PAGE = "index.html"
+FIGURES = "figures"
+
+
+@dataclasses.dataclass(frozen=True)
+class Skipped:
+    """A file of a folder that is not in the page, and why; the name without its folder."""
+
+    name: str
+    reason: str
+
+
+def build(paths: Sequence[Path], out: Path) -> Path:
+    """Draw the page from fingerprints, journals and folders of them; returns the path of the page.
+
+    A bad file named alone raises ``BadFile``; among several, or in a folder, it is skipped and listed on stderr and in
+    the page. An output folder that cannot be written raises ``UsageError``.
+    """
+    fingerprints, skipped = _load(paths)
+    for s in skipped:
+        print(f"overhead: skipped {s.name}: {s.reason}", file=sys.stderr)
+    return render(fingerprints, out, skipped)
+
+
+def render(fingerprints: Sequence[Fingerprint], out: Path, skipped: Sequence[Skipped] = ()) -> Path:
+    """Write ``index.html`` and ``figures/`` under ``out``. The newest machine is shown in full, the others in brief."""
+    if not fingerprints:
+        raise UsageError("no fingerprint to draw")
+    from overhead.report import draw
+
+    machines = _newest(fingerprints)
+    try:
+        (out / FIGURES).mkdir(parents=True, exist_ok=True)
+        with draw.style():
+            shown = [_machine(m, out / FIGURES, full=index == 0) for index, m in enumerate(machines)]
+        page = out / PAGE
+        page.write_text(_page(shown, skipped), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{out}: cannot write the page: {error.strerror or error}") from error
+    return page
+
+
+def _load(paths: Sequence[Path]) -> tuple[list[Fingerprint], list[Skipped]]:
+    from overhead.reduce import load
+
+    alone = len(paths) == 1 and not paths[0].is_dir()
+    found: list[Fingerprint] = []
+    skipped: list[Skipped] = []
+    for path in _files(paths):
+        try:
+            found.append(load(path))
+        except BadFile as error:
+            if alone:
+                raise
+            skipped.append(Skipped(plain(path.name, 80), plain(str(error).removeprefix(f"{path}: "), 300)))
+    if not found:
+        place = ", ".join(str(p) for p in paths)
+        raise BadFile(f"{place}: no fingerprint or journal here" + (f" ({len(skipped)} bad)" if skipped else ""))
+    return found, skipped
+
+
+def _files(paths: Iterable[Path]) -> Iterable[Path]:
+    """Files as named, and of a folder its fingerprints and the journals that have not become one."""
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        done = sorted(path.glob("*.json"))
+        stems = {p.stem for p in done}
+        yield from done
+        yield from (p for p in sorted(path.glob("*.jsonl")) if p.name.split(".")[0] not in stems)
+
+
+def _newest(fingerprints: Sequence[Fingerprint]) -> list[Fingerprint]:
+    """The newest run of each machine, newest first."""
+    machines: dict[str, Fingerprint] = {}
+    for fingerprint in sorted(fingerprints, key=lambda f: f.created, reverse=True):
+        machines.setdefault(fingerprint.machine.id, fingerprint)
+    return list(machines.values())
+
+
+def _machine(fingerprint: Fingerprint, figures: Path, *, full: bool) -> dict[str, Any]:
+    view = View(fingerprint)
+    wanted = [s for s in sections() if full or s.brief]
+    prefix = "" if full else f"{fingerprint.machine.id}-"
+    return {
+        "fingerprint": fingerprint,
+        "prefix": prefix,
+        "sections": [
+            {"name": s.name, "title": s.title, "parts": [_drawn(p, figures, prefix) for p in s.build(view)]}
+            for s in wanted
+        ],
+    }
+
+
+def _drawn(part: Part, figures: Path, prefix: str) -> Any:
+    """The part as the template takes it; a drawing's files are written on the way."""
+    if not isinstance(part, Drawing):
+        return part
+    from overhead.report import draw
+
+    name = prefix + part.name
+    text = draw.svg(part.figure)
+    (figures / f"{name}.svg").write_text(text, encoding="utf-8")
+    part.figure.savefig(figures / f"{name}.png")
+    return {"kind": part.kind, "name": name, "title": part.title, "caption": part.caption,
+            "svg": _markup(draw.inline(text, name, part.alt))}  # fmt: skip
+
+
+def _markup(text: str) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(text)  # matplotlib escapes what it draws
+
+
+def _page(machines: list[dict[str, Any]], skipped: Sequence[Skipped]) -> str:
+    import jinja2
+
+    from overhead.report.palette import colour
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("overhead.report", "."), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters["plain"] = plain
+    environment.globals["colour"] = colour
+    css = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
+    return environment.get_template("page.html.j2").render(machines=machines, skipped=skipped, css=_markup(css))

@@ -1,0 +1,198 @@
+"""Drawing: one style, rows of dots with intervals, and figures as SVG and PNG.
+
+Nothing here interprets text: mathematics and TeX are off, because names come from files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from overhead.format import in_micro, plain, valued
+from overhead.results import Figure as Number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 5.6
+"""Inches of every figure: legible when scaled to a phone."""
+ROW, LINE = 0.28, 0.2
+"""Inches of a row with a target's label in two lines, and of one with a word."""
+INK, MUTED, GRID, PAPER = "#1b1d1f", "#63686d", "#dadde1", "#fefefe"
+_THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"}
+"""Colours that the page's light or dark theme replaces in inline SVG."""
+MARKERS = {"binding": "o", "browser": "^", "ffi": "s", "native": "D"}
+_SIZE = {"o": 5.5, "^": 6.0, "s": 5.0, "D": 4.6, "P": 6.0, "X": 6.0, "v": 6.0}
+
+
+@contextlib.contextmanager
+def style() -> Iterator[None]:
+    """The one style; the user's own matplotlib settings are left outside and come back after."""
+    import matplotlib
+    import seaborn
+
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")
+        warnings.filterwarnings("ignore", message="constrained_layout not applied")
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(seaborn.axes_style("whitegrid"))
+        matplotlib.rcParams.update({
+            "text.parse_math": False, "text.usetex": False, "svg.fonttype": "none", "svg.hashsalt": "overhead",
+            "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 8.5,
+            "axes.titlesize": 9, "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.labelsize": 8.5,
+            "axes.linewidth": 0.8, "axes.axisbelow": True, "axes.formatter.use_mathtext": False,
+            "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "legend.frameon": False,
+            "text.color": INK, "axes.labelcolor": INK, "axes.titlecolor": INK, "xtick.color": INK, "ytick.color": INK,
+            "xtick.labelcolor": INK, "ytick.labelcolor": INK, "axes.edgecolor": MUTED, "grid.color": GRID,
+            "grid.linewidth": 0.7, "figure.facecolor": PAPER, "axes.facecolor": PAPER, "savefig.facecolor": PAPER,
+            "savefig.dpi": 150, "lines.solid_capstyle": "butt",
+        })  # fmt: skip
+        yield
+
+
+def canvas(heights: Sequence[float], columns: int = 1, *, sharex: bool = False) -> tuple[Figure, list[list[Axes]]]:
+    """A figure of rows of axes, ``heights`` in inches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, max(1.2, sum(heights))), layout="constrained")
+    grid = figure.subplots(
+        len(heights), columns, squeeze=False, sharex=sharex, gridspec_kw={"height_ratios": list(heights)}
+    )
+    for ax in grid.flat:
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure, [list(row) for row in grid]
+
+
+@dataclasses.dataclass(frozen=True)
+class Mark:
+    """A dot with its interval, in the axis' own unit; hollow where the status is not ``ok``."""
+
+    value: float
+    low: float | None
+    high: float | None
+    colour: str
+    marker: str = "o"
+    hollow: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A line of dots. ``note`` stands where there is nothing to draw, or beside the dots."""
+
+    label: str
+    marks: Sequence[Mark]
+    note: str = ""
+
+
+def mark(figure: Number | None, colour: str, marker: str = "o") -> list[Mark]:
+    """The figure as a dot in microseconds, or nothing where it has no value."""
+    if figure is None or valued(figure) is None:
+        return []
+    return [Mark(*in_micro(figure), colour, marker, figure.status != "ok")]
+
+
+def dot_rows(ax: Axes, rows: Sequence[Row], *, log: bool = True, dodge: float = 0.5) -> None:
+    """Draw the rows from top to bottom with their labels, marks of a row spread over ``dodge`` of its height."""
+    if log:
+        ax.set_xscale("log", nonpositive="clip")
+    for y, row in enumerate(rows):
+        shown = [m for m in row.marks if not log or m.value > 0]
+        step = dodge / max(len(shown), 2)
+        for index, m in enumerate(shown):
+            _dot(ax, y + (index - (len(shown) - 1) / 2) * step, m, log)
+        hidden = len(row.marks) - len(shown)
+        note = "; ".join(n for n in (row.note, "not above zero" if hidden else "") if n)
+        if note:
+            _note(ax, y, note, max((m.high or m.value for m in shown), default=None))
+    ax.set_yticks(range(len(rows)), [two_lines(row.label) for row in rows], fontsize=7.5, linespacing=1.15)
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    if log:
+        log_axis(ax, rows)
+
+
+def two_lines(label: str) -> str:
+    """A target's label in two lines where it is long."""
+    text = plain(label, 60)
+    return text.replace(" on ", "\n", 1) if len(text) > 22 else text
+
+
+def log_axis(ax: Axes, rows: Sequence[Row]) -> None:
+    """Limits around the marks, at least a decade, and plain numbers at the ticks."""
+    import math
+
+    ends = [v for row in rows for m in row.marks for v in (m.low, m.value, m.high) if v is not None and v > 0]
+    values = [m.value for row in rows for m in row.marks if m.value > 0]
+    if values:
+        low, high = max(min(ends), min(values) / 10), min(max(ends), max(values) * 10)
+        middle, half = math.sqrt(low * high), max(math.sqrt(high / low) * 1.35, 3.3)
+        ax.set_xlim(middle / half, middle * half)
+    plain_log_ticks(ax.xaxis)
+
+
+def plain_log_ticks(axis: Any) -> None:
+    """0.1, 1, 10, 1,000 in place of powers; 2 and 5 between where the axis is short."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    short = low > 0 and high / low < 60
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=9))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}"))
+
+
+def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:
+    """A line above the drawing that names the markers."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], linestyle="", marker=shape, markersize=_SIZE.get(shape, 5), color=MUTED, label=plain(name, 40))
+        for name, shape in shapes.items()
+    ]
+    figure.legend(handles=handles, loc="outside upper left", ncols=min(4, len(handles)), handletextpad=0.2)
+
+
+def svg(figure: Figure) -> str:
+    """The figure as an SVG file's text, on a white ground. The layout is settled here: what follows draws faster."""
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    figure.set_layout_engine("none")
+    return file.getvalue()
+
+
+def inline(text: str, name: str, label: str) -> str:
+    """SVG text made fit for a page: themed, without prologue, its ids its own, with a label for screen readers."""
+    from html import escape
+
+    body = text[text.index("<svg") :]
+    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = re.sub(r'\b(id="|xlink:href="#|href="#|url\(#)', rf"\1{name}-", body)
+    body = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", body, count=1)
+    body = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", body, count=1)
+    for ours, theirs in _THEME.items():
+        body = body.replace(ours, theirs)
+    return body.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
+
+
+def _dot(ax: Axes, y: float, m: Mark, log: bool) -> None:
+    if m.low is not None and m.high is not None:
+        low = max(m.low, m.value / 1e3) if log else m.low
+        ax.plot([low, m.high], [y, y], color=m.colour, linewidth=1.6, zorder=2)
+    ax.plot(
+        [m.value], [y], linestyle="", marker=m.marker, markersize=_SIZE.get(m.marker, 5), markeredgecolor=m.colour,
+        markerfacecolor=PAPER if m.hollow else m.colour, markeredgewidth=1.2, zorder=3,
+    )  # fmt: skip
+
+
+def _note(ax: Axes, y: float, note: str, after: float | None) -> None:
+    if after is None:
+        ax.text(0.01, y, plain(note, 70), transform=ax.get_yaxis_transform(), va="center", fontsize=7.5, color=MUTED)
+    else:
+        ax.annotate(plain(note, 30), (after, y), (5, 0), textcoords="offset points", va="center", fontsize=7.5,
+                    color=MUTED, annotation_clip=False)  # fmt: skip

@@ -1,0 +1,39 @@
+"""One colour a stack, everywhere. Every mark is also labelled, so no reader depends on the colour."""
+
+from __future__ import annotations
+
+import hashlib
+
+COLOURS = {
+    "wgpu-native": "#0173b2",
+    "dawn": "#d55e00",
+    "vulkan": "#029e73",
+    "torch": "#cc78bc",
+    "numpy": "#949494",
+    "chromium": "#3e8ede",
+    "firefox": "#de8f05",
+    "safari": "#44a099",
+    "cuda-driver": "#117733",
+    "cuda-graph": "#999933",
+    "torch-compile": "#aa4499",
+    "triton": "#7570b3",
+    "cupy": "#cc6677",
+    "jax": "#b8860b",
+    "floor": "#6f7a86",
+    "fake": "#a6761d",
+}
+"""Known stacks. Each colour stands at least 2.5:1 from white and from the dark page."""
+_OTHERS = ("#8c6bb1", "#a6761d", "#d0679d", "#5f8fb0", "#7c8f2f", "#b5651d")
+
+SHARES = {
+    "binding": "#0173b2", "interpreter": "#56a0d3", "framework": "#cc78bc", "api": "#de8f05", "driver": "#029e73",
+    "api and driver": "#999933", "leaf": "#949494", "rest": "#949494",
+}  # fmt: skip
+"""The rungs of the ladder, labelled in the bar as well."""
+
+
+def colour(stack: str) -> str:
+    """The stack's colour; a stack of someone else's gets the same one on every machine."""
+    if stack in COLOURS:
+        return COLOURS[stack]
+    return _OTHERS[hashlib.sha256(stack.encode()).digest()[0] % len(_OTHERS)]

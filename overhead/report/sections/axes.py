@@ -1,0 +1,74 @@
+"""What one change to the base case does: dependency, bind groups, arguments, waits, bindings, allocation, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.format import MICRO, count, micro_spread, plain
+from overhead.report.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend
+from overhead.report.palette import colour
+from overhead.report.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.registry import register
+from overhead.results import Record
+from overhead.view import CALLERS, Target, View, words
+
+
+@register("axes", "What one change does", 80)
+def axes(view: View) -> Iterator[Part]:
+    found = [(t, _changed(t)) for t in view.executing]
+    found = [(t, records) for t, records in found if len(records) > 1]
+    if not found:
+        yield Text(["No case changes the base case by a parameter."])
+        return
+    figure, grid = canvas([LINE * len(_rows(t, records)) + 0.7 for t, records in found])
+    for (ax,), (target, records) in zip(grid, found, strict=True):
+        dot_rows(ax, _rows(target, records))
+        ax.set_title(plain(f"{target.label}, {target.base.pattern}", 60), fontsize=8)
+        ax.set_xlabel(f"{MICRO} per {plain(target.base.unit, 20)}", fontsize=7.5, labelpad=1)
+    callers = {r.caller for _, records in found for r in records}
+    marker_legend(figure, {c: MARKERS[c] for c in CALLERS if c in callers})
+    yield Drawing(
+        "axes", "The base case and its variants",
+        f"Dot plots on log axes: microseconds per unit of the base case and of each variant, for "
+        f"{count(len(found), 'target')}; the numbers are in the table below.",
+        "One parameter changed at a time. The variants are separate measurements, so small differences between rows "
+        "mean nothing unless the intervals are apart.",
+        figure,
+    )  # fmt: skip
+    yield Table(
+        "The base case and its variants",
+        ["target", "variant", "caller", f"complete, {MICRO}", f"host, {MICRO}", "remark"],
+        [[Cell(t.label, t.stack), _variant(t, r), r.caller, _number(r, "complete"), _number(r, "host"), r.reason]
+         for t, records in found for r in records],
+        numeric=(3, 4), folded=True,
+    )  # fmt: skip
+
+
+def _changed(target: Target) -> list[Record]:
+    """The base case first, then the cases that differ from it by parameters alone."""
+    same = [r for r in target.records if r.pattern == target.base.pattern and r.workload == target.base.workload]
+    return sorted(
+        (r for r in same if r is target.base or target.varied(r)), key=lambda r: _variant(target, r) != "base"
+    )
+
+
+def _rows(target: Target, records: list[Record]) -> list[Row]:
+    groups: dict[str, list[Record]] = {}
+    for r in records:
+        groups.setdefault(_variant(target, r), []).append(r)
+    return [_row(target, name, group) for name, group in groups.items()]
+
+
+def _row(target: Target, name: str, records: list[Record]) -> Row:
+    marks = [m for r in records for m in mark(r.figure("complete"), colour(target.stack), MARKERS[r.caller])]
+    absent = [f"{r.caller} {(r.figure('complete') or r).status}" for r in records if r.value("complete") is None]
+    return Row(name, marks, ", ".join(absent))
+
+
+def _variant(target: Target, record: Record) -> str:
+    return " ".join(words(target.varied(record))) or "base"
+
+
+def _number(record: Record, name: str) -> str:
+    figure = record.figure(name)
+    return micro_spread(figure) if figure is not None else ""

@@ -1,0 +1,90 @@
+"""Cost per unit by pattern, stack and caller: dots with intervals on a log axis, a panel for each pattern and unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.format import MICRO, count, micro_spread, valued
+from overhead.report.draw import MARKERS, ROW, Row, canvas, dot_rows, mark, marker_legend
+from overhead.report.palette import colour
+from overhead.report.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.registry import register
+from overhead.results import Record
+from overhead.view import CALLERS, Target, View, by_patterns, why
+
+Panels = dict[tuple[str, str], dict[str, list[tuple[Target, Record]]]]
+"""Pattern and unit, then the target's label: its records, one a caller."""
+
+
+@register("costs", "Cost by stack and pattern", 20)
+def costs(view: View) -> Iterator[Part]:
+    panels = _panels(view)
+    if not panels:
+        yield Text(["No stack that runs its work was measured."])
+        return
+    yield _drawing(panels)
+    yield _table(panels)
+
+
+def in_pattern_chart(target: Target, record: Record) -> bool:
+    """Whether the record differs from its base case by pattern and caller alone, or by what its pattern needs (k)."""
+    varied = target.varied(record)
+    return (
+        "workload" not in varied
+        and "dependency" not in varied
+        and (record.pattern != target.base.pattern or not varied)
+    )
+
+
+def _panels(view: View) -> Panels:
+    panels: Panels = {}
+    records = {r.key: (t, r) for t in view.executing for r in t.records if in_pattern_chart(t, r)}
+    for record in by_patterns(r for _, r in records.values()):
+        target = records[record.key][0]
+        panel = panels.setdefault((target.pattern_label(record), record.unit), {})
+        panel.setdefault(target.label, []).append((target, record))
+    return panels
+
+
+def _drawing(panels: Panels) -> Drawing:
+    heights = [ROW * len(rows) + 0.55 for rows in panels.values()]
+    figure, grid = canvas(heights)
+    for (ax,), ((pattern, unit), rows) in zip(grid, panels.items(), strict=True):
+        dot_rows(ax, [_row(label, records) for label, records in rows.items()])
+        ax.set_title(f"{pattern}: {MICRO} per {unit}")
+    callers = {r.caller for rows in panels.values() for records in rows.values() for _, r in records}
+    marker_legend(figure, {c: MARKERS[c] for c in CALLERS if c in callers})
+    stacks = {t.stack for rows in panels.values() for records in rows.values() for t, _ in records}
+    return Drawing(
+        "costs", "Cost of one more unit",
+        f"Dot plot on log axes: microseconds per unit for {count(len(stacks), 'stack')} in "
+        f"{count(len(panels), 'pattern')}; the numbers are in the table below.",
+        "The slope of the wall time until everything has finished, so the fixed cost of waiting is not in it. Each "
+        "panel is one pattern and one unit and has a log axis of its own; lines are 95 % intervals; a hollow mark is "
+        "noisy or bimodal; shapes tell who makes the calls. Where a case has no figure its status stands instead.",
+        figure,
+    )  # fmt: skip
+
+
+def _row(label: str, records: list[tuple[Target, Record]]) -> Row:
+    marks = [m for t, r in records for m in mark(r.figure("complete"), colour(t.stack), MARKERS[r.caller])]
+    absent = [f"{r.caller} {(r.figure('complete') or r).status}" for _, r in records if r.value("complete") is None]
+    return Row(label, marks, ", ".join(absent))
+
+
+def _table(panels: Panels) -> Table:
+    rows: list[list[str | Cell]] = []
+    for (pattern, unit), by_target in panels.items():
+        for label, records in by_target.items():
+            rows += [[Cell(label, t.stack), pattern, r.caller, unit, *_numbers(r)] for t, r in records]
+    columns = ["target", "pattern", "caller", "unit", f"complete, {MICRO}", f"host, {MICRO}", f"issue, {MICRO}",
+               f"fixed, {MICRO}", "bound", "remark"]  # fmt: skip
+    return Table("All figures by pattern", columns, rows, numeric=(4, 5, 6, 7), folded=True)
+
+
+def _numbers(record: Record) -> list[str]:
+    figures = [record.figure(name) for name in ("complete", "host", "issue", "fixed")]
+    shown = [micro_spread(f) if f is not None and valued(f) is not None else "" for f in figures]
+    unclear = [f"{f.name} {f.status}" for f in figures if f is not None and f.status != "ok"]
+    remark = why(record, "complete") if record.value("complete") is None else ", ".join(unclear)
+    return [*shown, record.bound, remark]

@@ -1,0 +1,97 @@
+"""T(n) of each target's base case with its fit: where one sees intercept, slope and knee."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from overhead.format import MICRO, count, micro, plain, valued
+from overhead.report.draw import GRID, INK, MUTED, PAPER, canvas, plain_log_ticks, two_lines
+from overhead.report.palette import colour
+from overhead.report.parts import Drawing, Part, Text
+from overhead.report.registry import register
+from overhead.results import Record
+from overhead.view import Target, View
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = 2
+
+
+@register("curves", "The line behind the number", 30)
+def curves(view: View) -> Iterator[Part]:
+    shown = [t for t in view.executing if any(p.n > 0 for p in t.base.curve)]
+    if not shown:
+        yield Text(["No base case gave a curve."])
+        return
+    yield Text([
+        "Nothing here divides a total by a count: a chain of n units is timed for several n, and the cost of one is "
+        "the slope of the line through them. The flat part at the left is what a chain costs once, whatever its length."
+    ])  # fmt: skip
+    rows = math.ceil(len(shown) / COLUMNS)
+    figure, grid = canvas([2.35] * rows, COLUMNS)
+    axes = [ax for row in grid for ax in row]
+    for ax, target in zip(axes, shown, strict=False):
+        _panel(ax, target, target.base)
+    for row in grid:
+        row[0].set_ylabel(f"T(n), {MICRO}", fontsize=7.5)
+    for ax in axes[len(shown) :]:
+        ax.set_visible(False)
+    yield Drawing(
+        "curves", "Time of a chain of n units",
+        f"Small log-log plots of time against the number of units for {count(len(shown), 'base case')}, each with the "
+        "fitted line, its intercept and slope.",
+        "Filled dots: until everything has finished, medians of all processes with quartiles. Open dots: until the "
+        "stack gave control back. Solid line: the fit, intercept plus slope times n, bent here because both axes are "
+        "logarithmic. Dotted line: T(1) times n, what timing a single unit predicts. A dashed upright marks the knee, "
+        "where the queue is full.",
+        figure,
+    )  # fmt: skip
+
+
+def _panel(ax: Axes, target: Target, record: Record) -> None:
+    own = colour(target.stack)
+    points = [p for p in record.curve if p.n > 0 and p.total > 0 and math.isfinite(p.total)]
+    ax.set_xscale("log", nonpositive="clip")
+    ax.set_yscale("log", nonpositive="clip")
+    ns, totals = [p.n for p in points], [p.total / 1e3 for p in points]
+    ax.vlines(ns, [max(p.q1, 1) / 1e3 for p in points], [max(p.q3, 1) / 1e3 for p in points], color=own, linewidth=1.4)
+    ax.plot(ns, totals, "o", markersize=4, color=own, zorder=3)
+    issued = [(p.n, p.issue / 1e3) for p in points if p.issue > 0]
+    if issued and record.overlap != "serial":
+        ax.plot(*zip(*issued, strict=True), "o", markersize=3.2, markerfacecolor=PAPER, markeredgecolor=own,
+                markeredgewidth=0.9, zorder=2)  # fmt: skip
+    _fit(ax, record, max(ns, default=1), min(totals, default=1.0), max(totals, default=1.0))
+    ax.set_title(two_lines(target.label), fontsize=8)
+    ax.set_xlabel(f"n, unit {plain(record.unit, 20)} ({record.pattern}, {record.caller})", fontsize=7)
+    ax.tick_params(labelsize=7)
+    ax.grid(True, color=GRID)
+    for axis in (ax.xaxis, ax.yaxis):
+        plain_log_ticks(axis)
+
+
+def _fit(ax: Axes, record: Record, top: int, floor: float, ceiling: float) -> None:
+    slope, fixed = record.figure("complete"), record.figure("fixed")
+    each, once, single = valued(slope), valued(fixed), record.value("naive")
+    ns = [top ** (i / 60) for i in range(61)] if top > 1 else [1.0]
+    if single is not None and single > 0:
+        ax.plot(ns, [single * n / 1e3 for n in ns], ":", color=MUTED, linewidth=1, zorder=1)
+    lines: list[str] = []
+    if each is not None and once is not None:
+        line = [(n, (once + each * n) / 1e3) for n in ns if once + each * n > 0]
+        if line:
+            ax.plot(*zip(*line, strict=True), color=INK, linewidth=1, zorder=1)
+    if slope is not None:
+        lines.append(f"slope {micro(slope)}" + (f" {MICRO}" if each is not None else ""))
+    if fixed is not None:
+        lines.append(f"fixed {micro(fixed)}" + (f" {MICRO}" if once is not None else ""))
+    knee = record.figure("knee_n")
+    at = valued(knee)
+    if at is not None and 0 < at <= 4 * top:
+        ax.axvline(at, color=MUTED, linewidth=0.9, linestyle="--", zorder=0)
+        lines.append(f"knee at {at:,.0f}")
+    ax.set_ylim(floor / 3, ceiling * 3)
+    ax.text(0.04, 0.95, "\n".join(lines), transform=ax.transAxes, va="top", fontsize=7.5, color=INK,
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.5})  # fmt: skip

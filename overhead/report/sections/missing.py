@@ -1,0 +1,51 @@
+"""Every number that is missing, and why: stacks, cases, single figures, and what the planner left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.format import plain, valued
+from overhead.report.parts import Cell, Part, Table, Text
+from overhead.report.registry import register
+from overhead.results import Record
+from overhead.sentences import left_out
+from overhead.view import View
+
+
+@register("missing", "What is missing, and why", 95)
+def missing(view: View) -> Iterator[Part]:
+    run = view.fingerprint
+    if run.unavailable:
+        rows = [(u.stack, u.reason, u.mend, " ".join(f"{k}={v}" for k, v in u.environment.items()))
+                for u in run.unavailable]  # fmt: skip
+        yield Table(
+            "Stacks and devices that are not available", ["stack", "reason", "what mends it", "environment"], rows
+        )
+    cases: list[list[str | Cell]] = []
+    figures: list[list[str | Cell]] = []
+    for record in run.records:
+        target = view.target(record)
+        head: list[str | Cell] = [Cell(target.label, target.stack), record.pattern, record.caller, _rest(record)]
+        if all(valued(f) is None for f in record.figures):
+            cases.append([*head, record.status, record.reason or _reasons(record)])
+            continue
+        figures += [[*head, f.name, f.status, f.reason] for f in record.figures if valued(f) is None]
+    places = ["target", "pattern", "caller", "parameters"]
+    if cases:
+        yield Table("Cases without a figure", [*places, "status", "reason"], cases)
+    if figures:
+        yield Table("Figures without a value", [*places, "figure", "status", "reason"], figures, folded=True)
+    if not run.unavailable and not cases and not figures:
+        yield Text(["Nothing is missing."])
+    yield Text([left_out(len(run.left_out))])
+    if run.left_out:
+        rows_left = [(x.target, x.case, x.reason) for x in run.left_out]
+        yield Table("Left out by the planner", ["target", "case", "reason"], rows_left, folded=True)
+
+
+def _rest(record: Record) -> str:
+    return plain(record.case.key.split(" ", 3)[3], 120)
+
+
+def _reasons(record: Record) -> str:
+    return "; ".join(dict.fromkeys(f.reason for f in record.figures if f.reason))

@@ -1,0 +1,66 @@
+"""The one-shot figures beside the slope, as ratios: by how much T(1), T(1) after idling and T(100)/100 overstate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.format import MICRO, factor, micro_spread
+from overhead.keyfigures import overstatement
+from overhead.report.draw import INK, ROW, Mark, Row, canvas, dot_rows, marker_legend
+from overhead.report.palette import colour
+from overhead.report.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.registry import register
+from overhead.results import Record
+from overhead.view import Target, View
+
+SHOTS = {"naive": "T(1), warm", "naive_idle": "T(1) after 50 ms idle", "legacy": "T(100)/100"}
+SHAPES = dict(zip(SHOTS, ("o", "s", "^"), strict=True))
+
+
+@register("naive", "The naive figures beside the slope", 50)
+def naive(view: View) -> Iterator[Part]:
+    shown = [t for t in view.executing if any(t.base.figure(name) for name in SHOTS)]
+    if not shown:
+        yield Text(["No base case has a one-shot figure."])
+        return
+    figure, [[ax]] = canvas([ROW * len(shown) + 0.8])
+    dot_rows(ax, [_row(t) for t in shown])
+    ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
+    ax.set_xlabel("times the slope (1 is right)")
+    marker_legend(figure, {title: SHAPES[name] for name, title in SHOTS.items()})
+    yield Drawing(
+        "naive", "What one-shot figures make of it",
+        "Dot plot on a log axis: T(1) warm, T(1) after idling and T(100)/100, divided by the slope, by stack; the "
+        "numbers are in the table below.",
+        "Base case of each target. T(1) is what most benchmarks print; T(100)/100 is the published “sequential” "
+        "figure. Both hold the fixed cost of the wait. Lines: all ratios that both intervals allow.",
+        figure,
+    )  # fmt: skip
+    yield Table(
+        "One-shot figures and the slope",
+        ["target", "unit", f"slope, {MICRO}", *(f"{title}, {MICRO}" for title in SHOTS.values()),
+         *(f"{title}, ratio" for title in SHOTS.values())],
+        [[Cell(t.label, t.stack), t.base.unit, _time(t.base, "complete"), *(_time(t.base, n) for n in SHOTS),
+          *(_ratio(t.base, n) for n in SHOTS)] for t in shown],
+        numeric=range(2, 9),
+    )  # fmt: skip
+
+
+def _row(target: Target) -> Row:
+    marks = []
+    for name, shape in SHAPES.items():
+        ratio = overstatement(target.base, name)
+        figure = target.base.figure(name)
+        if ratio is not None and figure is not None:
+            marks.append(Mark(*ratio, colour(target.stack), shape, figure.status != "ok"))
+    return Row(target.label, marks, "" if marks else "no slope or no one-shot figure")
+
+
+def _time(record: Record, name: str) -> str:
+    figure = record.figure(name)
+    return micro_spread(figure) if figure is not None else ""
+
+
+def _ratio(record: Record, name: str) -> str:
+    ratio = overstatement(record, name)
+    return factor(*ratio) if ratio is not None else ""

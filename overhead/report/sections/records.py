@@ -1,0 +1,41 @@
+"""Every figure of every case, for those who look one up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.format import has_value, micro_spread, spread
+from overhead.report.parts import Cell, Part, Table, Text
+from overhead.report.registry import register
+from overhead.results import Figure, Record
+from overhead.view import View
+
+FIGURES = ("complete", "host", "issue", "fixed", "device_busy", "device_span", "naive", "legacy", "prepare", "first")
+
+
+@register("records", "All cases", 98)
+def records(view: View) -> Iterator[Part]:
+    if not view.fingerprint.records:
+        yield Text(["The file holds no case."])
+        return
+    rows: list[list[str | Cell]] = []
+    for record in view.fingerprint.records:
+        target = view.target(record)
+        params = record.case.key.split(" ", 3)[3]
+        head = [Cell(target.label, target.stack), record.pattern, record.caller, params, record.unit, record.status]
+        rows.append([*head, *(_number(record.figure(name)) for name in FIGURES), _window(record)])
+    yield Text(
+        ["Times in microseconds, with 95 % intervals; per unit, except fixed, naive, prepare and first."], quiet=True
+    )
+    columns = ["target", "pattern", "caller", "dependency and parameters", "unit", "status", *FIGURES, "window"]
+    yield Table("All cases", columns, rows, numeric=range(6, 6 + len(FIGURES)), folded=True)
+
+
+def _number(figure: Figure | None) -> str:
+    if figure is None or not has_value(figure):
+        return figure.status if figure is not None else ""
+    return micro_spread(figure) if figure.unit == "ns" else spread(figure.value or 0.0, figure.low, figure.high)
+
+
+def _window(record: Record) -> str:
+    return " ".join(f"{k}={v}" for k, v in record.window.items())

@@ -1,0 +1,75 @@
+"""Each call's own time inside the chain, timed one by one, and whether the calls add up to the unstaged figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.format import MICRO, count, micro_spread, plain, valued
+from overhead.ladder import staged
+from overhead.report.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend
+from overhead.report.palette import colour
+from overhead.report.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.registry import register
+from overhead.results import Figure, Record
+from overhead.sentences import stage_sum
+from overhead.view import CALLERS, Target, View
+
+Group = list[tuple[Record, list[Figure]]]
+
+
+@register("stages", "Each call's own time", 75)
+def stages(view: View) -> Iterator[Part]:
+    found: list[tuple[Target, str, Group]] = []
+    for target in view.executing:
+        groups: dict[str, Group] = {}
+        for record, figures in staged(target):
+            groups.setdefault(target.pattern_label(record), []).append((record, figures))
+        found += [(target, pattern, group) for pattern, group in groups.items()]
+    if not found:
+        yield Text(["No case was timed call by call."])
+        return
+    yield _drawing(found)
+    yield Text([_adds_up(t, pattern, r, figures) for t, pattern, group in found for r, figures in group], quiet=True)
+    rows: list[list[str | Cell]] = [
+        [Cell(t.label, t.stack), pattern, r.caller, _call(f), micro_spread(f), f.reason]
+        for t, pattern, group in found for r, figures in group for f in figures
+    ]  # fmt: skip
+    columns = ["target", "pattern", "caller", "call", f"{MICRO} per unit", "remark"]
+    yield Table("Calls, timed one by one", columns, rows, numeric=(4,), folded=True)
+
+
+def _drawing(found: list[tuple[Target, str, Group]]) -> Drawing:
+    figure, grid = canvas([LINE * len(_calls(group)) + 0.7 for _, _, group in found])
+    for (ax,), (target, pattern, group) in zip(grid, found, strict=True):
+        rows = [
+            Row(call, [m for r, figures in group for f in figures if _call(f) == call
+                       for m in mark(f, colour(target.stack), MARKERS[r.caller])])
+            for call in _calls(group)
+        ]  # fmt: skip
+        dot_rows(ax, rows)
+        ax.set_title(plain(f"{target.label}, {pattern}", 60), fontsize=8)
+        ax.set_xlabel(f"{MICRO} per {plain(group[0][0].unit, 20)}", fontsize=7.5, labelpad=1)
+    callers = {r.caller for _, _, group in found for r, _ in group}
+    marker_legend(figure, {c: MARKERS[c] for c in CALLERS if c in callers})
+    return Drawing(
+        "stages", "Calls, timed one by one",
+        f"Dot plots on log axes: each API call's own microseconds for {count(len(found), 'chain')}, by caller; the "
+        "numbers are in the table below.",
+        "A clock reading stands between the calls; its own measured cost is subtracted.",
+        figure,
+    )  # fmt: skip
+
+
+def _calls(group: Group) -> list[str]:
+    return list(dict.fromkeys(_call(f) for _, figures in group for f in figures))
+
+
+def _call(figure: Figure) -> str:
+    return figure.name.removeprefix("stage:")
+
+
+def _adds_up(target: Target, pattern: str, record: Record, figures: list[Figure]) -> str:
+    known = [v for f in figures if (v := valued(f)) is not None]
+    if len(known) < len(figures):
+        return f"{target.label}, {pattern}, {record.caller}: some calls have no figure, so no sum is formed."
+    return f"{target.label}, {pattern}, {record.caller}: {stage_sum(record, known)}."

@@ -1,0 +1,108 @@
+"""What waiting costs: by primitive, with nothing to wait for, with one unit, after idling; and latency percentiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.format import MICRO, micro_spread
+from overhead.report.draw import ROW, Mark, Row, canvas, dot_rows, mark, marker_legend
+from overhead.report.palette import colour
+from overhead.report.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.registry import register
+from overhead.results import Record
+from overhead.view import Target, View
+
+STATES = {"empty_wait": "nothing issued", "naive": "one unit, warm", "naive_idle": "one unit after 50 ms idle"}
+SHAPES = dict(zip(STATES, ("v", "o", "s"), strict=True))
+PERCENTILES = {"p50": "o", "p95": "s", "p99": "^"}
+LATENCIES = ("wait-each", "read-each")
+
+
+@register("waits", "What waiting costs", 60)
+def waits(view: View) -> Iterator[Part]:
+    rows = [(t, r) for t in view.executing for r in t.records if _is_wait(t, r)]
+    if rows:
+        yield _primitives(rows)
+    latencies = [(t, r) for t in view.executing for r in t.records if r.pattern in LATENCIES and "p50" in _names(r)]
+    if latencies:
+        yield _latency(latencies)
+    if not rows and not latencies:
+        yield Text(["No wait was measured."])
+        return
+    columns = ["target", "pattern", "caller", *(f"{s}, {MICRO}" for s in STATES.values()), f"fixed, {MICRO}",
+               *(f"{p}, {MICRO}" for p in PERCENTILES)]  # fmt: skip
+    names = [*STATES, "fixed", *PERCENTILES]
+    yield Table(
+        "Waits",
+        columns,
+        [[Cell(_label(t, r), t.stack), r.pattern, r.caller, *(_number(r, n) for n in names)]
+         for t, r in _unique([*rows, *latencies])],
+        numeric=range(3, 10), folded=True,
+    )  # fmt: skip
+
+
+def _names(record: Record) -> set[str]:
+    return {f.name for f in record.figures}
+
+
+def _is_wait(target: Target, record: Record) -> bool:
+    """The base case, or one that differs from it by its wait alone."""
+    same = record.pattern == target.base.pattern and set(target.varied(record)) <= {"wait"}
+    callers = [r.caller for r in target.records if r.params.get("wait") == record.params.get("wait")]
+    first = record.caller == target.base.caller or target.base.caller not in callers
+    return same and first and bool(_names(record) & set(STATES))
+
+
+def _label(target: Target, record: Record) -> str:
+    return f"{target.label}, {record.params['wait']}" if "wait" in record.params else target.label
+
+
+def _primitives(rows: list[tuple[Target, Record]]) -> Drawing:
+    figure, [[ax]] = canvas([ROW * len(rows) + 0.8])
+    dot_rows(ax, [Row(_label(t, r), _marks(t, r, SHAPES)) for t, r in rows])
+    ax.set_xlabel(f"{MICRO} per wait")
+    marker_legend(figure, {title: SHAPES[name] for name, title in STATES.items()})
+    return Drawing(
+        "waits", "One wait, by primitive",
+        "Dot plot on a log axis: microseconds of a wait with nothing issued, after one unit, and after one unit "
+        "following an idle pause, by stack and wait primitive.",
+        "The same chain, ended by different means of waiting. The distance from the first mark to the others is the "
+        "work and what the library deferred into the wait; the last also holds what waking up costs.",
+        figure,
+    )  # fmt: skip
+
+
+def _latency(rows: list[tuple[Target, Record]]) -> Drawing:
+    figure, grid = canvas([ROW * len(g) + 0.75 for g in _groups(rows).values()])
+    for (ax,), (title, group) in zip(grid, _groups(rows).items(), strict=True):
+        dot_rows(ax, [Row(_label(t, r), _marks(t, r, PERCENTILES)) for t, r in group], dodge=0)
+        ax.set_title(title)
+    marker_legend(figure, PERCENTILES)
+    return Drawing(
+        "latency", "Latency when every unit is waited for",
+        "Dot plot on log axes: median, 95th and 99th percentile of one unit and its wait, by stack.",
+        "wait-each waits after every unit, read-each reads a value back as well: latency as an engine sees it.",
+        figure,
+    )  # fmt: skip
+
+
+def _groups(rows: list[tuple[Target, Record]]) -> dict[str, list[tuple[Target, Record]]]:
+    groups: dict[str, list[tuple[Target, Record]]] = {}
+    for pattern in LATENCIES:
+        for t, r in rows:
+            if r.pattern == pattern:
+                groups.setdefault(f"{pattern}: {MICRO} per {r.unit}", []).append((t, r))
+    return groups
+
+
+def _marks(target: Target, record: Record, shapes: dict[str, str]) -> list[Mark]:
+    return [m for name, shape in shapes.items() for m in mark(record.figure(name), colour(target.stack), shape)]
+
+
+def _number(record: Record, name: str) -> str:
+    figure = record.figure(name)
+    return micro_spread(figure) if figure is not None else ""
+
+
+def _unique(rows: list[tuple[Target, Record]]) -> list[tuple[Target, Record]]:
+    return list({r.key: (t, r) for t, r in rows}.values())

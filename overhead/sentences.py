@@ -1,0 +1,131 @@
+"""Prose made from the figures: every number in it comes from the file, none is typed."""
+
+from __future__ import annotations
+
+from overhead.format import MICRO, count, factor, listed, micro, number, percent, time, valued
+from overhead.keyfigures import overstatement
+from overhead.ladder import Ladder, Share
+from overhead.results import Record, Unavailable
+from overhead.view import Target, View, why
+
+OBJECTS = {
+    "wgpu-native": "wgpu-py objects", "dawn": "wgpu-py objects", "torch": "Python binding of torch",
+    "cupy": "CuPy objects", "cuda-driver": "cuda-bindings calls", "numpy": "Python binding of NumPy",
+}  # fmt: skip
+"""What the rung ``binding`` is, by stack."""
+
+
+def opening(view: View) -> list[str]:
+    """What one unit costs here per stack, how far a single timed one misleads, and what is missing."""
+    best = [t for stack in view.stacks if (t := view.best(stack)) is not None and stack != "floor"]
+    said = [costs(target) for target in best]
+    return [s for s in [*said, overstated(best), only_software(view), missing(view.fingerprint.unavailable)] if s]
+
+
+def costs(target: Target) -> str:
+    """``One dispatch through dawn on ... costs 26.3 us (25.9 to 26.7), ...``."""
+    base, figure = target.base, target.base.figure("complete")
+    pattern = "" if base.pattern == "per-submit" else f" ({base.pattern})"
+    where = f"One {base.unit}{pattern} through {target.label}"
+    if figure is None or valued(figure) is None:
+        return f"{where} has no figure here: {why(base, 'complete')}."
+    state = "" if figure.status == "ok" else f"; this figure is {figure.status}"
+    return f"{where} costs {time(figure)}{_host_part(base)}{state}."
+
+
+def _host_part(record: Record) -> str:
+    complete, host, figure = record.value("complete"), record.value("host"), record.figure("host")
+    if record.software or complete is None or host is None or figure is None or record.bound == "":
+        return ""
+    return f", and keeps the host busy for {time(figure)} of it; it is {record.bound}-bound"
+
+
+def overstated(targets: list[Target]) -> str:
+    """By how much T(1), the figure that most benchmarks print, lies over the slope."""
+    found = [(ratio, t) for t in targets if (ratio := overstatement(t.base, "naive")) is not None]
+    if not found:
+        return ""
+    (low, least), (high, most) = min(found, key=lambda f: f[0][0]), max(found, key=lambda f: f[0][0])
+    start = "Timing a single unit and its wait, as most benchmarks do, would have given"
+    if least is most:
+        return f"{start} {factor(*low)} that for {most.label}."
+    return f"{start} {factor(*low)} ({least.label}) to {factor(*high)} ({most.label}) as much."
+
+
+def only_software(view: View) -> str:
+    """Said where every adapter is a software one."""
+    devices = [t for t in view.executing if t.first.api != "CPU"]
+    if not devices or not all(t.software for t in devices):
+        return ""
+    return (
+        "Every adapter here is a software one: it computes on the caller's own cores, so these figures show that the "
+        "measurement works and say nothing of a GPU."
+    )
+
+
+def missing(absent: list[Unavailable]) -> str:
+    """Which stacks are missing, and the commands that add them."""
+    if not absent:
+        return ""
+    stacks = list(dict.fromkeys(u.stack for u in absent))
+    mends = list(dict.fromkeys(u.mend for u in absent if u.mend))
+    adds = f" What adds them: {'; '.join(mends)}." if mends else ""
+    return f"Missing on this machine: {listed(stacks)}; the reasons are below.{adds}"
+
+
+def ladder_sentences(found: list[Ladder]) -> list[str]:
+    """A sentence per ladder on hardware; one for all on software adapters, whose shares are never put in prose."""
+    said = [_ladder(f) for f in found if not f.target.software]
+    smoke = list(dict.fromkeys(f.target.label for f in found if f.target.software))
+    return said + ([f"A smoke test, no statement of who takes the time, because a software adapter's work runs on the "
+                    f"caller's own cores: {listed(smoke)}."] if smoke else [])  # fmt: skip
+
+
+def _ladder(found: Ladder) -> str:
+    """``Of 26 us of host time per dispatch, per-submit through ..., the wgpu-py objects take 46 % (12 us), ...``."""
+    unit, host = found.top.unit, found.host
+    place = f"{found.target.pattern_label(found.top)} through {found.target.label}"
+    if host is None or valued(host) is None:
+        return f"The host's time per {unit} of {place} has no figure: {found.reason or why(found.top, 'host')}."
+    clear = [s for s in found.shares if s.separable]
+    parts = [_part(found, s, first=s is clear[0]) for s in clear]
+    if not parts:
+        return f"The {time(host)} of host time per {unit} of {place} could not be split."
+    said = f"Of {time(host)} of host time per {unit}, {place}, {listed(parts)}."
+    return " ".join([said, *(_unclear(s) for s in found.shares if not s.separable)])
+
+
+def _part(found: Ladder, share: Share, *, first: bool) -> str:
+    what = OBJECTS.get(found.target.stack, "binding's objects") if share.name == "binding" else share.title
+    verb = (" take" if what.endswith("s") or " and " in what else " takes") if first else ""
+    per_cent, value = share_of_host(found, share), f"{micro(share.figure)} {MICRO}"
+    return f"the {what}{verb} {per_cent} ({value})" if per_cent else f"the {what}{verb} {value}"
+
+
+def share_of_host(found: Ladder, share: Share) -> str:
+    """The rung in per cent of the ladder's host time, or '' where either has no value."""
+    whole = valued(found.host)
+    if share.of_host is None or not whole:
+        return ""
+    low, high = (None if v is None else v / whole for v in (share.figure.low, share.figure.high))
+    return percent(share.of_host, low, high)
+
+
+def _unclear(share: Share) -> str:
+    value = valued(share.figure)
+    if value is None:
+        return f"The share of the {share.title} is missing ({share.figure.status}: {share.figure.reason})."
+    return f"The {share.title} is not separable: {time(share.figure)}."
+
+
+def stage_sum(record: Record, stages: list[float]) -> str:
+    """Whether the single calls add up to the unstaged ``issue``."""
+    total, issue = sum(stages), record.figure("issue")
+    said = f"the calls add up to {number(total / 1e3, 0.98 * total / 1e3, 1.02 * total / 1e3)} {MICRO}"
+    if issue is None or valued(issue) is None:
+        return f"{said}; issue itself has no figure"
+    return f"{said}, issue measured whole is {time(issue)}"
+
+
+def left_out(number_of: int) -> str:
+    return f"The planner left out {count(number_of, 'case')}." if number_of else "The planner left nothing out."

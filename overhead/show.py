@@ -1,0 +1,116 @@
+"""A fingerprint in the terminal: key figures on top, then costs by target, the ladder, what is missing."""
+
+from __future__ import annotations
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from overhead.format import MICRO, micro_spread, plain, valued
+from overhead.keyfigures import key_figures
+from overhead.ladder import TITLES, Ladder, ladders
+from overhead.results import Fingerprint, Record
+from overhead.sentences import ladder_sentences, left_out, opening, share_of_host
+from overhead.view import Target, View, by_patterns, why
+
+_FIGURES = ("complete", "host", "fixed", "naive")
+
+
+def show(fingerprint: Fingerprint, console: Console | None = None) -> None:
+    """Print everything that a person reads first; ``overhead report`` draws the rest."""
+    console = console or Console()
+    view = View(fingerprint)
+    machine = fingerprint.machine
+    gpus = [g.name + (" (software)" if g.software else "") for g in machine.gpus]
+    head = f"{machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB, {', '.join(gpus) or 'no GPU'}"
+    _say(console, head)
+    _say(console, f"measured {fingerprint.created}, profile {fingerprint.profile}, machine {machine.id}")
+    show_key_figures(fingerprint, console)
+    for sentence in opening(view):
+        _say(console, sentence)
+    for target in view.targets:
+        console.print()
+        console.print(_costs(target))
+    found = ladders(view)
+    if found:
+        console.print()
+        console.print(_ladders(found))
+        for sentence in ladder_sentences(found):
+            _say(console, sentence)
+    console.print()
+    _missing(view, console)
+
+
+def show_key_figures(fingerprint: Fingerprint, console: Console | None = None) -> None:
+    """Print the key figures alone: what ends a run."""
+    console = console or Console()
+    table = _table("Key figures", ["", "", "", ""], right=(1,))
+    for k in key_figures(fingerprint):
+        dim = "dim" if k.value is None else ""
+        table.add_row(_text(k.label), Text(k.text, style=dim or "bold"), _text(k.of), Text(plain(k.reason, 120), "dim"))
+    console.print(table)
+
+
+def _costs(target: Target) -> Table:
+    columns = ["pattern", "caller", "unit", *(f"{n}, {MICRO}" for n in _FIGURES), "remark"]
+    table = _table(plain(target.label), columns, right=range(3, 3 + len(_FIGURES)))
+    for r in by_patterns(target.records):
+        row = [target.pattern_label(r), r.caller, r.unit, *(_number(r, n) for n in _FIGURES), _remark(r)]
+        table.add_row(*map(_text, row))
+    return table
+
+
+def _ladders(found: list[Ladder]) -> Table:
+    names = [n for n in TITLES if any(s.name == n for f in found for s in f.shares)]
+    columns = ["target", "pattern", "host", *(TITLES[n] for n in names)]
+    table = _table(f"Who takes the host's time: per cent, {MICRO} per unit", columns, right=range(2, len(columns)))
+    for each in found:
+        shares = {s.name: s for s in each.shares}
+        cells = []
+        for name in names:
+            share = shares.get(name)
+            parts = [share_of_host(each, share), micro_spread(share.figure)] if share else []
+            parts += ["not separable"] if share and not share.separable and valued(share.figure) is not None else []
+            cells.append(", ".join(p for p in parts if p))
+        host = micro_spread(each.host) if each.host else "missing"
+        table.add_row(*map(_text, [each.target.label, each.target.pattern_label(each.top), host, *cells]))
+    return table
+
+
+def _missing(view: View, console: Console) -> None:
+    run = view.fingerprint
+    for u in run.unavailable:
+        mend = f" Mend: {u.mend}" if u.mend else ""
+        _say(console, f"{u.stack} is not available: {u.reason}.{mend}")
+    for flag in run.flags:
+        _say(console, f"Flag: {flag}")
+    _say(console, left_out(len(run.left_out)))
+
+
+def _number(record: Record, name: str) -> str:
+    figure = record.figure(name)
+    return micro_spread(figure) if figure is not None and valued(figure) is not None else ""
+
+
+def _remark(record: Record) -> str:
+    if record.value("complete") is None:
+        return why(record, "complete")
+    return record.status if record.status != "ok" else ""
+
+
+def _table(title: str, columns: list[str], right: range | tuple[int, ...] = ()) -> Table:
+    table = Table(title=Text(title, "bold"), title_justify="left", show_header=any(columns), box=SIMPLE_HEAD,
+                  pad_edge=False)  # fmt: skip
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="right" if index in right else "left", overflow="fold")
+    return table
+
+
+def _text(text: str) -> Text:
+    """File text without markup or control characters."""
+    return Text(plain(text))
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(Text(plain(text, 1000)))

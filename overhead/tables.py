@@ -1,0 +1,65 @@
+"""Figures as data frames. The column names are written here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from overhead.results import Figure, Fingerprint
+
+if TYPE_CHECKING:
+    import pandas
+
+RUN = ("machine", "created", "profile", "method")
+CASE = (
+    "stack", "api", "adapter", "device", "software", "executes", "pattern", "caller", "dependency", "unit", "workload",
+    "params", "overlap", "bound", "flags", "case_status", "case_reason",
+)  # fmt: skip
+FIGURE = ("figure", "figure_unit", "value", "low", "high", "status", "reason", "rule", "processes", "modes")
+COLUMNS = RUN + CASE + FIGURE
+"""``to_pandas``: times (``figure_unit`` "ns") are nanoseconds; ``params`` is ``k=16 wait=poll``."""
+COMPARISON_COLUMNS = (*RUN, "comparison", "of", "against", *FIGURE)
+"""``comparisons_to_pandas``: ``of`` and ``against`` are record keys, ``against`` joined by `` + ``."""
+
+
+def to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
+    """One row a figure; a case without figures has one row, so that nothing is dropped."""
+    from pandas import DataFrame
+
+    run = _run(fingerprint)
+    rows: list[tuple[Any, ...]] = []
+    for r in fingerprint.records:
+        case = (
+            r.stack, r.api, r.adapter, r.device, r.software, r.executes, r.pattern, r.caller, r.dependency, r.unit,
+            r.workload, _params(r.params), r.overlap, r.bound, " ".join(r.flags), r.status, r.reason,
+        )  # fmt: skip
+        none = Figure(name="none", unit="", status=r.status, reason=r.reason)
+        rows += [(*run, *case, *figure) for figure in _figures(r.figures or [none])]
+    return DataFrame(rows, columns=list(COLUMNS))
+
+
+def comparisons_to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
+    """One row a figure of a comparison: differences in ns, ratios without unit."""
+    from pandas import DataFrame
+
+    run = _run(fingerprint)
+    rows = [
+        (*run, c.name, c.of, " + ".join(c.against), *figure)
+        for c in fingerprint.comparisons
+        for figure in _figures(c.figures)
+    ]
+    return DataFrame(rows, columns=list(COMPARISON_COLUMNS))
+
+
+def _run(fingerprint: Fingerprint) -> tuple[str, str, str, int]:
+    return fingerprint.machine.id, fingerprint.created, fingerprint.profile, fingerprint.method_version
+
+
+def _figures(figures: Iterable[Figure]) -> Iterable[tuple[Any, ...]]:
+    for f in figures:
+        modes = " ".join(map(str, f.modes))
+        yield f.name, f.unit, f.value, f.low, f.high, f.status, f.reason, f.rule, f.processes, modes
+
+
+def _params(params: dict[str, Any]) -> str:
+    return " ".join(f"{k}={v}" for k, v in sorted(params.items()))

@@ -1,0 +1,175 @@
+"""A fingerprint with the look-ups that its readers share: targets with short labels, base cases, what a case varies."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+
+from overhead.format import plain, without_brackets
+from overhead.results import Comparison, Figure, Fingerprint, Record, Scalar
+
+CALLERS = ("binding", "browser", "ffi", "native")
+"""What people write comes first."""
+_API_ORDER = ("CUDA", "HIP", "Vulkan", "Metal", "D3D12", "MPS", "LevelZero", "OpenGL", "CPU", "Null")
+_PATTERNS = (
+    "per-submit", "per-k", "per-pass", "one-pass", "replay", "launches", "fused", "wait-each", "read-each", "hybrid"
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A stack on a device as the file has it; ``label`` is short, unique in the file and marks software adapters."""
+
+    key: str
+    label: str
+    records: tuple[Record, ...]
+
+    @property
+    def first(self) -> Record:
+        return self.records[0]
+
+    @property
+    def stack(self) -> str:
+        return self.first.stack
+
+    @property
+    def software(self) -> bool:
+        return self.first.software
+
+    @property
+    def executes(self) -> bool:
+        return self.first.executes
+
+    @cached_property
+    def base(self) -> Record:
+        """The case that the target's other cases vary: per-submit where there is one, chained, the usual parameters."""
+        usual = Counter(_frozen(r) for r in self.records).most_common(1)[0][0]
+
+        def distance(r: Record) -> tuple[bool, int, bool, bool, int, int]:
+            return (r.workload != "step", _PATTERNS.index(r.pattern), _frozen(r) != usual, r.dependency != "chained",
+                    CALLERS.index(r.caller), len(r.params))  # fmt: skip
+
+        return min(self.records, key=distance)
+
+    def varied(self, record: Record) -> dict[str, Scalar]:
+        """The parameters in which the record differs from the base case, dependency included; absent ones as ''."""
+        base = {**self.base.params, "dependency": self.base.dependency, "workload": self.base.workload}
+        own = {**record.params, "dependency": record.dependency, "workload": record.workload}
+        return {k: own.get(k, "") for k in sorted({*base, *own}) if base.get(k) != own.get(k)}
+
+    def pattern_label(self, record: Record) -> str:
+        """The pattern, with the parameters that the base case has not or has otherwise: ``per-k k=16``."""
+        return " ".join([record.pattern, *(words(self.varied(record)))])
+
+
+class View:
+    """Look-ups over one fingerprint. Cheap to make; imports nothing heavy."""
+
+    def __init__(self, fingerprint: Fingerprint) -> None:
+        self.fingerprint = fingerprint
+        self._records = {r.key: r for r in fingerprint.records}
+        self._comparisons: dict[tuple[str, str], list[Comparison]] = {}
+        for comparison in fingerprint.comparisons:
+            self._comparisons.setdefault((comparison.name, comparison.of), []).append(comparison)
+
+    @cached_property
+    def targets(self) -> list[Target]:
+        """Every target with records, in the file's order."""
+        groups: dict[str, list[Record]] = {}
+        for record in self.fingerprint.records:
+            groups.setdefault(record.target_key, []).append(record)
+        labels = _labels([records[0] for records in groups.values()])
+        return [Target(key, labels[key], tuple(records)) for key, records in groups.items()]
+
+    @cached_property
+    def executing(self) -> list[Target]:
+        """The targets that run their work: all that comparison charts may show."""
+        return [t for t in self.targets if t.executes]
+
+    @cached_property
+    def _by_key(self) -> dict[str, Target]:
+        return {t.key: t for t in self.targets}
+
+    def target(self, record: Record) -> Target:
+        return self._by_key[record.target_key]
+
+    def record(self, key: str) -> Record | None:
+        """The record of that key, or None where the file has none."""
+        return self._records.get(key)
+
+    def comparison(self, name: str, of: str) -> Comparison | None:
+        """The first comparison of that name of that record."""
+        return next(iter(self._comparisons.get((name, of), ())), None)
+
+    def comparisons(self, name: str) -> list[Comparison]:
+        """All comparisons of that name, in the file's order."""
+        return [c for c in self.fingerprint.comparisons if c.name == name]
+
+    def best(self, stack: str) -> Target | None:
+        """The stack's most telling target: hardware before software, its native API before others; None without one."""
+        found = [t for t in self.executing if t.stack == stack]
+        return min(found, key=lambda t: (t.software, _API_ORDER.index(t.first.api)), default=None)
+
+    def best_of(self, stacks: Sequence[str]) -> list[Target]:
+        """The best target of each stack that has one, hardware first, then in the order given."""
+        found = [t for t in map(self.best, stacks) if t is not None]
+        return sorted(found, key=lambda t: t.software)
+
+    @cached_property
+    def stacks(self) -> list[str]:
+        """Stacks with a target that executes, in the file's order."""
+        return list(dict.fromkeys(t.stack for t in self.executing))
+
+
+def by_patterns(records: Iterable[Record]) -> list[Record]:
+    """Records in the order of the patterns, then of the callers."""
+    return sorted(records, key=lambda r: (_PATTERNS.index(r.pattern), CALLERS.index(r.caller)))
+
+
+def words(params: dict[str, Scalar]) -> list[str]:
+    """Parameters as ``name=value``, cleaned."""
+    return [plain(f"{k}={str(v).lower() if isinstance(v, bool) else v}", 40) for k, v in params.items()]
+
+
+def named(comparison: Comparison, figure: str) -> Figure | None:
+    """The comparison's figure of that name."""
+    return next((f for f in comparison.figures if f.name == figure), None)
+
+
+def why(record: Record, figure: str) -> str:
+    """Why a record carries no such value, in words."""
+    found = record.figure(figure)
+    status = found.status if found else record.status
+    reason = (found.reason if found else "") or record.reason
+    if status == "ok":
+        return reason or f"the case has no figure {figure!r}"
+    return plain(f"{status}: {reason}" if reason else status)
+
+
+def _frozen(record: Record) -> frozenset[tuple[str, Scalar]]:
+    return frozenset(record.params.items())
+
+
+def _labels(firsts: list[Record]) -> dict[str, str]:
+    """A short label for each target: as many of stack, adapter, API, device and number as tell it from the others."""
+
+    def said(r: Record, depth: int) -> str:
+        place = [] if r.api == "CPU" else [plain(without_brackets(r.adapter), 28)]
+        place += [r.api] if depth >= 1 else []
+        place += [plain(r.device, 16)] if depth >= 2 and r.device else []
+        on = f"{r.stack} on {' '.join(place)}" if place else r.stack
+        return on + (" (runs nothing)" if not r.executes else " (software)" if r.software else "")
+
+    labels: dict[str, str] = {}
+    for r in firsts:
+        depth = next((d for d in (0, 1, 2) if _alone(r, firsts, d, said)), 2)
+        label = said(r, depth)
+        taken = list(labels.values()).count(label) + sum(1 for v in labels.values() if v.startswith(f"{label} ["))
+        labels[r.target_key] = f"{label} [{taken + 1}]" if taken else label
+    return labels
+
+
+def _alone(record: Record, others: list[Record], depth: int, said: Callable[[Record, int], str]) -> bool:
+    return sum(1 for other in others if said(other, depth) == said(record, depth)) == 1

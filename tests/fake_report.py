@@ -1,0 +1,151 @@
+"""Fingerprints made up for the report's tests: fake adapters, round numbers, every status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from overhead.results import (
+    Api,
+    Caller,
+    Comparison,
+    Dependency,
+    Figure,
+    Fingerprint,
+    Gpu,
+    LeftOut,
+    Machine,
+    Params,
+    Pattern,
+    Point,
+    Record,
+    Status,
+    Unavailable,
+)
+
+ADAPTER = "Fake Adapter (one, 256 bits)"
+STAGES = ("create_encoder", "begin_pass", "set_pipeline", "set_bind_group", "dispatch", "end", "finish", "submit")
+
+
+def figure(name: str, value: float | None, status: Status = "ok", width: float = 0.02, reason: str = "") -> Figure:
+    """A figure with an interval of ``width`` (relative) on both sides."""
+    low, high = (None, None) if value is None else sorted((value * (1 - width), value * (1 + width)))
+    return Figure(name=name, value=value, low=low, high=high, status=status, reason=reason, processes=3)
+
+
+def record(
+    stack: str = "wgpu-native", pattern: Pattern = "per-submit", each: float | None = 20_000.0,
+    fixed: float = 60_000.0, *,
+    caller: Caller = "binding", api: Api = "Vulkan", adapter: str = ADAPTER, unit: str = "dispatch",
+    status: Status = "ok", reason: str = "",
+    params: Params | None = None, software: bool = False, executes: bool = True,
+    dependency: Dependency = "chained", more: tuple[Figure, ...] = (),
+) -> Record:  # fmt: skip
+    """A record whose figures follow from ``each`` and ``fixed`` (ns); without ``each`` it has none."""
+    figures: list[Figure] = []
+    curve: list[Point] = []
+    if each is not None:
+        figures = [
+            figure("issue", each * 0.7), figure("host", each * 0.8), figure("complete", each, status, reason=reason),
+            figure("fixed", fixed, width=0.1), figure("naive", each + fixed), figure("naive_idle", each + 3 * fixed),
+            figure("legacy", each + fixed / 100), figure("empty_wait", fixed / 8), figure("knee_n", 600.0),
+            figure("first", 80e6), figure("device_busy", each * 0.5),
+        ]  # fmt: skip
+        totals = {n: fixed + each * n for n in (0, 1, 2, 4, 16, 64, 256, 1024, 4096)}
+        curve = [Point(n=n, issue=0.7 * each * n, total=t, q1=0.95 * t, q3=1.1 * t) for n, t in totals.items()]
+    return Record(
+        stack=stack, api=api, adapter=adapter, software=software, executes=executes, pattern=pattern, caller=caller,
+        dependency=dependency, unit=unit, workload="step", params=params or {}, status=status, reason=reason,
+        bound="host", figures=[*figures, *more], curve=curve,
+    )  # fmt: skip
+
+
+def share(name: str, of: Record, against: Record, difference: float) -> Comparison:
+    """A comparison of two records with the given difference in ns."""
+    ratio = Figure(name="ratio", unit="ratio", value=2.0, low=1.9, high=2.1)
+    return Comparison(name=name, of=of.key, against=[against.key], figures=[figure("difference", difference), ratio])
+
+
+def fingerprint(*records: Record, **fields: Any) -> Fingerprint:
+    """A fingerprint of these records on a made-up machine."""
+    base: dict[str, Any] = {
+        "schema_version": 1, "method_version": 1, "created": "2026-01-02T03:04:05Z", "profile": "quick",
+        "machine": Machine(id="0123456789ab", cpu="Fake CPU", cores=2, memory_gib=8, gpus=[Gpu(name="Fake GPU")]),
+        "records": list(records),
+    }  # fmt: skip
+    return Fingerprint(**{**base, **fields})
+
+
+def crowded() -> Fingerprint:
+    """As many targets and cases as a real run holds, with every status."""
+    records: list[Record] = []
+    comparisons: list[Comparison] = []
+    wgpu = [("Vulkan", "llvmpipe (LLVM 15.0.6, 256 bits)"), ("OpenGL", "llvmpipe (LLVM 15.0.6, 256 bits)"),
+            ("Vulkan", "SwiftShader Device (Subzero) (0x0000C0DE)")]  # fmt: skip
+    targets = [("wgpu-native", *w) for w in wgpu] + [("dawn", *wgpu[2]), ("vulkan", *wgpu[0]), ("vulkan", *wgpu[2])]
+    patterns: tuple[Pattern, ...] = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each")
+    for index, (stack, api, adapter) in enumerate(targets):
+        scale = 20_000.0 * (1 + index / 3)
+        kind: dict[str, Any] = {"stack": stack, "api": api, "adapter": adapter, "software": index != 3}
+        for p, pattern in enumerate(patterns):
+            params: Params = {"wait": "poll", "bindgroup": "once"} | ({"k": 16} if pattern == "per-k" else {})
+            unit = "step" if pattern == "fused" else "dispatch"
+            more = tuple(figure(n, scale * f) for n, f in (("p50", 3), ("p95", 5), ("p99", 9)) if p > 4)
+            records.append(
+                record(
+                    pattern=pattern,
+                    each=scale / 1.9**p,
+                    unit=unit,
+                    params=params,
+                    more=more,
+                    caller="ffi" if stack == "vulkan" else "binding",
+                    **kind,
+                )
+            )
+        for key, value in (("wait", "map"), ("bindgroup", "rotated"), ("bindings", 8), ("parameters", "write_buffer")):
+            records.append(
+                record(
+                    each=scale * 1.2,
+                    params={"wait": "poll", "bindgroup": "once", key: value},
+                    caller="ffi" if stack == "vulkan" else "binding",
+                    **kind,
+                )
+            )
+        chain = [records[-11]]
+        callers: list[Caller] = ["ffi", "native"] if stack != "vulkan" else ["native"]
+        for c, caller in enumerate(callers):
+            stages = tuple(figure(f"stage:{n}", scale / 9 / (c + 1)) for n in STAGES if caller == "native")
+            chain.append(
+                record(
+                    each=scale / (c + 2),
+                    caller=caller,
+                    more=stages,
+                    params={"wait": "poll", "bindgroup": "once"},
+                    **kind,
+                )
+            )
+        records += chain[1:]
+        names = ("binding-share", "interpreter-share") if stack != "vulkan" else ("interpreter-share",)
+        comparisons += [share(n, a, b, scale / 4) for n, a, b in zip(names, chain, chain[1:], strict=False)]
+        if stack != "vulkan":
+            comparisons.append(share("python-share", chain[0], chain[2], scale / 2))
+        parts = {"per_submit": scale / 2, "per_pass": scale / 4, "per_dispatch": scale / 20, "per_bind": -scale / 90}
+        comparisons.append(Comparison(name="marginal", of=chain[0].key, figures=[
+            figure(n, v, width=3.0 if v < 0 else 0.1) for n, v in parts.items()]))  # fmt: skip
+    records += [
+        record("numpy", each=400.0, fixed=90.0, api="CPU", adapter="CPU", unit="launch"),
+        record("torch", each=1_900.0, fixed=120.0, api="CPU", adapter="CPU", unit="launch", status="noisy",
+               reason="half-width 14 % over 10 %"),
+        record("dawn", api="Null", adapter="Null backend", executes=False, each=9_000.0),
+        record("chromium", each=None, adapter="SwiftShader", software=True, caller="browser", status="failed",
+               reason="the browser ended with signal 11"),
+        record("dawn", "replay", each=None, adapter=wgpu[2][1], status="unverified", reason="7 of 8 units ran",
+               params={"wait": "poll", "bindgroup": "once"}),
+    ]  # fmt: skip
+    return fingerprint(
+        *records, comparisons=comparisons,
+        unavailable=[Unavailable(stack="cuda-driver", reason="no NVIDIA driver: libcuda.so.1 not found"),
+                     Unavailable(stack="jax", reason="jax is not installed", mend="make report EXTRAS=jax")],
+        left_out=[LeftOut(target=records[0].target_key, case=f"case {i}", reason="over the budget") for i in range(9)],
+        versions={"wgpu": "0.32.0", "numpy": "2.5.0"}, kernels={"step.wgsl": "ab" * 32},
+        volatile={"governor": "performance", "load": 0.25, "layers": []}, flags=["fake: 2 of 3 processes measured"],
+    )  # fmt: skip

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from overhead.probes.base import DeviceTime, Unsupported
+from overhead.probes.base import Chain, DeviceTime
 
 QUEUE_DEPTH = 1024
 """Launches that a CUDA stream takes before the next one waits; held chains stay at half of it."""
@@ -43,14 +43,32 @@ class Held(abc.ABC):
         """Device time between two events, ns."""
 
 
-def held(clock: Held, issue: Callable[[int], None], n: int) -> DeviceTime:
+class HeldChain(Chain):
+    """A chain that can be issued behind a blocker. The units that this takes do not count as executed."""
+
+    launches: int = 1
+    """Launches that a unit queues; 0 where all units together are one."""
+    aside: int = 0
+
+    def held(self, clock: Held, n: int) -> DeviceTime:
+        """Device time of up to n units, as many as half the queue holds."""
+        if self.launches:
+            n = min(n, QUEUE_DEPTH // 2 // self.launches)
+
+        def issue(n: int) -> None:
+            self.aside += n
+            self.issue(n)
+
+        self.prepare(n)
+        return hold(clock, issue, n)
+
+
+def hold(clock: Held, issue: Callable[[int], None], n: int) -> DeviceTime:
     """Device time of ``issue(n)`` behind a blocker.
 
     ``busy`` where the device had not passed the blocker when all was issued: everything then stood in the queue before
-    any of it ran. The blocker is made longer until that is so. Raises ``Unsupported`` past half the queue's depth.
+    any of it ran. The blocker is made longer until that is so, or its limit is met.
     """
-    if n > QUEUE_DEPTH // 2:
-        raise Unsupported(f"{n} units behind a blocker: the queue holds {QUEUE_DEPTH}, half of it is used")
     ns = 1e6
     while True:
         clock.block(ns)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Protocol
 
-from overhead.probes._cuda_time import Held, held
-from overhead.probes._torch_steps import Action, Add, Loop, inference
-from overhead.probes.base import Chain, DeviceTime
+from overhead.probes._cuda_time import Held, HeldChain
+from overhead.probes._torch_steps import Action, Add, Loop, Mode, enter
+from overhead.probes.base import DeviceTime, Unverified
 from overhead.results import Scalar
 
 
@@ -17,7 +17,7 @@ class Body(Protocol):
 
     name: str
     precision: str
-    grad: bool
+    mode: Mode
     step: Action
 
     def loop(self) -> Loop: ...
@@ -25,22 +25,20 @@ class Body(Protocol):
     def executed(self) -> int: ...
 
 
-class Eager(Chain):
-    """n steps on one device, in its current stream, with or without an action after every k-th."""
+class Eager(HeldChain):
+    """n steps on one device, in its current stream."""
 
-    def __init__(self, device: Any, body: Body, unit: str, wait: Action, *, spins: bool, action: Action | None = None,
-                 every: int = 1) -> None:  # fmt: skip
+    def __init__(self, device: Any, body: Body, unit: str, wait: Action, *, spins: bool) -> None:
         self.unit = unit
         self.synchronous = device.type == "cpu"
-        self.overlap = "serial" if self.synchronous or action else "pipelined"
+        self.overlap = "serial" if self.synchronous else "pipelined"
         self.wait_spins = spins
-        self.latency = action is not None and every == 1
-        self._device, self._body, self._action = device, body, action
-        self._wait = wait
-        self._loop = body.loop() if action is None else acting(body, action, every)
+        self.launches = 1 if body.precision == "int32" else 64
+        self._device, self._body, self._wait = device, body, wait
+        self._loop = body.loop()
 
     def prepare(self, n: int) -> None:
-        inference(not self._body.grad)
+        enter(self._body.mode)
 
     def issue(self, n: int) -> None:
         self._loop(n)
@@ -49,21 +47,18 @@ class Eager(Chain):
         self._wait()
 
     def executed(self) -> int:
-        inference(not self._body.grad)
-        return self._body.executed()
+        enter(self._body.mode)
+        return self._body.executed() - self.aside
 
     def device(self, n: int) -> DeviceTime | None:
-        if self._device.type != "cuda" or self._action is not None:
-            return None
-        self.prepare(n)
-        return held(TorchClock(), self._loop, n)
+        return self.held(TorchClock(), n) if self._device.type == "cuda" else None
 
     def window(self) -> dict[str, Scalar]:
         return {
             "operation": self._body.name,
             "entry": "python",
             "precision": self._body.precision,
-            "grad": "enabled" if self._body.grad else "inference_mode",
+            "autograd": self._body.mode,
             "threads": 1,
         }
 
@@ -80,7 +75,7 @@ class NativeEager(Eager):
         self._loop = compile_native(self._native.program)
 
     def executed(self) -> int:
-        inference(True)
+        enter(self._body.mode)
         self._native.read()
         return super().executed()
 
@@ -91,23 +86,47 @@ class NativeEager(Eager):
         self._native.close()
 
 
-def acting(body: Body, action: Action, every: int) -> Loop:
-    """n steps, the action after every ``every``-th of them."""
-    step, steps = body.step, body.loop()
+class Acting(Eager):
+    """A unit is ``every`` steps and one action of the host: a wait, a value read back, a copy to the device."""
 
-    def each(n: int) -> None:
+    def __init__(
+        self, device: Any, body: Body, unit: str, wait: Action, *, spins: bool, action: Action, every: int
+    ) -> None:
+        super().__init__(device, body, unit, wait, spins=spins)
+        self.overlap = "serial"
+        self.latency = every == 1
+        self._every = every
+        self._loop = _after_each(body.step, action) if every == 1 else _after_some(body.loop(), action, every)
+
+    def executed(self) -> int:
+        units, rest = divmod(super().executed(), self._every)
+        if rest:
+            raise Unverified(f"{units} units of {self._every} steps ran, and {rest} steps")
+        return units
+
+    def device(self, n: int) -> DeviceTime | None:
+        return None
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "steps": self._every}
+
+
+def _after_each(step: Action, action: Action) -> Loop:
+    def loop(n: int) -> None:
         for _ in repeat(None, n):
             step()
             action()
 
-    def some(n: int) -> None:
-        groups, rest = divmod(n, every)
-        for _ in repeat(None, groups):
+    return loop
+
+
+def _after_some(steps: Loop, action: Action, every: int) -> Loop:
+    def loop(n: int) -> None:
+        for _ in repeat(None, n):
             steps(every)
             action()
-        steps(rest)
 
-    return each if every == 1 else some
+    return loop
 
 
 class TorchClock(Held):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import bisect
+import copy
 import functools
 import itertools
 from collections.abc import Callable
 from itertools import repeat
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from overhead.probes._counting import starts, steps
 from overhead.probes.base import Unverified
@@ -21,30 +22,34 @@ VARYING = tuple(BATCH - 8 * i for i in range(8))
 """Batch sizes that ``shapes=varying`` goes through, one a step."""
 
 
-class _Mode:
-    guard: Any = None
+Mode = Literal["inference", "no_grad", "grad"]
 
 
-def inference(wanted: bool) -> None:
-    """Set this thread's mode: inference, or gradients on. One guard serves all chains, in whatever order they close."""
+class _Guard:
+    held: Any = None
+
+
+def enter(mode: Mode) -> None:
+    """Set this thread's autograd mode. One guard serves all chains, in whatever order they open and close."""
     import torch
 
-    if wanted and _Mode.guard is None:
-        _Mode.guard = torch._C._InferenceMode(True)
-    elif not wanted:
-        _Mode.guard = None
+    if mode == "inference" and _Guard.held is None:
+        _Guard.held = torch._C._InferenceMode(True)
+    elif mode != "inference":
+        _Guard.held = None
+        torch.set_grad_enabled(mode == "grad")
 
 
 class Add:
     """256 int32 on a device plus 1. ``one`` in the name is a 0-dimensional CPU tensor made beforehand."""
 
     precision = "int32"
-    grad = False
+    mode: Mode = "inference"
 
     def __init__(self, device: Any, *, in_place: bool = True, number: bool = True) -> None:
         import torch
 
-        inference(True)
+        enter(self.mode)
         self.in_place = in_place
         self.values = torch.from_numpy(starts()).to(device, copy=True)
         self.operand: Any = 1 if number else torch.tensor(1, dtype=torch.int32)
@@ -91,23 +96,21 @@ class Network:
     def __init__(self, device: Any, *, train: bool, varying: bool) -> None:
         import torch
 
-        inference(False)
-        self.grad = train
+        material, reference = _material()
+        model, inputs, targets = copy.deepcopy(material).to(device)
+        self.mode: Mode = "grad" if train else "inference"
         self.name = "zero_grad, forward, cross entropy, backward, Adam.step" if train else "forward, cross entropy"
-        generator = torch.Generator().manual_seed(1)
-        self._model = _mlp(generator).to(device)
-        x = torch.randn(BATCH, SIZES[0], generator=generator)
-        y = torch.randint(SIZES[-1], (BATCH,), generator=generator)
-        inputs, targets = x.to(device), y.to(device)
+        self._model, self._loss_of = model, torch.nn.functional.cross_entropy
+        self._optimizer = torch.optim.Adam(model.parameters())
         batches = [(inputs[:size].clone(), targets[:size].clone()) for size in (VARYING if varying else (BATCH,))]
         self._next = itertools.cycle(batches).__next__
-        self._loss_of = torch.nn.functional.cross_entropy
-        self._optimizer = torch.optim.Adam(self._model.parameters())
         accuracy = torch.float32 if device.type == "mps" else torch.float64
         self._sum = torch.zeros((), dtype=torch.int32 if train else accuracy, device=device)
-        self._check(x, y, batches[0])
-        inference(not train)
-        self._sums = [] if train else list(itertools.accumulate(float(self._loss(*batch)) for batch in batches))
+        enter("inference")
+        losses = [float(self._loss_of(self._model(x), y)) for x, y in batches]
+        if abs(losses[0] - reference) > 1e-3 * reference:
+            raise Unverified(f"the first loss is {losses[0]}, float64 gives {reference}")
+        self._sums = list(itertools.accumulate(losses))
         self.loss: Any = None
         self.step: Action = self._train if train else self._forward
 
@@ -128,7 +131,7 @@ class Network:
     def executed(self) -> int:
         """Steps by the device's counter. Raises ``Unverified`` where the losses are not what they must be."""
         total = float(self._sum)
-        if self.grad:
+        if self.mode == "grad":
             if self.loss is not None and not bool(self.loss.isfinite()):
                 raise Unverified(f"the loss is {float(self.loss)}")
             return int(total)
@@ -139,9 +142,6 @@ class Network:
         if abs(expected - total) > 1e-3 * max(total, 1.0) or abs(expected - total) > 0.25 * self._sums[0]:
             raise Unverified(f"the losses add up to {total}, {found} steps give {expected}")
         return found
-
-    def _loss(self, x: Any, y: Any) -> Any:
-        return self._loss_of(self._model(x), y)
 
     def _train(self) -> None:
         x, y = self._next()
@@ -156,22 +156,23 @@ class Network:
         self.loss = loss = self._loss_of(self._model(x), y)
         self._sum.add_(loss)
 
-    def _check(self, x: Any, y: Any, batch: tuple[Any, Any]) -> None:
-        """Compare the device's first loss with float64 on the CPU."""
-        import copy
 
-        import torch
+class _Material(NamedTuple):
+    model: Any
+    inputs: Any
+    targets: Any
 
-        with torch.no_grad():
-            reference = float(self._loss_of(copy.deepcopy(self._model).cpu().double()(x.double()), y))
-            found = float(self._loss(*batch))
-        if abs(found - reference) > 1e-3 * abs(reference):
-            raise Unverified(f"the first loss is {found}, float64 gives {reference}")
+    def to(self, device: Any) -> _Material:
+        return _Material(*(part.to(device) for part in self))
 
 
-def _mlp(generator: Any) -> Any:
+@functools.cache
+def _material() -> tuple[_Material, float]:
+    """The network and its data on the CPU, and the first loss in float64."""
     import torch
 
+    enter("grad")
+    generator = torch.Generator().manual_seed(1)
     layers: list[Any] = []
     for inputs, outputs in itertools.pairwise(SIZES):
         layer = torch.nn.Linear(inputs, outputs)
@@ -179,4 +180,9 @@ def _mlp(generator: Any) -> Any:
             for parameter in layer.parameters():
                 parameter.uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator)
         layers += [layer, torch.nn.ReLU()]
-    return torch.nn.Sequential(*layers[:-1])
+    model = torch.nn.Sequential(*layers[:-1])
+    x = torch.randn(BATCH, SIZES[0], generator=generator)
+    y = torch.randint(SIZES[-1], (BATCH,), generator=generator)
+    with torch.no_grad():
+        loss = torch.nn.functional.cross_entropy(copy.deepcopy(model).double()(x.double()), y)
+    return _Material(model, x, y), float(loss)

@@ -15,7 +15,7 @@ class TorchProbe(Probe):
     """In place is ``x.add_(1)``, allocating is ``x = x + 1``; inference mode, one CPU thread.
 
     ``operand=tensor`` adds a 0-dimensional tensor made beforehand: the operation that the native caller can call too.
-    ``sync`` is what the host does after every ``every``-th step.
+    ``sync`` is what the host does after every ``every``-th step; a unit is then that many steps and one such act.
     """
 
     name = "torch"
@@ -64,11 +64,14 @@ class TorchProbe(Probe):
             return _torch_chains.Eager(device, body, case.unit, wait, spins=spins)
         action = _torch_waits.action(device, str(case.params["sync"]), body.reading)
         every = int(case.params["every"])
-        return _torch_chains.Eager(device, body, case.unit, wait, spins=spins, action=action, every=every)
+        return _torch_chains.Acting(device, body, case.unit, wait, spins=spins, action=action, every=every)
 
 
 _TYPES: dict[str, str] = {"CPU": "cpu", "CUDA": "cuda", "HIP": "cuda", "LevelZero": "xpu", "MPS": "mps"}
 _APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "xpu": "LevelZero", "mps": "MPS"}
+
+
+_PLURAL = {"launch": "launches", "step": "steps"}
 
 
 def import_torch(mend: str) -> Any:
@@ -133,5 +136,5 @@ def _acting(case: Case, sync: str, every: int) -> Case:
     from overhead.probes._torch_waits import reads
 
     params = {**case.params, "sync": sync, "every": every}
-    pattern = "read-each" if reads(sync) else "wait-each"
-    return Case(pattern=pattern, unit=case.unit, workload=case.workload, params=params)
+    unit = case.unit if every == 1 else f"{every} {_PLURAL[case.unit]}"
+    return Case(pattern="read-each" if reads(sync) else "wait-each", unit=unit, workload=case.workload, params=params)

@@ -1,0 +1,180 @@
+"""The CUDA driver's C functions through ctypes: the list that is used, and an error that names the function."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import uuid
+from collections.abc import Mapping
+from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_void_p
+from dataclasses import dataclass
+from typing import Any
+
+from overhead.probes.base import Unavailable
+
+DRIVER_PAGE = "install NVIDIA's driver: https://www.nvidia.com/drivers"
+OLDEST = 12000
+"""The oldest driver interface that serves: 1000 * major + 10 * minor."""
+NOT_READY = 600
+_NO_DEVICE = 100
+_COMPUTE_MAJOR, _COMPUTE_MINOR = 75, 76
+
+_OUT = c_void_p
+FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
+    "cuInit": (c_uint,),
+    "cuDriverGetVersion": (_OUT,),
+    "cuDeviceGetCount": (_OUT,),
+    "cuDeviceGet": (_OUT, c_int),
+    "cuDeviceGetName": (c_char_p, c_int, c_int),
+    "cuDeviceGetUuid_v2": (_OUT, c_int),
+    "cuDeviceGetAttribute": (_OUT, c_int, c_int),
+    "cuDevicePrimaryCtxRetain": (_OUT, c_int),
+    "cuDevicePrimaryCtxRelease_v2": (c_int,),
+    "cuCtxSetCurrent": (c_void_p,),
+    "cuCtxSynchronize": (),
+    "cuModuleLoadData": (_OUT, c_char_p),
+    "cuModuleUnload": (c_void_p,),
+    "cuModuleGetFunction": (_OUT, c_void_p, c_char_p),
+    "cuModuleGetGlobal_v2": (_OUT, _OUT, c_void_p, c_char_p),
+    "cuMemAlloc_v2": (_OUT, c_size_t),
+    "cuMemFree_v2": (c_void_p,),
+    "cuMemcpyHtoD_v2": (c_void_p, c_void_p, c_size_t),
+    "cuMemcpyDtoH_v2": (c_void_p, c_void_p, c_size_t),
+    "cuMemcpyDtoHAsync_v2": (c_void_p, c_void_p, c_size_t, c_void_p),
+    "cuStreamCreate": (_OUT, c_uint),
+    "cuStreamDestroy_v2": (c_void_p,),
+    "cuStreamSynchronize": (c_void_p,),
+    "cuStreamBeginCapture_v2": (c_void_p, c_int),
+    "cuStreamEndCapture": (c_void_p, _OUT),
+    "cuEventCreate": (_OUT, c_uint),
+    "cuEventDestroy_v2": (c_void_p,),
+    "cuEventRecord": (c_void_p, c_void_p),
+    "cuEventQuery": (c_void_p,),
+    "cuEventSynchronize": (c_void_p,),
+    "cuEventElapsedTime": (_OUT, c_void_p, c_void_p),
+    "cuLaunchKernel": (c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p),
+    "cuGraphGetNodes": (c_void_p, _OUT, _OUT),
+    "cuGraphInstantiateWithFlags": (_OUT, c_void_p, ctypes.c_ulonglong),
+    "cuGraphUpload": (c_void_p, c_void_p),
+    "cuGraphLaunch": (c_void_p, c_void_p),
+    "cuGraphExecKernelNodeSetParams_v2": (c_void_p, c_void_p, c_void_p),
+    "cuGraphExecDestroy": (c_void_p,),
+    "cuGraphDestroy": (c_void_p,),
+    "cuGetErrorName": (c_int, _OUT),
+}
+
+
+class CudaError(RuntimeError):
+    """A driver function returned an error; ``code`` is its CUresult."""
+
+    def __init__(self, function: str, code: int, name: str) -> None:
+        super().__init__(f"{function} returned {code} ({name})")
+        self.code = code
+
+
+@dataclass(frozen=True)
+class CudaDevice:
+    """A device as the driver tells it; ``architecture`` as in ``sm_90``."""
+
+    ordinal: int
+    name: str
+    uuid: str
+    architecture: str
+
+
+class CudaDriver:
+    """The driver library. Every call but ``cuEventQuery`` raises ``CudaError`` where it fails."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library = library
+        for name, arguments in FUNCTIONS.items():
+            try:
+                function = getattr(library, name)
+            except AttributeError:
+                raise Unavailable(f"the NVIDIA driver exports no {name}: it is too old", DRIVER_PAGE) from None
+            function.argtypes, function.restype = arguments, c_int
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function of the list."""
+        code = getattr(self.library, name)(*arguments)
+        if code:
+            raise CudaError(name, code, self.error_name(code))
+
+    def made(self, name: str, *arguments: Any) -> int:
+        """Call a function whose first parameter takes a handle or pointer back, and return that."""
+        made = c_void_p()
+        self.call(name, byref(made), *arguments)
+        return made.value or 0
+
+    def number(self, name: str, *arguments: Any) -> int:
+        """Call a function whose first parameter takes an int back, and return that."""
+        found = c_int()
+        self.call(name, byref(found), *arguments)
+        return found.value
+
+    def error_name(self, code: int) -> str:
+        text = c_char_p()
+        self.library.cuGetErrorName(code, byref(text))
+        return (text.value or b"unknown").decode()
+
+    def reached(self, event: int) -> bool:
+        """Whether the device has passed an event."""
+        code = self.library.cuEventQuery(event)
+        if code not in (0, NOT_READY):
+            raise CudaError("cuEventQuery", code, self.error_name(code))
+        return code == 0
+
+    def elapsed(self, start: int, end: int) -> float:
+        """ns between two events."""
+        milliseconds = c_float()
+        self.call("cuEventElapsedTime", byref(milliseconds), start, end)
+        return milliseconds.value * 1e6
+
+    def version(self) -> int:
+        """1000 * major + 10 * minor of the newest CUDA that the driver serves."""
+        return self.number("cuDriverGetVersion")
+
+    def devices(self) -> list[CudaDevice]:
+        """All devices that this process may use."""
+        return [self._device(ordinal) for ordinal in range(self.number("cuDeviceGetCount"))]
+
+    def _device(self, ordinal: int) -> CudaDevice:
+        handle = self.number("cuDeviceGet", ordinal)
+        name, identity = ctypes.create_string_buffer(256), (ctypes.c_ubyte * 16)()
+        self.call("cuDeviceGetName", name, len(name), handle)
+        self.call("cuDeviceGetUuid_v2", byref(identity), handle)
+        numbers = (self.number("cuDeviceGetAttribute", which, handle) for which in (_COMPUTE_MAJOR, _COMPUTE_MINOR))
+        major, minor = numbers
+        text = str(uuid.UUID(bytes=bytes(identity)))
+        return CudaDevice(ordinal, name.value.decode(errors="replace"), text, f"sm_{major}{minor}")
+
+
+def open_library() -> ctypes.CDLL:
+    """The driver's library. Raises ``Unavailable``."""
+    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        return ctypes.CDLL(name)
+    except OSError as error:
+        raise Unavailable(f"no NVIDIA driver: {error}", DRIVER_PAGE) from error
+
+
+@functools.cache
+def driver() -> CudaDriver:
+    """The driver, initialised. Raises ``Unavailable``: no driver, one that is too old, no device."""
+    found = CudaDriver(open_library())
+    try:
+        found.call("cuInit", 0)
+    except CudaError as error:
+        if error.code == _NO_DEVICE:
+            raise Unavailable("the NVIDIA driver finds no device", "see what nvidia-smi says") from error
+        raise Unavailable(f"the NVIDIA driver does not start: {error}", "see what nvidia-smi says") from error
+    if found.version() < OLDEST:
+        major, minor = divmod(found.version(), 1000)
+        raise Unavailable(f"the NVIDIA driver serves CUDA {major}.{minor // 10}, 12.0 or newer is needed", DRIVER_PAGE)
+    return found
+
+
+def version_text(version: int) -> str:
+    """``12.8`` for 12080."""
+    return f"{version // 1000}.{version % 1000 // 10}"

@@ -1,0 +1,41 @@
+"""CUDA C to machine code by NVRTC, through cuda-bindings."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from overhead.probes.base import Unavailable
+from overhead.probes.kernels import source
+
+MEND = "pip install 'cuda-bindings>=12.6' nvidia-cuda-nvrtc"
+
+
+@functools.cache
+def machine_code(name: str, architecture: str) -> bytes:
+    """The kernel file compiled for an architecture (``sm_90``). Raises ``Unavailable``."""
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError as error:
+        raise Unavailable(f"cuda-bindings does not import: {error}", MEND) from error
+    try:
+        program = _done(nvrtc.nvrtcCreateProgram(source(name)[0].encode(), name.encode(), 0, [], []))
+    except RuntimeError as error:  # cuda-bindings loads the library at the first call
+        raise Unavailable(f"NVRTC does not load: {error}", MEND) from error
+    options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17"]
+    (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    if int(code):
+        log = b" " * _done(nvrtc.nvrtcGetProgramLogSize(program))
+        nvrtc.nvrtcGetProgramLog(program, log)
+        raise RuntimeError(f"NVRTC refuses {name} for {architecture}: {log.decode(errors='replace').strip()}")
+    binary = b" " * _done(nvrtc.nvrtcGetCUBINSize(program))
+    _done(nvrtc.nvrtcGetCUBIN(program, binary))
+    nvrtc.nvrtcDestroyProgram(program)
+    return binary
+
+
+def _done(result: tuple[Any, ...]) -> Any:
+    code, *values = result
+    if int(code):
+        raise Unavailable(f"NVRTC: {code}", MEND)
+    return values[0] if values else None

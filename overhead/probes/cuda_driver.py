@@ -1,0 +1,80 @@
+"""The CUDA driver: ``cuLaunchKernel`` of the step from cuda-bindings, from ctypes, from a compiled loop."""
+
+from __future__ import annotations
+
+from overhead.probes import register
+from overhead.probes.base import Chain, Probe, Space, Unavailable
+from overhead.results import Case, Target
+
+
+@register
+class CudaDriverProbe(Probe):
+    """``arguments``: kernel parameters; with 0 the pointer lies in device memory. ``stream``: default, or its own."""
+
+    name = "cuda-driver"
+    title = "CUDA driver API"
+    mend = "pip install 'cuda-bindings>=12.6' nvidia-cuda-nvrtc"
+    distributions = ("cuda-bindings", "nvidia-cuda-nvrtc")
+
+    def targets(self) -> list[Target]:
+        return driver_targets(self.name)
+
+    def space(self, target: Target) -> Space:
+        base = Case(pattern="per-submit", unit="launch", params={"arguments": 1, "stream": "default", "wait": "stream"})
+        axes = {
+            "caller": ["native", "ffi"],
+            "arguments": [0, 8, 32],
+            "wait": ["context", "event", "event-blocking"],
+            "pattern": ["wait-each", "read-each"],
+            "stream": ["own"],
+        }
+        extra = [
+            Case(pattern="fused", unit="step", params=base.params),
+            *(
+                Case(pattern=pattern, caller=caller, unit="launch", params={**base.params, "arguments": arguments})
+                for pattern, caller, arguments in (
+                    ("per-submit", "native", 0),
+                    ("per-submit", "native", 8),
+                    ("per-submit", "native", 32),
+                    ("wait-each", "native", 1),
+                    ("wait-each", "ffi", 1),
+                )
+            ),
+        ]
+        return Space(base, axes, extra, _allowed)
+
+    def open(self, target: Target, case: Case) -> Chain:
+        from overhead.probes._cuda_api import driver
+        from overhead.probes._cuda_chains import Fused, Launches
+
+        ordinal = int(target.options["ordinal"])
+        return (Fused if case.pattern == "fused" else Launches)(driver(), ordinal, case)
+
+
+def driver_targets(stack: str) -> list[Target]:
+    """The driver's devices as targets of a stack. Raises ``Unavailable``."""
+    from overhead.probes._cuda_api import driver, version_text
+
+    version = version_text(driver().version())
+    found = [
+        Target(
+            stack=stack,
+            api="CUDA",
+            adapter=device.name,
+            device=device.uuid,
+            driver=f"CUDA {version}",
+            versions={"cuda-driver": version},
+            options={"ordinal": device.ordinal},
+        )
+        for device in driver().devices()
+    ]
+    if not found:
+        raise Unavailable("the NVIDIA driver shows this process no device", "see what CUDA_VISIBLE_DEVICES holds")
+    return found
+
+
+def _allowed(case: Case) -> bool:
+    single = case.params["arguments"] == 1
+    if case.pattern in ("fused", "read-each"):
+        return case.caller == "binding" and single
+    return True

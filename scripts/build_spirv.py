@@ -1,4 +1,4 @@
-"""Build the committed SPIR-V from its committed source: every ``overhead/probes/kernels/*.comp`` to the ``.spv`` beside it."""
+"""Build the committed SPIR-V from its source: ``overhead/probes/kernels/*.comp`` to the ``.spv`` beside it."""
 
 from __future__ import annotations
 

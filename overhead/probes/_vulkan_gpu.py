@@ -1,0 +1,404 @@
+"""A Vulkan device through the C functions: adapters, a logical device with one queue, buffers, pipelines.
+
+Structures and prototypes come from the ``vulkan`` package's cffi; its Python wrappers are not used. Device functions
+are taken by address from ``vkGetDeviceProcAddr``, so that calls reach the driver without the loader's trampolines.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from overhead.probes import kernels
+from overhead.probes.base import Unavailable
+
+_LOADER_MEND = {
+    "linux": "apt install libvulkan1 mesa-vulkan-drivers",
+    "darwin": "brew install vulkan-loader molten-vk",
+}.get(sys.platform, "install the GPU vendor's driver")
+_SOFTWARE = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
+
+
+class VulkanError(RuntimeError):
+    """A Vulkan function failed: its name and the result's."""
+
+
+@functools.cache
+def load() -> Any:
+    """The ``vulkan`` package, its loader open. Raises ``Unavailable``."""
+    try:
+        import vulkan
+    except ImportError as error:
+        raise Unavailable(f"the package vulkan does not import: {error}", "pip install vulkan") from error
+    except OSError as error:
+        raise Unavailable("there is no Vulkan loader here", _LOADER_MEND) from error
+    return vulkan
+
+
+def check(result: int, what: str) -> None:
+    """Raise ``VulkanError`` for a negative result."""
+    if result < 0:
+        raise VulkanError(f"{what}: {result_name(result)}")
+
+
+def result_name(result: int) -> str:
+    """``VK_ERROR_DEVICE_LOST`` for -4."""
+    ffi = load().ffi
+    return str(ffi.string(ffi.cast("VkResult", result)))
+
+
+def word(value: Any) -> int:
+    """A handle, pointer or number as the integer that goes into a register."""
+    return value if isinstance(value, int) else int(load().ffi.cast("uintptr_t", value))
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A physical device with a queue that computes. ``device`` is a short hash of its UUID, empty for software."""
+
+    index: int
+    handle: Any
+    name: str
+    device: str
+    software: bool
+    driver: str
+    version: tuple[int, int]
+    family: int
+    timestamp_bits: int
+    timestamp_period: float
+    extensions: frozenset[str]
+
+
+@functools.cache
+def adapters() -> tuple[Adapter, ...]:
+    """The adapters of this process's environment, in the loader's order. Raises ``Unavailable``."""
+    vk = load()
+    instance = _instance()
+    handles = _listed(lambda count, out: vk.lib.vkEnumeratePhysicalDevices(instance, count, out), "VkPhysicalDevice")
+    found = [adapter for index, handle in enumerate(handles) if (adapter := _adapter(index, handle)) is not None]
+    if not found:
+        raise Unavailable("no Vulkan driver offers a device that computes", _LOADER_MEND)
+    return tuple(found)
+
+
+def loader_version() -> tuple[int, int, int]:
+    """The loader's Vulkan version."""
+    vk = load()
+    version = vk.ffi.new("uint32_t *")
+    try:
+        check(vk.lib.vkEnumerateInstanceVersion(version), "vkEnumerateInstanceVersion")
+    except AttributeError as error:
+        raise Unavailable("the Vulkan loader is older than 1.1", _LOADER_MEND) from error
+    return _version(version[0])
+
+
+@functools.cache
+def _instance() -> Any:
+    vk = load()
+    ffi = vk.ffi
+    offered = _extensions(lambda count, out: vk.lib.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, out))
+    portability = "VK_KHR_portability_enumeration" in offered
+    names = _Strings(["VK_KHR_portability_enumeration"] if portability else [])
+    version = min(loader_version()[:2], (1, 2))
+    application = ffi.new(
+        "VkApplicationInfo *",
+        {"sType": vk.VK_STRUCTURE_TYPE_APPLICATION_INFO, "apiVersion": version[0] << 22 | version[1] << 12},
+    )
+    info = ffi.new(
+        "VkInstanceCreateInfo *",
+        {
+            "sType": vk.VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+            "flags": vk.VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR if portability else 0,
+            "pApplicationInfo": application,
+            "enabledExtensionCount": len(names),
+            "ppEnabledExtensionNames": names.pointer,
+        },
+    )
+    out = ffi.new("VkInstance *")
+    result = vk.lib.vkCreateInstance(info, ffi.NULL, out)
+    if result == vk.VK_ERROR_INCOMPATIBLE_DRIVER:
+        raise Unavailable("the Vulkan loader finds no driver", _LOADER_MEND)
+    check(result, "vkCreateInstance")
+    return out[0]
+
+
+def _adapter(index: int, handle: Any) -> Adapter | None:
+    vk = load()
+    ffi = vk.ffi
+    identity = ffi.new(
+        "VkPhysicalDeviceIDProperties *", {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES}
+    )
+    driver = ffi.new(
+        "VkPhysicalDeviceDriverProperties *",
+        {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, "pNext": identity},
+    )
+    properties = ffi.new(
+        "VkPhysicalDeviceProperties2 *",
+        {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, "pNext": driver},
+    )
+    vk.lib.vkGetPhysicalDeviceProperties(handle, ffi.addressof(properties, "properties"))
+    core = properties.properties
+    version = _version(core.apiVersion)
+    if version < (1, 1) or (family := _family(handle)) is None:
+        return None
+    vk.lib.vkGetPhysicalDeviceProperties2(handle, properties)
+    name = _text(core.deviceName)
+    software = core.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU or any(word in name.lower() for word in _SOFTWARE)
+    uuid = bytes(identity.deviceUUID)
+    return Adapter(
+        index=index,
+        handle=handle,
+        name=name,
+        device="" if software else hashlib.sha256(uuid).hexdigest()[:12],
+        software=software,
+        driver=" ".join(filter(None, [_text(driver.driverName), _text(driver.driverInfo)])),
+        version=version[:2],
+        family=family[0],
+        timestamp_bits=family[1],
+        timestamp_period=core.limits.timestampPeriod,
+        extensions=_extensions(
+            lambda count, out: vk.lib.vkEnumerateDeviceExtensionProperties(handle, ffi.NULL, count, out)
+        ),
+    )
+
+
+def _family(handle: Any) -> tuple[int, int] | None:
+    """Index and timestamp bits of the queue family that WebGPU uses: graphics and compute, else compute alone."""
+    vk = load()
+    families = _listed(
+        lambda count, out: vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(handle, count, out),
+        "VkQueueFamilyProperties",
+    )
+    for wanted in (vk.VK_QUEUE_GRAPHICS_BIT | vk.VK_QUEUE_COMPUTE_BIT, vk.VK_QUEUE_COMPUTE_BIT):
+        for index, family in enumerate(families):
+            if family.queueFlags & wanted == wanted:
+                return index, family.timestampValidBits
+    return None
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """``mapped`` is the memory's address where the host sees it, else NULL."""
+
+    handle: Any
+    memory: Any
+    size: int
+    mapped: Any
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A compute pipeline over one storage buffer (set 0, binding 0), with 4 bytes of push constants."""
+
+    handle: Any
+    layout: Any
+    set_layout: Any
+
+
+class Gpu:
+    """A logical device and its queue. Lives as long as the process: chains share it."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self.adapter = adapter
+        self.vk = load()
+        self.ffi = self.vk.ffi
+        self.instance = _instance()
+        self.timeline = adapter.version >= (1, 2) and self._offers_timeline()
+        self.calibrated = "VK_EXT_calibrated_timestamps" in adapter.extensions
+        self.device = self._create()
+        out = self.ffi.new("VkQueue *")
+        self.call("vkGetDeviceQueue", adapter.family, 0, out)
+        self.queue = out[0]
+        self._memory = self.ffi.new("VkPhysicalDeviceMemoryProperties *")
+        self.vk.lib.vkGetPhysicalDeviceMemoryProperties(adapter.handle, self._memory)
+
+    def _offers_timeline(self) -> bool:
+        timeline = self.new("PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES", "VkPhysicalDeviceTimelineSemaphoreFeatures")
+        features = self.new("PHYSICAL_DEVICE_FEATURES_2", "VkPhysicalDeviceFeatures2", pNext=timeline)
+        self.vk.lib.vkGetPhysicalDeviceFeatures2(self.adapter.handle, features)
+        return bool(timeline.timelineSemaphore)
+
+    def _create(self) -> Any:
+        wanted = {"VK_KHR_portability_subset", "VK_EXT_calibrated_timestamps"}
+        names = _Strings(sorted(wanted & self.adapter.extensions))
+        priority = self.ffi.new("float *", 1.0)
+        queue = self.new(
+            "DEVICE_QUEUE_CREATE_INFO", "VkDeviceQueueCreateInfo",
+            queueFamilyIndex=self.adapter.family, queueCount=1, pQueuePriorities=priority,
+        )  # fmt: skip
+        timeline = self.new(
+            "PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES", "VkPhysicalDeviceTimelineSemaphoreFeatures",
+            timelineSemaphore=1,
+        )  # fmt: skip
+        info = self.new(
+            "DEVICE_CREATE_INFO", "VkDeviceCreateInfo", pNext=timeline if self.timeline else self.ffi.NULL,
+            queueCreateInfoCount=1, pQueueCreateInfos=queue,
+            enabledExtensionCount=len(names), ppEnabledExtensionNames=names.pointer,
+        )  # fmt: skip
+        out = self.ffi.new("VkDevice *")
+        check(self.vk.lib.vkCreateDevice(self.adapter.handle, info, self.ffi.NULL, out), "vkCreateDevice")
+        return out[0]
+
+    def new(self, kind: str, struct: str, **fields: Any) -> Any:
+        """A structure with its ``sType`` set."""
+        return self.ffi.new(f"{struct} *", {"sType": getattr(self.vk, f"VK_STRUCTURE_TYPE_{kind}"), **fields})
+
+    @functools.cache  # noqa: B019 - a Gpu lives as long as the process
+    def function(self, name: str) -> Any:
+        """A device function by its address, as a cffi callable. Raises ``Unavailable``."""
+        found = self.vk.lib.vkGetDeviceProcAddr(self.device, name.encode())
+        if found == self.ffi.NULL:
+            raise Unavailable(f"the driver has no {name}")
+        return self.ffi.cast(f"PFN_{name}", found)
+
+    def call(self, name: str, *args: Any) -> None:
+        """Call a function whose first argument is the device, and check its result."""
+        self.done(name, self.device, *args)
+
+    def done(self, name: str, *args: Any) -> None:
+        """Call a function and check its result, if it has one."""
+        result = self.function(name)(*args)
+        if isinstance(result, int):
+            check(result, name)
+
+    def create(self, what: str, info: Any) -> Any:
+        """A new object: ``create("Fence", info)`` is ``vkCreateFence``."""
+        out = self.ffi.new(f"Vk{what} *")
+        self.call(f"vkCreate{what}", info, self.ffi.NULL, out)
+        return out[0]
+
+    def destroy(self, what: str, handle: Any) -> None:
+        self.call(f"vk{'Free' if what == 'Memory' else 'Destroy'}{what}", handle, self.ffi.NULL)
+
+    def fence(self, signalled: bool = False) -> Any:
+        """A new fence."""
+        flags = self.vk.VK_FENCE_CREATE_SIGNALED_BIT if signalled else 0
+        return self.create("Fence", self.new("FENCE_CREATE_INFO", "VkFenceCreateInfo", flags=flags))
+
+    def drain(self) -> None:
+        """Wait until the queue is empty."""
+        self.done("vkQueueWaitIdle", self.queue)
+
+    def buffer(self, size: int, usage: int, host: bool = False) -> Buffer:
+        """A buffer with memory of its own: the device's, or coherent memory that the host sees."""
+        vk, ffi = self.vk, self.ffi
+        handle = self.create("Buffer", self.new("BUFFER_CREATE_INFO", "VkBufferCreateInfo", size=size, usage=usage))
+        needs = ffi.new("VkMemoryRequirements *")
+        self.call("vkGetBufferMemoryRequirements", handle, needs)
+        coherent = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
+        kind = self._memory_type(needs.memoryTypeBits, coherent if host else vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
+        memory = ffi.new("VkDeviceMemory *")
+        info = self.new("MEMORY_ALLOCATE_INFO", "VkMemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=kind)
+        self.call("vkAllocateMemory", info, ffi.NULL, memory)
+        self.call("vkBindBufferMemory", handle, memory[0], 0)
+        mapped = ffi.new("void **")
+        if host:
+            self.call("vkMapMemory", memory[0], 0, size, 0, mapped)
+        return Buffer(handle, memory[0], size, mapped[0])
+
+    def release(self, buffer: Buffer) -> None:
+        self.destroy("Buffer", buffer.handle)
+        self.destroy("Memory", buffer.memory)
+
+    def _memory_type(self, allowed: int, flags: int) -> int:
+        for index in range(self._memory.memoryTypeCount):
+            if allowed >> index & 1 and self._memory.memoryTypes[index].propertyFlags & flags == flags:
+                return index
+        raise VulkanError(f"no memory type of {allowed:#x} with the properties {flags:#x}")
+
+    @functools.cache  # noqa: B019
+    def kernel(self, name: str) -> Pipeline:
+        """The compute pipeline of a committed kernel, ``step`` or ``fused``."""
+        vk, ffi = self.vk, self.ffi
+        code, _ = kernels.binary(f"{name}.spv")
+        binding = ffi.new(
+            "VkDescriptorSetLayoutBinding *",
+            {
+                "descriptorType": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                "descriptorCount": 1,
+                "stageFlags": vk.VK_SHADER_STAGE_COMPUTE_BIT,
+            },
+        )
+        set_layout = ffi.new("VkDescriptorSetLayout *")
+        set_layout[0] = self.create("DescriptorSetLayout", self.new(
+            "DESCRIPTOR_SET_LAYOUT_CREATE_INFO", "VkDescriptorSetLayoutCreateInfo", bindingCount=1, pBindings=binding,
+        ))  # fmt: skip
+        push = ffi.new("VkPushConstantRange *", {"stageFlags": vk.VK_SHADER_STAGE_COMPUTE_BIT, "size": 4})
+        layout = self.create("PipelineLayout", self.new(
+            "PIPELINE_LAYOUT_CREATE_INFO", "VkPipelineLayoutCreateInfo", setLayoutCount=1, pSetLayouts=set_layout,
+            pushConstantRangeCount=1, pPushConstantRanges=push,
+        ))  # fmt: skip
+        words = ffi.new("uint32_t[]", len(code) // 4)
+        ffi.buffer(words)[:] = code
+        module = self.create("ShaderModule", self.new(
+            "SHADER_MODULE_CREATE_INFO", "VkShaderModuleCreateInfo", codeSize=len(code), pCode=words,
+        ))  # fmt: skip
+        entry = ffi.new("char[]", b"main")
+        info = self.new("COMPUTE_PIPELINE_CREATE_INFO", "VkComputePipelineCreateInfo", layout=layout)
+        info.stage.sType = vk.VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO
+        info.stage.stage = vk.VK_SHADER_STAGE_COMPUTE_BIT
+        info.stage.module, info.stage.pName = module, entry
+        out = ffi.new("VkPipeline *")
+        self.call("vkCreateComputePipelines", ffi.NULL, 1, info, ffi.NULL, out)
+        self.destroy("ShaderModule", module)
+        return Pipeline(out[0], layout, set_layout[0])
+
+    def command_buffers(self, pool: Any, count: int) -> list[Any]:
+        """Primary command buffers of a pool."""
+        info = self.new(
+            "COMMAND_BUFFER_ALLOCATE_INFO", "VkCommandBufferAllocateInfo", commandPool=pool, commandBufferCount=count
+        )
+        out = self.ffi.new("VkCommandBuffer[]", count)
+        self.call("vkAllocateCommandBuffers", info, out)
+        return list(out)
+
+    def command_pool(self) -> Any:
+        """A pool whose command buffers ``vkBeginCommandBuffer`` resets."""
+        flags = self.vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
+        return self.create("CommandPool", self.new(
+            "COMMAND_POOL_CREATE_INFO", "VkCommandPoolCreateInfo", flags=flags, queueFamilyIndex=self.adapter.family,
+        ))  # fmt: skip
+
+
+@functools.cache
+def gpu(index: int) -> Gpu:
+    """The device of the adapter with this index, one for all chains of the process."""
+    return Gpu(next(adapter for adapter in adapters() if adapter.index == index))
+
+
+class _Strings:
+    """An array of C strings that keeps them alive."""
+
+    def __init__(self, values: Sequence[str]) -> None:
+        ffi = load().ffi
+        self._kept = [ffi.new("char[]", value.encode()) for value in values]
+        self.pointer = ffi.new("char *[]", self._kept) if self._kept else ffi.NULL
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+def _listed(ask: Callable[[Any, Any], Any], kind: str) -> list[Any]:
+    """The two-call idiom: how many, then all."""
+    ffi = load().ffi
+    count = ffi.new("uint32_t *")
+    check(ask(count, ffi.NULL) or 0, f"counting {kind}")
+    out = ffi.new(f"{kind}[]", count[0])
+    check(ask(count, out) or 0, f"listing {kind}")
+    return [out[i] for i in range(count[0])]
+
+
+def _extensions(ask: Callable[[Any, Any], Any]) -> frozenset[str]:
+    return frozenset(_text(each.extensionName) for each in _listed(ask, "VkExtensionProperties"))
+
+
+def _text(value: Any) -> str:
+    return str(load().ffi.string(value).decode(errors="replace"))
+
+
+def _version(packed: int) -> tuple[int, int, int]:
+    return packed >> 22 & 0x7F, packed >> 12 & 0x3FF, packed & 0xFFF

@@ -1,0 +1,122 @@
+"""Raw Vulkan: the named minimal program against which WebGPU's share is taken."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+
+from overhead.probes import _vulkan_icd, register
+from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
+from overhead.results import Caller, Case, Pattern, Scalar, Target
+
+
+@register
+class Vulkan(Probe):
+    """The step's kernel as SPIR-V, with the barriers that WebGPU implies; callers ``native`` and ``ffi``."""
+
+    name = "vulkan"
+    title = "raw Vulkan"
+    mend = "pip install vulkan numba"
+    distributions = ("vulkan", "cffi", "numba")
+
+    def environments(self) -> list[dict[str, str]]:
+        return _vulkan_icd.environments()
+
+    def targets(self) -> list[Target]:
+        from overhead.probes._vulkan_gpu import adapters, loader_version
+
+        loader = ".".join(map(str, loader_version()))
+        return [
+            Target(
+                stack=self.name,
+                api="Vulkan",
+                adapter=adapter.name,
+                device=adapter.device,
+                software=adapter.software,
+                driver=adapter.driver,
+                versions={"vulkan-loader": loader, "vulkan-device": ".".join(map(str, adapter.version))},
+                options={"index": adapter.index},
+            )
+            for adapter in adapters()
+        ]
+
+    def space(self, target: Target) -> Space:
+        caller: Caller = "native" if importlib.util.find_spec("numba") else "ffi"
+        base = Case(pattern="per-submit", caller=caller)
+        axes: dict[str, list[Scalar]] = {
+            "caller": ["ffi"],
+            "pattern": list(_PLAIN),
+            "wait": ["fence", "timeline"],
+            "bindgroup": ["rotated"],
+        }
+        return Space(base, axes, list(_extra(caller)), lambda case: not refusal(case))
+
+    def open(self, target: Target, case: Case) -> Chain:
+        from overhead.probes._vulkan_chains import CHAINS
+        from overhead.probes._vulkan_gpu import adapters, gpu
+
+        reason = refusal(case)
+        if reason:
+            raise Unsupported(reason)
+        index = int(target.options.get("index", 0))
+        found = next((adapter for adapter in adapters() if adapter.index == index), None)
+        if found is None or (found.name, found.device) != (target.adapter, target.device):
+            raise Unavailable(f"adapter {index} is no longer {target.adapter}")
+        return CHAINS[case.pattern](gpu(index), case)
+
+
+_CHOICES: dict[str, tuple[Scalar, ...]] = {
+    "bindgroup": ("once", "rotated"), "wait": ("idle", "fence", "timeline"), "barrier": ("each", "ring"),
+}  # fmt: skip
+_PLAIN: tuple[Pattern, ...] = ("one-pass", "wait-each", "fused")
+_RECORDED: dict[Pattern, str] = {"replay": "node", "launches": "launch"}
+
+
+def _extra(caller: Caller) -> Iterator[Case]:
+    callers: tuple[Caller, ...] = (caller, "ffi")
+    for each in dict.fromkeys(callers):
+        for k in (4, 16, 64, 256) if each == caller else (16, 64):
+            yield Case(pattern="per-k", caller=each, params={"k": k})
+        yield Case(pattern="one-pass", caller=each, params={"bindgroup": "rotated"})
+        yield Case(pattern="per-submit", caller=each, dependency="independent", params={"bindgroup": "rotated"})
+        for pattern, unit in _RECORDED.items():
+            yield Case(pattern=pattern, caller=each, unit=unit)
+        for plain in _PLAIN:
+            yield Case(pattern=plain, caller=each)
+        yield Case(pattern="per-submit", caller=each, params={"bindgroup": "rotated"})
+    rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
+    for params in (rotated, {**rotated, "barrier": "ring"}):
+        yield Case(pattern="replay", caller=caller, unit="node", dependency="independent", params=params)
+    yield Case(pattern="wait-each", caller=caller, params={"wait": "fence"})
+
+
+def refusal(case: Case) -> str:
+    """Why Vulkan, or this probe, has no such case; empty where it has."""
+    params = case.params
+    unknown = set(params) - {*_CHOICES, "k"}
+    if unknown:
+        return f"no parameter {', '.join(sorted(unknown))} here"
+    for name, choices in _CHOICES.items():
+        if name in params and params[name] not in choices:
+            return f"{name} has no value {params[name]}"
+    if case.workload != "step":
+        return f"no workload {case.workload} here"
+    if case.caller not in ("ffi", "native"):
+        return f"Vulkan has no {case.caller} caller here"
+    if case.pattern not in ("per-submit", "per-k", "one-pass", "replay", "launches", "fused", "wait-each"):
+        return f"Vulkan has no {case.pattern} here"
+    k = params.get("k", 0)
+    if (case.pattern == "per-k") != (isinstance(k, int) and 1 < k <= 4096):
+        return "per-k, and it alone, takes k: dispatches a submission, 2 to 4096"
+    if case.pattern in _RECORDED and case.unit != _RECORDED[case.pattern]:
+        return f"the unit of {case.pattern} is a {_RECORDED[case.pattern]}"
+    rotates = params.get("bindgroup") == "rotated"
+    if case.dependency == "independent" and not rotates:
+        return "independent dispatches rotate descriptor sets: each on a buffer of its own"
+    if rotates and case.pattern in ("launches", "fused", "wait-each"):
+        return f"{case.pattern} has one descriptor set"
+    if params.get("barrier") == "ring" and (case.pattern != "replay" or case.dependency != "independent"):
+        return "a barrier for each turn of the ring is for recorded, independent dispatches"
+    if params.get("wait") == "timeline" and case.pattern == "wait-each":
+        return "a recorded submission signals one value, and a timeline needs another each time"
+    return ""

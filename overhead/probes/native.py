@@ -61,9 +61,9 @@ Word = int | Slot | Cycle
 class Call:
     """A C call. Arguments and result are integers or pointers; the upper bits of a narrower result are undefined.
 
-    ``function`` and ``ffi_args`` (default: ``args``) are what the Python loop calls; a ``Cycle``
-    there holds ready objects. ``address`` and ``args`` are what the compiled loop calls. With ``checked``, a nonzero low
-    half of the result is kept for ``Loop.failure``.
+    ``function`` and ``ffi_args`` (default: ``args``) are what the Python loop calls; a ``Cycle`` there holds objects.
+    ``address`` and ``args`` are what the compiled loop calls. ``checked``: a nonzero low half of the result is kept for
+    ``Loop.failure``.
     """
 
     name: str
@@ -183,15 +183,15 @@ def _python_script(program: Program, failed: list[int]) -> Script:
     def render(call: Call | Store) -> Statement:
         args = (call.value,) if isinstance(call, Store) else call.ffi_args or call.args
         code = f"{bind(call.function)}({', '.join(map(word, args))})"
-        if isinstance(call, Call) and call.result:
-            code = f"s{call.result.index} = {code}"
+        kept = f"s{call.result.index}" if isinstance(call, Call) and call.result else ""
         if isinstance(call, Call) and call.checked:
-            code = f"{bind(note)}({code})" if not call.result else f"{code}; {bind(note)}(s{call.result.index})"
+            code = f"if {kept or 'result'} := {code}: {bind(note)}({kept or 'result'})"
+        elif kept:
+            code = f"{kept} = {code}"
         return Statement(code, call.stage or call.name)
 
     def note(result: Any) -> None:
-        if result:
-            failed[0] |= int(result) & _LOW
+        failed[0] |= int(result) & _LOW
 
     return Script(**_sections(program, render), names=names)
 

@@ -1,0 +1,54 @@
+"""WebGPU without a browser: wgpu-native and Dawn through one Python API, bare cffi, and compiled loops."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from overhead.probes import register
+from overhead.probes.base import Chain, Probe, Space
+from overhead.results import Case, Target
+
+
+class _WebGpu(Probe):
+    null: ClassVar[bool] = False
+
+    def environments(self) -> list[dict[str, str]]:
+        from overhead.probes._webgpu_targets import environments
+
+        return environments(self.null)
+
+    def targets(self) -> list[Target]:
+        from overhead.probes import _webgpu_library, _webgpu_targets
+
+        return _webgpu_targets.targets(_webgpu_library.library(self.name))
+
+    def space(self, target: Target) -> Space:
+        from overhead.probes._webgpu_space import space
+
+        return space(target)
+
+    def open(self, target: Target, case: Case) -> Chain:
+        from overhead.probes._webgpu_chain import WebGpuChain
+
+        return WebGpuChain(target, case)
+
+
+@register
+class WgpuNative(_WebGpu):
+    """gfx-rs' library, through wgpu-py."""
+
+    name = "wgpu-native"
+    title = "WebGPU by wgpu-native (wgpu-py)"
+    mend = "pip install wgpu numba"
+    distributions = ("wgpu", "numba", "cffi")
+
+
+@register
+class Dawn(_WebGpu):
+    """Chromium's library, through wgpudawn, whose Python API is wgpu-py's; also on its Null backend."""
+
+    name = "dawn"
+    title = "WebGPU by Dawn (wgpudawn)"
+    mend = "pip install wgpudawn numba"
+    distributions = ("wgpudawn", "numba", "cffi")
+    null = True

@@ -9,7 +9,10 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-_TELL_NOTHING = frozenset({"", "root", "localhost"})
+# Names that systems and images come with say nothing of an owner, and may be words of a reason.
+_TELL_NOTHING = frozenset(
+    {"", "admin", "debian", "host", "localhost", "nvidia", "pi", "root", "runner", "ubuntu", "user", "vm"}
+)
 _START = (
     r"(?:(?:(?<![\w./~…-])|(?<=\s-[ILF]))(?:file://)?(?:~[\\/]|/)(?!/)"  # /x, ~/x, file:///x, -I/x; not a/b, not https://x
     r"|(?<!\w)(?:file:///)?[A-Za-z]:[\\/](?!/)"  # C:\x, C:/x

@@ -16,7 +16,7 @@ _ADVICE = {
     "power": "plug the charger in",
     "free cores": "stop other programs, or wait until the load has gone",
     "clock source": "each clock reading is a system call: boot with a clock source that the processor offers",
-    "hyper-threading": "two threads share a core: keep others idle, or turn it off (/sys/devices/system/cpu/smt/control)",
+    "hyper-threading": "two threads share a core: keep it idle, or write off to /sys/devices/system/cpu/smt/control",
     "CPU throttling": "let it cool; see to fans and power limits",
     "virtual machine": "figures hold for this guest alone: its neighbours and its hypervisor show in them",
     "CPU quota": "below 2 cores the control group stops measured processes in mid-sample: raise the limit",

@@ -165,7 +165,8 @@ class Laps(VulkanChain):
 
     Command buffers turn in a ring of ``LAPS`` laps. The last submission of a lap signals the lap's fence, which is
     waited for before the lap is recorded again; the units that do not fill a lap have command buffers of their own and
-    no fence, since ``issue`` begins on an idle queue.
+    no fence, since ``issue`` begins on an idle queue. ``reset``: beginning a command buffer resets it (``buffer``), or
+    the command buffers of a lap are reset together, by their pool.
     """
 
     overlap = "pipelined"
@@ -173,15 +174,17 @@ class Laps(VulkanChain):
     def _build(self) -> tuple[Program, Issue]:
         self._k = int(self._case.params.get("k", 1))
         self._submissions = max(LAP // self._k, 8)
-        self._lap = self._submissions * self._k
+        self._lap = lap = self._submissions * self._k
+        self._pooled = self._case.params.get("reset") == "pool"
         fences = [self._fence(signalled=True) for _ in range(LAPS)]
-        laps = [
-            (self._compile(Program(body=self._commands.wait_fence(fence))), self._compile(self._recorded(fence)))
-            for fence in fences
-        ]
-        program = self._recorded(None)
+        laps = []
+        for fence in fences:
+            again, program = self._recorded(fence)
+            recycle = Program(body=(*self._commands.wait_fence(fence), *again))
+            laps.append((self._compile(recycle), self._compile(program)))
+        again, program = self._recorded(None)
+        fresh = [self._compile(Program(body=again))] if again else []
         rest_of = self._compile(program)
-        lap = self._lap
 
         def issue(n: int) -> None:
             whole, rest = divmod(n, lap)
@@ -189,30 +192,50 @@ class Laps(VulkanChain):
                 recycle, record = laps[turn % LAPS]
                 recycle(1)
                 record(lap)
+            for reset in fresh:
+                reset(1)
             rest_of(rest)
 
         return program, issue
 
-    def _recorded(self, fence: Any) -> Program:
-        """A lap on command buffers of its own, its last submission with the fence if there is one."""
+    def _recorded(self, fence: Any) -> tuple[tuple[Call, ...], Program]:
+        """A lap on command buffers of its own, its last submission with the fence if there is one.
+
+        First what must precede a use of these command buffers, where it is not in the program itself.
+        """
         c, k, null = self._commands, self._k, self._gpu.ffi.NULL
-        buffers = self._command_buffers(self._submissions)
+        pool: Any = self._pool
+        again: tuple[Call, ...] = ()
+        if self._pooled:
+            pool = self._gpu.command_pool(resets_buffers=False)
+            self._undo.callback(self._gpu.destroy, "CommandPool", pool)
+            again = (c.reset(pool),)
+        buffers = self._gpu.command_buffers(pool, self._submissions)
         fences = [null] * (self._submissions - 1) + [null if fence is None else fence]
         cb, info, signal = (_spread(each, k) for each in (buffers, map(c.info, buffers), fences))
-        head, tail = self._head(cb, c.once), (c.end(cb), c.submit(info, null if fence is None else signal))
+        head, tail = self._head(cb, c.once), (c.end(cb), c.submit(info, None if fence is None else signal))
         if k == 1:
-            return Program(body=(*head, *self._unit(cb), *tail))
-        return Program(head, self._unit(cb), tail, per=k)
+            return again, Program(body=(*head, *self._unit(cb), *tail))
+        return again, Program(head, self._unit(cb), tail, per=k)
 
     def stages(self, n: int) -> Mapping[str, Any]:
-        chunks = [super(Laps, self).stages(min(self._lap, n - at)) for at in range(0, n, self._lap)]
+        chunks = []
+        for at in range(0, n, self._lap):
+            self.prepare(1)
+            self.issue(0)
+            chunks.append(super().stages(min(self._lap, n - at)))
         return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]} if chunks else {}
 
     def device(self, n: int) -> DeviceTime | None:
         return held(self, self._gpu, min(n, LAPS * self._lap))
 
     def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "ring": LAPS * self._submissions, "fence": f"each {self._submissions} submissions"}
+        return {
+            **super().window(),
+            "ring": LAPS * self._submissions,
+            "fence": f"each {self._submissions} submissions",
+            "reset": f"the pool, each {self._submissions} submissions" if self._pooled else "each command buffer",
+        }
 
 
 class OnePass(VulkanChain):

@@ -96,6 +96,10 @@ class Commands:
             self.call("vkResetFences", device, 1, pointer, stage="wait"),
         )
 
+    def reset(self, pool: Any) -> Call:
+        """Reset all command buffers of a pool."""
+        return self.call("vkResetCommandPool", self._gpu.device, pool, 0, stage="reset")
+
     def info(self, cb: Any) -> Any:
         """A submission of one command buffer."""
         pointer = self._keep(self._gpu.ffi.new("VkCommandBuffer *", cb))

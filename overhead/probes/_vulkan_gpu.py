@@ -129,9 +129,7 @@ def _instance() -> Any:
 def _adapter(index: int, handle: Any) -> Adapter | None:
     vk = load()
     ffi = vk.ffi
-    identity = ffi.new(
-        "VkPhysicalDeviceIDProperties *", {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES}
-    )
+    identity = ffi.new("VkPhysicalDeviceIDProperties *", {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES})
     driver = ffi.new(
         "VkPhysicalDeviceDriverProperties *",
         {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, "pNext": identity},
@@ -356,9 +354,9 @@ class Gpu:
         self.call("vkAllocateCommandBuffers", info, out)
         return list(out)
 
-    def command_pool(self) -> Any:
-        """A pool whose command buffers ``vkBeginCommandBuffer`` resets."""
-        flags = self.vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
+    def command_pool(self, resets_buffers: bool = True) -> Any:
+        """A pool whose command buffers ``vkBeginCommandBuffer`` resets, or one that is only reset whole."""
+        flags = self.vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT if resets_buffers else 0
         return self.create("CommandPool", self.new(
             "COMMAND_POOL_CREATE_INFO", "VkCommandPoolCreateInfo", flags=flags, queueFamilyIndex=self.adapter.family,
         ))  # fmt: skip

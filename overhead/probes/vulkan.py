@@ -48,6 +48,7 @@ class Vulkan(Probe):
             "pattern": list(_PLAIN),
             "wait": ["fence", "timeline"],
             "bindgroup": ["rotated"],
+            "reset": ["pool"],
         }
         return Space(base, axes, list(_extra(caller)), lambda case: not refusal(case))
 
@@ -67,6 +68,7 @@ class Vulkan(Probe):
 
 _CHOICES: dict[str, tuple[Scalar, ...]] = {
     "bindgroup": ("once", "rotated"), "wait": ("idle", "fence", "timeline"), "barrier": ("each", "ring"),
+    "reset": ("buffer", "pool"),
 }  # fmt: skip
 _PLAIN: tuple[Pattern, ...] = ("one-pass", "wait-each", "fused")
 _RECORDED: dict[Pattern, str] = {"replay": "node", "launches": "launch"}
@@ -115,6 +117,8 @@ def refusal(case: Case) -> str:
         return "independent dispatches rotate descriptor sets: each on a buffer of its own"
     if rotates and case.pattern in ("launches", "fused", "wait-each"):
         return f"{case.pattern} has one descriptor set"
+    if params.get("reset") == "pool" and case.pattern not in ("per-submit", "per-k"):
+        return f"{case.pattern} has one command buffer to reset"
     if params.get("barrier") == "ring" and (case.pattern != "replay" or case.dependency != "independent"):
         return "a barrier for each turn of the ring is for recorded, independent dispatches"
     if params.get("wait") == "timeline" and case.pattern == "wait-each":

@@ -81,12 +81,11 @@ def cuda_version() -> int | None:
     return version.value if not any(calls) and count.value else None
 
 
-def extras_table() -> dict[str, list[str]]:
-    """pyproject.toml's extras, each with its requirements."""
+def project() -> dict[str, Any]:
+    """pyproject.toml's table of that name."""
     import tomllib
 
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    return dict(project["optional-dependencies"])
+    return dict(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"])
 
 
 def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
@@ -94,8 +93,9 @@ def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
     own = {"test": {"dev", "report"}, "lint": {"dev"}, "report": {"report"}, "bench": {"dev"}}[target]
     if chosen:
         extras = {extra.strip() for extra in chosen.split(",")} - {"", "none"}
-        if unknown := extras - set(extras_table()):
-            raise Trouble(f"EXTRAS names {', '.join(sorted(unknown))}; there are {', '.join(sorted(extras_table()))}")
+        known = set(project()["optional-dependencies"])
+        if unknown := extras - known:
+            raise Trouble(f"EXTRAS names {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
         return own | extras
     if target in ("lint", "bench"):
         return own
@@ -246,7 +246,7 @@ def make_venv(system_packages: bool) -> None:
 
 def use_system_packages(target: str) -> set[str]:
     """Make the repository importable beside the system's packages, and name what those lack."""
-    needed = ["msgspec", "numpy", "psutil", "rich", "scipy"]
+    needed = [re.split(r"[^\w-]", requirement)[0] for requirement in project()["dependencies"]]
     needed += {"test": ["pytest"], "lint": ["ruff", "mypy"]}.get(target, [])
     script = (
         "import importlib.util as u, pathlib, sys, sysconfig\n"
@@ -281,7 +281,7 @@ def install_torch(cuda: int | None) -> bool:
     """Install the build of torch that fits: from a local wheel, from PyTorch's index; True where that is settled."""
     if in_venv(HAS_TORCH):
         return True
-    requirement = extras_table()["torch"][0]
+    requirement = project()["optional-dependencies"]["torch"][0]
     if cuda:
         # The registry's own build for Linux is CUDA 13's; every other one is on PyTorch's index.
         if sys.platform == "linux" and cuda >= 13000:

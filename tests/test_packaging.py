@@ -1,0 +1,73 @@
+"""What is published beside the code says what the code says."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from overhead import results
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+BROUGHT_ALONG = {"llvmlite": "numba", "markupsafe": "jinja2", "triton": "torch", "PIL": "matplotlib"}
+DISTRIBUTIONS = {"cuda": "cuda-bindings", "cupy": "cupy-cuda13x"}
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level names of the packages that a file imports from elsewhere."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"overhead"}
+
+
+def test_every_import_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    requirements = sum(project["optional-dependencies"].values(), project["dependencies"])
+    declared = {re.split(r"[^\w-]", line)[0] for line in requirements}
+    for path in (ROOT / "overhead").rglob("*.py"):
+        for name in imported(path):
+            distribution = DISTRIBUTIONS.get(name, BROUGHT_ALONG.get(name, name))
+            assert distribution in declared, f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_the_script_that_sets_up_needs_the_standard_library_alone() -> None:
+    assert imported(ROOT / "scripts" / "bootstrap.py") == set()
+
+
+def test_the_schema_is_the_codes() -> None:
+    committed = json.loads((DOCS / "fingerprint.schema.json").read_text("utf-8"))
+    assert committed == results.schema(), "python scripts/write_schema.py writes it anew"
+
+
+def test_the_example_file_is_read() -> None:
+    example = results.read_fingerprint(DOCS / "example-fingerprint.json")
+    assert example.records
+    assert (DOCS / "example-fingerprint.json").stat().st_size < 1_000_000
+
+
+@pytest.mark.needs("jsonschema")
+def test_the_example_file_satisfies_the_schema() -> None:
+    import jsonschema
+
+    schema = json.loads((DOCS / "fingerprint.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    example = json.loads((DOCS / "example-fingerprint.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(example)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(schema).validate(example | {"machine": {"id": "short"}})
+
+
+@pytest.mark.parametrize("page", [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))], ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text("utf-8")):
+        assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"

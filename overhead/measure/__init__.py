@@ -1,1 +1,1 @@
-"""The measuring itself: clock, sampler, ladder, rounds, fit, gates, planner. Pure; runs on a fake clock; imports nothing else of ours."""
+"""The measuring itself: clock, planner, sampler, fit, gates. Pure: fake clock in tests, nothing else of ours."""

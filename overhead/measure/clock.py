@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class ClockFacts:
 def clock_facts(clock: Clock, readings: int = 400) -> ClockFacts:
     """Measure the clock: the smallest positive step between readings, and the mean cost of a reading."""
     stamps = [clock.now() for _ in range(readings)]
-    steps = [b - a for a, b in zip(stamps, stamps[1:], strict=False) if b > a]
+    steps = [b - a for a, b in itertools.pairwise(stamps) if b > a]
     return ClockFacts(
         min(steps, default=1), _cost(clock.now, clock, readings), _cost(clock.thread_cpu, clock, readings)
     )

@@ -1,132 +1,164 @@
-"""From raw samples to figures with intervals. Times in ns."""
+"""From the raw samples of one case to its figures with intervals. Times in ns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from overhead.measure.figures import Estimate, Paired, Process, Round, Series
-from overhead.measure.fit import Floats, Knee, find_knee, theil_sen
-from overhead.measure.gates import across
+from overhead.measure.fit import Floats, Misfit, misfit
+from overhead.measure.gates import across, modes, without_value
+from overhead.measure.modes import Split, split
+from overhead.measure.oncefigures import once_figures
+from overhead.measure.pairs import marginal, paired
+from overhead.measure.process import SLOPES, ProcessFit, by_round, fit_process, quantum_of
 
-
-@dataclass(frozen=True)
-class _Fit:
-    """One process: slopes in ns per unit, the intercept in ns; None where the samples do not give it."""
-
-    issue: float | None
-    complete: float | None
-    fixed: float | None
-    wait_cpu: float | None
-    knee: Knee | None
-
-    @property
-    def host(self) -> float | None:
-        return None if self.issue is None or self.wait_cpu is None else self.issue + self.wait_cpu
-
-
-def _columns(rounds: Sequence[Round], cpu: bool) -> Floats:
-    rows = [row[: 4 if cpu else 3] for r in rounds for row in r.samples if (len(row) == 4) == cpu and row[0] > 0]
-    return np.array(rows, dtype=np.float64).reshape(-1, 4 if cpu else 3)
-
-
-def _fit(rounds: Sequence[Round], series: Series) -> _Fit:
-    wall, cpu = _columns(rounds, False), _columns(rounds, True)
-    n, issue, total = wall.T
-    knee = None if series.synchronous else find_knee(n, issue, total)
-    below = n <= knee.n * 0.9 if knee else np.ones(n.size, bool)
-    issued, completed = theil_sen(n[below], issue[below]), theil_sen(n, total)
-    deferred = 0.0 if series.synchronous or series.wait_spins else None
-    if deferred is None and cpu.size:
-        line = theil_sen(cpu[:, 0], cpu[:, 3])
-        deferred = line.slope if line else None
-    return _Fit(
-        issued.slope if issued else None,
-        completed.slope if completed else None,
-        completed.intercept if completed else None,
-        deferred,
-        knee,
-    )
+CLOCK_STEPS = 100
+"""The slope's part of T(top) must be this many times the clock's resolution."""
+LINE = 0.03
+"""A rung further from the line than this share of the ladder's rise (or than the target) is a bend, not noise."""
 
 
 def estimate(series: Series, target: float) -> dict[str, Estimate]:
-    """All figures of one case, by name. ``target``: the relative half-width that ``ok`` asks for."""
-    fits = [_fit(process.rounds, series) for process in series.processes if process.rounds]
-    figures = {
-        name: across([v for f in fits if (v := getattr(f, name)) is not None], target)
-        for name in ("issue", "host", "complete")
-    }
-    complete = figures["complete"].value or 0.0
-    fixed = [f.fixed for f in fits if f.fixed is not None]
-    scale = abs(float(np.mean(fixed))) + abs(complete) if fixed else None
-    figures["fixed"] = across(fixed, target, scale)
-    knees = [f.knee for f in fits if f.knee]
-    if len(knees) * 2 > len(fits):
-        figures["knee_n"] = across([k.n for k in knees], target, unit="n")
-        figures["queue_depth"] = across([k.depth for k in knees], target, unit="n")
-    figures |= _once(series, target)
-    return figures
+    """All figures of one case, by name. ``target``: the relative half-width that ``ok`` asks for.
+
+    ``issue``, ``host``, ``complete``, ``fixed`` always, with a status; ``knee_n``, ``queue_depth`` where ``issue``
+    bends; the others where their values were taken. ``fixed`` is judged against T(1) = fixed + complete.
+    """
+    case = _Case(series, target)
+    figures = {name: case.slope(name) for name in SLOPES}
+    return figures | {"fixed": case.fixed(figures["complete"])} | case.knee() | once_figures(series, target)
 
 
-_PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
+class _Case:
+    """One case's processes with their fits."""
+
+    def __init__(self, series: Series, target: float) -> None:
+        self.series, self.target = series, target
+        self.processes = [p for p in series.processes if any(r.samples for r in p.rounds)]
+        self.fits = [fit_process(p, series) for p in self.processes]
+
+    def slope(self, name: str) -> Estimate:
+        """One slope across processes, through every gate."""
+        values = self.values(name)
+        if not values:
+            return self.missing(name)
+        rounds = self.rounds(name)
+        two = self.speeds(rounds)
+        if two is not None:
+            return self.bimodal(name, rounds, two)
+        return self.gate(name, across(values, self.target, rounds=_arrays(rounds)))
+
+    def fixed(self, complete: Estimate) -> Estimate:
+        """The intercept: worth what its line is worth."""
+        values = self.values("fixed")
+        if not values or complete.value is None:
+            return Estimate(status=complete.status, reason=complete.reason, rule=complete.rule)
+        if complete.status == "bimodal":
+            rounds = self.rounds("complete")
+            two = self.speeds(rounds)
+            assert two is not None
+            return self.bimodal("fixed", rounds, two)
+        scale = abs(float(np.mean(values))) + complete.value
+        return across(values, self.target, scale=scale, rounds=_arrays(self.rounds("fixed")))
+
+    def knee(self) -> dict[str, Estimate]:
+        """Where most processes saw ``issue`` bend."""
+        knees = [f.knee for f in self.fits if f.knee]
+        if len(knees) * 2 <= len(self.fits):
+            return {}
+        return {
+            "knee_n": across([k.n for k in knees], self.target, unit="n"),
+            "queue_depth": across([k.depth for k in knees], self.target, unit="n"),
+        }
+
+    def values(self, name: str) -> list[float]:
+        return [v for fit in self.fits if (v := fit.value(name)) is not None]
+
+    def rounds(self, name: str) -> list[dict[int, float]]:
+        """By process, each round's own value; empty where a polling wait rounds it up."""
+        return [by_round(p, self.series, name, f) for p, f in zip(self.processes, self.fits, strict=True)]
+
+    def missing(self, name: str) -> Estimate:
+        if not self.processes:
+            return Estimate(status="failed", reason="no round was sampled")
+        if name == "host":
+            return Estimate(status="unavailable", reason="the caller's CPU clock cannot be read in this wait")
+        if name == "complete" and any(map(quantum_of, self.processes)):
+            return Estimate(status="below-resolution", reason="all samples lie on one step of the polling wait")
+        return Estimate(status="failed", reason="fewer than two different n were sampled")
+
+    def gate(self, name: str, found: Estimate) -> Estimate:
+        """Refuse what the clock cannot resolve or a line does not describe."""
+        if found.value is None:
+            return found
+        reach = min(abs(found.value) * float(np.ptp(fit.wall[:, 0])) for fit in self.fits)
+        resolution = max((float(p.once["clock"][0]) for p in self.processes if p.once.get("clock")), default=0.0)
+        if reach < CLOCK_STEPS * resolution:
+            words = f"the slope adds {reach:.0f} ns over the whole ladder, the clock steps by {resolution:.0f} ns"
+            return without_value(found, "below-resolution", words)
+        if found.low is not None and found.low <= 0:
+            words = f"the interval of the slope, {found.low:.3g} to {found.high:.3g} ns, holds 0"
+            return without_value(found, "below-resolution", words)
+        bent = [m for p, f in zip(self.processes, self.fits, strict=True) if (m := _misfit(name, p, f)) is not None]
+        share = float(np.median([m.share for m in bent])) if bent else 0.0
+        if abs(share) > max(self.target, LINE):
+            worst = max(bent, key=lambda m: abs(m.share))
+            words = f"T({worst.at}) lies {worst.share:+.0%} of the ladder's rise off the line, beyond its own spread"
+            return without_value(found, "nonlinear", words)
+        return found
+
+    def speeds(self, rounds: list[dict[int, float]]) -> Split | None:
+        """Whether the rounds of all processes fall into two speeds."""
+        values, canaries = [], []
+        for process, own in zip(self.processes, rounds, strict=True):
+            weather = {r.number: float(sum(r.canary)) for r in process.rounds}
+            values += list(own.values())
+            canaries += [weather[number] for number in own]
+        return split(np.array(values), np.array(canaries) if all(canaries) else np.zeros(0))
+
+    def bimodal(self, name: str, rounds: list[dict[int, float]], two: Split) -> Estimate:
+        """Fit the rounds of each speed apart, process by process."""
+        labels = iter(two.slow)
+        groups: dict[bool, list[float]] = {False: [], True: []}
+        for process, own in zip(self.processes, rounds, strict=True):
+            slow = {number: bool(next(labels)) for number in own}
+            for label, group in groups.items():
+                chosen = [r for r in process.rounds if slow.get(r.number) is label]
+                value = fit_process(replace(process, rounds=chosen), self.series).value(name) if chosen else None
+                if value is not None:
+                    group.append(value)
+        return modes(across(groups[False], self.target), across(groups[True], self.target), two, len(self.processes))
 
 
-def _once(series: Series, target: float) -> dict[str, Estimate]:
-    """Figures from the values taken once a process: the median of each process, then across processes."""
-    found: dict[str, list[float]] = {}
-    for process in series.processes:
-        for name, values in process.once.items():
-            if name == "latency" and values:
-                for figure, percent in _PERCENTILES.items():
-                    found.setdefault(figure, []).append(float(np.percentile(values, percent)))
-            elif values and not name.startswith("stage:"):
-                found.setdefault(name, []).append(float(np.median(values)))
-        legacy = [row[2] / 100 for r in process.rounds for row in r.samples if row[0] == 100 and len(row) == 3]
-        if legacy and "legacy" not in process.once:
-            found.setdefault("legacy", []).append(float(np.median(legacy)))
-    return {name: across(values, target) for name, values in found.items()}
+def _misfit(name: str, process: Process, fit: ProcessFit) -> Misfit | None:
+    """How far one process's rungs lie off the line of ``complete``, or of ``issue`` (which ``host`` stands on)."""
+    if name == "complete":
+        return (
+            misfit(fit.wall[:, 0], fit.wall[:, 2], fit.complete) if fit.complete and not quantum_of(process) else None
+        )
+    below = fit.wall[fit.below]
+    return misfit(below[:, 0], below[:, 1], fit.issue) if fit.issue else None
+
+
+def _arrays(rounds: list[dict[int, float]]) -> list[Floats]:
+    return [np.array(list(own.values())) for own in rounds]
 
 
 def bound(series: Series, figures: Mapping[str, Estimate]) -> str:
-    """``host``, ``device`` or ``balanced`` for pipelined patterns, ``host`` for synchronous stacks, else empty."""
+    """``host``, ``device`` or ``balanced`` for pipelined patterns, ``host`` for synchronous stacks, else empty.
+
+    ``host`` when the host's work alone accounts for 90 % of ``complete``, ``device`` when for less than 75 %.
+    """
     if series.synchronous:
         return "host"
     host, complete = figures.get("host"), figures.get("complete")
     if series.overlap != "pipelined" or not host or not complete or host.value is None or not complete.value:
         return ""
     share = host.value / complete.value
-    return "host" if share > 0.9 else "device" if share < 0.75 else "balanced"
+    return "host" if share >= 0.9 else "device" if share < 0.75 else "balanced"
 
 
-def paired(of: Series, against: Series, figure: str, target: float = 0.03) -> Paired:
-    """The difference and the ratio of one figure of two cases that alternated in the same processes.
-
-    Formed per round within each process (the median of its rounds), then across processes. A negative difference stays
-    negative; where the interval holds 0 or is negative the two are said to be not separable.
-    """
-    differences, ratios = [], []
-    for mine, theirs in zip(of.processes, against.processes, strict=False):
-        others = {r.number: r for r in theirs.rounds}
-        d, q = [], []
-        for r in mine.rounds:
-            if r.number in others:
-                a, b = getattr(_fit([r], of), figure), getattr(_fit([others[r.number]], against), figure)
-                if a is not None and b is not None:
-                    d.append(a - b)
-                    if b:
-                        q.append(a / b)
-        if d:
-            differences.append(float(np.median(d)))
-        if q:
-            ratios.append(float(np.median(q)))
-    difference = across(differences, target)
-    if difference.low is not None and difference.low <= 0:
-        difference = replace(
-            difference, status="noisy", reason="not separable: the interval of the difference reaches 0 or below"
-        )
-    return Paired(difference, across(ratios, target, unit="ratio"))
-
-
-__all__ = ["Estimate", "Paired", "Process", "Round", "Series", "bound", "estimate", "paired"]
+__all__ = ["Estimate", "Paired", "Process", "Round", "Series", "bound", "estimate", "marginal", "paired"]

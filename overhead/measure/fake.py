@@ -1,85 +1,255 @@
-"""A stack with a known law on a clock that only moves when told: the truth that everything else is tested on."""
+"""A stack with a known law on a clock that moves only when something takes time: the truth that the method is held to.
+
+Everything random comes from one seeded generator per clock. ``FakeChain`` offers the verbs; ``FastFakeChain`` runs the
+same law for a whole list of n at once, which is what makes thousands of whole runs affordable.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from overhead.measure.fit import Floats
+from overhead.measure.sampler import Samples
+
+READING_NS = 40
+
+
+@dataclass(frozen=True)
+class Weather:
+    """What the machine does to every chain on it.
+
+    ``spread``: relative standard deviation of a process's speed. ``slowdown``: how many times slower the second speed
+    is, if there is one; ``dwell_s``: mean seconds at a speed, or a whole process where 0. ``preemptions``: a second,
+    Poisson in time, each of ``preempted_ns`` (log-uniform between the two).
+    """
+
+    spread: float = 0.005
+    slowdown: float = 1.0
+    dwell_s: float = 0.0
+    preemptions: float = 50.0
+    preempted_ns: tuple[float, float] = (50e3, 5e6)
+
+
+CALM = Weather(spread=0.0, preemptions=0.0)
+
 
 class FakeClock:
-    """A clock that stands still until something takes time."""
+    """A clock that stands still until told; ``speed`` is the factor by which everything takes longer now."""
 
-    def __init__(self, resolution_ns: int = 1) -> None:
-        self.time = 1_000_000_000
-        self.cpu = 0
-        self.resolution = resolution_ns
+    def __init__(self, weather: Weather = CALM, seed: int = 0, resolution_ns: int = 1, slow: bool = False) -> None:
+        self.weather, self.resolution = weather, resolution_ns
+        self.dice = np.random.default_rng(seed)
+        self.time, self.cpu = 1e9, 0.0
+        self.pace = 1.0 + weather.spread * self.dice.standard_normal()
+        self.slow = slow
+        self.turns = self.time + self._dwell()
+
+    def _dwell(self) -> float:
+        dwell = self.weather.dwell_s
+        return self.dice.exponential(dwell) * 1e9 if dwell else math.inf
+
+    @property
+    def speed(self) -> float:
+        while self.time >= self.turns:
+            self.slow = not self.slow
+            self.turns += self._dwell()
+        return self.pace * (self.weather.slowdown if self.slow else 1.0)
 
     def now(self) -> int:
-        self.time += 1
-        return self.time // self.resolution * self.resolution
+        self.time += READING_NS
+        return int(self.time) // self.resolution * self.resolution
 
     def thread_cpu(self) -> int:
-        return self.cpu
+        return int(self.cpu)
 
     def sleep(self, seconds: float) -> None:
-        self.time += int(seconds * 1e9)
+        self.time += seconds * 1e9
 
-    def spend(self, ns: float, cpu: bool = True) -> None:
-        """Let time pass, on the caller's CPU or not."""
-        self.time += int(ns)
-        self.cpu += int(ns) if cpu else 0
+    def canary(self) -> list[int]:
+        """The canary's two times, as this machine's weather has them."""
+        work = np.array([50e3, 50e3]) * self.speed * (1 + 0.004 * self.dice.standard_normal(2))
+        times = work + self.stolen(work)
+        self.time += float(times.sum())
+        return [int(t) for t in times]
+
+    def stolen(self, work: Floats) -> Floats:
+        """ns for which something else held the processor while so much work was done."""
+        weather = self.weather
+        lost = np.zeros(work.shape)
+        hits = self.dice.poisson(weather.preemptions * 1e-9 * work) if weather.preemptions else lost
+        for i in np.nonzero(hits)[0]:
+            low, high = np.log(weather.preempted_ns)
+            lost[i] = np.exp(self.dice.uniform(low, high, int(hits[i]))).sum()
+        return lost
+
+    def late(self, count: int) -> Floats:
+        """ns by which so many sleepers wake late because the processor is held at that moment."""
+        weather = self.weather
+        low, high = np.log(weather.preempted_ns)
+        lost = np.zeros(count)
+        if weather.preemptions:
+            longest = weather.preempted_ns[1]
+            for i in np.nonzero(self.dice.poisson(weather.preemptions * 1e-9 * longest, count))[0]:
+                begun, lasts = self.dice.uniform(0, longest), np.exp(self.dice.uniform(low, high))
+                lost[i] = max(0.0, lasts - begun)
+        return lost
 
 
-@dataclass
+@dataclass(frozen=True)
 class Law:
-    """ns per unit on the host and on the device, and ns once a wait."""
+    """What a chain costs, ns. ``host``, ``device``, ``deferred`` (the caller's CPU inside the wait): a unit.
+
+    ``fixed``: once a wait. ``depth``: units in flight before ``issue`` blocks, 0 for no bound. ``poll``: ns between
+    two looks of the wait, ``locked`` to the start of ``issue`` or free-running. ``wake``: mean of the gamma-distributed
+    lateness of a wait, ``jitter``: relative, of a sample, ``scatter``: relative, of one unit. ``own``: relative spread
+    of this case's speed between processes, on top of the machine's.
+    """
 
     host: float = 1_000.0
     device: float = 500.0
     fixed: float = 10_000.0
     deferred: float = 0.0
+    overlap: str = "pipelined"
+    synchronous: bool = False
+    depth: int = 0
+    poll: float = 0.0
+    locked: bool = True
+    wake: float = 0.0
+    jitter: float = 0.0
+    scatter: float = 0.0
+    own: float = 0.0
+    idle: float = 1.0
+
+    def truth(self) -> dict[str, float]:
+        """The figures that a perfect measurement would give."""
+        host, device = self.host, self.device
+        if self.synchronous:
+            both = host + device
+            return {"issue": both, "host": both, "complete": both, "fixed": self.fixed}
+        figures = {"issue": host, "host": host + self.deferred}
+        if self.overlap == "serial":
+            figures |= {"complete": host + max(device, self.deferred), "fixed": self.fixed}
+        else:
+            figures |= {"complete": max(host + self.deferred, device), "fixed": self.fixed + self._first()}
+        if self.poll and not self.locked:
+            figures["fixed"] += self.poll / 2
+        if self.depth and device > host:
+            figures |= {"knee_n": self.depth / (1 - host / device), "queue_depth": float(self.depth)}
+        return figures
+
+    def _first(self) -> float:
+        """What the first or last unit adds to the line: the device starts when one is issued, ends when one is done."""
+        if self.device > self.host + self.deferred:
+            return self.host
+        return self.device if not self.deferred else 0.0
+
+
+@dataclass(frozen=True)
+class FakeDeviceTime:
+    n: int
+    span: float
+    busy: bool = True
+    quantum: float = 1.0
+    method: str = "fake"
 
 
 class FakeChain:
     """A chain under a law, on a fake clock."""
 
     unit = "dispatch"
-    overlap = "pipelined"
-    recorded = False
-    max_n = 1 << 20
-    wait_spins = False
-    synchronous = False
-    latency = False
 
-    def __init__(self, law: Law, clock: FakeClock) -> None:
-        self.law, self.clock = law, clock
+    def __init__(self, law: Law, clock: FakeClock, recorded: bool = False, max_n: int = 1 << 20) -> None:
+        self.law, self.clock, self.recorded, self.max_n = law, clock, recorded, max_n
+        self.overlap, self.synchronous = law.overlap, law.synchronous
+        self.wait_spins = self.latency = False
+        self.own = 1.0 + law.own * clock.dice.standard_normal()
         self.ran = 0
-        self.pending = 0
-        self.device_free = 0.0
+        self.pending: tuple[int, float, float] = (0, 0.0, 0.0)
 
     def prepare(self, n: int) -> None:
-        return
+        if self.recorded:
+            self.clock.time += 100.0 * n
 
     def issue(self, n: int) -> None:
-        start = self.clock.time
-        self.clock.spend(n * self.law.host)
-        if n:
-            first = max(start + self.law.host, self.device_free)
-            self.device_free = max(first + n * self.law.device, self.clock.time + self.law.device)
-        self.pending += n
+        issue, total, cpu = run(self.law, np.array([float(n)]), self.clock, self.own)
+        self.clock.time += float(issue[0])
+        self.clock.cpu += float(issue[0])
+        self.pending = n, float(total[0] - issue[0]), float(cpu[0])
 
     def wait(self) -> None:
-        self.clock.spend(self.pending * self.law.deferred)
-        self.clock.spend(max(0.0, self.device_free - self.clock.time), cpu=False)
-        self.clock.spend(self.law.fixed)
-        self.ran += self.pending
-        self.pending = 0
+        n, rest, cpu = self.pending
+        self.clock.time += rest
+        self.clock.cpu += cpu
+        self.ran += n
+        self.pending = 0, 0.0, 0.0
 
     def executed(self) -> int:
         return self.ran
 
-    def device(self, n: int) -> None:
-        return None
+    def device(self, n: int) -> FakeDeviceTime | None:
+        return FakeDeviceTime(n, self.law.device * n * self.clock.speed) if self.law.device else None
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
         return {}
+
+    def close(self) -> None:
+        return
+
+
+class FastFakeChain(FakeChain):
+    """The same law, a list of n at a time."""
+
+    def sample(self, ns: Sequence[int], cpu: bool) -> Samples:
+        clock, n = self.clock, np.array(ns, dtype=np.float64)
+        warm = n if self.recorded else np.ones(n.size)
+        clock.time += float(run(self.law, warm, clock, self.own)[1].sum())
+        issue, total, busy = run(self.law, n, clock, self.own)
+        clock.time += float(total.sum()) + 3 * READING_NS * n.size
+        self.ran += int((n + warm).sum())
+        step = clock.resolution
+        begun = clock.dice.integers(0, step, n.size) if step > 1 else np.zeros(n.size)
+        columns = [n, (begun + issue) // step * step, (begun + total) // step * step, *([busy] if cpu else [])]
+        rows: Samples = np.stack(columns, axis=1).astype(np.int64).tolist()
+        return rows
+
+
+def run(law: Law, n: Floats, clock: FakeClock, own: float) -> tuple[Floats, Floats, Floats]:
+    """One sample of each n: ns until ``issue`` returns, until ``wait`` returns, and of CPU inside the wait."""
+    dice, count = clock.dice, n.size
+    speed = clock.speed * own
+
+    def work(unit: float) -> Floats:
+        """ns for n units of work with the law's noise; never negative."""
+        drawn = n + law.scatter * np.sqrt(n) * dice.standard_normal(count) if law.scatter else n
+        return np.maximum(unit * speed * drawn * (1 + law.jitter * dice.standard_normal(count)), 0.0)
+
+    each = np.maximum(n, 1.0)
+    hosted, device = work(law.host), work(law.device)
+    if law.synchronous:
+        issue = hosted + device
+        issue = issue + clock.stolen(issue)
+        done = issue
+        deferred = np.zeros(count)
+    else:
+        lost = clock.stolen(hosted)
+        issue = hosted + lost
+        deferred = work(law.deferred) if law.deferred else np.zeros(count)
+        if law.overlap == "serial":
+            ended = issue + device
+        else:
+            idle = np.maximum(lost - np.maximum(device - hosted, 0.0) / 2, 0.0)
+            ended = np.maximum(hosted / each + device + idle, issue + device / each)
+            if law.depth:
+                full = hosted / each + (n - law.depth) * device / each + idle
+                issue = np.where(n > law.depth, np.maximum(issue, full), issue)
+        done = np.maximum(issue + deferred + clock.stolen(deferred), ended)
+    if law.poll:
+        begun = np.zeros(count) if law.locked else dice.uniform(0, law.poll, count)
+        done = np.where(n > 0, np.maximum(np.ceil((done + begun) / law.poll) * law.poll - begun, done), done)
+    wake = dice.gamma(2.0, law.wake / 2, count) - 0.8392 * law.wake if law.wake else np.zeros(count)
+    late = clock.late(count) if not law.synchronous else np.zeros(count)
+    return issue, done + np.maximum(law.fixed * speed + wake, 0.0) + late, deferred

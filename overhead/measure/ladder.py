@@ -2,118 +2,191 @@
 
 from __future__ import annotations
 
+import random
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from overhead.measure.clock import Clock, ClockFacts, clock_facts
-from overhead.measure.sampler import Chain, sample, units
+from overhead.measure.sampler import Chain
+from overhead.measure.stairs import Stairs, find_stairs, rows_of
+from overhead.measure.trial import Trial
+
+Rows = tuple[tuple[int, int, int], ...]
 
 LEGACY_N = 100
 """The n that published "sequential" figures divide by."""
-POLL_SHARE = 0.05
-"""A wait whose quantum is over this share of T(top) makes T interval-censored."""
+LEGACY_NS = 2_000_000
+"""T(100) joins the ladder while it stays under this; a longer sample would cost more than the rest of the pass."""
+PASSES = 30
+"""Passes that a process is expected to take, for the noise to average out over."""
+CLOCK_STEPS = 200
+"""The slope's part of T(top) in units of the clock's resolution and cost."""
+RUNGS = 6
+MOST = 1 << 24
+BEND = 1.2
+"""``issue`` this many times over its line means that the queue was full."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What calibration may do. ``target``: relative half-width wanted; ``seconds``: the case's share of sampling."""
+    """What calibration may do. ``target``: relative half-width wanted. ``sample_ns``: the longest sample."""
 
     target: float = 0.03
-    seconds: float = 0.5
     sample_ns: int = 20_000_000
     facts: ClockFacts | None = None
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """``ns``: one pass, ascending. ``pass_ns``: what a pass costs. ``issued``: units that calibration issued.
+    """``ns``: one pass, ascending. ``pass_ns``, ``one_ns``, ``unit_ns``: about what a pass, T(1) and one more unit
+    take, to bound times and never a figure. ``issued``: units that calibration issued.
 
-    ``wait_quantum_ns`` is 0 where the wait shows no step; ``censored`` where the step is over 5 % of T(top) and ``ns``
-    brackets the stairs. ``shortfall`` says in words why the top is smaller than the target asks for, or is empty.
+    ``stairs`` where the wait's quantum is over 5 % of T(top): the rounds then draw n around two stairs' edges.
+    ``extra``: calibration's samples beyond the ladder (above the queue's knee, around the stairs), part of the fit.
+    ``shortfall``: in words, why the top is lower than the target asks for, or empty.
     """
 
     ns: tuple[int, ...]
-    pass_ns: int
+    pass_ns: float
+    one_ns: float
+    unit_ns: float
     issued: int
-    wait_quantum_ns: int = 0
-    censored: bool = False
+    stairs: Stairs | None = None
+    extra: Rows = ()
     shortfall: str = ""
-    seen: list[list[int]] = field(default_factory=list)
 
+    @property
+    def wait_quantum_ns(self) -> int:
+        """ns between two looks of a polling wait that the fit must allow for; else 0."""
+        return self.stairs.quantum_ns if self.stairs else 0
 
-class _Trial:
-    """The samples that calibration takes, and the units they cost."""
+    def draw(self, passes: int, dice: random.Random) -> list[int]:
+        """The n of so many passes, each in an order of its own."""
+        if self.stairs:
+            return [self.stairs.draw(edge, dice) for _ in range(passes) for edge in dice.sample(self.stairs.edges, 2)]
+        return [n for _ in range(passes) for n in dice.sample(self.ns, len(self.ns))]
 
-    def __init__(self, chain: Chain, clock: Clock) -> None:
-        self.chain, self.clock = chain, clock
-        self.seen: list[list[int]] = []
-        self.issued = 0
-
-    def run(self, ns: list[int]) -> list[list[int]]:
-        self.issued += units(self.chain, ns)
-        rows = sample(self.chain, ns, self.clock)
-        self.seen += rows
-        return rows
-
-    def total(self, n: int, times: int) -> tuple[float, float]:
-        """Median of T(n) and its spread (half the distance between the quartiles, as a standard deviation)."""
-        totals = sorted(row[2] for row in self.run([n] * times))
-        spread = (totals[(3 * times) // 4] - totals[times // 4]) / 1.349 if times >= 4 else 0.0
-        return statistics.median(totals), spread
+    def cpu(self, passes: int, number: int) -> list[int]:
+        """The n of the samples that read the CPU clock in this round: about a quarter as many as the others."""
+        if self.stairs:
+            return [1, self.ns[-1]] if number % 4 == 0 else []
+        few = sorted({1, self.ns[len(self.ns) // 2], self.ns[-1]} - {0})
+        return few * max(1, passes // 4)
 
 
 def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
-    """Double n until the slope's part of T(n) outgrows noise and clock, or a limit is met; then lay the rungs."""
-    facts = limits.facts or clock_facts(clock)
-    trial = _Trial(chain, clock)
-    trial.run([1])
-    fixed, noise = trial.total(1, 5)
-    top, shortfall = 1, ""
-    ceiling = min(chain.max_n, 1 << 24)
-    while True:
-        if top * 2 > ceiling:
-            shortfall = f"the stack bounds n at {chain.max_n}"
-            break
-        at, _ = trial.total(top * 2, 1)
-        top *= 2
-        if at > limits.sample_ns / 2 and top >= 4:
-            shortfall = f"a longer sample would take over {limits.sample_ns / 1e6:.0f} ms"
-            break
-        if at - fixed < _clearance(noise, facts, limits) or top < 4:
-            continue
-        again, noise_top = trial.total(top, 5)
-        noise = max(noise, noise_top)
-        if again - fixed >= _clearance(noise, facts, limits):
-            break
-    ns = _rungs(top, fixed, trial, limits)
-    pass_ns = _pass_cost(ns, trial)
-    return Ladder(ns=ns, pass_ns=pass_ns, issued=trial.issued, shortfall=shortfall, seen=trial.seen)
+    """Climb until the slope's part of T(n) outgrows noise and clock, or a limit is met; then lay the rungs."""
+    trial = Trial(chain, clock)
+    trial.run([1, 1])
+    climb = _Climb(trial, limits, limits.facts or clock_facts(clock))
+    before = len(trial.seen)
+    stairs = find_stairs(trial, climb.flat, climb.rise, climb.fixed, climb.noise, limits.sample_ns)
+    if stairs:
+        ns = tuple(sorted({1, *stairs.edges}))
+        extra = rows_of(trial.seen[before:])
+        cost = 2 * (stairs.sample_ns + climb.fixed)
+        return Ladder(ns, cost, climb.fixed, climb.slope(), trial.issued, stairs, extra, climb.shortfall)
+    slope, top = climb.slope(), climb.top()
+    before = len(trial.seen)
+    knee = 0 if chain.synchronous or chain.overlap != "pipelined" else _knee(trial, top, slope, limits)
+    extra = rows_of(trial.seen[before:]) if knee else ()
+    ns = _rungs(top, knee, climb.fixed, slope, chain.max_n)
+    once = sum(climb.fixed + n * slope for n in ns)
+    warm = once if chain.recorded else len(ns) * climb.fixed
+    return Ladder(ns, once + warm, climb.fixed, slope, trial.issued, None, extra, climb.shortfall)
 
 
-def _clearance(noise: float, facts: ClockFacts, limits: Limits) -> float:
-    """ns that slope * top must reach: the noise of one sample against a third of the target over about 30 passes."""
-    passes = 30
-    return max(2.0 * noise / (limits.target / 3 * passes**0.5), 100.0 * (facts.resolution_ns + facts.cost_ns))
+class _Climb:
+    """The search for the top: doubling, eightfold while the slope is lost in the fixed cost.
+
+    ``flat``: the highest n that showed no rise; ``rise``: the last n tried, ``at`` its T in ns.
+    """
+
+    def __init__(self, trial: Trial, limits: Limits, facts: ClockFacts) -> None:
+        self.trial, self.limits, self.facts = trial, limits, facts
+        self.fixed, noise = trial.total(1, 3)
+        self.noises = [noise]
+        self.flat = self.rise = 1
+        self.at = self.fixed
+        self.shortfall = ""
+        while not self.done():
+            self.step()
+
+    @property
+    def noise(self) -> float:
+        """ns, of one sample: the median of the last three, so that one interruption does not send the top up."""
+        told = [noise for noise in self.noises if noise > 0]
+        return statistics.median(told[-3:]) if told else 0.0
+
+    def clearance(self) -> float:
+        """ns that the slope must add: the noise of a difference over the passes, against a third of the target."""
+        noise = 2.0 * self.noise / (self.limits.target / 3 * PASSES**0.5)
+        return max(noise, CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
+
+    def done(self) -> bool:
+        height = self.at - self.fixed
+        if self.rise >= 4 and height >= self.clearance():
+            self.at = min(self.at, self.trial.total(self.rise)[0])  # one interruption is no rise
+            height = self.at - self.fixed
+            if height >= self.clearance():
+                return True
+        if self.rise >= min(self.trial.chain.max_n, MOST):
+            self.shortfall = f"the stack bounds n at {self.rise}"
+        elif height > self.limits.sample_ns / 2 and (self.rise >= 4 or height > self.limits.sample_ns):
+            self.shortfall = f"a longer sample would take over {self.limits.sample_ns / 1e6:.0f} ms"
+        return bool(self.shortfall)
+
+    def step(self) -> None:
+        lost = self.at - self.fixed < self.clearance() / 16
+        if lost:
+            self.flat = self.rise
+        factor = 8 if lost and self.rise > 1 else 2
+        self.rise = min(self.rise * factor, self.trial.chain.max_n, MOST)
+        self.at, noise = self.trial.total(self.rise)
+        self.noises.append(noise)
+
+    def slope(self) -> float:
+        """ns per unit, to bound times and place rungs; never a figure."""
+        return max(self.at - self.fixed, 1.0) / max(self.rise - 1, 1)
+
+    def top(self) -> int:
+        """The smallest power of two times a rung that clears, at least 4 where 4 were tried."""
+        top = self.rise
+        while top // 2 >= max(4.0, 1 + self.clearance() / self.slope()):
+            top //= 2
+        return top
 
 
-def _rungs(top: int, fixed: float, trial: _Trial, limits: Limits) -> tuple[int, ...]:
-    rungs = {0, 1, top}
-    step = top
-    while step > 2 and len(rungs) < 7:
+def _knee(trial: Trial, top: int, slope: float, limits: Limits) -> int:
+    """The n at which ``issue`` bends within the longest sample, about; 0 where it doesn't.
+
+    One look at the longest n tells: a queue that never filled leaves ``issue`` on its line.
+    """
+    most = min(trial.chain.max_n, int(limits.sample_ns / slope))
+    short = max(2, min(top, most) // 2)
+    pace = (trial.issue(short) - trial.issue(1)) / (short - 1)
+    if most < 8 or pace <= 0 or slope < BEND * pace:
+        return 0
+    far = trial.issue(most)
+    if far < BEND * pace * most:
+        return 0
+    depth = most - far / slope
+    knee = round(depth / (1 - pace / slope))
+    if not 4 <= knee < most:
+        return 0
+    for share in (0.1, 0.3, 0.6):
+        trial.run([round(knee + (most - knee) * share)] * 3)
+    trial.run([most] * 3)
+    return knee
+
+
+def _rungs(top: int, knee: int, fixed: float, slope: float, most: int) -> tuple[int, ...]:
+    """0, 1, 100 where it is cheap, the top, and halvings of it; with a knee the halvings start below that."""
+    step = min(top, max(3, int(knee * 0.8))) if knee else top
+    rungs = {0, 1, top, step} if step > 4 else {top, *range(step + 1)}
+    while step >= 4 and len(rungs) < RUNGS + 1:
         step //= 2
         rungs.add(step)
-    if top < LEGACY_N and _line_at(LEGACY_N, trial) < limits.sample_ns / 4 and trial.chain.max_n >= LEGACY_N:
+    if most >= LEGACY_N and fixed + LEGACY_N * slope < LEGACY_NS:
         rungs.add(LEGACY_N)
     return tuple(sorted(rungs))
-
-
-def _line_at(n: int, trial: _Trial) -> float:
-    """T(n) guessed from the longest sample seen; used to bound time, never as a figure."""
-    longest = max(trial.seen, key=lambda row: row[0])
-    return longest[2] * max(1.0, n / max(1, longest[0]))
-
-
-def _pass_cost(ns: tuple[int, ...], trial: _Trial) -> int:
-    start = trial.clock.now()
-    trial.run(list(ns))
-    return max(1, trial.clock.now() - start)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Cost = Literal["fast", "slow", "polling"]
-"""``fast``: a unit and its wait well under a millisecond; ``slow``: milliseconds; ``polling``: a wait that wakes rarely."""
+"""``fast``: unit and wait well under a millisecond; ``slow``: milliseconds; ``polling``: a wait that looks rarely."""
 
-WEIGHT: Mapping[Cost, float] = {"fast": 1.0, "slow": 3.0, "polling": 12.0}
+WEIGHT: Mapping[Cost, float] = {"fast": 1.0, "slow": 3.0, "polling": 30.0}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a profile asks for. ``target``: relative half-width. ``case_s``: the least a fast case needs in one process."""
+    """What a profile asks for. ``target``: relative half-width. ``case_s``: the least a fast case needs a process."""
 
     processes: int
     target: float

@@ -116,7 +116,13 @@ _SPIN = 0x9E3779B9
 
 
 def canary(clock: Clock) -> list[int]:
-    """ns of a fixed pure-Python loop and of a fixed native spin, about 50 us each: the weather of the machine."""
+    """ns of a fixed pure-Python loop and of a fixed native spin, about 50 us each: the weather of the machine.
+
+    A clock with a method ``canary`` (a fake one) answers itself.
+    """
+    own: Callable[[], list[int]] | None = getattr(clock, "canary", None)
+    if own is not None:
+        return own()
     t0 = clock.now()
     x = 1
     for _ in range(700):

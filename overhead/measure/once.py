@@ -1,0 +1,110 @@
+"""What is taken once a process, outside the ladder: the first call, the empty wait, what most benchmarks print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from overhead.measure import sampler
+from overhead.measure.clock import Clock
+from overhead.measure.events import reason_of, status_of
+from overhead.measure.ladder import LEGACY_N, Ladder
+from overhead.measure.sampler import Chain
+
+SHARE = 0.1
+"""Of a case's seconds, for any one of these."""
+TIMES = 7
+LATENCIES = 500
+STAGED = 256
+
+
+@dataclass(frozen=True)
+class Once:
+    """``values``: ns, ``at`` their n; ``issued``: units that they ran. Empty with a ``reason`` where there is none."""
+
+    name: str
+    values: list[float] = field(default_factory=list)
+    at: list[int] = field(default_factory=list)
+    reason: str = ""
+    issued: int = 0
+
+
+def first(chain: Chain, clock: Clock) -> Iterator[Once]:
+    """The first call in this process, and what its preparation took. A chain with a loop of its own has none."""
+    if sampler.runs_itself(chain):
+        return
+    t0 = clock.now()
+    chain.prepare(1)
+    t1 = clock.now()
+    chain.issue(1)
+    chain.wait()
+    t2 = clock.now()
+    yield Once("first", [float(t2 - t0)], [1], issued=1)
+    if chain.recorded:
+        yield Once("prepare", [float(t1 - t0)], [1])
+
+
+def take(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bool) -> Iterator[Once]:
+    """Values of counted units. ``seconds``: the case's share; ``extra``: also ``naive_idle`` and a slow ``legacy``."""
+    times = max(2, min(TIMES, int(SHARE * seconds * 1e9 / (2 * ladder.one_ns))))
+    yield _timed(chain, "empty_wait", sampler.empty_wait(chain, times, clock), 0)
+    yield _timed(chain, "naive", sampler.naive(chain, times, clock), 1)
+    if chain.latency:
+        count = max(20, min(LATENCIES, int(SHARE * seconds * 1e9 / (2 * ladder.one_ns))))
+        yield _timed(chain, "latency", sampler.latencies(chain, count, clock), 1)
+    if extra and sampler.runs_itself(chain):
+        yield Once("naive_idle", reason="its loop does not run here, so it cannot be made to idle")
+    elif extra:
+        values = sampler.naive_idle(chain, times, clock)
+        yield Once("naive_idle", [float(v) for v in values], [1] * times, issued=times)
+    if extra and LEGACY_N not in ladder.ns:
+        yield _legacy(chain, clock, ladder, seconds)
+
+
+def _timed(chain: Chain, name: str, values: list[int], n: int) -> Once:
+    ns = [n] * len(values)
+    return Once(name, [float(v) for v in values], ns, issued=sampler.units(chain, ns))
+
+
+def _legacy(chain: Chain, clock: Clock, ladder: Ladder, seconds: float) -> Once:
+    """T(100), where the ladder ends below it or is too long for it."""
+    if chain.max_n < LEGACY_N:
+        return Once("legacy", reason=f"the stack bounds n at {chain.max_n}")
+    cost = ladder.one_ns + ladder.unit_ns * LEGACY_N
+    if cost > 2 * SHARE * seconds * 1e9:
+        return Once("legacy", reason=f"{LEGACY_N} units would take about {cost / 1e6:.0f} ms")
+    times = max(1, min(5, int(SHARE * seconds * 1e9 / cost)))
+    return _timed(chain, "legacy", [row[2] for row in sampler.sample(chain, [LEGACY_N] * times, clock)], LEGACY_N)
+
+
+def inside(chain: Chain, ladder: Ladder, extra: bool) -> Iterator[Once]:
+    """What the chain tells of its inside, where it can: device time of held chains and, as an extra, its stages.
+
+    The chain runs as many units for these as it likes.
+    """
+    yield from _device(chain, ladder)
+    if extra:
+        n = min(ladder.ns[-1], STAGED)
+        stages = chain.stages(n)
+        if stages:
+            chain.wait()
+        for name, values in stages.items():
+            yield Once(f"stage:{name}", [float(v) for v in values], [n] * len(values))
+
+
+def _device(chain: Chain, ladder: Ladder) -> Iterator[Once]:
+    """Spans of held chains of three lengths; ``busy`` only if the device never starved in any."""
+    top = ladder.ns[-1]
+    ns = [top] if ladder.stairs else [n for n in sorted({max(1, top // 4), max(1, top // 2), top}) for _ in range(3)]
+    try:
+        held = [chain.device(n) for n in ns]
+    except Exception as error:
+        if status_of(error) != "unavailable":
+            raise
+        yield Once("device_span", reason=reason_of(error))
+        return
+    told = [one for one in held if one is not None]
+    if told:
+        name = "device_busy" if all(one.busy for one in told) else "device_span"
+        yield Once(name, [float(one.span) for one in told], [one.n for one in told], told[0].method)
+        yield Once("device_quantum", [float(max(one.quantum for one in told))])

@@ -1,0 +1,75 @@
+"""Figures from values that were taken once a process, outside the ladder."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from overhead.measure.figures import Estimate, Process, Series
+from overhead.measure.fit import Floats, theil_sen
+from overhead.measure.gates import across, without_value
+
+PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
+PLAIN = ("naive", "naive_idle", "empty_wait", "first")
+"""The median of a process's values is the process's value."""
+PER_UNIT = ("device_busy", "device_span", "prepare_per_unit")
+"""A slope over the n at which the values were taken."""
+LEGACY_N = 100
+DEVICE_STEPS = 30
+"""The slope's part of the device time in units of that clock's step."""
+
+
+def once_figures(series: Series, target: float) -> dict[str, Estimate]:
+    """By name: ``naive``, ``naive_idle``, ``legacy``, ``empty_wait``, ``first``, ``prepare``, ``prepare_per_unit``,
+    ``p50`` ``p95`` ``p99``, ``device_busy`` or ``device_span``, ``stage:NAME``; ns, only those that were taken.
+    """
+    values: dict[str, list[float]] = {}
+    for process in series.processes:
+        for name, value in _of_process(process).items():
+            values.setdefault(name, []).append(value)
+    return {name: _figure(name, found, series, target) for name, found in values.items()}
+
+
+def _figure(name: str, values: list[float], series: Series, target: float) -> Estimate:
+    found = across(values, target)
+    if name not in ("device_busy", "device_span") or found.value is None:
+        return found
+    quantum = max(
+        (float(p.once["device_quantum"][0]) for p in series.processes if "device_quantum" in p.once), default=0
+    )
+    reach = found.value * max(
+        (max(p.at[name]) - min(p.at[name]) for p in series.processes if p.at.get(name)), default=0
+    )
+    if reach < DEVICE_STEPS * quantum:
+        words = f"the slope adds {reach:.0f} ns over the ladder, the device's clock steps by {quantum:.0f} ns"
+        return without_value(found, "below-resolution", words)
+    return found
+
+
+def _of_process(process: Process) -> dict[str, float]:
+    once = {name: np.asarray(values, dtype=np.float64) for name, values in process.once.items() if len(values)}
+    found = {name: float(np.median(once[name])) for name in PLAIN if name in once}
+    if "latency" in once:
+        found |= {name: float(np.percentile(once["latency"], percent)) for name, percent in PERCENTILES.items()}
+    if "prepare" in once:
+        found["prepare"] = float(once["prepare"][0])
+        once["prepare_per_unit"] = once["prepare"]
+    for name in PER_UNIT:
+        at = process.at.get(name.removesuffix("_per_unit"), ())
+        if name in once and len(at) == once[name].size:
+            line = theil_sen(np.asarray(at, dtype=np.float64), once[name])
+            if line is not None:
+                found[name] = line.slope
+    clock = float(once["clock"][1]) if "clock" in once else 0.0
+    for name in once:
+        if name.startswith("stage:"):
+            found[name] = float(np.median(once[name])) - clock
+    legacy = _legacy(process, once.get("legacy"))
+    return found | ({} if legacy is None else {"legacy": legacy})
+
+
+def _legacy(process: Process, taken: Floats | None) -> float | None:
+    """T(100)/100 from the ladder, or from samples taken for it alone."""
+    if taken is not None:
+        return float(np.median(taken)) / LEGACY_N
+    rows = [row[2] for one in process.rounds for row in one.samples if row[0] == LEGACY_N and len(row) == 3]
+    return float(np.median(rows)) / LEGACY_N if rows else None

@@ -1,0 +1,117 @@
+"""What one process's rounds say: its lines, its knee, and each round's own slopes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from overhead.measure.censored import censored_line
+from overhead.measure.figures import Process, Round, Series
+from overhead.measure.fit import Floats, Line, Mask, robust_line, theil_sen
+from overhead.measure.knee import Knee, find_knee
+
+SLOPES = ("issue", "host", "complete")
+BELOW_KNEE = 0.9
+"""``issue`` is fitted to n up to this share of the knee."""
+
+
+@dataclass(frozen=True)
+class ProcessFit:
+    """ns per unit and ns; None where the samples do not give it."""
+
+    issue: Line | None
+    complete: Line | None
+    wait_cpu: float | None
+    knee: Knee | None
+    wall: Floats
+    """``n, issue, total`` by sample."""
+    below: Mask
+    """The samples below the knee."""
+
+    def value(self, figure: str) -> float | None:
+        """``issue``, ``host``, ``complete`` in ns per unit, or ``fixed`` in ns."""
+        if figure == "fixed":
+            return self.complete.intercept if self.complete else None
+        if figure == "complete":
+            return self.complete.slope if self.complete else None
+        if self.issue is None or (figure == "host" and self.wait_cpu is None):
+            return None
+        return self.issue.slope + (self.wait_cpu or 0.0) * (figure == "host")
+
+
+def quantum_of(process: Process) -> float:
+    """ns between two looks of a polling wait; 0 where the wait is not censored."""
+    values = process.once.get("wait_quantum", ())
+    return float(values[0]) if values else 0.0
+
+
+def wall_rows(rounds: Sequence[Round]) -> Floats:
+    """``n, issue, total`` of the samples with two clock readings, n = 0 left out; shape (samples, 3)."""
+    return _rows(rounds, 3)
+
+
+def cpu_rows(rounds: Sequence[Round]) -> Floats:
+    """``n, issue, total, wait_cpu`` of the samples that read the CPU clock; shape (samples, 4)."""
+    return _rows(rounds, 4)
+
+
+def _rows(rounds: Sequence[Round], width: int) -> Floats:
+    rows = [row for one in rounds for row in one.samples if len(row) == width and row[0] > 0]
+    return np.array(rows, dtype=np.float64).reshape(-1, width)
+
+
+def fit_process(process: Process, series: Series) -> ProcessFit:
+    """The lines through all samples of one process."""
+    wall = wall_rows(process.rounds)
+    n, issue, total = wall.T
+    knee = None if series.synchronous else find_knee(n, issue)
+    below = _below(n, knee)
+    quantum = quantum_of(process)
+    complete = censored_line(n, total, quantum) if quantum else robust_line(n, total)
+    return ProcessFit(
+        robust_line(n[below], issue[below]), complete, _deferred(process.rounds, series), knee, wall, below
+    )
+
+
+def _below(n: Floats, knee: Knee | None) -> Mask:
+    return np.asarray(n <= knee.n * BELOW_KNEE) if knee else np.ones(n.size, np.bool_)
+
+
+def _deferred(rounds: Sequence[Round], series: Series) -> float | None:
+    """ns of the caller's CPU per unit inside ``wait``; 0 where the wait does nothing for it, None if unknown."""
+    if series.synchronous or series.wait_spins:
+        return 0.0
+    cpu = cpu_rows(rounds)
+    line = theil_sen(cpu[:, 0], cpu[:, 3])
+    return line.slope if line else None
+
+
+def by_round(process: Process, series: Series, figure: str, fit: ProcessFit) -> dict[int, float]:
+    """The figure from each round's samples alone, by the round's number: slopes by Theil-Sen.
+
+    Empty for ``complete`` and ``fixed`` behind a polling wait: one round does not tell the stairs.
+    """
+    found: dict[int, float] = {}
+    if figure in ("complete", "fixed") and quantum_of(process):
+        return found
+    for one in process.rounds:
+        value = _round_value(one, series, figure, fit.knee)
+        if value is not None:
+            found[one.number] = value
+    return found
+
+
+def _round_value(one: Round, series: Series, figure: str, knee: Knee | None) -> float | None:
+    wall = wall_rows([one])
+    n = wall[:, 0]
+    if figure in ("complete", "fixed"):
+        line = theil_sen(n, wall[:, 2])
+        return None if line is None else line.intercept if figure == "fixed" else line.slope
+    below = _below(n, knee)
+    line = theil_sen(n[below], wall[below, 1])
+    if line is None or figure == "issue":
+        return line.slope if line else None
+    deferred = _deferred([one], series)
+    return None if deferred is None else line.slope + deferred

@@ -1,0 +1,81 @@
+"""A wait that looks only every so often makes T(n) a staircase: find its step and the n at which it rises."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from overhead.measure.sampler import Samples
+from overhead.measure.trial import Trial
+
+STRAIGHT = 0.06
+"""A point within this share of the rise of the straight line is on it."""
+JUMP = 0.3
+"""Two n that differ by one per cent and T by more than this share of the rise: a stair."""
+WIDTH = 0.012
+"""How closely, as a share of n, an edge is bracketed; the rounds then draw within twice that."""
+GOLDEN = (0.38, 0.62, 0.81)
+LEVELS = (3, 8)
+"""The upper stair: the more levels apart the better is the slope, the longer a sample."""
+
+
+@dataclass(frozen=True)
+class Stairs:
+    """``quantum_ns``: between two looks of the wait. ``edges``: n at two stairs. ``sample_ns``: a mean sample."""
+
+    quantum_ns: int
+    edges: tuple[int, int]
+    sample_ns: int
+
+    def draw(self, edge: int, dice: random.Random) -> int:
+        """An n close to the edge, where a sample tells most."""
+        return max(1, round(edge * (1 + dice.uniform(-2 * WIDTH, 2 * WIDTH))))
+
+
+def find_stairs(trial: Trial, flat: int, rise: int, fixed: float, noise: float, sample_ns: int) -> Stairs | None:
+    """Stairs between the n ``flat`` and ``rise``, whose T differ clearly; None where T climbs smoothly.
+
+    Three points decide whether it is worth looking; then halving shows whether T jumps between neighbours.
+    """
+    top = trial.total(rise)[0]
+    height = top - fixed
+    if rise - flat < 16 or height <= 0 or _straight(trial, rise, fixed, height, max(STRAIGHT * height, 4 * noise)):
+        return None
+    first, quantum = _edge(trial, flat, rise, fixed + max(height / 16, 5 * noise))
+    if quantum < JUMP * height / LEVELS[1] or quantum < 8 * noise:
+        return None
+    level = max(LEVELS[0], min(LEVELS[1], round(sample_ns / quantum)))
+    line = fixed + (level - 0.5) * quantum
+    low, high = round(first * level * 0.96), round(first * level * 1.16)
+    while trial.total(low)[0] > line:
+        low, high = max(first + 1, round(low * 0.8)), low
+    while trial.total(high)[0] < line:
+        low, high = high, round(high * 1.3)
+        if high > trial.chain.max_n:
+            return None
+    last, _ = _edge(trial, low, high, line)
+    return Stairs(round(quantum), (first, last), round(fixed + level * quantum / 2))
+
+
+def _straight(trial: Trial, rise: int, fixed: float, height: float, slack: float) -> bool:
+    """Whether three points between 1 and ``rise`` lie on the line between their T."""
+    points = [round(1 + (rise - 1) * share) for share in GOLDEN]
+    return all(abs(trial.total(n)[0] - fixed - height * (n - 1) / (rise - 1)) <= slack for n in points)
+
+
+def _edge(trial: Trial, low: int, high: int, line: float) -> tuple[int, float]:
+    """Halve until the two n where T crosses ``line`` are 1.2 % apart: the n between, and the jump of T in ns."""
+    below = above = line
+    while high - low > max(1, WIDTH * high):
+        middle = (low + high) // 2
+        at = trial.total(middle)[0]
+        if at < line:
+            low, below = middle, at
+        else:
+            high, above = middle, at
+    return (low + high) // 2, above - below
+
+
+def rows_of(samples: Samples) -> tuple[tuple[int, int, int], ...]:
+    """``n, issue, total`` of each sample."""
+    return tuple((row[0], row[1], row[2]) for row in samples)

@@ -1,0 +1,46 @@
+"""Calibration's own samples: few, bounded, and counted."""
+
+from __future__ import annotations
+
+import statistics
+
+from overhead.measure.clock import Clock
+from overhead.measure.sampler import Chain, Samples, sample, units
+
+SHORT_NS = 5_000_000
+LONG_NS = 20_000_000
+
+
+class Trial:
+    """Samples of one chain; ``seen`` keeps them, ``issued`` counts the units they ran, warm ones included."""
+
+    def __init__(self, chain: Chain, clock: Clock) -> None:
+        self.chain, self.clock = chain, clock
+        self.seen: Samples = []
+        self.issued = 0
+
+    def run(self, ns: list[int]) -> Samples:
+        self.issued += units(self.chain, ns)
+        rows = sample(self.chain, ns, self.clock)
+        self.seen += rows
+        return rows
+
+    def total(self, n: int, least: int = 1) -> tuple[float, float]:
+        """ns: the median of T(n) over five samples (three from 5 ms, ``least`` from 20 ms), and their spread.
+
+        The deviation comes from the distance to the nearest below the median, which an interruption cannot widen; 0
+        for one sample.
+        """
+        rows = self.run([n])
+        longest = rows[0][2]
+        rows += self.run([n] * (4 if longest < SHORT_NS else 2 if longest < LONG_NS else least - 1))
+        totals = [row[2] for row in rows]
+        middle = statistics.median(totals)
+        below = [middle - t for t in totals if t < middle]
+        return middle, 1.4826 * statistics.median(below) if below else 0.0
+
+    def issue(self, n: int) -> float:
+        """ns: the least ``issue`` of three samples of n (one from 20 ms)."""
+        rows = self.run([n])
+        rows += self.run([n] * (2 if rows[0][2] < LONG_NS else 0))
+        return min(row[1] for row in rows)

@@ -15,6 +15,8 @@ MINUS = "\u2212"
 _DIGITS = 4
 """Most significant digits shown, however narrow the interval."""
 _DIGITS_WITHOUT_INTERVAL = 2
+_SMALLEST, _LARGEST = 1e-9, 1e18
+"""In ns: what lies outside is no measurement, and drawing it overflows."""
 
 
 def plain(text: str, limit: int = 200) -> str:
@@ -70,14 +72,22 @@ def in_micro(figure: Figure) -> tuple[float, float | None, float | None]:
     value = valued(figure)
     if value is None:
         raise ValueError(f"{figure.name} has no value")
-    return value / 1e3, _scaled(figure.low, 1e-3), _scaled(figure.high, 1e-3)
+    low, high = bounds(figure)
+    return value / 1e3, _scaled(low, 1e-3), _scaled(high, 1e-3)
 
 
 def valued(figure: Figure | None) -> float | None:
-    """The figure's value where it may be shown as a number (a status that carries one, and finite), else None."""
-    if figure is None or figure.value is None or figure.status not in VALUED or not math.isfinite(figure.value):
+    """The figure's value where it may be shown as a number (a status that carries one, a sane size), else None."""
+    if figure is None or figure.value is None or figure.status not in VALUED or not _sane(figure.value):
         return None
     return figure.value
+
+
+def bounds(figure: Figure) -> tuple[float | None, float | None]:
+    """The figure's interval, None for both where either end is missing or of no sane size."""
+    if figure.low is None or figure.high is None or not (_sane(figure.low) and _sane(figure.high)):
+        return None, None
+    return figure.low, figure.high
 
 
 def has_value(figure: Figure | None) -> bool:
@@ -105,6 +115,10 @@ def count(number_of: int, noun: str) -> str:
 def listed(words: list[str], last: str = "and") -> str:
     """``a, b and c``."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+
+
+def _sane(value: float) -> bool:
+    return value == 0 or _SMALLEST <= abs(value) <= _LARGEST
 
 
 def _place(value: float, low: float | None, high: float | None) -> int:

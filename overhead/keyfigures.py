@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from overhead.format import MICRO, factor, has_value, listed, micro, percent, valued
+from overhead.format import MICRO, bounds, factor, has_value, listed, micro, percent, valued
 from overhead.results import Figure, Fingerprint, Record
 from overhead.view import Target, View, named, why
 
@@ -91,7 +91,7 @@ def _python_share(view: View, label: str) -> KeyFigure:
         middle = valued(ratio)
         if middle is None:
             return _missing(label, f"{ratio.status}: {ratio.reason}", target, target.base)
-        value, low, high = (None if r is None or r <= 0 else 1 - 1 / r for r in (middle, ratio.low, ratio.high))
+        value, low, high = (None if r is None or r <= 0 else 1 - 1 / r for r in (middle, *bounds(ratio)))
         if value is None:
             return _missing(label, "the ratio of the two callers is not positive", target, target.base)
         caution = "; ".join(c for c in (_caution(ratio), SMOKE if target.software else "") if c)
@@ -117,9 +117,10 @@ def overstatement(record: Record, figure: str) -> tuple[float, float | None, flo
     one, each = valued(shot), valued(slope)
     if shot is None or slope is None or one is None or each is None or one <= 0 or each <= 0:
         return None
-    low = shot.low / slope.high if shot.low is not None and slope.high else None
-    high = shot.high / slope.low if shot.high is not None and slope.low and slope.low > 0 else None
-    return one / each, low, high
+    (shot_low, shot_high), (slope_low, slope_high) = bounds(shot), bounds(slope)
+    if shot_low is None or shot_high is None or slope_low is None or slope_high is None or slope_low <= 0:
+        return one / each, None, None
+    return one / each, shot_low / slope_high, shot_high / slope_low
 
 
 def _representative(view: View, label: str, figure: str) -> KeyFigure:
@@ -143,7 +144,7 @@ def _of_figure(label: str, target: Target, record: Record, figure: Figure) -> Ke
     if value is None:
         return _missing(label, f"{figure.status}: {figure.reason or record.reason}", target, record)
     text = f"{micro(figure)} {MICRO}"
-    return KeyFigure(label, text, value, figure.low, figure.high, "ns", _caution(figure), record.key, target.label)
+    return KeyFigure(label, text, value, *bounds(figure), "ns", _caution(figure), record.key, target.label)
 
 
 def _caution(figure: Figure) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.format import MICRO, count, factor, listed, micro, number, percent, time, valued
+from overhead.format import MICRO, bounds, count, factor, listed, micro, number, percent, time, valued
 from overhead.keyfigures import overstatement
 from overhead.ladder import Ladder, Share
 from overhead.results import Record, Unavailable
@@ -107,7 +107,7 @@ def share_of_host(found: Ladder, share: Share) -> str:
     whole = valued(found.host)
     if share.of_host is None or not whole:
         return ""
-    low, high = (None if v is None else v / whole for v in (share.figure.low, share.figure.high))
+    low, high = (None if v is None else v / whole for v in bounds(share.figure))
     return percent(share.of_host, low, high)
 
 

@@ -164,7 +164,7 @@ def _labels(firsts: list[Record]) -> dict[str, str]:
 
     labels: dict[str, str] = {}
     for r in firsts:
-        depth = next((d for d in (0, 1, 2) if _alone(r, firsts, d, said)), 2)
+        depth = next((d for d in (0, 1, 2) if _alone(r, firsts, d, said)), 0)
         label = said(r, depth)
         taken = list(labels.values()).count(label) + sum(1 for v in labels.values() if v.startswith(f"{label} ["))
         labels[r.target_key] = f"{label} [{taken + 1}]" if taken else label

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from overhead.errors import UsageError
 from overhead.format import plain
 from overhead.report.parts import Drawing, Part
-from overhead.report.registry import register, sections
+from overhead.report.registry import register, registered
 from overhead.results import BadFile, Fingerprint
 from overhead.view import View
 
@@ -102,7 +102,7 @@ def _newest(fingerprints: Sequence[Fingerprint]) -> list[Fingerprint]:
 
 def _machine(fingerprint: Fingerprint, figures: Path, *, full: bool) -> dict[str, Any]:
     view = View(fingerprint)
-    wanted = [s for s in sections() if full or s.brief]
+    wanted = [s for s in registered() if full or s.brief]
     prefix = "" if full else f"{fingerprint.machine.id}-"
     return {
         "fingerprint": fingerprint,

@@ -138,12 +138,12 @@ def log_axis(ax: Axes, rows: Sequence[Row]) -> None:
 
 def plain_log_ticks(axis: Any) -> None:
     """0.1, 1, 10, 1,000 in place of powers; 2 and 5 between where the axis is short."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axis.get_view_interval()
     short = low > 0 and high / low < 60
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=9))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}"))
 
 
@@ -159,10 +159,13 @@ def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an SVG file's text, on a white ground. The layout is settled here: what follows draws faster."""
+    """The figure as an SVG file's text, on a white ground. The layout is settled first, once for all formats."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    figure.set_layout_engine("none")
     return file.getvalue()
 
 

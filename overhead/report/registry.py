@@ -40,7 +40,7 @@ def register(name: str, title: str, order: int, *, brief: bool = False) -> Calla
     return add
 
 
-def sections() -> list[Section]:
+def registered() -> list[Section]:
     """All sections in the page's order."""
     package = importlib.import_module("overhead.report.sections")
     for module in pkgutil.iter_modules(package.__path__):

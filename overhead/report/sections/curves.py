@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS = 2
+LONGEST = 1e15
+"""ns: a longer chain is no measurement, and drawing it overflows."""
 
 
 @register("curves", "The line behind the number", 30)
@@ -53,7 +55,7 @@ def curves(view: View) -> Iterator[Part]:
 
 def _panel(ax: Axes, target: Target, record: Record) -> None:
     own = colour(target.stack)
-    points = [p for p in record.curve if p.n > 0 and p.total > 0 and math.isfinite(p.total)]
+    points = [p for p in record.curve if p.n > 0 and 0 < p.total < LONGEST and p.q3 < LONGEST and p.issue < LONGEST]
     ax.set_xscale("log", nonpositive="clip")
     ax.set_yscale("log", nonpositive="clip")
     ns, totals = [p.n for p in points], [p.total / 1e3 for p in points]

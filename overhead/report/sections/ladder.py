@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from overhead import ladder, sentences
-from overhead.format import MICRO, count, micro, micro_spread, number, plain, valued
+from overhead.format import MICRO, bounds, count, micro, micro_spread, number, plain, valued
 from overhead.ladder import Device, Ladder, Share
 from overhead.report.draw import INK, MUTED, PAPER, canvas
 from overhead.report.palette import SHARES
@@ -70,7 +70,7 @@ def _bars(ax: Axes, found: Ladder) -> None:
         width = value / 1e3
         ax.barh(0, width, left=at, height=0.62, color=SHARES.get(share.name, MUTED), edgecolor=PAPER, linewidth=0.8)
         at += width
-        low, high = share.figure.low, share.figure.high
+        low, high = bounds(share.figure)
         if low is not None and high is not None:
             ax.plot([at + (low - value) / 1e3, at + (high - value) / 1e3], [-0.02, -0.02], color=INK, linewidth=1.3)
     host = valued(found.host)

@@ -1,0 +1,283 @@
+"""The page: from files alone, self-contained, nothing dropped, nothing from a file obeyed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from overhead.errors import UsageError
+from overhead.results import BadFile, Fingerprint, LeftOut, Machine, Unavailable, write_fingerprint
+from tests.fake_report import crowded, figure, fingerprint, record
+
+pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
+
+
+class Page(HTMLParser):
+    """Ids, tags and links of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.text = text
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in ("href", "src", "xlink:href") and value:
+                self.links.append(value)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from overhead.report import render
+
+    folder = tmp_path_factory.mktemp("crowded")
+    render([crowded()], folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(out: Path) -> Page:
+    return Page((out / "index.html").read_text(encoding="utf-8"))
+
+
+def small(**fields: object) -> Fingerprint:
+    return fingerprint(record(), record(pattern="one-pass", each=2_000), **fields)
+
+
+def test_the_page_needs_no_network_and_runs_nothing(page: Page) -> None:
+    assert not {"script", "link", "iframe", "object", "img", "form"} & set(page.tags)
+    assert all(link.startswith(("#", "figures/")) for link in page.links)
+    assert "default-src 'none'" in page.text
+    outside = set(re.findall(r"https?://[^\"'\s<]+", page.text))
+    assert outside <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+def test_links_lead_somewhere_and_ids_are_unique(page: Page, out: Path) -> None:
+    assert len(set(page.ids)) == len(page.ids)
+    for link in page.links:
+        assert link[1:] in page.ids if link.startswith("#") else (out / link).is_file(), link
+
+
+def test_every_drawing_is_a_file_twice_and_well_formed(page: Page, out: Path) -> None:
+    names = {p.stem for p in (out / "figures").glob("*.svg")}
+    assert names == {p.stem for p in (out / "figures").glob("*.png")}
+    assert len(names) >= 8
+    for path in (out / "figures").glob("*.svg"):
+        ElementTree.parse(path)
+    assert page.text.count('<svg role="img" aria-label="') == len(names)
+
+
+def test_every_registered_section_is_there_in_order(page: Page) -> None:
+    from overhead.report.registry import registered
+
+    at = [page.text.index(f'<h2 id="{s.name}">') for s in registered()]
+    assert at == sorted(at)
+    assert len(at) >= 10
+
+
+def test_nothing_is_dropped(page: Page) -> None:
+    run = crowded()
+    for stack in run.unavailable:
+        assert stack.reason in page.text
+    for r in run.records:
+        assert r.reason in page.text
+    for x in run.left_out:
+        assert x.case in page.text
+    assert page.text.count("over the budget") == len(run.left_out)
+
+
+def test_software_adapters_are_marked_in_every_comparison_figure(out: Path) -> None:
+    for name in ("costs", "curves", "marginal", "naive", "waits", "latency", "ladder", "stages", "axes"):
+        drawn = (out / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+        assert drawn.count("(software)") >= 5, name
+        assert "llvmpipe" in drawn
+
+
+def test_null_is_in_no_comparison_figure_but_in_the_tables(page: Page, out: Path) -> None:
+    assert not any("Null" in p.read_text(encoding="utf-8") for p in (out / "figures").glob("*.svg"))
+    assert "dawn on Null backend (runs nothing)" in page.text
+
+
+def test_units_are_named_on_every_axis_and_never_mixed(out: Path) -> None:
+    drawn = (out / "figures" / "costs.svg").read_text(encoding="utf-8")
+    for title in ("per-submit: µs per dispatch", "per-submit: µs per launch", "fused: µs per step"):
+        assert title in drawn
+
+
+def test_a_case_without_a_figure_has_its_status_in_the_drawing(out: Path) -> None:
+    drawn = (out / "figures" / "costs.svg").read_text(encoding="utf-8")
+    assert "browser failed" in drawn
+    assert "binding unverified" in drawn
+
+
+HOSTILE = [
+    "<script>alert(1)</script>", "</svg><svg onload=alert(1)>", "$\\frac{1}{", "{{ 7 * 7 }}", "{% raw %}",
+    "\"' onmouseover=alert(1) x=", "a\x00b\x1b[2J", "\u202egnp.exe", "\\input{/etc/passwd}", "漢字 λ", "_^&#%~",
+]  # fmt: skip
+
+
+def test_hostile_text_is_shown_and_not_obeyed(tmp_path: Path) -> None:
+    from overhead.report import render
+
+    records = [record(adapter=f"{text} {i}", reason=text, params={text: text}) for i, text in enumerate(HOSTILE)]
+    text = HOSTILE[0]
+    run = fingerprint(
+        *records, unavailable=[Unavailable(stack="jax", reason=t, mend=t) for t in HOSTILE],
+        left_out=[LeftOut(target=text, case=text, reason=text)], volatile={text: [text]}, versions={text: text},
+        kernels={text: text}, flags=list(HOSTILE),
+    )  # fmt: skip
+    run = msgspec.structs.replace(run, machine=Machine(id="0123456789ab", cpu=text, cores=1, memory_gib=1))
+    found = Page(render([run], tmp_path).read_text(encoding="utf-8"))
+    assert "script" not in found.tags
+    assert not re.search(r"<[^>]*\bon(load|mouseover)=", re.sub(r'"[^"]*"', "", found.text))
+    assert "alert(1)&lt;/script" in found.text
+    assert "{{ 7 * 7 }}" in found.text
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\u202e]", found.text)
+    for path in (tmp_path / "figures").glob("*.svg"):
+        ElementTree.parse(path)
+
+
+def test_absurd_numbers_are_drawn_or_said(tmp_path: Path) -> None:
+    from overhead.report import render
+
+    wild = [1e300, 1e-300, -5.0, 0.0]
+    records = [record(adapter=f"wild {i}", each=v, fixed=v) for i, v in enumerate(wild)]
+    records.append(record(adapter="endless", more=(figure("p50", float("inf")),)))
+    assert render([fingerprint(*records)], tmp_path).is_file()
+
+
+def test_a_run_without_a_single_figure_still_gives_a_page(tmp_path: Path) -> None:
+    from overhead.report import render
+
+    run = fingerprint(unavailable=[Unavailable(stack="dawn", reason="no adapter")])
+    text = render([run], tmp_path).read_text(encoding="utf-8")
+    assert "no adapter" in text
+    assert "missing" in text
+
+
+def test_the_newest_run_of_each_machine_is_shown_the_first_in_full(tmp_path: Path) -> None:
+    from overhead.report import render
+
+    other = Machine(id="ba9876543210", cpu="Other CPU", cores=4, memory_gib=16)
+    runs = [
+        small(created="2026-01-01T00:00:00Z"),
+        small(created="2026-01-03T00:00:00Z"),
+        small(created="2026-01-02T00:00:00Z", machine=other),
+    ]
+    found = Page(render(runs, tmp_path).read_text(encoding="utf-8"))
+    assert "measured 2026-01-03" in found.text
+    assert "measured 2026-01-01" not in found.text
+    assert "ba9876543210-summary" in found.ids
+    assert "ba9876543210-costs" not in found.ids
+    assert len(set(found.ids)) == len(found.ids)
+    assert all(link[1:] in found.ids for link in found.links if link.startswith("#"))
+
+
+def test_a_bad_file_in_a_folder_is_listed_and_alone_it_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from overhead.report import build
+
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    write_fingerprint(folder / "good.json", small())
+    bad = folder / "bad <b>.json"
+    bad.write_text('{"schema_version": 1')
+    page = build([folder], tmp_path / "out")
+    text = page.read_text(encoding="utf-8")
+    assert page == tmp_path / "out" / "index.html"
+    assert "bad &lt;b&gt;.json" in text
+    assert str(tmp_path) not in text
+    assert "bad <b>.json" in capsys.readouterr().err
+    with pytest.raises(BadFile, match="bad <b>"):
+        build([bad], tmp_path / "out")
+    with pytest.raises(BadFile, match="no fingerprint"):
+        build([tmp_path / "out"], tmp_path / "elsewhere")
+
+
+def test_an_output_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    from overhead.report import render
+
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot write the page"):
+        render([small()], tmp_path / "file")
+
+
+def test_a_section_is_one_decorated_function(tmp_path: Path) -> None:
+    from overhead.report import register, registry, render
+    from overhead.report.parts import Text
+
+    register("mine", "My own", 15)(lambda view: [Text([f"{len(view.fingerprint.records)} records <&>"])])
+    try:
+        text = render([small()], tmp_path).read_text(encoding="utf-8")
+    finally:
+        del registry._sections["mine"]
+    assert "2 records &lt;&amp;&gt;" in text
+    with pytest.raises(ValueError, match="taken"):
+        register("costs", "Costs again", 15)(lambda view: [])
+
+
+def test_drawing_leaves_the_users_matplotlib_alone() -> None:
+    import matplotlib
+
+    from overhead.report import draw
+
+    before = dict(matplotlib.rcParams)
+    with draw.style():
+        assert matplotlib.rcParams["text.parse_math"] is False
+    assert dict(matplotlib.rcParams) == before
+
+
+def _luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_every_stack_has_a_colour_of_its_own_that_stands_out_on_light_and_dark() -> None:
+    from overhead.report.palette import _OTHERS, COLOURS, colour
+
+    known = {name: c for name, c in COLOURS.items() if name != "fake"}
+    assert len(set(known.values())) == len(known)
+    for c in [*COLOURS.values(), *_OTHERS]:
+        light = _luminance(c)
+        assert 1.05 / (light + 0.05) >= 2.5, c
+        assert (light + 0.05) / (_luminance("#14171a") + 0.05) >= 2.5, c
+    assert colour("somebody-elses") == colour("somebody-elses") in _OTHERS
+
+
+MEASURE = (
+    "<script>document.body.dataset.width = document.documentElement.scrollWidth + '/' + innerWidth</script></body>"
+)
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_overflows_in_a_browser(out: Path, tmp_path: Path, width: int) -> None:
+    import shutil
+
+    text = (out / "index.html").read_text(encoding="utf-8")
+    text = (
+        re.sub(r"<meta http-equiv[^>]*>", "", text).replace("<details>", "<details open>").replace("</body>", MEASURE)
+    )
+    probe = tmp_path / "probe.html"
+    probe.write_text(text, encoding="utf-8")
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--dump-dom",
+               f"--window-size={width},900", f"--user-data-dir={tmp_path / 'profile'}", probe.as_uri()]  # fmt: skip
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    found = re.search(r'data-width="(\d+)/(\d+)"', dom)
+    assert found is not None
+    assert int(found[1]) <= int(found[2])

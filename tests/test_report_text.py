@@ -1,0 +1,176 @@
+"""What people read: no more digits than the interval allows, sentences from figures alone, no control characters."""
+
+from __future__ import annotations
+
+import pytest
+from rich.console import Console
+
+from overhead import format as shown
+from overhead.ladder import ladders
+from overhead.results import Caller, Figure, Record, Status, Unavailable
+from overhead.sentences import ladder_sentences, opening
+from overhead.show import show, show_key_figures
+from overhead.view import View
+from tests.fake_report import crowded, fingerprint, record, share
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "said"),
+    [
+        (26.34, 25.9, 26.8, "26.3 (25.9 to 26.8)"),
+        (26.34, 24.0, 28.6, "26 (24 to 29)"),
+        (12_345.0, 12_000.0, 12_700.0, "12,300 (12,000 to 12,700)"),
+        (0.01234, 0.0122, 0.0125, "0.0123 (0.0122 to 0.0125)"),
+        (1.0, 0.9999999, 1.0000001, "1.000 (1.000 to 1.000)"),
+        (-0.2, -1.9, 1.4, "0 (−2 to 1)"),
+        (-3.21, -3.4, -3.0, "−3.2 (−3.4 to −3.0)"),
+        (0.0, 0.0, 0.0, "0 (0 to 0)"),
+        (26.34, None, None, "26"),
+        (0.5, None, 0.7, "0.50"),
+    ],
+)
+def test_the_interval_sets_the_digits(value: float, low: float | None, high: float | None, said: str) -> None:
+    assert shown.spread(value, low, high) == said
+
+
+def test_shares_and_ratios() -> None:
+    assert shown.percent(0.4567, 0.44, 0.47) == "46 %"
+    assert shown.percent(0.034, 0.0312, 0.0371) == "3.4 %"
+    assert shown.percent(0.5, 0.1, 0.9) == "50 %"
+    assert shown.factor(4.04, 3.9, 4.2) == "4.0×"
+    assert shown.listed(["a", "b", "c"]) == "a, b and c"
+
+
+@pytest.mark.parametrize("status", ["nonlinear", "unverified", "below-resolution", "failed", "unavailable"])
+def test_a_status_without_a_value_is_shown_in_its_place(status: Status) -> None:
+    given = Figure(name="complete", value=5.0, status=status)
+    assert shown.micro(given) == shown.micro_spread(given) == shown.time(given) == status
+
+
+def test_infinite_values_are_no_values() -> None:
+    assert shown.valued(Figure(name="complete", value=float("inf"))) is None
+    assert shown.spread(1.0, float("-inf"), float("inf")) == "1 (−inf to inf)"
+
+
+def test_text_from_files_is_one_line_without_control_characters() -> None:
+    assert shown.plain("a\x1b[31m\n b\u202e\u0000c") == "a[31m bc"
+    assert shown.plain("x" * 300, 10) == "x" * 9 + "…"
+
+
+def test_the_opening_says_cost_overstatement_and_what_adds_the_missing() -> None:
+    run = fingerprint(
+        record(each=20_000, fixed=60_000),
+        record("numpy", each=400, fixed=0, api="CPU", adapter="CPU", unit="launch"),
+        unavailable=[Unavailable(stack="jax", reason="not installed", mend="make report EXTRAS=jax")],
+    )
+    said = opening(View(run))
+    assert said[0] == (
+        "One dispatch through wgpu-native on Fake Adapter costs 20.0 µs (19.6 to 20.4), and keeps the host busy for "
+        "16.0 µs (15.7 to 16.3) of it; it is host-bound."
+    )
+    assert said[1].startswith("One launch through numpy costs 0.400 µs")
+    assert "1.00× (numpy) to 4.0× (wgpu-native on Fake Adapter)" in said[2]
+    assert "jax" in said[3]
+    assert "make report EXTRAS=jax" in said[3]
+
+
+def test_the_opening_names_a_stack_without_a_figure_and_says_when_all_is_software() -> None:
+    broken = record(each=None, status="unverified", reason="7 of 8 units ran", software=True)
+    said = opening(View(fingerprint(broken)))
+    assert said[0] == (
+        "One dispatch through wgpu-native on Fake Adapter (software) has no figure here: unverified: 7 of 8 units ran."
+    )
+    assert "software" in said[1]
+    assert "nothing of a GPU" in said[1]
+
+
+def test_targets_are_told_apart_and_software_is_marked() -> None:
+    view = View(crowded())
+    labels = [t.label for t in view.targets]
+    assert len(set(labels)) == len(labels)
+    assert all(("(software)" in t.label) == t.software for t in view.targets if t.executes)
+    assert "wgpu-native on llvmpipe OpenGL (software)" in labels
+    twins = View(fingerprint(record(), record(adapter="Fake Adapter (two)")))
+    assert [t.label for t in twins.targets] == ["wgpu-native on Fake Adapter", "wgpu-native on Fake Adapter [2]"]
+
+
+def test_the_base_case_is_the_usual_one() -> None:
+    target = View(crowded()).targets[0]
+    assert target.base.pattern == "per-submit"
+    assert target.base.params == {"wait": "poll", "bindgroup": "once"}
+    assert target.base.caller == "binding"
+
+
+def _callers(each: float = 10e3, *, software: bool = False) -> list[Record]:
+    callers: tuple[Caller, ...] = ("binding", "ffi", "native")
+    return [record(each=each * (3 - i), caller=caller, software=software) for i, caller in enumerate(callers)]
+
+
+def _split(*, software: bool = False) -> View:
+    top, ffi, native = _callers(software=software)
+    pairs = [share("binding-share", top, ffi, 8e3), share("interpreter-share", ffi, native, 8e3)]
+    return View(fingerprint(top, ffi, native, comparisons=pairs))
+
+
+def test_the_ladder_follows_the_paired_differences() -> None:
+    (found,) = ladders(_split())
+    assert [s.name for s in found.shares] == ["binding", "interpreter", "api and driver"]
+    assert [s.of_host for s in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
+    assert found.device.exposed == pytest.approx(6e3)
+    assert found.device.hidden == pytest.approx(9e3)
+    assert ladder_sentences([found]) == [
+        "Of 24.0 µs (23.5 to 24.5) of host time per dispatch, per-submit through wgpu-native on Fake Adapter, the "
+        "wgpu-py objects take 33 % (8.0 µs), the interpreter 33 % (8.0 µs) and the API and driver 33 % (8.0 µs)."
+    ]
+
+
+def test_shares_of_a_software_adapter_are_never_put_in_prose() -> None:
+    (said,) = ladder_sentences(ladders(_split(software=True)))
+    assert "smoke test" in said
+    assert "%" not in said
+
+
+def test_a_negative_difference_is_printed_and_not_separable() -> None:
+    top, ffi = record(caller="binding"), record(caller="ffi")
+    (found,) = ladders(View(fingerprint(top, ffi, comparisons=[share("binding-share", top, ffi, -300.0)])))
+    assert not found.shares[0].separable
+    assert any("binding is not separable: −0.300 µs" in s for s in ladder_sentences([found]))
+
+
+def test_api_and_driver_come_from_raw_vulkan_and_the_leaf_call() -> None:
+    dawn, vulkan = record("dawn", caller="native"), record("vulkan", caller="native", each=5e3)
+    leaf = record("floor", caller="native", api="CPU", adapter="CPU", unit="call", each=10.0)
+    pairs = [share("api-share", dawn, vulkan, 9e3), share("driver-share", vulkan, leaf, 4e3)]
+    (found,) = ladders(View(fingerprint(dawn, vulkan, leaf, comparisons=pairs)))
+    assert [s.name for s in found.shares] == ["api", "driver", "leaf"]
+
+
+def test_comparisons_that_run_in_a_circle_or_lead_nowhere_end() -> None:
+    top, ffi, native = _callers()
+    ring = [share("binding-share", top, ffi, 1.0), share("interpreter-share", ffi, native, 1.0),
+            share("driver-share", native, ffi, 1.0)]  # fmt: skip
+    assert len(ladders(View(fingerprint(top, ffi, native, comparisons=ring)))) == 1
+    assert len(ladders(View(fingerprint(top, comparisons=ring[:1])))[0].shares) == 1
+
+
+def test_the_terminal_shows_everything_and_obeys_no_file() -> None:
+    bad = record(adapter="[bold red]x[/] \x1b[2J", each=None, status="failed", reason="signal \x1b]0;11")
+    run = crowded()
+    console = Console(width=160)
+    with console.capture() as out:
+        show(fingerprint(bad, *run.records, comparisons=run.comparisons, unavailable=run.unavailable), console)
+    text = out.get()
+    assert "[bold red]x[/] [2J" in text
+    assert "\x1b[2J" not in text
+    assert "\x1b]0" not in text
+    assert "no NVIDIA driver" in text
+    assert "make report EXTRAS=jax" in text
+    assert text.index("Key figures") < text.index("One dispatch through") < text.index("Who takes the host's time")
+
+
+def test_key_figures_alone() -> None:
+    console = Console(width=160)
+    with console.capture() as out:
+        show_key_figures(fingerprint(record()), console)
+    assert "One dispatch, wgpu-native" in out.get()
+    assert "20.0 µs" in out.get()

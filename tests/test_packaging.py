@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from overhead import results
+from scripts import write_docs
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -44,9 +45,12 @@ def test_the_script_that_sets_up_needs_the_standard_library_alone() -> None:
     assert imported(ROOT / "scripts" / "bootstrap.py") == set()
 
 
-def test_the_schema_is_the_codes() -> None:
-    committed = json.loads((DOCS / "fingerprint.schema.json").read_text("utf-8"))
-    assert committed == results.schema(), "python scripts/write_schema.py writes it anew"
+def test_what_is_generated_is_current() -> None:
+    """``python scripts/write_docs.py`` writes it anew."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert (DOCS / "fingerprint.schema.json").read_text("utf-8") == write_docs.schema()
+    assert write_docs.filled(readme) == readme
+    assert "| `numpy` |" in readme
 
 
 def test_the_example_file_is_read() -> None:

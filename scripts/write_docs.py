@@ -1,0 +1,58 @@
+"""Write what the documents take from the code and the data: the JSON Schema, and README's marked blocks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from overhead import results  # noqa: E402
+from overhead.keyfigures import key_figures  # noqa: E402
+from overhead.probes import registry  # noqa: E402
+
+
+def schema() -> str:
+    """The JSON Schema of the file that ``overhead run`` leaves."""
+    return json.dumps(results.schema(), indent=1) + "\n"
+
+
+def stacks() -> str:
+    """Every stack of this repository, as a table."""
+    ours = [probe for probe in registry().values() if type(probe).__module__.startswith("overhead.")]
+    rows = [[f"`{probe.name}`", probe.title, probe.mend or "nothing more"] for probe in ours]
+    return _table(["stack", "what is timed", "needs"], rows)
+
+
+def figures() -> str:
+    """The key figures of the committed reference machines, a column each."""
+    paths = sorted((ROOT / "reports" / "data").glob("*.json"))
+    if not paths:
+        return "No reference machine is committed yet."
+    files = [results.read_fingerprint(path) for path in paths]
+    columns = [key_figures(file) for file in files]
+    names = [(file.machine.gpus[0].name if file.machine.gpus else f"{file.machine.cpu}, no GPU") for file in files]
+    rows = [[row[0].label, *(figure.text for figure in row)] for row in zip(*columns, strict=True)]
+    return _table(["", *names], rows)
+
+
+def filled(text: str) -> str:
+    """README's text with each ``<!-- name -->`` block written anew."""
+    for name, block in (("stacks", stacks()), ("figures", figures())):
+        before, start, rest = text.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition(f"<!-- end {name} -->\n")
+        text = f"{before}{start}{block}\n{end}{after}"
+    return text
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+if __name__ == "__main__":
+    readme = ROOT / "README.md"
+    (ROOT / "docs" / "fingerprint.schema.json").write_text(schema(), "utf-8")
+    readme.write_text(filled(readme.read_text("utf-8")), "utf-8")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from overhead.errors import UsageError
+
+if TYPE_CHECKING:
+    from overhead.runner.run import Outcome
 
 DONE, GATE, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -40,13 +44,10 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack (repeatable)")
     run.add_argument("--pattern", action="append", default=[], help="only this pattern (repeatable)")
     run.add_argument("--workload", action="append", default=[], help="only this workload (repeatable)")
-    run.add_argument("--profile", choices=["quick", "default", "thorough"], default="default")
     run.add_argument("--software", action="store_true", help="software adapters too, where there is a GPU")
     run.add_argument("--require", metavar="STACK", action="append", default=[], help="exit 1 unless it gave a figure")
     run.add_argument("--resume", metavar="FILE", type=Path, help="go on with an interrupted run's journal")
-    run.add_argument(
-        "--out", metavar="FILE", type=Path, help="fingerprint to write, or a folder (default reports/local)"
-    )
+    _measuring(run)
     _plugin(run)
     _json(run)
     run.set_defaults(call=_run)
@@ -64,6 +65,16 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("file", metavar="FILE", type=Path, help="fingerprint or journal")
     _json(show)
     show.set_defaults(call=_show)
+
+    browser = commands.add_parser("browser", help="measure in a real browser, or take in what a page measured by hand")
+    browser.add_argument(
+        "--browser", metavar="BROWSER", default="chromium", help="chromium, firefox, safari, a program, or open"
+    )
+    browser.add_argument("--import", dest="file", metavar="FILE", type=Path, help="a page's download")
+    browser.add_argument("--page", metavar="FILE.html", type=Path, help="write the page as one file to open by hand")
+    _measuring(browser)
+    _json(browser)
+    browser.set_defaults(call=_browser)
 
     report = commands.add_parser("report", help="draw the page and its figures, from files alone")
     report.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default reports/local)")
@@ -89,45 +100,74 @@ def _plugin(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _measuring(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--profile", choices=["quick", "default", "thorough"], default="default")
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, help="fingerprint to write, or a folder (default reports/local)"
+    )
+
+
 def _json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for machines, on standard output")
 
 
 def _run(a: argparse.Namespace) -> int:
-    from overhead import results
+    return _measure(
+        a,
+        a.probe,
+        patterns=a.pattern,
+        workloads=a.workload,
+        plugins=a.plugin,
+        software=a.software,
+        resume=a.resume,
+        require=a.require,
+    )
+
+
+def _browser(a: argparse.Namespace) -> int:
+    from overhead.probes.browser import command
+
+    if a.page is not None:
+        command.write_page(a.page)
+        print(f"page: {a.page}; open it, let it measure, then: overhead browser --import FILE")
+        return DONE
+    if a.file is not None:
+        from overhead.runner.run import finish, journal_path
+
+        journal = journal_path(a.out)
+        command.write_import(a.file, journal)
+        return _tell(a, finish(journal))
+    return _measure(a, [command.choose(a.browser)])
+
+
+def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any) -> int:
     from overhead.runner.progress import Progress
     from overhead.runner.run import Interrupted, run
 
     try:
-        outcome = run(
-            a.probe,
-            patterns=a.pattern,
-            workloads=a.workload,
-            profile=a.profile,
-            plugins=a.plugin,
-            software=a.software,
-            resume=a.resume,
-            out=a.out,
-            listener=Progress(),
-        )
+        outcome = run(stacks, profile=a.profile, out=a.out, listener=Progress(), **more)
     except Interrupted as stopped:
-        print(
-            f"overhead: interrupted; everything measured is in {stopped.journal}\n"
-            f"overhead: go on with: overhead run --resume {stopped.journal}",
-            file=sys.stderr,
-        )
+        print(f"overhead: interrupted; everything measured is in {stopped.journal}", file=sys.stderr)
+        print(f"overhead: go on with: overhead run --resume {stopped.journal}", file=sys.stderr)
         return INTERRUPTED
+    _tell(a, outcome)
+    missing = outcome.without_figure(require)
+    for name, reason in missing.items():
+        print(f"overhead: required stack {name} gave no figure: {reason}", file=sys.stderr)
+    return GATE if missing else DONE
+
+
+def _tell(a: argparse.Namespace, outcome: Outcome) -> int:
     if a.json:
+        from overhead import results
+
         _print_json(results.to_builtins(outcome.fingerprint))
     else:
         from overhead.show import show_key_figures
 
         show_key_figures(outcome.fingerprint)
         print(f"fingerprint: {outcome.path}")
-    missing = outcome.without_figure(a.require)
-    for name, reason in missing.items():
-        print(f"overhead: required stack {name} gave no figure: {reason}", file=sys.stderr)
-    return GATE if missing else DONE
+    return DONE
 
 
 def _list(a: argparse.Namespace) -> int:

@@ -75,7 +75,7 @@ def run(
         start = _go_on(resume, names, listener)
     else:
         choice = Choice(frozenset(patterns), frozenset(workloads), software, full=profile == "thorough")
-        start = _begin(_stacks(stacks), choice, _profile(profile, patterns), _journal_path(out), names, listener)
+        start = _begin(_stacks(stacks), choice, _profile(profile, patterns), journal_path(out), names, listener)
     try:
         campaign = Campaign(start.journal, start.plan, listener, names, random.Random(start.journal.path.name))
         campaign.run(start.tasks, start.past)
@@ -84,7 +84,7 @@ def run(
     finally:
         listener.end()
         start.journal.close()
-    return _finish(start.journal.path)
+    return finish(start.journal.path)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _profile(profile: str, patterns: Sequence[str]) -> Profile:
     return cast(Profile, profile)
 
 
-def _journal_path(out: Path | None) -> Path:
+def journal_path(out: Path | None) -> Path:
     """``x.json`` is journalled in ``x.jsonl``; a folder gets files named by the time. Makes the folder."""
     if out is not None and out.exists() and not out.is_dir():
         raise UsageError(f"{out}: exists; measured results are not overwritten")
@@ -192,20 +192,20 @@ def _nothing(missing: Sequence[results.Unavailable]) -> str:
     return f"nothing to measure: {why or 'no case matches what was asked for'}"
 
 
-def _finish(journal_path: Path) -> Outcome:
+def finish(journal: Path) -> Outcome:
     """Reduce the journal to the fingerprint and press the journal into the raw samples file."""
-    fingerprint = reduce_journal(journal_path)
-    path = journal_path.with_suffix(".json")
-    samples = journal_path.with_suffix(".samples.jsonl.gz")
+    fingerprint = reduce_journal(journal)
+    path = journal.with_suffix(".json")
+    samples = journal.with_suffix(".samples.jsonl.gz")
     try:
         results.write_fingerprint(path, fingerprint)
         part = samples.with_name(samples.name + ".part")
-        with open(journal_path, "rb") as source, gzip.open(part, "wb") as packed:
+        with open(journal, "rb") as source, gzip.open(part, "wb") as packed:
             shutil.copyfileobj(source, packed)
         part.replace(samples)
-        journal_path.unlink()
+        journal.unlink()
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}; everything measured is in {journal_path}") from None
+        raise UsageError(f"{path}: {error.strerror or error}; everything measured is in {journal}") from None
     return Outcome(fingerprint, path, samples)
 
 

@@ -19,6 +19,7 @@ PLUGIN = Path(__file__).resolve().parents[1] / "docs" / "examples" / "my_stack.p
 def probe(monkeypatch: pytest.MonkeyPatch) -> Probe:
     """The example, registered for this test alone."""
     monkeypatch.setattr(probes, "_probes", dict(probes.registry()))
+    monkeypatch.setattr(probes, "_plugins", set())
     probes.load_plugin(PLUGIN)
     return probes.registry()["sqlite"]
 

@@ -40,7 +40,7 @@ Profile = Literal["quick", "default", "thorough"]
 Name = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=4000)]
 StackName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
-FigureName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_:.-]{0,63}$")]
+FigureName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_:. -]{0,63}$")]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Nanoseconds = Annotated[int, Meta(ge=0, le=2**53)]
 Scalar = bool | int | float | Name

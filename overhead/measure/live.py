@@ -46,7 +46,7 @@ class Live:
     def verify(self) -> None:
         """Compare what ran with what was issued."""
         done = self.chain.executed()
-        if done != self.issued:
+        if done != self.issued and self.chain.executes:
             raise Unverified(f"{self.issued} units issued, {done} executed")
 
     def passes(self, owed: bool) -> int:

@@ -73,9 +73,11 @@ def decode_job(raw: bytes) -> Job:
 
 def decode(raw: bytes) -> Message | Line:
     """What a worker said. Raises ``Rubbish``."""
-    for decoder in (_lines, _messages):
-        try:
-            return decoder.decode(raw)  # type: ignore[attr-defined,no-any-return]
-        except (msgspec.DecodeError, RecursionError, ValueError):
-            continue
-    raise Rubbish(f"{raw[:80]!r}")
+    try:
+        return _lines.decode(raw)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        why = error
+    try:
+        return _messages.decode(raw)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        raise Rubbish(f"{raw[:80]!r}: {why}") from None

@@ -60,7 +60,7 @@ fi
 step "install the wheels of $wheels" \
     "$python" -m pip install --quiet --no-index --no-deps --no-compile --no-cache-dir --upgrade --target "$site" "$wheels"/*.whl
 export PYTHONPATH="$site:$repository${PYTHONPATH:+:$PYTHONPATH}"
-export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-$temporary}"
+export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-$temporary}" COLUMNS="${COLUMNS:-140}"
 
 # The loader looks in its own folders alone; some machines mount NVIDIA's driver elsewhere.
 if [ -z "${VK_DRIVER_FILES:-}" ] && ! ls /etc/vulkan/icd.d/nvidia* /usr/share/vulkan/icd.d/nvidia* >/dev/null 2>&1; then

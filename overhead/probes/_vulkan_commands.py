@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from overhead.probes._vulkan_gpu import Gpu, Pipeline, result_name, word
+from overhead.probes._vulkan_adapters import result_name, word
+from overhead.probes._vulkan_gpu import Gpu, Pipeline
 from overhead.probes._vulkan_state import GROUPS
 from overhead.probes.base import Unsupported, Unverified
 from overhead.probes.native import Call, Cycle

@@ -1,181 +1,18 @@
-"""A Vulkan device through the C functions: adapters, a logical device with one queue, buffers, pipelines.
+"""A logical device with one queue: its functions, buffers, pipelines and command buffers.
 
-Structures and prototypes come from the ``vulkan`` package's cffi; its Python wrappers are not used. Device functions
-are taken by address from ``vkGetDeviceProcAddr``, so that calls reach the driver without the loader's trampolines.
+Device functions are taken by address from ``vkGetDeviceProcAddr``, so that calls reach the driver without the loader's
+trampolines.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
-import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from overhead.probes import kernels
+from overhead.probes._vulkan_adapters import Adapter, Strings, VulkanError, adapters, check, instance, load
 from overhead.probes.base import Unavailable
-
-_LOADER_MEND = {
-    "linux": "apt install libvulkan1 mesa-vulkan-drivers",
-    "darwin": "brew install vulkan-loader molten-vk",
-}.get(sys.platform, "install the GPU vendor's driver")
-_SOFTWARE = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
-
-
-class VulkanError(RuntimeError):
-    """A Vulkan function failed: its name and the result's."""
-
-
-@functools.cache
-def load() -> Any:
-    """The ``vulkan`` package, its loader open. Raises ``Unavailable``."""
-    try:
-        import vulkan
-    except ImportError as error:
-        raise Unavailable(f"the package vulkan does not import: {error}", "pip install vulkan") from error
-    except OSError as error:
-        raise Unavailable("there is no Vulkan loader here", _LOADER_MEND) from error
-    return vulkan
-
-
-def check(result: int, what: str) -> None:
-    """Raise ``VulkanError`` for a negative result."""
-    if result < 0:
-        raise VulkanError(f"{what}: {result_name(result)}")
-
-
-def result_name(result: int) -> str:
-    """``VK_ERROR_DEVICE_LOST`` for -4."""
-    ffi = load().ffi
-    return str(ffi.string(ffi.cast("VkResult", result)))
-
-
-def word(value: Any) -> int:
-    """A handle, pointer or number as the integer that goes into a register."""
-    return value if isinstance(value, int) else int(load().ffi.cast("uintptr_t", value))
-
-
-@dataclass(frozen=True)
-class Adapter:
-    """A physical device with a queue that computes. ``device`` is a short hash of its UUID, empty for software."""
-
-    index: int
-    handle: Any
-    name: str
-    device: str
-    software: bool
-    driver: str
-    version: tuple[int, int]
-    family: int
-    timestamp_bits: int
-    timestamp_period: float
-    extensions: frozenset[str]
-
-
-@functools.cache
-def adapters() -> tuple[Adapter, ...]:
-    """The adapters of this process's environment, in the loader's order. Raises ``Unavailable``."""
-    vk = load()
-    instance = _instance()
-    handles = _listed(lambda count, out: vk.lib.vkEnumeratePhysicalDevices(instance, count, out), "VkPhysicalDevice")
-    found = [adapter for index, handle in enumerate(handles) if (adapter := _adapter(index, handle)) is not None]
-    if not found:
-        raise Unavailable("no Vulkan driver offers a device that computes", _LOADER_MEND)
-    return tuple(found)
-
-
-def loader_version() -> tuple[int, int, int]:
-    """The loader's Vulkan version."""
-    vk = load()
-    version = vk.ffi.new("uint32_t *")
-    try:
-        check(vk.lib.vkEnumerateInstanceVersion(version), "vkEnumerateInstanceVersion")
-    except AttributeError as error:
-        raise Unavailable("the Vulkan loader is older than 1.1", _LOADER_MEND) from error
-    return _version(version[0])
-
-
-@functools.cache
-def _instance() -> Any:
-    vk = load()
-    ffi = vk.ffi
-    offered = _extensions(lambda count, out: vk.lib.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, out))
-    portability = "VK_KHR_portability_enumeration" in offered
-    names = _Strings(["VK_KHR_portability_enumeration"] if portability else [])
-    version = min(loader_version()[:2], (1, 2))
-    application = ffi.new(
-        "VkApplicationInfo *",
-        {"sType": vk.VK_STRUCTURE_TYPE_APPLICATION_INFO, "apiVersion": version[0] << 22 | version[1] << 12},
-    )
-    info = ffi.new(
-        "VkInstanceCreateInfo *",
-        {
-            "sType": vk.VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-            "flags": vk.VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR if portability else 0,
-            "pApplicationInfo": application,
-            "enabledExtensionCount": len(names),
-            "ppEnabledExtensionNames": names.pointer,
-        },
-    )
-    out = ffi.new("VkInstance *")
-    result = vk.lib.vkCreateInstance(info, ffi.NULL, out)
-    if result == vk.VK_ERROR_INCOMPATIBLE_DRIVER:
-        raise Unavailable("the Vulkan loader finds no driver", _LOADER_MEND)
-    check(result, "vkCreateInstance")
-    return out[0]
-
-
-def _adapter(index: int, handle: Any) -> Adapter | None:
-    vk = load()
-    ffi = vk.ffi
-    identity = ffi.new("VkPhysicalDeviceIDProperties *", {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES})
-    driver = ffi.new(
-        "VkPhysicalDeviceDriverProperties *",
-        {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, "pNext": identity},
-    )
-    properties = ffi.new(
-        "VkPhysicalDeviceProperties2 *",
-        {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, "pNext": driver},
-    )
-    vk.lib.vkGetPhysicalDeviceProperties(handle, ffi.addressof(properties, "properties"))
-    core = properties.properties
-    version = _version(core.apiVersion)
-    if version < (1, 1) or (family := _family(handle)) is None:
-        return None
-    vk.lib.vkGetPhysicalDeviceProperties2(handle, properties)
-    name = _text(core.deviceName)
-    software = core.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU or any(word in name.lower() for word in _SOFTWARE)
-    uuid = bytes(identity.deviceUUID)
-    return Adapter(
-        index=index,
-        handle=handle,
-        name=name,
-        device="" if software else hashlib.sha256(uuid).hexdigest()[:12],
-        software=software,
-        driver=" ".join(filter(None, [_text(driver.driverName), _text(driver.driverInfo)])),
-        version=version[:2],
-        family=family[0],
-        timestamp_bits=family[1],
-        timestamp_period=core.limits.timestampPeriod,
-        extensions=_extensions(
-            lambda count, out: vk.lib.vkEnumerateDeviceExtensionProperties(handle, ffi.NULL, count, out)
-        ),
-    )
-
-
-def _family(handle: Any) -> tuple[int, int] | None:
-    """Index and timestamp bits of the queue family that WebGPU uses: graphics and compute, else compute alone."""
-    vk = load()
-    families = _listed(
-        lambda count, out: vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(handle, count, out),
-        "VkQueueFamilyProperties",
-    )
-    for wanted in (vk.VK_QUEUE_GRAPHICS_BIT | vk.VK_QUEUE_COMPUTE_BIT, vk.VK_QUEUE_COMPUTE_BIT):
-        for index, family in enumerate(families):
-            if family.queueFlags & wanted == wanted:
-                return index, family.timestampValidBits
-    return None
 
 
 @dataclass(frozen=True)
@@ -202,9 +39,8 @@ class Gpu:
 
     def __init__(self, adapter: Adapter) -> None:
         self.adapter = adapter
-        self.vk = load()
-        self.ffi = self.vk.ffi
-        self.instance = _instance()
+        self.ffi, self.vk = load()
+        self.instance = instance()
         self.timeline = adapter.version >= (1, 2) and self._offers_timeline()
         self.calibrated = "VK_EXT_calibrated_timestamps" in adapter.extensions
         self.device = self._create()
@@ -212,17 +48,17 @@ class Gpu:
         self.call("vkGetDeviceQueue", adapter.family, 0, out)
         self.queue = out[0]
         self._memory = self.ffi.new("VkPhysicalDeviceMemoryProperties *")
-        self.vk.lib.vkGetPhysicalDeviceMemoryProperties(adapter.handle, self._memory)
+        self.vk.vkGetPhysicalDeviceMemoryProperties(adapter.handle, self._memory)
 
     def _offers_timeline(self) -> bool:
         timeline = self.new("PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES", "VkPhysicalDeviceTimelineSemaphoreFeatures")
         features = self.new("PHYSICAL_DEVICE_FEATURES_2", "VkPhysicalDeviceFeatures2", pNext=timeline)
-        self.vk.lib.vkGetPhysicalDeviceFeatures2(self.adapter.handle, features)
+        self.vk.vkGetPhysicalDeviceFeatures2(self.adapter.handle, features)
         return bool(timeline.timelineSemaphore)
 
     def _create(self) -> Any:
         wanted = {"VK_KHR_portability_subset", "VK_EXT_calibrated_timestamps"}
-        names = _Strings(sorted(wanted & self.adapter.extensions))
+        names = Strings(sorted(wanted & self.adapter.extensions))
         priority = self.ffi.new("float *", 1.0)
         queue = self.new(
             "DEVICE_QUEUE_CREATE_INFO", "VkDeviceQueueCreateInfo",
@@ -238,7 +74,7 @@ class Gpu:
             enabledExtensionCount=len(names), ppEnabledExtensionNames=names.pointer,
         )  # fmt: skip
         out = self.ffi.new("VkDevice *")
-        check(self.vk.lib.vkCreateDevice(self.adapter.handle, info, self.ffi.NULL, out), "vkCreateDevice")
+        check(self.vk.vkCreateDevice(self.adapter.handle, info, self.ffi.NULL, out), "vkCreateDevice")
         return out[0]
 
     def new(self, kind: str, struct: str, **fields: Any) -> Any:
@@ -248,7 +84,7 @@ class Gpu:
     @functools.cache  # noqa: B019 - a Gpu lives as long as the process
     def function(self, name: str) -> Any:
         """A device function by its address, as a cffi callable. Raises ``Unavailable``."""
-        found = self.vk.lib.vkGetDeviceProcAddr(self.device, name.encode())
+        found = self.vk.vkGetDeviceProcAddr(self.device, name.encode())
         if found == self.ffi.NULL:
             raise Unavailable(f"the driver has no {name}")
         return self.ffi.cast(f"PFN_{name}", found)
@@ -366,37 +202,3 @@ class Gpu:
 def gpu(index: int) -> Gpu:
     """The device of the adapter with this index, one for all chains of the process."""
     return Gpu(next(adapter for adapter in adapters() if adapter.index == index))
-
-
-class _Strings:
-    """An array of C strings that keeps them alive."""
-
-    def __init__(self, values: Sequence[str]) -> None:
-        ffi = load().ffi
-        self._kept = [ffi.new("char[]", value.encode()) for value in values]
-        self.pointer = ffi.new("char *[]", self._kept) if self._kept else ffi.NULL
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-
-def _listed(ask: Callable[[Any, Any], Any], kind: str) -> list[Any]:
-    """The two-call idiom: how many, then all."""
-    ffi = load().ffi
-    count = ffi.new("uint32_t *")
-    check(ask(count, ffi.NULL) or 0, f"counting {kind}")
-    out = ffi.new(f"{kind}[]", count[0])
-    check(ask(count, out) or 0, f"listing {kind}")
-    return [out[i] for i in range(count[0])]
-
-
-def _extensions(ask: Callable[[Any, Any], Any]) -> frozenset[str]:
-    return frozenset(_text(each.extensionName) for each in _listed(ask, "VkExtensionProperties"))
-
-
-def _text(value: Any) -> str:
-    return str(load().ffi.string(value).decode(errors="replace"))
-
-
-def _version(packed: int) -> tuple[int, int, int]:
-    return packed >> 22 & 0x7F, packed >> 12 & 0x3FF, packed & 0xFFF

@@ -173,7 +173,7 @@ class Timer:
         count = gpu.ffi.new("uint32_t *")
         found = gpu.ffi.cast(
             "PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT",
-            vk.lib.vkGetInstanceProcAddr(gpu.instance, b"vkGetPhysicalDeviceCalibrateableTimeDomainsEXT"),
+            vk.vkGetInstanceProcAddr(gpu.instance, b"vkGetPhysicalDeviceCalibrateableTimeDomainsEXT"),
         )
         found(gpu.adapter.handle, count, gpu.ffi.NULL)
         domains = gpu.ffi.new("VkTimeDomainEXT[]", count[0])

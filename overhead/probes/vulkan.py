@@ -23,7 +23,7 @@ class Vulkan(Probe):
         return _vulkan_icd.environments()
 
     def targets(self) -> list[Target]:
-        from overhead.probes._vulkan_gpu import adapters, loader_version
+        from overhead.probes._vulkan_adapters import adapters, loader_version
 
         loader = ".".join(map(str, loader_version()))
         return [
@@ -53,8 +53,9 @@ class Vulkan(Probe):
         return Space(base, axes, list(_extra(caller)), lambda case: not refusal(case))
 
     def open(self, target: Target, case: Case) -> Chain:
+        from overhead.probes._vulkan_adapters import adapters
         from overhead.probes._vulkan_chains import CHAINS
-        from overhead.probes._vulkan_gpu import adapters, gpu
+        from overhead.probes._vulkan_gpu import gpu
 
         reason = refusal(case)
         if reason:

@@ -1,0 +1,209 @@
+"""Vulkan's loader and the adapters that it finds.
+
+Structures, prototypes and constants come from the ``vulkan`` package's cffi; its Python wrappers are not used (1.3.275
+has wrong values for the constants of extensions).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from overhead.probes.base import Unavailable
+
+_LOADER_MEND = {
+    "linux": "apt install libvulkan1 mesa-vulkan-drivers",
+    "darwin": "brew install vulkan-loader molten-vk",
+}.get(sys.platform, "install the GPU vendor's driver")
+_SOFTWARE = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
+
+
+class VulkanError(RuntimeError):
+    """A Vulkan function failed: its name and the result's."""
+
+
+@functools.cache
+def load() -> tuple[Any, Any]:
+    """cffi's ``ffi`` with Vulkan's types, and the loader's functions and constants. Raises ``Unavailable``."""
+    try:
+        import vulkan
+    except ImportError as error:
+        raise Unavailable(f"the package vulkan does not import: {error}", "pip install vulkan") from error
+    except OSError as error:
+        raise Unavailable("there is no Vulkan loader here", _LOADER_MEND) from error
+    return vulkan.ffi, vulkan.lib
+
+
+def check(result: int, what: str) -> None:
+    """Raise ``VulkanError`` for a negative result."""
+    if result < 0:
+        raise VulkanError(f"{what}: {result_name(result)}")
+
+
+def result_name(result: int) -> str:
+    """``VK_ERROR_DEVICE_LOST`` for -4."""
+    ffi, _ = load()
+    return str(ffi.string(ffi.cast("VkResult", result)))
+
+
+def word(value: Any) -> int:
+    """A handle, pointer or number as the integer that goes into a register."""
+    return value if isinstance(value, int) else int(load()[0].cast("uintptr_t", value))
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A physical device with a queue that computes. ``device`` is a short hash of its UUID, empty for software."""
+
+    index: int
+    handle: Any
+    name: str
+    device: str
+    software: bool
+    driver: str
+    version: tuple[int, int]
+    family: int
+    timestamp_bits: int
+    timestamp_period: float
+    extensions: frozenset[str]
+
+
+@functools.cache
+def adapters() -> tuple[Adapter, ...]:
+    """The adapters of this process's environment, in the loader's order. Raises ``Unavailable``."""
+    _, vk = load()
+    handles = _listed(lambda count, out: vk.vkEnumeratePhysicalDevices(instance(), count, out), "VkPhysicalDevice")
+    found = [adapter for index, handle in enumerate(handles) if (adapter := _adapter(index, handle)) is not None]
+    if not found:
+        raise Unavailable("no Vulkan driver offers a device that computes", _LOADER_MEND)
+    return tuple(found)
+
+
+def loader_version() -> tuple[int, int, int]:
+    """The loader's Vulkan version."""
+    ffi, vk = load()
+    version = ffi.new("uint32_t *")
+    try:
+        check(vk.vkEnumerateInstanceVersion(version), "vkEnumerateInstanceVersion")
+    except AttributeError as error:
+        raise Unavailable("the Vulkan loader is older than 1.1", _LOADER_MEND) from error
+    return _version(version[0])
+
+
+@functools.cache
+def instance() -> Any:
+    """The process's instance, of Vulkan 1.2 where the loader knows it. Raises ``Unavailable``."""
+    ffi, vk = load()
+    offered = _extensions(lambda count, out: vk.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, out))
+    portability = "VK_KHR_portability_enumeration" in offered
+    names = Strings(["VK_KHR_portability_enumeration"] if portability else [])
+    version = min(loader_version()[:2], (1, 2))
+    application = ffi.new(
+        "VkApplicationInfo *",
+        {"sType": vk.VK_STRUCTURE_TYPE_APPLICATION_INFO, "apiVersion": version[0] << 22 | version[1] << 12},
+    )
+    info = ffi.new(
+        "VkInstanceCreateInfo *",
+        {
+            "sType": vk.VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+            "flags": vk.VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR if portability else 0,
+            "pApplicationInfo": application,
+            "enabledExtensionCount": len(names),
+            "ppEnabledExtensionNames": names.pointer,
+        },
+    )
+    out = ffi.new("VkInstance *")
+    result = vk.vkCreateInstance(info, ffi.NULL, out)
+    if result == vk.VK_ERROR_INCOMPATIBLE_DRIVER:
+        raise Unavailable("the Vulkan loader finds no driver", _LOADER_MEND)
+    check(result, "vkCreateInstance")
+    return out[0]
+
+
+def _adapter(index: int, handle: Any) -> Adapter | None:
+    ffi, vk = load()
+    identity = ffi.new("VkPhysicalDeviceIDProperties *", {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES})
+    driver = ffi.new(
+        "VkPhysicalDeviceDriverProperties *",
+        {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, "pNext": identity},
+    )
+    properties = ffi.new(
+        "VkPhysicalDeviceProperties2 *",
+        {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, "pNext": driver},
+    )
+    vk.vkGetPhysicalDeviceProperties(handle, ffi.addressof(properties, "properties"))
+    core = properties.properties
+    version = _version(core.apiVersion)
+    if version < (1, 1) or (family := _family(handle)) is None:
+        return None
+    vk.vkGetPhysicalDeviceProperties2(handle, properties)
+    name = _text(core.deviceName)
+    software = core.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU or any(word in name.lower() for word in _SOFTWARE)
+    uuid = bytes(identity.deviceUUID)
+    return Adapter(
+        index=index,
+        handle=handle,
+        name=name,
+        device="" if software else hashlib.sha256(uuid).hexdigest()[:12],
+        software=software,
+        driver=" ".join(filter(None, [_text(driver.driverName), _text(driver.driverInfo)])),
+        version=version[:2],
+        family=family[0],
+        timestamp_bits=family[1],
+        timestamp_period=core.limits.timestampPeriod,
+        extensions=_extensions(
+            lambda count, out: vk.vkEnumerateDeviceExtensionProperties(handle, ffi.NULL, count, out)
+        ),
+    )
+
+
+def _family(handle: Any) -> tuple[int, int] | None:
+    """Index and timestamp bits of the queue family that WebGPU uses: graphics and compute, else compute alone."""
+    _, vk = load()
+    families = _listed(
+        lambda count, out: vk.vkGetPhysicalDeviceQueueFamilyProperties(handle, count, out),
+        "VkQueueFamilyProperties",
+    )
+    for wanted in (vk.VK_QUEUE_GRAPHICS_BIT | vk.VK_QUEUE_COMPUTE_BIT, vk.VK_QUEUE_COMPUTE_BIT):
+        for index, family in enumerate(families):
+            if family.queueFlags & wanted == wanted:
+                return index, family.timestampValidBits
+    return None
+
+
+class Strings:
+    """An array of C strings that keeps them alive."""
+
+    def __init__(self, values: Sequence[str]) -> None:
+        ffi, _ = load()
+        self._kept = [ffi.new("char[]", value.encode()) for value in values]
+        self.pointer = ffi.new("char *[]", self._kept) if self._kept else ffi.NULL
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+def _listed(ask: Callable[[Any, Any], Any], kind: str) -> list[Any]:
+    """The two-call idiom: how many, then all."""
+    ffi, _ = load()
+    count = ffi.new("uint32_t *")
+    check(ask(count, ffi.NULL) or 0, f"counting {kind}")
+    out = ffi.new(f"{kind}[]", count[0])
+    check(ask(count, out) or 0, f"listing {kind}")
+    return [out[i] for i in range(count[0])]
+
+
+def _extensions(ask: Callable[[Any, Any], Any]) -> frozenset[str]:
+    return frozenset(_text(each.extensionName) for each in _listed(ask, "VkExtensionProperties"))
+
+
+def _text(value: Any) -> str:
+    return str(load()[0].string(value).decode(errors="replace"))
+
+
+def _version(packed: int) -> tuple[int, int, int]:
+    return packed >> 22 & 0x7F, packed >> 12 & 0x3FF, packed & 0xFFF

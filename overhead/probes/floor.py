@@ -1,0 +1,146 @@
+"""The foreign-call floor: an empty loop, a no-op Python call, one leaf C function by ctypes, cffi and a compiled loop.
+
+The leaf is ``Py_IncRef``, which adds one to a word in memory and exists wherever this program does: the word proves how
+often it ran.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from overhead.probes import register
+from overhead.probes.base import Chain, Probe, Space, Unsupported
+from overhead.results import Caller, Case, Scalar, Target
+
+CALLS: dict[str, Caller] = {
+    "native": "native", "cffi": "ffi", "ctypes": "ffi", "python": "binding", "loop": "binding",
+}  # fmt: skip
+"""What a unit calls, and who calls."""
+
+
+@register
+class Floor(Probe):
+    """What calling costs when the callee does nothing."""
+
+    name = "floor"
+    title = "foreign-call floor"
+    mend = "pip install cffi numba"
+    distributions = ("cffi", "numba")
+
+    def targets(self) -> list[Target]:
+        return [Target(stack=self.name, api="CPU", adapter="CPU", versions={"python": sys.version.split()[0]})]
+
+    def space(self, target: Target) -> Space:
+        needs = {"native": "numba", "cffi": "cffi"}
+        base, *others = (call for call in CALLS if call not in needs or importlib.util.find_spec(needs[call]))
+        return Space(_case(base), extra=[_case(call) for call in others])
+
+    def open(self, target: Target, case: Case) -> Chain:
+        call = str(case.params.get("call", ""))
+        if case != _case(call):
+            raise Unsupported(
+                f"no {case.key} here: params hold call, one of {', '.join(CALLS)}, and the caller follows"
+            )
+        return Loop(call) if CALLS[call] == "binding" else Leaf(call)
+
+
+def _case(call: str) -> Case:
+    return Case(pattern="per-submit", caller=CALLS.get(call, "binding"), unit="call", params={"call": call})
+
+
+class _Calls(Chain):
+    unit = "call"
+    overlap = "serial"
+    synchronous = True
+    max_n = 1 << 24
+
+    def __init__(self, operation: str, calls: int) -> None:
+        self._window: dict[str, Scalar] = {"operation": operation, "calls": calls}
+
+    def wait(self) -> None:
+        return
+
+    def window(self) -> dict[str, Scalar]:
+        return self._window
+
+
+class Loop(_Calls):
+    """A Python loop around nothing, or around a Python function that does nothing; the loop's variable is the count."""
+
+    def __init__(self, call: str) -> None:
+        operations = {"loop": ("pass", 0), "python": ("a Python function that does nothing", 1)}
+        super().__init__(*operations[call])
+        self._run: Callable[[int], int] = _empty if call == "loop" else _calling
+        self._done = 0
+
+    def issue(self, n: int) -> None:
+        self._done += self._run(n)
+
+    def executed(self) -> int:
+        return self._done
+
+
+def _empty(n: int) -> int:
+    i = -1
+    for i in range(n):  # noqa: B007 - its last value is the count
+        pass
+    return i + 1
+
+
+def _calling(n: int, *, nothing: Callable[[], None] = lambda: None) -> int:
+    i = -1
+    for i in range(n):  # noqa: B007
+        nothing()
+    return i + 1
+
+
+class Leaf(_Calls):
+    """``Py_IncRef`` on an object that nobody else holds; its reference count is the count."""
+
+    def __init__(self, call: str) -> None:
+        from overhead.probes import native
+
+        super().__init__("Py_IncRef", 1)
+        self._object = object()
+        self._word = ctypes.c_uint32.from_address(id(self._object) + (4 if sys.byteorder == "big" else 0))
+        self._start = self._word.value
+        self._done = 0
+        address = native.address_of(ctypes.pythonapi, "Py_IncRef")
+        function, argument = _callables(call, address, id(self._object))
+        program = native.Program(
+            body=(native.Call("Py_IncRef", function, address, (id(self._object),), ffi_args=(argument,)),)
+        )
+        self._loop = (native.compile_native if call == "native" else native.compile_ffi)(program)
+        self._loop(3)
+        if self.executed() != 3 or sys.getrefcount(self._object) != 2:
+            raise Unsupported("this Python keeps no plain reference count in its objects")
+        self._done = 0
+        self.issue = self._loop  # type: ignore[assignment, method-assign]
+
+    def issue(self, n: int) -> None:
+        self._loop(n)
+
+    def executed(self) -> int:
+        """Must be asked before 2^31 calls have passed since the last answer."""
+        self._done += self._word.value - self._start
+        self._word.value = self._start
+        return self._done
+
+    def close(self) -> None:
+        self._word.value = self._start
+
+
+def _callables(call: str, address: int, pointer: int) -> tuple[Any, Any]:
+    """The function at the address as a callable of cffi or ctypes, and its argument, converted."""
+    if call != "cffi":
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address), ctypes.c_void_p(pointer)
+    try:
+        import cffi  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise Unsupported(f"cffi does not import: {error}") from error
+    ffi = cffi.FFI()
+    return ffi.cast("void (*)(void *)", address), ffi.cast("void *", pointer)

@@ -177,7 +177,13 @@ def run(chain: Chain) -> str:
         raise Unverified(f"issued {issued}, executed {done}")
     if {10, 100} <= set(best):
         words.append(f"slope {(best[100] - best[10]) / 90e3:.3f} us/{chain.unit}")
-    words += [_optional("device", lambda: str(chain.device(64))), _optional("stages", lambda: _stages(chain))]
+    words += [
+        _optional("device", lambda: str(chain.device(64))),
+        _optional("stages", lambda: _stages(chain)),
+        _optional("once", lambda: str(getattr(chain, "once", lambda: "")())),
+    ]
+    if chain.executed() != done:
+        words.append(f"device or stages left {chain.executed() - done} units counted as issued")
     return "  ".join(word for word in words if word)
 
 

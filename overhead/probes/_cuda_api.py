@@ -156,7 +156,7 @@ def open_library() -> ctypes.CDLL:
     try:
         return ctypes.CDLL(name)
     except OSError as error:
-        raise Unavailable(f"no NVIDIA driver: {error}", DRIVER_PAGE) from error
+        raise Unavailable("no NVIDIA driver", DRIVER_PAGE) from error
 
 
 @functools.cache

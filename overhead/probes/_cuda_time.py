@@ -50,10 +50,14 @@ class HeldChain(Chain):
     """Launches that a unit queues; 0 where all units together are one."""
     aside: int = 0
 
+    @property
+    def held_n(self) -> int:
+        """The most units that are held: what half the queue takes."""
+        return min(self.max_n, QUEUE_DEPTH // 2 // self.launches) if self.launches else self.max_n
+
     def held(self, clock: Held, n: int) -> DeviceTime:
-        """Device time of up to n units, as many as half the queue holds."""
-        if self.launches:
-            n = min(n, QUEUE_DEPTH // 2 // self.launches)
+        """Device time of n units, ``held_n`` at most."""
+        n = min(n, self.held_n)
 
         def issue(n: int) -> None:
             self.aside += n

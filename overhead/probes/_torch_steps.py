@@ -44,12 +44,12 @@ class Add:
     """256 int32 on a device plus 1. ``one`` in the name is a 0-dimensional CPU tensor made beforehand."""
 
     precision = "int32"
-    mode: Mode = "inference"
 
-    def __init__(self, device: Any, *, in_place: bool = True, number: bool = True) -> None:
+    def __init__(self, device: Any, *, in_place: bool = True, number: bool = True, mode: Mode = "inference") -> None:
         import torch
 
-        enter(self.mode)
+        enter(mode)
+        self.mode: Mode = mode
         self.in_place = in_place
         self.values = torch.from_numpy(starts()).to(device, copy=True)
         self.operand: Any = 1 if number else torch.tensor(1, dtype=torch.int32)
@@ -96,6 +96,7 @@ class Network:
     def __init__(self, device: Any, *, train: bool, varying: bool) -> None:
         import torch
 
+        enter("grad")
         material, reference = _material()
         model, inputs, targets = copy.deepcopy(material).to(device)
         self.mode: Mode = "grad" if train else "inference"
@@ -171,7 +172,6 @@ def _material() -> tuple[_Material, float]:
     """The network and its data on the CPU, and the first loss in float64."""
     import torch
 
-    enter("grad")
     generator = torch.Generator().manual_seed(1)
     layers: list[Any] = []
     for inputs, outputs in itertools.pairwise(SIZES):

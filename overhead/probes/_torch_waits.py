@@ -46,8 +46,8 @@ def wait(device: Any, name: str) -> Action:
         return _nothing
     module: Any = getattr(torch, device.type)
     if name == "device":
-        everything: Action = module.synchronize
-        return everything if device.type == "mps" else functools.partial(everything, device)
+        on = () if device.type == "mps" else (device,)
+        return functools.partial(module.synchronize, *on)
     if name == "stream":
         stream: Action = module.current_stream(device).synchronize
         return stream
@@ -72,10 +72,16 @@ def read(name: str) -> Callable[[Any], object]:
             target = buffers.get(value.dtype)
             if target is None:
                 target = buffers[value.dtype] = torch.empty_like(value, device="cpu").pin_memory()
-            target.copy_(value)
+            target.copy_(value.detach())
 
         return to_pinned
-    return {"item": _item, "cpu": _cpu, "branch": _branch, "nonzero": torch.nonzero}[name]
+    reads: dict[str, Callable[[Any], object]] = {
+        "item": _item,
+        "cpu": _cpu,
+        "branch": _branch,
+        "nonzero": torch.nonzero,
+    }
+    return reads[name]
 
 
 def copy(device: Any, name: str) -> Action:

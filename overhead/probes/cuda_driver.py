@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space, Unavailable
-from overhead.results import Case, Target
+from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
+from overhead.results import Case, Scalar, Target
 
 
 @register
@@ -21,25 +21,18 @@ class CudaDriverProbe(Probe):
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="launch", params={"arguments": 1, "stream": "default", "wait": "stream"})
-        axes = {
+        axes: dict[str, list[Scalar]] = {
             "caller": ["native", "ffi"],
             "arguments": [0, 8, 32],
             "wait": ["context", "event", "event-blocking"],
             "pattern": ["wait-each", "read-each"],
             "stream": ["own"],
         }
+        native, each = vary(base, "caller", "native"), vary(base, "pattern", "wait-each")
         extra = [
             Case(pattern="fused", unit="step", params=base.params),
-            *(
-                Case(pattern=pattern, caller=caller, unit="launch", params={**base.params, "arguments": arguments})
-                for pattern, caller, arguments in (
-                    ("per-submit", "native", 0),
-                    ("per-submit", "native", 8),
-                    ("per-submit", "native", 32),
-                    ("wait-each", "native", 1),
-                    ("wait-each", "ffi", 1),
-                )
-            ),
+            *(vary(native, "arguments", count) for count in (0, 8, 32)),
+            *(vary(each, "caller", caller) for caller in ("native", "ffi")),
         ]
         return Space(base, axes, extra, _allowed)
 

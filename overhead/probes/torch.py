@@ -85,6 +85,18 @@ def import_torch(mend: str) -> Any:
     return torch
 
 
+def cuda_torch() -> Any:
+    """The torch module of a build that reaches CUDA here. Raises ``Unavailable``."""
+    from overhead.probes._cuda_api import driver
+
+    driver()
+    torch = import_torch("pip install torch")
+    if not torch.version.cuda or not torch.cuda.is_available():
+        mend = "install a CUDA build of torch: https://pytorch.org/get-started/locally"
+        raise Unavailable(f"torch {torch.__version__} reaches no CUDA device", mend)
+    return torch
+
+
 def torch_target(torch: Any, stack: str, name: str) -> Target:
     """The target of a device as torch names it: ``cpu``, ``cuda:0``, ``xpu:0``, ``mps``."""
     kind = name.partition(":")[0]

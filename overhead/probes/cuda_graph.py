@@ -1,0 +1,67 @@
+"""CUDA graphs: n steps in one recording launched once, and one recording launched n times."""
+
+from __future__ import annotations
+
+from overhead.probes import register
+from overhead.probes.base import Chain, Probe, Space, vary
+from overhead.probes.cuda_driver import driver_targets
+from overhead.results import Case, Scalar, Target
+
+
+@register
+class CudaGraphProbe(Probe):
+    """``maker``: the driver's own capture, or torch's, whose node is torch's kernel for ``x.add_(1)``."""
+
+    name = "cuda-graph"
+    title = "CUDA graph"
+    mend = "pip install 'cuda-bindings>=12.6' nvidia-cuda-nvrtc"
+    distributions = ("cuda-bindings", "nvidia-cuda-nvrtc", "torch")
+
+    def targets(self) -> list[Target]:
+        return driver_targets(self.name)
+
+    def space(self, target: Target) -> Space:
+        base = Case(pattern="replay", unit="node", params={"maker": "driver"})
+        one = _launches("binding", 1, "driver")
+        extra = [
+            one,
+            vary(one, "caller", "native"),
+            vary(one, "maker", "torch"),
+            *(_launches("binding", nodes, "driver") for nodes in (10, 100, 1000)),
+            _launches("native", 100, "driver"),
+            _launches("binding", 100, "torch"),
+        ]
+        return Space(base, {"maker": ["torch"]}, extra)
+
+    def open(self, target: Target, case: Case) -> Chain:
+        ordinal = int(target.options["ordinal"])
+        return _by_torch(ordinal, case) if case.params["maker"] == "torch" else _by_driver(ordinal, case)
+
+
+def _launches(caller: str, nodes: int, maker: str) -> Case:
+    params: dict[str, Scalar] = {"maker": maker, "nodes": nodes}
+    return vary(Case(pattern="launches", unit="launch", params=params), "caller", caller)
+
+
+def _by_driver(ordinal: int, case: Case) -> Chain:
+    from overhead.probes._cuda_api import driver
+    from overhead.probes._cuda_graphs import GraphLaunches, Replay
+
+    return (Replay if case.pattern == "replay" else GraphLaunches)(driver(), ordinal, case)
+
+
+def _by_torch(ordinal: int, case: Case) -> Chain:
+    from overhead.probes import _torch_graphs, _torch_waits
+    from overhead.probes._cuda_api import driver
+    from overhead.probes._torch_steps import Add
+    from overhead.probes.torch import cuda_torch
+
+    torch = cuda_torch()
+    torch.cuda.set_device(ordinal)
+    device = torch.device("cuda", ordinal)
+    body, wait = Add(device, mode="no_grad"), _torch_waits.wait(device, "stream")
+    if case.pattern == "replay":
+        return _torch_graphs.TorchReplay(device, body, case.unit, wait, spins=True)
+    nodes = int(case.params["nodes"])
+    seen = _torch_graphs.verdicts(driver(), device) if nodes == 1 else {}
+    return _torch_graphs.TorchGraphLaunches(device, body, case.unit, wait, spins=True, nodes=nodes, seen=seen)

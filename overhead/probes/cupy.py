@@ -1,0 +1,179 @@
+"""CuPy: a ufunc in place, and a kernel of one's own through ``RawKernel``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+import msgspec
+
+from overhead.probes import register
+from overhead.probes._counting import starts, steps
+from overhead.probes._cuda_time import Held, HeldChain
+from overhead.probes.base import Chain, DeviceTime, Probe, Space, Unavailable
+from overhead.probes.cuda_driver import driver_targets
+from overhead.results import Case, Scalar, Target
+
+Action = Callable[[], object]
+Loop = Callable[[int], None]
+
+
+@register
+class CupyProbe(Probe):
+    """``operation=ufunc`` is ``cupy.add(x, 1, out=x)``, ``raw-kernel`` the step in CUDA C."""
+
+    name = "cupy"
+    title = "CuPy"
+    mend = "pip install cupy-cuda13x"
+    distributions = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+
+    def targets(self) -> list[Target]:
+        found = driver_targets(self.name)
+        cupy = import_cupy(self.mend)
+        versions = {"cupy": cupy.__version__, "cuda-runtime": str(cupy.cuda.runtime.runtimeGetVersion())}
+        return [msgspec.structs.replace(target, versions={**target.versions, **versions}) for target in found]
+
+    def space(self, target: Target) -> Space:
+        base = Case(pattern="per-submit", unit="launch", params={"operation": "ufunc", "wait": "stream"})
+        axes: dict[str, list[Scalar]] = {
+            "operation": ["raw-kernel"],
+            "pattern": ["wait-each", "read-each"],
+            "wait": ["device", "event", "event-blocking"],
+        }
+        return Space(base, axes)
+
+    def open(self, target: Target, case: Case) -> Chain:
+        cupy = import_cupy(self.mend)
+        cupy.cuda.Device(int(target.options["ordinal"])).use()
+        return CupyChain(cupy, case)
+
+
+def import_cupy(mend: str) -> Any:
+    """The cupy module. Raises ``Unavailable``."""
+    try:
+        import cupy
+    except Exception as error:  # its import also raises what its libraries raise
+        raise Unavailable(f"cupy does not import: {' '.join(str(error).split())[:200]}", mend) from error
+    return cupy
+
+
+class CupyChain(HeldChain):
+    """n launches in CuPy's current stream, which is the default one."""
+
+    def __init__(self, cupy: Any, case: Case) -> None:
+        self.unit = case.unit
+        self._cupy, self._case = cupy, case
+        self.latency = case.pattern in ("wait-each", "read-each")
+        self.overlap = "serial" if self.latency else "pipelined"
+        self.wait_spins = case.params["wait"] != "event-blocking"
+        self._wait = _waits(cupy, str(case.params["wait"]))
+        self._raw = case.params["operation"] == "raw-kernel"
+        self._hashes: dict[str, str] = {}
+        self._loop, launch = self._raw_kernel() if self._raw else self._ufunc()
+        if self.latency:
+            self._loop = _each(launch, self._wait if case.pattern == "wait-each" else self._values[0].item)
+        self._clock: CupyClock | None = None
+
+    def issue(self, n: int) -> None:
+        self._loop(n)
+
+    def wait(self) -> None:
+        self._wait()
+
+    def executed(self) -> int:
+        from overhead.probes.kernels import lcg
+
+        values = self._cupy.asnumpy(self._values)
+        return (lcg.distance(lcg.seeds(), values) if self._raw else steps(values)) - self.aside
+
+    def device(self, n: int) -> DeviceTime | None:
+        if self.latency:
+            return None
+        self._clock = self._clock or CupyClock(self._cupy)
+        return self.held(self._clock, n)
+
+    def window(self) -> dict[str, Scalar]:
+        operation = "RawKernel" if self._raw else "cupy.add(x, 1, out=x)"
+        return {"operation": operation, "precision": "uint32" if self._raw else "int32", "stream": "default"}
+
+    def kernels(self) -> dict[str, str]:
+        return self._hashes
+
+    def _ufunc(self) -> tuple[Loop, Action]:
+        self._values = x = self._cupy.asarray(starts())
+        add = self._cupy.add
+
+        def loop(n: int) -> None:
+            for _ in repeat(None, n):
+                add(x, 1, out=x)
+
+        return loop, functools.partial(add, x, 1, out=x)
+
+    def _raw_kernel(self) -> tuple[Loop, Action]:
+        from overhead.probes.kernels import lcg, source
+
+        text, self._hashes["step.cu"] = source("step.cu")
+        self._values = self._cupy.asarray(lcg.seeds())
+        kernel, grid, block, arguments = self._cupy.RawKernel(text, "step1"), (4,), (64,), (self._values,)
+
+        def loop(n: int) -> None:
+            for _ in repeat(None, n):
+                kernel(grid, block, arguments)
+
+        return loop, functools.partial(kernel, grid, block, arguments)
+
+
+class CupyClock(Held):
+    """CuPy's current stream held by ``spin.cu``, timed by CuPy's events."""
+
+    method = "cupy.cuda.Event behind a spinning kernel"
+
+    def __init__(self, cupy: Any) -> None:
+        from overhead.probes.kernels import source
+
+        self._cupy = cupy
+        self._spin = cupy.RawKernel(source("spin.cu")[0], "spin")
+
+    def block(self, ns: float) -> None:
+        import numpy
+
+        self._spin((1,), (1,), (numpy.uint64(ns),))
+
+    def mark(self) -> Any:
+        event = self._cupy.cuda.Event()
+        event.record()
+        return event
+
+    def passed(self, mark: Any) -> bool:
+        return bool(mark.done)
+
+    def wait(self, mark: Any) -> None:
+        mark.synchronize()
+
+    def between(self, start: Any, end: Any) -> float:
+        return float(self._cupy.cuda.get_elapsed_time(start, end)) * 1e6
+
+
+def _waits(cupy: Any, name: str) -> Action:
+    if name in ("stream", "device"):
+        waiting: Action = (cupy.cuda.get_current_stream() if name == "stream" else cupy.cuda.Device()).synchronize
+        return waiting
+    event = cupy.cuda.Event(block=name == "event-blocking", disable_timing=True)
+    record, synchronize = event.record, event.synchronize
+
+    def both() -> None:
+        record()
+        synchronize()
+
+    return both
+
+
+def _each(launch: Action, after: Action) -> Loop:
+    def loop(n: int) -> None:
+        for _ in repeat(None, n):
+            launch()
+            after()
+
+    return loop

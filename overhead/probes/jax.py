@@ -1,0 +1,80 @@
+"""JAX: a jitted step called n times, and n steps inside one call, on the CPU and on CUDA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from overhead.probes import register
+from overhead.probes.base import Chain, Probe, Space, Unavailable
+from overhead.results import Api, Case, Scalar, Target
+
+
+@register
+class JaxProbe(Probe):
+    """The step is x * 1664525 + 1013904223 on 256 uint32, its input donated.
+
+    ``loop`` of the fused pattern: ``scan`` and ``fori`` know n when they are compiled, ``while`` gets it at run time.
+    """
+
+    name = "jax"
+    title = "JAX"
+    mend = "pip install jax"
+    distributions = ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda12-plugin")
+
+    def environments(self) -> list[dict[str, str]]:
+        # By default JAX takes three quarters of a GPU's memory when it starts.
+        return [{"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}]
+
+    def targets(self) -> list[Target]:
+        jax = import_jax(self.mend)
+        return [
+            _target(jax, self.name, platform, index)
+            for platform in ("cpu", "cuda", "rocm")
+            for index in range(len(devices(jax, platform)))
+        ]
+
+    def space(self, target: Target) -> Space:
+        base = Case(pattern="per-submit", unit="launch", params={"donated": True})
+        fused = [Case(pattern="fused", unit="step", params={"loop": loop}) for loop in ("scan", "while", "fori")]
+        axes: dict[str, list[Scalar]] = {"donated": [False], "pattern": ["wait-each"]}
+        return Space(base, axes, fused)
+
+    def open(self, target: Target, case: Case) -> Chain:
+        jax = import_jax(self.mend)
+        from overhead.probes._jax_chains import Calls, FusedLoop
+
+        device = devices(jax, str(target.options["platform"]))[int(target.options["index"])]
+        return FusedLoop(device, case) if case.pattern == "fused" else Calls(device, case)
+
+
+_APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "rocm": "HIP"}
+
+
+def import_jax(mend: str) -> Any:
+    """The jax module. Raises ``Unavailable``."""
+    try:
+        import jax
+    except Exception as error:  # a plugin of another version makes the import raise what it likes
+        raise Unavailable(f"jax does not import: {' '.join(str(error).split())[:200]}", mend) from error
+    return jax
+
+
+def devices(jax: Any, platform: str) -> list[Any]:
+    """The devices of a platform, none where JAX has no backend for it."""
+    try:
+        return list(jax.devices(platform))
+    except RuntimeError:
+        return []
+
+
+def _target(jax: Any, stack: str, platform: str, index: int) -> Target:
+    device = devices(jax, platform)[index]
+    return Target(
+        stack=stack,
+        api=_APIS[platform],
+        adapter="CPU" if platform == "cpu" else device.device_kind,
+        device="" if platform == "cpu" else str(index),
+        environment=JaxProbe().environments()[0],
+        versions={"jax": jax.__version__, "xla": str(device.client.platform_version).split("\n")[0][:100]},
+        options={"platform": platform, "index": index},
+    )

@@ -1,0 +1,47 @@
+"""torch.compile: what fusion saves and what a CUDA graph saves, told apart on a step of one and of five operations."""
+
+from __future__ import annotations
+
+import shutil
+
+from overhead.probes import register
+from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
+from overhead.results import Case, Scalar, Target
+
+
+@register
+class TorchCompileProbe(Probe):
+    """``ops`` in-place additions are one step, compiled by ``mode``.
+
+    ``eager`` launches each; ``default`` fuses them into one launch; ``reduce-overhead`` launches that by a CUDA graph;
+    ``eager-graph`` fuses nothing and launches all by a CUDA graph. So default against eager is fusion; eager-graph
+    against eager, and reduce-overhead against default, are graphs.
+    """
+
+    name = "torch-compile"
+    title = "torch.compile"
+    mend = "pip install torch"
+    distributions = ("torch", "triton")
+
+    def targets(self) -> list[Target]:
+        from overhead.probes.torch import import_torch, torch_target
+
+        torch = import_torch(self.mend)
+        if torch.cuda.is_available():
+            return [torch_target(torch, self.name, f"cuda:{index}") for index in range(torch.cuda.device_count())]
+        if not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
+            raise Unavailable("torch.compile needs a C++ compiler on the CPU", "install g++")
+        return [torch_target(torch, self.name, "cpu")]
+
+    def space(self, target: Target) -> Space:
+        wait: dict[str, Scalar] = {} if target.api == "CPU" else {"wait": "stream"}
+        base = Case(pattern="per-submit", unit="step", params={"mode": "default", "ops": 1, **wait})
+        modes = ["eager"] if target.api == "CPU" else ["reduce-overhead", "eager-graph", "eager"]
+        five = vary(base, "ops", 5)
+        axes: dict[str, list[Scalar]] = {"mode": list(modes), "ops": [5]}
+        return Space(base, axes, [vary(five, "mode", mode) for mode in modes])
+
+    def open(self, target: Target, case: Case) -> Chain:
+        from overhead.probes._torch_compiled import Compiled
+
+        return Compiled(str(target.options["device"]), case)

@@ -1,0 +1,48 @@
+"""Triton: the step as a Triton kernel, launched as one writes it and through the compiled kernel's handle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from overhead.probes import register
+from overhead.probes.base import Chain, Probe, Space, Unavailable
+from overhead.results import Case, Target
+
+
+@register
+class TritonProbe(Probe):
+    """``entry=jit`` is ``step[(4,)](x)``, ``compiled`` the kernel that it returned, without its look-up."""
+
+    name = "triton"
+    title = "Triton"
+    mend = "pip install triton"
+    distributions = ("triton", "torch")
+
+    def targets(self) -> list[Target]:
+        from overhead.probes.torch import cuda_torch, torch_target
+
+        torch = cuda_torch()
+        triton = import_triton(self.mend)
+        devices = [torch_target(torch, self.name, f"cuda:{index}") for index in range(torch.cuda.device_count())]
+        return [msgspec.structs.replace(d, versions={**d.versions, "triton": triton.__version__}) for d in devices]
+
+    def space(self, target: Target) -> Space:
+        base = Case(pattern="per-submit", unit="launch", params={"entry": "jit", "wait": "stream"})
+        return Space(base, {"entry": ["compiled"], "pattern": ["wait-each"]})
+
+    def open(self, target: Target, case: Case) -> Chain:
+        import_triton(self.mend)
+        from overhead.probes._triton_chain import TritonChain
+
+        return TritonChain(str(target.options["device"]), case)
+
+
+def import_triton(mend: str) -> Any:
+    """The triton module. Raises ``Unavailable``."""
+    try:
+        import triton
+    except (ImportError, OSError) as error:
+        raise Unavailable(f"triton does not import: {error}", mend) from error
+    return triton

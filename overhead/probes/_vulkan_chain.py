@@ -22,7 +22,6 @@ class VulkanChain(Chain):
     """``issue`` writes command buffers that only a ``wait`` or ``prepare`` since the last ``issue`` has made safe."""
 
     kernel = "step"
-    waits_inside = False
 
     def __init__(self, gpu: Gpu, case: Case) -> None:
         self._gpu, self._case = gpu, case

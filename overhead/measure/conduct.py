@@ -107,6 +107,7 @@ class _Conductor:
 
     def round(self, number: int) -> None:
         """Every live case once, in a new order; each gets time in proportion to its share, whatever a pass costs it."""
+        self.emit(Doing("", f"round {number}"))
         gc.collect()
         weather = sampler.canary(self.clock)
         left = self.settings.seconds * 1e9 - (self.clock.now() - self.start)
@@ -140,4 +141,6 @@ class _Conductor:
         self.emit(Rounded(case.key, number, rows, weather))
 
 
-__all__ = ["Doing", "Dropped", "Event", "Rounded", "Settings", "Taken", "Unverified", "conduct"]
+__all__ = [
+    "Doing", "Dropped", "Event", "Rounded", "Settings", "Taken", "Unverified", "conduct", "reason_of", "status_of",
+]  # fmt: skip

@@ -99,8 +99,8 @@ class _Case:
         if reach < CLOCK_STEPS * resolution:
             words = f"the slope adds {reach:.0f} ns over the whole ladder, the clock steps by {resolution:.0f} ns"
             return without_value(found, "below-resolution", words)
-        if found.low is not None and found.low <= 0:
-            words = f"the interval of the slope, {found.low:.3g} to {found.high:.3g} ns, holds 0"
+        if min(self.values(name)) <= 0:
+            words = f"the slope of a process is {min(self.values(name)):.3g} ns: not told from 0"
             return without_value(found, "below-resolution", words)
         bent = [m for p, f in zip(self.processes, self.fits, strict=True) if (m := _misfit(name, p, f)) is not None]
         share = float(np.median([m.share for m in bent])) if bent else 0.0

@@ -31,7 +31,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Doing:
-    """Said before anything that may hang or crash, outside every window."""
+    """Said before anything that may hang or crash, outside every window; without a case at the start of a round."""
 
     case: str
     what: str

@@ -52,11 +52,8 @@ def take(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bool
     if chain.latency:
         count = max(20, min(LATENCIES, int(SHARE * seconds * 1e9 / (2 * ladder.one_ns))))
         yield _timed(chain, "latency", sampler.latencies(chain, count, clock), 1)
-    if extra and sampler.runs_itself(chain):
-        yield Once("naive_idle", reason="its loop does not run here, so it cannot be made to idle")
-    elif extra:
-        values = sampler.naive_idle(chain, times, clock)
-        yield Once("naive_idle", [float(v) for v in values], [1] * times, issued=times)
+    if extra:
+        yield _timed(chain, "naive_idle", sampler.naive_idle(chain, times, clock), 1)
     if extra and LEGACY_N not in ladder.ns:
         yield _legacy(chain, clock, ladder, seconds)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -41,56 +41,59 @@ def paired(of: Series, against: Series, figure: str, target: float = 0.03) -> Pa
         return Paired(nothing, replace(nothing, unit="ratio"))
     scale = float(np.mean(sizes))
     difference = across([float(np.median(d)) for d in differences], target, scale=scale, rounds=differences)
-    if difference.low is None or difference.low <= 0:
-        words = "not separable: the interval of the difference reaches 0 or below"
-        difference = replace(difference, status="noisy", reason=words)
     ratio = across([float(np.median(q)) for q in ratios], target, unit="ratio", rounds=ratios)
-    return Paired(difference, ratio)
+    return Paired(_separable(difference, "the difference"), ratio)
 
 
-@dataclass(frozen=True)
-class Member:
-    """A case of a family, and how many of each thing one of its units holds: ``{"submit": 0.25, "dispatch": 1}``."""
-
-    series: Series
-    counts: Mapping[str, float]
+PARTS = ("per_submit", "per_pass", "per_dispatch", "per_bind")
 
 
-def counts_of(pattern: str, k: int = 1, binds: float = 0.0) -> dict[str, float]:
-    """What a dispatch of a pattern holds. ``k``: dispatches a submission; ``binds``: bind-group changes a dispatch."""
-    table: dict[str, Callable[[], tuple[float, float]]] = {
-        "per-submit": lambda: (1.0, 1.0),
-        "per-k": lambda: (1.0 / k, 1.0 / k),
-        "per-pass": lambda: (0.0, 1.0),
-        "one-pass": lambda: (0.0, 0.0),
-    }
-    submits, passes = table[pattern]()
-    return {"submit": submits, "pass": passes, "dispatch": 1.0, "bind": binds}
+def counts_of(name: str) -> tuple[float, float, float, float]:
+    """Submits, passes, dispatches and bind-group changes a dispatch, by the pattern's name.
 
-
-def marginal(members: Sequence[Member], figure: str = "host", target: float = 0.03) -> dict[str, Estimate]:
-    """The cost of each thing, ns: the figure of every member as the sum of its counts times these costs.
-
-    Least squares in each process, each member weighted by the inverse of its size, then across processes. A thing
-    whose cost the members do not tell apart is ``unavailable``. Raises KeyError for a member without counts.
+    ``per-submit``, ``per-k 16``, ``per-pass`` or ``one-pass``, with `` rotated`` after it where each dispatch sets
+    another bind group. Raises KeyError for another pattern.
     """
-    things = sorted({thing for member in members for thing, count in member.counts.items() if count})
-    table = np.array([[member.counts.get(thing, 0.0) for thing in things] for member in members])
-    columns = [[fit_process(p, m.series).value(figure) for p in m.series.processes] for m in members]
-    solved: dict[str, list[float]] = {thing: [] for thing in things}
-    for process in range(min(map(len, columns), default=0)):
-        values = [column[process] for column in columns]
-        known = np.array([v is not None and v > 0 for v in values])
-        if not known.any():
+    pattern, *more = name.split()
+    each = 1 / int(more[0]) if pattern == "per-k" else 1.0
+    submits, passes = {"per-submit": (1, 1), "per-k": (each, each), "per-pass": (0, 1), "one-pass": (0, 0)}[pattern]
+    return float(submits), float(passes), 1.0, float("rotated" in more)
+
+
+def marginal(members: Mapping[str, Series], target: float = 0.03, figure: str = "host") -> dict[str, Estimate]:
+    """What one more submit, pass, dispatch and bind-group change costs, ns, from the patterns of one case together.
+
+    ``members``: by the names that ``counts_of`` knows. In each process the figure of every pattern is taken as the sum
+    of its counts times the costs, by least squares with each pattern weighted by the inverse of its size; then across
+    processes. A cost that the patterns at hand do not tell from the others is ``unavailable``; where the interval
+    reaches 0 it is not separable.
+    """
+    table = np.array([counts_of(name) for name in members])
+    columns = [[fit_process(p, s).value(figure) for p in s.processes] for s in members.values()]
+    solved: dict[str, list[float]] = {part: [] for part in PARTS}
+    for values in zip(*columns, strict=False):
+        known = np.array([value is not None and value > 0 for value in values])
+        cost = np.array([value for value in values if value is not None and value > 0])
+        if not cost.size:
             continue
-        cost = np.array([v for v, k in zip(values, known, strict=True) if k], dtype=np.float64)
-        rows = table[known] / cost[:, None]
-        answer = np.linalg.lstsq(rows, np.ones(cost.size), rcond=None)[0]
-        for column, thing in enumerate(things):
+        answer = np.linalg.lstsq(table[known] / cost[:, None], np.ones(cost.size), rcond=None)[0]
+        for column, part in enumerate(PARTS):
             if _told_apart(table[known], column):
-                solved[thing].append(float(answer[column]))
-    missing = Estimate(status="unavailable", reason="the patterns measured do not tell this cost from the others")
-    return {thing: across(values, target) if values else missing for thing, values in solved.items()}
+                solved[part].append(float(answer[column]))
+    return {part: _marginal(values, target) for part, values in solved.items()}
+
+
+def _marginal(values: list[float], target: float) -> Estimate:
+    if not values:
+        return Estimate(status="unavailable", reason="the patterns measured do not tell this cost from the others")
+    return _separable(across(values, target), "the cost")
+
+
+def _separable(found: Estimate, what: str) -> Estimate:
+    """The estimate, marked where its interval holds 0 or lies below it."""
+    if found.low is not None and found.low > 0:
+        return found
+    return replace(found, status="noisy", reason=f"not separable: the interval of {what} reaches 0 or below")
 
 
 def _told_apart(table: Floats, column: int) -> bool:

@@ -122,7 +122,14 @@ def test_a_refused_driver_is_unavailable_with_what_the_library_said() -> None:
     with pytest.raises(Unavailable, match=r"^dawn refuses the driver: Vulkan feature required\.$") as caught:
         found(prints=said)
     assert caught.value.mend == targets.REFUSED_MEND
-    with pytest.raises(Unavailable, match="no Vulkan driver, or no Vulkan loader") as caught:
+
+
+@pytest.mark.parametrize(("loader", "reason"), [(True, "no driver that has an adapter"), (False, "no Vulkan loader")])
+def test_no_adapter_is_unavailable_and_says_what_is_missing(
+    loader: bool, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(targets, "_loader", lambda: loader)
+    with pytest.raises(Unavailable, match=reason) as caught:
         found()
     assert "libvulkan1" in caught.value.mend
 

@@ -1,8 +1,8 @@
 """Device time by timestamp queries, behind a plug: a dispatch that provably outlasts the issuing of what follows it.
 
-The plug is submitted to an idle device at host time a; the units and a marker behind them are issued by host time b. If
-the plug's own time on the device is longer than b - a, it ended after b: the device had all units at hand before it began
-the first.
+The plug is submitted to an idle device at host time a; the units and a marker behind them are issued by host time b.
+If the plug's own time on the device is longer than b - a, it ended after b: the device had all units at hand before it
+began the first.
 """
 
 from __future__ import annotations

@@ -70,11 +70,16 @@ class Library:
     def instance(self) -> Any:
         return self._helpers.get_wgpu_instance()
 
-    def raise_errors(self) -> None:
-        """Raise ``Unverified`` if the library reported an error since the last time: a rejected submit is silent."""
+    def forget_errors(self) -> list[str]:
+        """The errors that the library reported since the last time."""
         found = [*self._errors, *(message for _, message in self._pending)]
         self._errors.clear()
         self._pending.clear()
+        return found
+
+    def raise_errors(self) -> None:
+        """Raise ``Unverified`` if the library reported an error since the last time: a rejected submit is silent."""
+        found = self.forget_errors()
         if found:
             raise Unverified(f"{len(found)} errors reported by {self.stack}, the first: {_one_line(found[0])}")
 

@@ -44,7 +44,8 @@ class Session:
             self.device = adapter.request_device_sync(required_features=features)
         self.queue = self.device.queue
         self.timestamps = "timestamp-query" in features
-        self.immediates = loaded.is_dawn or "immediates" in features
+        room = int(self.device.limits.get("max-immediate-size", 0))
+        self.immediates = room >= 4 and (loaded.is_dawn or "immediates" in features)
         self.alignment = int(self.device.limits["min-uniform-buffer-offset-alignment"])
 
     @functools.cached_property

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -45,7 +47,16 @@ def none_found(stack: str, printed: Iterable[str]) -> Unavailable:
     said = [line.removeprefix("Warning: ") for line in printed if line[:1].strip() and "XDG_RUNTIME_DIR" not in line]
     if said:
         return Unavailable(f"{stack} refuses the driver: {'; '.join(said)[:500]}", REFUSED_MEND)
-    return Unavailable("no Vulkan driver, or no Vulkan loader", LOADER_MEND)
+    return Unavailable("no driver that has an adapter" if _loader() else "there is no Vulkan loader here", LOADER_MEND)
+
+
+def _loader() -> bool:
+    names = {"win32": "vulkan-1.dll", "darwin": ""}
+    try:
+        ctypes.CDLL(names.get(sys.platform, "libvulkan.so.1") or None)
+    except OSError:
+        return False
+    return True
 
 
 def adapter(library: Library, target: Target) -> Any:

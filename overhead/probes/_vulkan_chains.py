@@ -86,8 +86,13 @@ class Laps(VulkanChain):
             chunks.append(super().stages(min(self._lap, n - at)))
         return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]} if chunks else {}
 
+    @property
+    def held_n(self) -> int:
+        """The most units that can be submitted while the device stands still."""
+        return LAPS * self._lap
+
     def device(self, n: int) -> DeviceTime | None:
-        return held(self, self._gpu, min(n, LAPS * self._lap))
+        return held(self, self._gpu, min(n, self.held_n))
 
     def window(self) -> dict[str, Scalar]:
         return {
@@ -165,8 +170,10 @@ class Launches(VulkanChain):
         program = Program(body=(c.submit(c.info(cb)),))
         return program, self._compile(program)
 
+    held_n = LAPS * LAP
+
     def device(self, n: int) -> DeviceTime | None:
-        return held(self, self._gpu, n)
+        return held(self, self._gpu, min(n, self.held_n))
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "recording": False}

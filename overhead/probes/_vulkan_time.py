@@ -230,7 +230,7 @@ def alone(gpu: Gpu, n: int, recorder: Callable[[Any], Callable[[int], None]]) ->
 
 
 def held(chain: Chain, gpu: Gpu, n: int) -> DeviceTime:
-    """Device time of at most n units submitted while a blocker holds the device, fewer where its queue takes no more.
+    """Device time of n units submitted while a blocker holds the device, fewer where its queue does not take as many.
 
     ``busy`` where the blocker was still running when the last had been submitted. Raises ``Unsupported``.
     """
@@ -239,12 +239,17 @@ def held(chain: Chain, gpu: Gpu, n: int) -> DeviceTime:
         chain.prepare(n)
         begin = time.perf_counter_ns()
         chain.issue(n)
-        hold = 3 * (time.perf_counter_ns() - begin) + 1e6
+        took = time.perf_counter_ns() - begin
         chain.wait()
-        span, busy = clock.held(lambda count=n: chain.issue(count), hold)  # type: ignore[misc]
-        if busy:
-            method = "vkCmdWriteTimestamp from a blocker's end, which came after the last submission"
-            return DeviceTime(n, span, True, clock.quantum, method)
+        issue = functools.partial(chain.issue, n)
+        for times in (3, 12, 48):
+            span, busy = clock.held(issue, times * took + 1e6)
+            if busy:
+                return DeviceTime(
+                    n, span, True, clock.quantum, "vkCmdWriteTimestamp; a blocker outlasted the submissions"
+                )
         if n < 64:
-            return DeviceTime(n, span, False, clock.quantum, "vkCmdWriteTimestamp; the blocker ended during submission")
-        n //= 4
+            return DeviceTime(
+                n, span, False, clock.quantum, "vkCmdWriteTimestamp; no blocker outlasted the submissions"
+            )
+        n //= 2

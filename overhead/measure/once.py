@@ -90,8 +90,11 @@ def inside(chain: Chain, ladder: Ladder, extra: bool) -> Iterator[Once]:
 
 
 def _device(chain: Chain, ladder: Ladder) -> Iterator[Once]:
-    """Spans of held chains of three lengths; ``busy`` only if the device never starved in any."""
-    top = ladder.ns[-1]
+    """Spans of held chains of three lengths; ``busy`` only if the device never starved in any.
+
+    A chain's ``held_n``, where it has one, is the most units that it can hold.
+    """
+    top = min(ladder.ns[-1], getattr(chain, "held_n", ladder.ns[-1]))
     ns = [top] if ladder.stairs else [n for n in sorted({max(1, top // 4), max(1, top // 2), top}) for _ in range(3)]
     try:
         held = [chain.device(n) for n in ns]

@@ -27,9 +27,10 @@ def plain(text: str, limit: int = 200) -> str:
 
 
 def without_brackets(name: str) -> str:
-    """An adapter's name without its bracketed additions."""
-    short = re.sub(r"\s*\([^()]*\)", "", name)
-    return " ".join(re.sub(r"\s*\([^()]*\)", "", short).split()) or name
+    """An adapter's name without its bracketed additions and a closing "Device"."""
+    inner = re.sub(r"\s*\([^()]*\)", "", name)
+    short = re.sub(r"\s*\([^()]*\)", "", inner)
+    return " ".join(short.split()).removesuffix(" Device") or name
 
 
 def number(value: float, low: float | None = None, high: float | None = None) -> str:
@@ -96,10 +97,9 @@ def has_value(figure: Figure | None) -> bool:
 
 
 def percent(value: float, low: float | None = None, high: float | None = None) -> str:
-    """A share (0.46) in per cent (``46 %``), whole numbers unless it is under 10 %."""
-    digits = number(100 * value, _scaled(low, 100), _scaled(high, 100))
-    whole = _fixed(100 * value, 0)
-    return (whole if abs(value) >= 0.1 and len(whole) <= len(digits) else digits) + " %"
+    """A share (0.46) in per cent (``46 %``), whole from 10 % up and with at most one decimal below."""
+    place = _place(100 * value, _scaled(low, 100), _scaled(high, 100))
+    return _fixed(100 * value, max(place, 0 if abs(value) >= 0.1 else -1)) + " %"
 
 
 def factor(value: float, low: float | None = None, high: float | None = None) -> str:

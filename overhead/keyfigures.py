@@ -75,7 +75,7 @@ def _submit(view: View, label: str) -> KeyFigure:
             figure = named(comparison, "per_submit") if comparison else None
             if figure is not None:
                 return _of_figure(label, target, record, figure)
-    return _missing(label, "no target ran all of per-submit, per-k, per-pass and one-pass, which the fit needs")
+    return _missing(label, "no target ran the patterns that the fit needs: per-submit, per-k, per-pass and one-pass")
 
 
 def _wait(view: View, label: str) -> KeyFigure:
@@ -83,20 +83,21 @@ def _wait(view: View, label: str) -> KeyFigure:
 
 
 def _python_share(view: View, label: str) -> KeyFigure:
-    for target in view.best_of(GPU_STACKS):
-        comparison = view.comparison("python-share", target.base.key)
+    for target in sorted(view.best_of(GPU_STACKS), key=lambda t: t.software):
+        compared = [(r, c) for r in target.records if (c := view.comparison("python-share", r.key)) is not None]
+        record, comparison = compared[0] if compared else (None, None)
         ratio = named(comparison, "ratio") if comparison else None
-        if ratio is None:
+        if record is None or ratio is None:
             continue
         middle = valued(ratio)
         if middle is None:
-            return _missing(label, f"{ratio.status}: {ratio.reason}", target, target.base)
+            return _missing(label, f"{ratio.status}: {ratio.reason}", target, record)
         value, low, high = (None if r is None or r <= 0 else 1 - 1 / r for r in (middle, *bounds(ratio)))
         if value is None:
-            return _missing(label, "the ratio of the two callers is not positive", target, target.base)
+            return _missing(label, "the ratio of the two callers is not positive", target, record)
         caution = "; ".join(c for c in (_caution(ratio), SMOKE if target.software else "") if c)
         text = percent(value, low, high)
-        return KeyFigure(label, text, value, low, high, "share", caution, target.base.key, target.label)
+        return KeyFigure(label, text, value, low, high, "share", caution, record.key, target.label)
     return _missing(label, "no stack ran both its Python binding and a loop without the interpreter")
 
 

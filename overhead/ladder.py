@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
-from overhead.format import valued
+from overhead.comparisons import WEBGPU
+from overhead.format import bounds, valued
 from overhead.results import Comparison, Figure, Record
 from overhead.view import CALLERS, Target, View, by_patterns, named, why
 
-STEPS = ("binding", "interpreter", "framework", "api", "driver")
-"""The rungs in their order; each is the comparison ``<name>-share``."""
+STEPS = ("binding", "interpreter", "framework", "api", "driver", "python")
+"""The rungs in their order; each is the comparison ``<name>-share``. ``python`` stands where it is not split."""
 TITLES = {
     "binding": "binding", "interpreter": "interpreter", "framework": "framework", "api": "API", "driver": "driver",
-    "api and driver": "API and driver", "leaf": "leaf call", "rest": "not split",
+    "python": "Python", "api and driver": "API and driver", "library": "library",
+    "leaf": "leaf call", "rest": "not split",
 }  # fmt: skip
 
 
@@ -112,8 +115,10 @@ def _remainder(last: Record, shares: list[Share], whole: float | None) -> list[S
         name = "leaf"
     elif "api" in taken or last.stack in ("vulkan", "cuda-driver"):
         name = "driver"
+    elif last.caller == "native":
+        name = "api and driver" if last.stack in WEBGPU else "library"
     else:
-        name = "api and driver" if last.caller == "native" else "rest"
+        name = "rest"
     return [dataclasses.replace(_share(name, figure, whole), paired=False)]
 
 
@@ -142,6 +147,28 @@ def _device(record: Record) -> Device:
         return Device(figure, exposed, None, False, why(record, figure.name if figure else "device_busy"))
     hidden = time - max(exposed, 0.0) if exposed is not None else None
     return Device(figure, exposed, hidden, figure is span, "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """Whether ``complete`` is what the declared overlap makes of host and device, ns per unit, in the larger of 5 % and
+    the combined interval."""
+
+    complete: float
+    predicted: float
+    agrees: bool
+
+
+def overlap_check(record: Record) -> Check | None:
+    """Pipelined: the larger of host and device; serial: their sum. None where a part has no value."""
+    parts = [f for name in ("complete", "host", "device_busy") if (f := record.figure(name)) is not None]
+    values = [v for f in parts if (v := valued(f)) is not None]
+    if len(values) < 3:
+        return None
+    complete, host, device = values
+    predicted = host + device if record.overlap == "serial" else max(host, device)
+    halves = [(high - low) / 2 for low, high in map(bounds, parts) if low is not None and high is not None]
+    return Check(complete, predicted, abs(complete - predicted) <= max(0.05 * abs(complete), math.hypot(*halves)))
 
 
 def staged(target: Target) -> list[tuple[Record, list[Figure]]]:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from overhead.format import MICRO, bounds, count, factor, listed, micro, number, percent, time, valued
 from overhead.keyfigures import overstatement
 from overhead.ladder import Ladder, Share
-from overhead.results import Record, Unavailable
+from overhead.results import Record
 from overhead.view import Target, View, why
 
 OBJECTS = {
     "wgpu-native": "wgpu-py objects", "dawn": "wgpu-py objects", "torch": "Python binding of torch",
     "cupy": "CuPy objects", "cuda-driver": "cuda-bindings calls", "numpy": "Python binding of NumPy",
 }  # fmt: skip
-"""What the rung ``binding`` is, by stack."""
+"""What the rung ``binding`` (or ``python``) is, by stack."""
 
 
 def opening(view: View) -> list[str]:
     """What one unit costs here per stack, how far a single timed one misleads, and what is missing."""
     best = [t for stack in view.stacks if (t := view.best(stack)) is not None and stack != "floor"]
     said = [costs(target) for target in best]
-    return [s for s in [*said, overstated(best), only_software(view), missing(view.fingerprint.unavailable)] if s]
+    return [s for s in [*said, overstated(best), only_software(view), missing(view)] if s]
 
 
 def costs(target: Target) -> str:
@@ -35,13 +35,21 @@ def costs(target: Target) -> str:
 
 def _host_part(record: Record) -> str:
     complete, host, figure = record.value("complete"), record.value("host"), record.figure("host")
-    if record.software or complete is None or host is None or figure is None or record.bound == "":
+    if (
+        record.software
+        or record.api == "CPU"
+        or complete is None
+        or host is None
+        or figure is None
+        or record.bound == ""
+    ):
         return ""
     return f", and keeps the host busy for {time(figure)} of it; it is {record.bound}-bound"
 
 
 def overstated(targets: list[Target]) -> str:
-    """By how much T(1), the figure that most benchmarks print, lies over the slope."""
+    """By how much T(1), the figure that most benchmarks print, lies over the slope; of devices where there are any."""
+    targets = [t for t in targets if t.first.api != "CPU"] or targets
     found = [(ratio, t) for t in targets if (ratio := overstatement(t.base, "naive")) is not None]
     if not found:
         return ""
@@ -63,8 +71,9 @@ def only_software(view: View) -> str:
     )
 
 
-def missing(absent: list[Unavailable]) -> str:
-    """Which stacks are missing, and the commands that add them."""
+def missing(view: View) -> str:
+    """Which stacks have no device here at all, and the commands that add them."""
+    absent = [u for u in view.fingerprint.unavailable if u.stack not in {t.stack for t in view.targets}]
     if not absent:
         return ""
     stacks = list(dict.fromkeys(u.stack for u in absent))
@@ -82,21 +91,21 @@ def ladder_sentences(found: list[Ladder]) -> list[str]:
 
 
 def _ladder(found: Ladder) -> str:
-    """``Of 26 us of host time per dispatch, per-submit through ..., the wgpu-py objects take 46 % (12 us), ...``."""
+    """``Of 26 us of host time per dispatch through ... (per-submit), the wgpu-py objects take 46 % (12 us), ...``."""
     unit, host = found.top.unit, found.host
-    place = f"{found.target.pattern_label(found.top)} through {found.target.label}"
+    place = f"through {found.target.label} ({found.target.pattern_label(found.top)})"
     if host is None or valued(host) is None:
-        return f"The host's time per {unit} of {place} has no figure: {found.reason or why(found.top, 'host')}."
+        return f"The host's time per {unit} {place} has no figure: {found.reason or why(found.top, 'host')}."
     clear = [s for s in found.shares if s.separable]
     parts = [_part(found, s, first=s is clear[0]) for s in clear]
     if not parts:
-        return f"The {time(host)} of host time per {unit} of {place} could not be split."
-    said = f"Of {time(host)} of host time per {unit}, {place}, {listed(parts)}."
+        return f"The {time(host)} of host time per {unit} {place} could not be split."
+    said = f"Of {time(host)} of host time per {unit} {place}, {listed(parts)}."
     return " ".join([said, *(_unclear(s) for s in found.shares if not s.separable)])
 
 
 def _part(found: Ladder, share: Share, *, first: bool) -> str:
-    what = OBJECTS.get(found.target.stack, "binding's objects") if share.name == "binding" else share.title
+    what = OBJECTS.get(found.target.stack, "binding's objects") if share.name in ("binding", "python") else share.title
     verb = (" take" if what.endswith("s") or " and " in what else " takes") if first else ""
     per_cent, value = share_of_host(found, share), f"{micro(share.figure)} {MICRO}"
     return f"the {what}{verb} {per_cent} ({value})" if per_cent else f"the {what}{verb} {value}"

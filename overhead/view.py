@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
@@ -42,22 +41,24 @@ class Target:
     def executes(self) -> bool:
         return self.first.executes
 
-    @cached_property
+    @property
     def base(self) -> Record:
-        """The case that the target's other cases vary: per-submit where there is one, chained, the usual parameters."""
-        usual = Counter(_frozen(r) for r in self.records).most_common(1)[0][0]
-
-        def distance(r: Record) -> tuple[bool, int, bool, bool, int, int]:
-            return (r.workload != "step", _PATTERNS.index(r.pattern), _frozen(r) != usual, r.dependency != "chained",
-                    CALLERS.index(r.caller), len(r.params))  # fmt: skip
-
-        return min(self.records, key=distance)
+        """The case that the target's other cases vary: the planner puts it first."""
+        return self.records[0]
 
     def varied(self, record: Record) -> dict[str, Scalar]:
         """The parameters in which the record differs from the base case, dependency included; absent ones as ''."""
         base = {**self.base.params, "dependency": self.base.dependency, "workload": self.base.workload}
         own = {**record.params, "dependency": record.dependency, "workload": record.workload}
         return {k: own.get(k, "") for k in sorted({*base, *own}) if base.get(k) != own.get(k)}
+
+    def added(self, record: Record) -> dict[str, Scalar]:
+        """The record's parameters that no case of the base pattern has: what its own pattern needs, ``k`` say."""
+        return {k: v for k, v in sorted(record.params.items()) if k not in self._base_names}
+
+    @cached_property
+    def _base_names(self) -> set[str]:
+        return {name for r in self.records if r.pattern == self.base.pattern for name in r.params}
 
     def pattern_label(self, record: Record) -> str:
         """The pattern, with the parameters that the base case has not or has otherwise: ``per-k k=16``."""
@@ -113,9 +114,9 @@ class View:
         return min(found, key=lambda t: (t.software, _API_ORDER.index(t.first.api)), default=None)
 
     def best_of(self, stacks: Sequence[str]) -> list[Target]:
-        """The best target of each stack that has one, hardware first, then in the order given."""
+        """The best target of each stack that has one: GPUs, then software adapters, then the CPU."""
         found = [t for t in map(self.best, stacks) if t is not None]
-        return sorted(found, key=lambda t: t.software)
+        return sorted(found, key=lambda t: (t.first.api == "CPU", t.software))
 
     @cached_property
     def stacks(self) -> list[str]:
@@ -144,12 +145,8 @@ def why(record: Record, figure: str) -> str:
     status = found.status if found else record.status
     reason = (found.reason if found else "") or record.reason
     if status == "ok":
-        return reason or f"the case has no figure {figure!r}"
+        return reason or "not measured"
     return plain(f"{status}: {reason}" if reason else status)
-
-
-def _frozen(record: Record) -> frozenset[tuple[str, Scalar]]:
-    return frozenset(record.params.items())
 
 
 def _labels(firsts: list[Record]) -> dict[str, str]:

@@ -43,6 +43,7 @@ def style() -> Iterator[None]:
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(seaborn.axes_style("whitegrid"))
         matplotlib.rcParams.update({
+            "text.hinting": "none",
             "text.parse_math": False, "text.usetex": False, "svg.fonttype": "none", "svg.hashsalt": "overhead",
             "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 8.5,
             "axes.titlesize": 9, "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.labelsize": 8.5,
@@ -56,14 +57,12 @@ def style() -> Iterator[None]:
         yield
 
 
-def canvas(heights: Sequence[float], columns: int = 1, *, sharex: bool = False) -> tuple[Figure, list[list[Axes]]]:
-    """A figure of rows of axes, ``heights`` in inches."""
+def canvas(heights: Sequence[float], columns: int = 1, *, around: float = 0.5) -> tuple[Figure, list[list[Axes]]]:
+    """A figure of rows of axes, ``heights`` in inches, each with ``around`` inches for its title and labels."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, max(1.2, sum(heights))), layout="constrained")
-    grid = figure.subplots(
-        len(heights), columns, squeeze=False, sharex=sharex, gridspec_kw={"height_ratios": list(heights)}
-    )
+    figure = Figure(figsize=(WIDTH, sum(heights) + around * len(heights) + 0.3), layout="constrained")
+    grid = figure.subplots(len(heights), columns, squeeze=False, gridspec_kw={"height_ratios": list(heights)})
     for ax in grid.flat:
         ax.spines[["top", "right"]].set_visible(False)
     return figure, [list(row) for row in grid]
@@ -97,19 +96,19 @@ def mark(figure: Number | None, colour: str, marker: str = "o") -> list[Mark]:
     return [Mark(*in_micro(figure), colour, marker, figure.status != "ok")]
 
 
-def dot_rows(ax: Axes, rows: Sequence[Row], *, log: bool = True, dodge: float = 0.5) -> None:
-    """Draw the rows from top to bottom with their labels, marks of a row spread over ``dodge`` of its height."""
+def dot_rows(ax: Axes, rows: Sequence[Row], *, log: bool = True) -> None:
+    """Draw the rows from top to bottom with their labels, marks of a row a little apart."""
     if log:
         ax.set_xscale("log", nonpositive="clip")
     for y, row in enumerate(rows):
         shown = [m for m in row.marks if not log or m.value > 0]
-        step = dodge / max(len(shown), 2)
+        step = 0.5 / max(len(shown), 2)
         for index, m in enumerate(shown):
             _dot(ax, y + (index - (len(shown) - 1) / 2) * step, m, log)
         hidden = len(row.marks) - len(shown)
         note = "; ".join(n for n in (row.note, "not above zero" if hidden else "") if n)
         if note:
-            _note(ax, y, note, max((m.high or m.value for m in shown), default=None))
+            _note(ax, y, note, beside=bool(shown))
     ax.set_yticks(range(len(rows)), [two_lines(row.label) for row in rows], fontsize=7.5, linespacing=1.15)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
@@ -119,7 +118,7 @@ def dot_rows(ax: Axes, rows: Sequence[Row], *, log: bool = True, dodge: float = 
 
 def two_lines(label: str) -> str:
     """A target's label in two lines where it is long."""
-    text = plain(label, 60)
+    text = plain(label, 80)
     return text.replace(" on ", "\n", 1) if len(text) > 22 else text
 
 
@@ -163,6 +162,7 @@ def svg(figure: Figure) -> str:
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
+        engine.execute(figure)  # tick labels that appear with the first layout are placed by the second
         figure.set_layout_engine("none")
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
@@ -193,9 +193,7 @@ def _dot(ax: Axes, y: float, m: Mark, log: bool) -> None:
     )  # fmt: skip
 
 
-def _note(ax: Axes, y: float, note: str, after: float | None) -> None:
-    if after is None:
-        ax.text(0.01, y, plain(note, 70), transform=ax.get_yaxis_transform(), va="center", fontsize=7.5, color=MUTED)
-    else:
-        ax.annotate(plain(note, 30), (after, y), (5, 0), textcoords="offset points", va="center", fontsize=7.5,
-                    color=MUTED, annotation_clip=False)  # fmt: skip
+def _note(ax: Axes, y: float, note: str, *, beside: bool) -> None:
+    x, side = (0.995, "right") if beside else (0.01, "left")
+    ax.text(x, y - (0.3 if beside else 0.0), plain(note, 60), transform=ax.get_yaxis_transform(), va="center", ha=side,
+            fontsize=7, color=MUTED, zorder=1)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.format import MICRO, count, micro_spread, plain
-from overhead.report.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend
+from overhead.report.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
@@ -20,10 +20,10 @@ def axes(view: View) -> Iterator[Part]:
     if not found:
         yield Text(["No case changes the base case by a parameter."])
         return
-    figure, grid = canvas([LINE * len(_rows(t, records)) + 0.7 for t, records in found])
+    figure, grid = canvas([LINE * len(_rows(t, records)) for t, records in found], around=0.75)
     for (ax,), (target, records) in zip(grid, found, strict=True):
         dot_rows(ax, _rows(target, records))
-        ax.set_title(plain(f"{target.label}, {target.base.pattern}", 60), fontsize=8)
+        ax.set_title(two_lines(f"{target.label}, {target.base.pattern}"), fontsize=8)
         ax.set_xlabel(f"{MICRO} per {plain(target.base.unit, 20)}", fontsize=7.5, labelpad=1)
     callers = {r.caller for _, records in found for r in records}
     marker_legend(figure, {c: MARKERS[c] for c in CALLERS if c in callers})

@@ -10,10 +10,10 @@ from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Record
-from overhead.view import CALLERS, Target, View, by_patterns, why
+from overhead.view import CALLERS, Target, View, by_patterns, why, words
 
 Panels = dict[tuple[str, str], dict[str, list[tuple[Target, Record]]]]
-"""Pattern and unit, then the target's label: its records, one a caller."""
+"""Pattern and unit, then the target's label with what the pattern needs: its records, one a caller."""
 
 
 @register("costs", "Cost by stack and pattern", 20)
@@ -29,11 +29,7 @@ def costs(view: View) -> Iterator[Part]:
 def in_pattern_chart(target: Target, record: Record) -> bool:
     """Whether the record differs from its base case by pattern and caller alone, or by what its pattern needs (k)."""
     varied = target.varied(record)
-    return (
-        "workload" not in varied
-        and "dependency" not in varied
-        and (record.pattern != target.base.pattern or not varied)
-    )
+    return not varied or (record.pattern != target.base.pattern and set(varied) == set(target.added(record)))
 
 
 def _panels(view: View) -> Panels:
@@ -41,13 +37,13 @@ def _panels(view: View) -> Panels:
     records = {r.key: (t, r) for t in view.executing for r in t.records if in_pattern_chart(t, r)}
     for record in by_patterns(r for _, r in records.values()):
         target = records[record.key][0]
-        panel = panels.setdefault((target.pattern_label(record), record.unit), {})
-        panel.setdefault(target.label, []).append((target, record))
+        panel = panels.setdefault((record.pattern, record.unit), {})
+        panel.setdefault(", ".join([target.label, *words(target.added(record))]), []).append((target, record))
     return panels
 
 
 def _drawing(panels: Panels) -> Drawing:
-    heights = [ROW * len(rows) + 0.55 for rows in panels.values()]
+    heights = [ROW * len(rows) for rows in panels.values()]
     figure, grid = canvas(heights)
     for (ax,), ((pattern, unit), rows) in zip(grid, panels.items(), strict=True):
         dot_rows(ax, [_row(label, records) for label, records in rows.items()])

@@ -33,7 +33,7 @@ def curves(view: View) -> Iterator[Part]:
         "the slope of the line through them. The flat part at the left is what a chain costs once, whatever its length."
     ])  # fmt: skip
     rows = math.ceil(len(shown) / COLUMNS)
-    figure, grid = canvas([2.35] * rows, COLUMNS)
+    figure, grid = canvas([1.7] * rows, COLUMNS, around=0.75)
     axes = [ax for row in grid for ax in row]
     for ax, target in zip(axes, shown, strict=False):
         _panel(ax, target, target.base)

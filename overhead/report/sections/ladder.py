@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from overhead import ladder, sentences
-from overhead.format import MICRO, bounds, count, micro, micro_spread, number, plain, valued
+from overhead.format import MICRO, bounds, count, micro, micro_spread, number, percent, plain, valued
 from overhead.ladder import Device, Ladder, Share
 from overhead.report.draw import INK, MUTED, PAPER, canvas
 from overhead.report.palette import SHARES
@@ -39,12 +39,12 @@ def who(view: View) -> Iterator[Part]:
 
 
 def _drawing(found: list[Ladder]) -> Drawing:
-    figure, grid = canvas([0.95] * len(found))
+    figure, grid = canvas([0.45] * len(found), around=0.55)
     for (ax,), each in zip(grid, found, strict=True):
         _bars(ax, each)
     from matplotlib.patches import Patch
 
-    names = list(dict.fromkeys(s.name for f in found for s in f.shares))
+    names = [n for n in ladder.TITLES if any(s.name == n and s.separable for f in found for s in f.shares)]
     keys = [Patch(color=SHARES.get(n, MUTED), label=ladder.TITLES.get(n, n)) for n in names]
     keys += [Patch(facecolor=MUTED, label="device, exposed"),
              Patch(facecolor=PAPER, edgecolor=MUTED, label="device, hidden")]  # fmt: skip
@@ -137,10 +137,27 @@ def _devices(found: list[Ladder]) -> Table:
         time = f"{micro(device.figure)} ({kind})" if device.figure and valued(device.figure) is not None else "missing"
         rows.append([
             Cell(each.target.label, each.target.stack), each.target.pattern_label(each.top), each.top.overlap, time,
-            _difference(device.exposed), _difference(device.hidden), device.reason,
+            _difference(device.exposed), _difference(device.hidden), _check(each), device.reason,
         ])  # fmt: skip
-    columns = ["target", "pattern", "overlap", f"device, {MICRO}", f"exposed, {MICRO}", f"hidden, {MICRO}", "remark"]
+    columns = [
+        "target",
+        "pattern",
+        "overlap",
+        f"device, {MICRO}",
+        f"exposed, {MICRO}",
+        f"hidden, {MICRO}",
+        "complete by the overlap rule",
+        "remark",
+    ]
     return Table("The device's time", columns, rows, numeric=(3, 4, 5), folded=True)
+
+
+def _check(found: Ladder) -> str:
+    check = ladder.overlap_check(found.top)
+    if check is None:
+        return ""
+    verdict = "agrees" if check.agrees else f"differs by {percent(check.predicted / check.complete - 1)}"
+    return f"{number(check.predicted / 1e3)} for {number(check.complete / 1e3)}: {verdict}"
 
 
 def _difference(value: float | None) -> str:

@@ -30,7 +30,7 @@ def marginal(view: View) -> Iterator[Part]:
     ]
     if not found:
         yield Text(
-            ["The fit needs per-submit, per-k, per-pass and one-pass of one target; no target here has them all."]
+            ["The fit needs per-submit, per-k, per-pass and one-pass of one target in one worker; it has none here."]
         )
         return
     yield _drawing(found)
@@ -39,8 +39,7 @@ def marginal(view: View) -> Iterator[Part]:
 
 def _drawing(found: list[tuple[Target, Record, Comparison]]) -> Drawing:
     labels = list(dict.fromkeys(t.label for t, _, _ in found))
-    height = ROW * len(labels) + 0.75
-    figure, grid = canvas([height, height], 2)
+    figure, grid = canvas([ROW * len(labels)] * 2, 2)
     for index, (ax, (name, title)) in enumerate(zip([*grid[0], *grid[1]], PARTS.items(), strict=True)):
         rows = [_row(label, [(t, r, c) for t, r, c in found if t.label == label], name) for label in labels]
         dot_rows(ax, rows, log=False)

@@ -23,7 +23,7 @@ def naive(view: View) -> Iterator[Part]:
     if not shown:
         yield Text(["No base case has a one-shot figure."])
         return
-    figure, [[ax]] = canvas([ROW * len(shown) + 0.8])
+    figure, [[ax]] = canvas([ROW * len(shown)])
     dot_rows(ax, [_row(t) for t in shown])
     ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
     ax.set_xlabel("times the slope (1 is right)")

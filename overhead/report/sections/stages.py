@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from overhead.format import MICRO, count, micro_spread, plain, valued
 from overhead.ladder import staged
-from overhead.report.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend
+from overhead.report.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
@@ -39,7 +39,7 @@ def stages(view: View) -> Iterator[Part]:
 
 
 def _drawing(found: list[tuple[Target, str, Group]]) -> Drawing:
-    figure, grid = canvas([LINE * len(_calls(group)) + 0.7 for _, _, group in found])
+    figure, grid = canvas([LINE * len(_calls(group)) for _, _, group in found], around=0.75)
     for (ax,), (target, pattern, group) in zip(grid, found, strict=True):
         rows = [
             Row(call, [m for r, figures in group for f in figures if _call(f) == call
@@ -47,7 +47,7 @@ def _drawing(found: list[tuple[Target, str, Group]]) -> Drawing:
             for call in _calls(group)
         ]  # fmt: skip
         dot_rows(ax, rows)
-        ax.set_title(plain(f"{target.label}, {pattern}", 60), fontsize=8)
+        ax.set_title(two_lines(f"{target.label}, {pattern}"), fontsize=8)
         ax.set_xlabel(f"{MICRO} per {plain(group[0][0].unit, 20)}", fontsize=7.5, labelpad=1)
     callers = {r.caller for _, _, group in found for r, _ in group}
     marker_legend(figure, {c: MARKERS[c] for c in CALLERS if c in callers})

@@ -10,7 +10,7 @@ from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Record
-from overhead.view import Target, View
+from overhead.view import Target, View, words
 
 STATES = {"empty_wait": "nothing issued", "naive": "one unit, warm", "naive_idle": "one unit after 50 ms idle"}
 SHAPES = dict(zip(STATES, ("v", "o", "s"), strict=True))
@@ -54,11 +54,14 @@ def _is_wait(target: Target, record: Record) -> bool:
 
 
 def _label(target: Target, record: Record) -> str:
-    return f"{target.label}, {record.params['wait']}" if "wait" in record.params else target.label
+    """The target, its wait and what its pattern needs."""
+    wait = record.params.get("wait", record.window.get("wait"))
+    others = words({k: v for k, v in target.added(record).items() if k != "wait"})
+    return ", ".join([target.label, *([str(wait)] if wait else []), *others])
 
 
 def _primitives(rows: list[tuple[Target, Record]]) -> Drawing:
-    figure, [[ax]] = canvas([ROW * len(rows) + 0.8])
+    figure, [[ax]] = canvas([ROW * len(rows)])
     dot_rows(ax, [Row(_label(t, r), _marks(t, r, SHAPES)) for t, r in rows])
     ax.set_xlabel(f"{MICRO} per wait")
     marker_legend(figure, {title: SHAPES[name] for name, title in STATES.items()})
@@ -73,9 +76,9 @@ def _primitives(rows: list[tuple[Target, Record]]) -> Drawing:
 
 
 def _latency(rows: list[tuple[Target, Record]]) -> Drawing:
-    figure, grid = canvas([ROW * len(g) + 0.75 for g in _groups(rows).values()])
+    figure, grid = canvas([ROW * len(g) for g in _groups(rows).values()])
     for (ax,), (title, group) in zip(grid, _groups(rows).items(), strict=True):
-        dot_rows(ax, [Row(_label(t, r), _marks(t, r, PERCENTILES)) for t, r in group], dodge=0)
+        dot_rows(ax, [Row(_label(t, r), _marks(t, r, PERCENTILES)) for t, r in group])
         ax.set_title(title)
     marker_legend(figure, PERCENTILES)
     return Drawing(

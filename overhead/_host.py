@@ -49,7 +49,8 @@ class Host:
         return done.stdout.decode("utf-8", "replace").strip()
 
     def cores(self, logical: bool) -> int | None:
-        return _psutil("cpu_count", logical=logical)
+        count: int | None = _psutil("cpu_count", logical=logical)
+        return count
 
     def usable_cores(self) -> int | None:
         """The cores that this process may run on."""
@@ -58,7 +59,7 @@ class Host:
         return os.cpu_count()
 
     def memory_bytes(self) -> int:
-        return getattr(_psutil("virtual_memory"), "total", 0)
+        return int(getattr(_psutil("virtual_memory"), "total", 0))
 
     def load(self) -> float | None:
         """Runnable processes, mean over the last minute. Windows keeps no such number."""
@@ -66,7 +67,8 @@ class Host:
 
     def frequency_mhz(self) -> tuple[float, float, float] | None:
         """Current, least and greatest clock of the cores, MHz; 0 where unknown."""
-        return _psutil("cpu_freq")
+        clocks: tuple[float, float, float] | None = _psutil("cpu_freq")
+        return clocks
 
     def plugged(self) -> bool | None:
         """Whether the machine draws from the mains; None where it has no battery or does not tell."""

@@ -56,7 +56,7 @@ NAMED: tuple[Named, ...] = (
         "validation-share",
         "Dawn's validation",
         "host",
-        {"stack": "dawn", "validation": "on"},
+        {"stack": "dawn"},
         {"stack": "dawn", "validation": "skip"},
         frozenset({"validation"}),
     ),

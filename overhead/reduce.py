@@ -15,6 +15,7 @@ from overhead.measure import estimate as est
 from overhead.measure.planner import PROFILES
 from overhead.results import (
     BadFile,
+    Bound,
     Case,
     Comparison,
     Ended,
@@ -182,7 +183,7 @@ class _Journal:
             window=opened.window if opened else {},
             status=status,
             reason=reason,
-            bound=bound,
+            bound=cast(Bound, bound),
             flags=list(opened.flags) if opened else [],
             figures=figures,
             curve=_curve(series),
@@ -251,7 +252,7 @@ class _Journal:
         return found
 
     def _flags(self) -> list[str]:
-        ended = defaultdict(int)
+        ended: dict[str, int] = defaultdict(int)
         for worker, _ in self.rules:
             ended[worker] += 1
         wanted = PROFILES[self.header.profile].processes

@@ -36,6 +36,7 @@ Caller = Literal["binding", "ffi", "native", "browser"]
 Dependency = Literal["chained", "independent"]
 Overlap = Literal["pipelined", "serial"]
 Profile = Literal["quick", "default", "thorough"]
+Bound = Literal["host", "device", "balanced", ""]
 
 Name = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=4000)]
@@ -140,7 +141,7 @@ class Record(_Base, kw_only=True):
     window: Params = {}
     status: Status
     reason: Text = ""
-    bound: Literal["host", "device", "balanced", ""] = ""
+    bound: Bound = ""
     flags: Annotated[list[Name], Meta(max_length=64)] = []
     figures: Annotated[list[Figure], Meta(max_length=200)] = []
     curve: Annotated[list[Point], Meta(max_length=64)] = []

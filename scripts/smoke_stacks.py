@@ -173,7 +173,7 @@ def run(chain: Chain) -> str:
         best[n] = total
         words.append(f"T({n})={total / 1e3:.1f} us (issue {issue / 1e3:.1f})")
     done = chain.executed()
-    if done != issued:
+    if done != issued and chain.executes:
         raise Unverified(f"issued {issued}, executed {done}")
     if {10, 100} <= set(best):
         words.append(f"slope {(best[100] - best[10]) / 90e3:.3f} us/{chain.unit}")

@@ -17,6 +17,8 @@ from overhead.measure.sampler import Chain
 
 ROUNDS = 30
 """A process's time is cut into about this many rounds; a cheap case passes its ladder several times in each."""
+KNEE_SECONDS = 1.0
+"""A case with less time than this looks for the queue's knee only if it is one of the extras."""
 OVERTIME = 1.5
 """``min_rounds`` may take this many times the seconds allowed, and no more."""
 
@@ -88,7 +90,8 @@ class _Conductor:
         self.emit(Taken(case.key, "clock", [self.facts.resolution_ns, self.facts.cost_ns, self.facts.cpu_cost_ns]))
 
     def calibrate(self, case: Live) -> None:
-        case.ladder = calibrate(case.chain, self.clock, Limits(self.settings.target, facts=self.facts))
+        knee = case.key in self.settings.extras or case.seconds >= KNEE_SECONDS
+        case.ladder = calibrate(case.chain, self.clock, Limits(self.settings.target, knee=knee, facts=self.facts))
         case.cost = case.ladder.pass_ns
         case.issued += case.ladder.issued
         case.verify()
@@ -101,7 +104,9 @@ class _Conductor:
             case.issued += taken.issued
             self.emit(Taken(case.key, taken.name, taken.values, taken.at, taken.reason))
         case.verify()
-        for taken in once.inside(case.chain, case.ladder, case.key in self.settings.extras):
+        for taken in once.inside(
+            case.chain, self.clock, case.ladder, case.seconds, case.key in self.settings.extras
+        ):
             self.emit(Taken(case.key, taken.name, taken.values, taken.at, taken.reason))
         case.issued = case.chain.executed()
 
@@ -134,10 +139,10 @@ class _Conductor:
             case.reads_cpu = all(len(row) == 4 for row in read)
             rows += read
         case.verify()
-        if not case.rounds:
-            rows += [list(row) for row in case.ladder.extra]
-        case.spend(self.clock.now() - start, passes)
         case.keep(Round(rows, weather, number), self.settings.target)
+        if case.rounds == 0:
+            rows = rows + [list(row) for row in case.ladder.extra]
+        case.spend(self.clock.now() - start, passes)
         self.emit(Rounded(case.key, number, rows, weather))
 
 

@@ -21,6 +21,8 @@ PASSES = 30
 """Passes that a process is expected to take, for the noise to average out over."""
 CLOCK_STEPS = 200
 """The slope's part of T(top) in units of the clock's resolution and cost."""
+LEAST_NS = 1_000_000
+"""The slope's part of T(top) at least: the first units of a chain cost something else, and must not carry the fit."""
 RUNGS = 6
 MOST = 1 << 24
 BEND = 1.2
@@ -29,10 +31,14 @@ BEND = 1.2
 
 @dataclass(frozen=True)
 class Limits:
-    """What calibration may do. ``target``: relative half-width wanted. ``sample_ns``: the longest sample."""
+    """What calibration may do. ``target``: relative half-width wanted. ``sample_ns``: the longest sample.
+
+    ``knee``: look for the queue's knee above the top too, which takes some of the longest samples.
+    """
 
     target: float = 0.03
     sample_ns: int = 20_000_000
+    knee: bool = True
     facts: ClockFacts | None = None
 
 
@@ -88,7 +94,8 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
         return Ladder(ns, cost, climb.fixed, climb.slope(), trial.issued, stairs, extra, climb.shortfall)
     slope, top = climb.slope(), climb.top()
     before = len(trial.seen)
-    knee = 0 if chain.synchronous or chain.overlap != "pipelined" else _knee(trial, top, slope, limits)
+    looks = limits.knee and chain.overlap == "pipelined" and not chain.synchronous
+    knee = _knee(trial, top, slope, limits) if looks else 0
     extra = rows_of(trial.seen[before:]) if knee else ()
     ns = _rungs(top, knee, climb.fixed, slope, chain.max_n)
     once = sum(climb.fixed + n * slope for n in ns)
@@ -121,7 +128,7 @@ class _Climb:
     def clearance(self) -> float:
         """ns that the slope must add: the noise of a difference over the passes, against a third of the target."""
         noise = 2.0 * self.noise / (self.limits.target / 3 * PASSES**0.5)
-        return max(noise, CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
+        return max(noise, LEAST_NS, CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
 
     def done(self) -> bool:
         height = self.at - self.fixed

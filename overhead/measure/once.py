@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from overhead.measure import sampler
 from overhead.measure.clock import Clock
@@ -74,37 +77,61 @@ def _legacy(chain: Chain, clock: Clock, ladder: Ladder, seconds: float) -> Once:
     return _timed(chain, "legacy", [row[2] for row in sampler.sample(chain, [LEGACY_N] * times, clock)], LEGACY_N)
 
 
-def inside(chain: Chain, ladder: Ladder, extra: bool) -> Iterator[Once]:
+def inside(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bool) -> Iterator[Once]:
     """What the chain tells of its inside, where it can: device time of held chains and, as an extra, its stages.
 
     The chain runs as many units for these as it likes.
     """
-    yield from _device(chain, ladder)
+    yield from _device(chain, clock, ladder, seconds, extra)
     if extra:
-        n = min(ladder.ns[-1], STAGED)
-        stages = chain.stages(n)
-        if stages:
-            chain.wait()
-        for name, values in stages.items():
-            yield Once(f"stage:{name}", [float(v) for v in values], [n] * len(values))
+        yield from _stages(chain, min(ladder.ns[-1], STAGED))
 
 
-def _device(chain: Chain, ladder: Ladder) -> Iterator[Once]:
+def _stages(chain: Chain, n: int) -> Iterator[Once]:
+    """Per stage its own time a unit, ns: all its durations less the clock readings that they hold, over n.
+
+    The clock's cost is the trimmed mean of readings with nothing between them; its median would be quantised.
+    """
+    taken = {name: np.asarray(values, np.float64) for name, values in chain.stages(n).items()}
+    if not taken:
+        return
+    chain.wait()
+    readings = np.sort(taken.pop("clock"))
+    cost = float(readings[readings.size // 10 : readings.size - readings.size // 10].mean())
+    yield Once("stage_clock", [cost])
+    for name, values in taken.items():
+        yield Once(f"stage:{name}", [float(values.sum() - values.size * cost) / n], [n])
+
+
+def _device(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bool) -> Iterator[Once]:
     """Spans of held chains of three lengths; ``busy`` only if the device never starved in any.
 
-    A chain's ``held_n``, where it has one, is the most units that it can hold.
+    Holding the device costs time of its own, so a case that is no extra has its device time told only where two spans
+    fit its share.
     """
-    top = min(ladder.ns[-1], getattr(chain, "held_n", ladder.ns[-1]))
-    ns = [top] if ladder.stairs else [n for n in sorted({max(1, top // 4), max(1, top // 2), top}) for _ in range(3)]
-    try:
-        held = [chain.device(n) for n in ns]
-    except Exception as error:
-        if status_of(error) != "unavailable":
-            raise
-        yield Once("device_span", reason=reason_of(error))
+    top = ladder.ns[-1]
+    ns = [top] if ladder.stairs else [n for _ in range(3) for n in (top, max(1, top // 2), max(1, top // 4))]
+    budget = (3 if extra else 1) * SHARE * seconds * 1e9
+    began = clock.now()
+    told: list[Any] = []
+    for n in ns:
+        spent = clock.now() - began
+        if told and spent + spent / len(told) > budget and (len(told) >= 2 or not extra):
+            break
+        try:
+            held = chain.device(n)
+        except Exception as error:
+            if status_of(error) != "unavailable":
+                raise
+            yield Once("device_span", reason=reason_of(error))
+            return
+        if held is None:
+            return
+        told.append(held)
+    if len({one.n for one in told}) < 2 and not ladder.stairs:
+        words = f"a held chain takes {(clock.now() - began) / 1e6 / len(told):.0f} ms, too long for this profile"
+        yield Once("device_span", reason=words)
         return
-    told = [one for one in held if one is not None]
-    if told:
-        name = "device_busy" if all(one.busy for one in told) else "device_span"
-        yield Once(name, [float(one.span) for one in told], [one.n for one in told], told[0].method)
-        yield Once("device_quantum", [float(max(one.quantum for one in told))])
+    name = "device_busy" if all(one.busy for one in told) else "device_span"
+    yield Once(name, [float(one.span) for one in told], [one.n for one in told], told[0].method)
+    yield Once("device_quantum", [float(max(one.quantum for one in told))])

@@ -59,10 +59,7 @@ def _of_process(process: Process) -> dict[str, float]:
             line = theil_sen(np.asarray(at, dtype=np.float64), once[name])
             if line is not None:
                 found[name] = line.slope
-    clock = float(once["clock"][1]) if "clock" in once else 0.0
-    for name in once:
-        if name.startswith("stage:"):
-            found[name] = float(np.median(once[name])) - clock
+    found |= {name: float(once[name][0]) for name in once if name.startswith("stage:")}
     legacy = _legacy(process, once.get("legacy"))
     return found | ({} if legacy is None else {"legacy": legacy})
 

@@ -26,8 +26,8 @@ class Plan:
 
 
 PROFILES: Mapping[str, Plan] = {
-    "quick": Plan(processes=3, target=0.10, sampling_s=90.0, wall_s=240.0, case_s=0.25),
-    "default": Plan(processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.4),
+    "quick": Plan(processes=3, target=0.10, sampling_s=90.0, wall_s=240.0, case_s=0.4),
+    "default": Plan(processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.6),
     "thorough": Plan(processes=10, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
 }
 GENEROUS = 4.0

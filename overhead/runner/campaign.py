@@ -47,6 +47,7 @@ class Campaign:
         self.journal, self.plan, self.listener, self.plugins, self.rng = journal, plan, listener, plugins, rng
         self.dropped: set[tuple[str, str]] = set()
         self.next_process: dict[str, int] = {}
+        self.waited = 0.0
         self.abreast = max(1, min(8, os.cpu_count() or 1))
 
     def run(self, tasks: Sequence[Task], past: Past | None) -> None:
@@ -55,13 +56,13 @@ class Campaign:
         self.next_process = dict(past.next_process) if past else {}
         missing = {t.target.key: max(0, self.plan.processes - done.get(t.target.key, 0)) for t in tasks}
         planned = sum((t.seconds + START_S) * missing[t.target.key] for t in tasks)
-        began, finished = time.monotonic(), 0.0
+        began, finished, self.waited = time.monotonic(), 0.0, 0.0
         self.listener.begin(planned)
         for replicate in range(self.plan.processes):
             due = [t for t in tasks if missing[t.target.key] > self.plan.processes - 1 - replicate]
             self.rng.shuffle(due)
             for group in _groups(due, self.abreast):
-                if self.plan.wall_s is not None and time.monotonic() - began > self.plan.wall_s:
+                if self.plan.wall_s is not None and time.monotonic() - began - self.waited > self.plan.wall_s:
                     self.listener.note(
                         f"the wall limit of {self.plan.wall_s:.0f} s is reached: "
                         f"the rest of process {replicate + 1} of {self.plan.processes} is not measured"
@@ -120,8 +121,10 @@ class Campaign:
         """Hand over the baton and keep every round; a death costs the case it was at, the rest is measured anew."""
         while True:
             self.listener.working(f"{one.task.target.key}, process {one.process + 1}")
+            asked = time.monotonic()
             try:
                 with baton(lambda: self.listener.note("waiting: another run is measuring on this machine")):
+                    self.waited += time.monotonic() - asked
                     self._listen(one)
                 return
             except Died as death:

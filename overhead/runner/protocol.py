@@ -54,8 +54,8 @@ Message = Found | Ready | Pause
 GO = b"go\n"
 
 _encoder = msgspec.json.Encoder()
-_messages = msgspec.json.Decoder(Message)
-_lines = msgspec.json.Decoder(Line)
+_messages: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+_lines: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 _jobs = msgspec.json.Decoder(Job)
 
 

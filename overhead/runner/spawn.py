@@ -84,7 +84,8 @@ class WorkerProcess:
                     raise self._death(f"gave no answer for {self.silence_s:.0f} s and was ended") from None
                 continue
             if not raw:
-                return self._ended()
+                self._check_end()
+                return None
             try:
                 return decode(raw)
             except Rubbish as error:
@@ -101,7 +102,7 @@ class WorkerProcess:
                 f"{self.memory_bytes / 2**30:.1f} GiB, and was ended"
             )
 
-    def _ended(self) -> None:
+    def _check_end(self) -> None:
         try:
             code = self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:

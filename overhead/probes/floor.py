@@ -139,7 +139,7 @@ def _callables(call: str, address: int, pointer: int) -> tuple[Any, Any]:
     if call != "cffi":
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address), ctypes.c_void_p(pointer)
     try:
-        import cffi  # type: ignore[import-untyped]
+        import cffi
     except ImportError as error:
         raise Unsupported(f"cffi does not import: {error}") from error
     ffi = cffi.FFI()

@@ -106,10 +106,10 @@ def _stages(chain: Chain, n: int) -> Iterator[Once]:
 def _device(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bool) -> Iterator[Once]:
     """Spans of held chains of three lengths; ``busy`` only if the device never starved in any.
 
-    Holding the device costs time of its own, so a case that is no extra has its device time told only where two spans
-    fit its share.
+    A chain's ``held_n``, where it has one, is the most units that it can hold. Holding the device costs time,
+    so a case that is no extra has its device time told only where two spans fit its share.
     """
-    top = ladder.ns[-1]
+    top = min(ladder.ns[-1], getattr(chain, "held_n", ladder.ns[-1]))
     ns = [top] if ladder.stairs else [n for _ in range(3) for n in (top, max(1, top // 2), max(1, top // 4))]
     budget = (3 if extra else 1) * SHARE * seconds * 1e9
     began = clock.now()

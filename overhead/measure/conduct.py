@@ -91,7 +91,8 @@ class _Conductor:
 
     def calibrate(self, case: Live) -> None:
         knee = case.key in self.settings.extras or case.seconds >= KNEE_SECONDS
-        case.ladder = calibrate(case.chain, self.clock, Limits(self.settings.target, knee=knee, facts=self.facts))
+        limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
+        case.ladder = calibrate(case.chain, self.clock, limits)
         case.cost = case.ladder.pass_ns
         case.issued += case.ladder.issued
         case.verify()
@@ -104,9 +105,7 @@ class _Conductor:
             case.issued += taken.issued
             self.emit(Taken(case.key, taken.name, taken.values, taken.at, taken.reason))
         case.verify()
-        for taken in once.inside(
-            case.chain, self.clock, case.ladder, case.seconds, case.key in self.settings.extras
-        ):
+        for taken in once.inside(case.chain, self.clock, case.ladder, case.seconds, case.key in self.settings.extras):
             self.emit(Taken(case.key, taken.name, taken.values, taken.at, taken.reason))
         case.issued = case.chain.executed()
 

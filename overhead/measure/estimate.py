@@ -25,7 +25,8 @@ def estimate(series: Series, target: float) -> dict[str, Estimate]:
     """All figures of one case, by name. ``target``: the relative half-width that ``ok`` asks for.
 
     ``issue``, ``host``, ``complete``, ``fixed`` always, with a status; ``knee_n``, ``queue_depth`` where ``issue``
-    bends; the others where their values were taken. ``fixed`` is judged against T(1) = fixed + complete.
+    bends; the others where their values were taken. ``fixed`` is judged against T(1) = fixed + complete, and the
+    quantum of a polling wait.
     """
     case = _Case(series, target)
     figures = {name: case.slope(name) for name in SLOPES}
@@ -39,6 +40,7 @@ class _Case:
         self.series, self.target = series, target
         self.processes = [p for p in series.processes if any(r.samples for r in p.rounds)]
         self.fits = [fit_process(p, series) for p in self.processes]
+        self.weather = [{r.number: float(sum(r.canary)) for r in p.rounds} for p in self.processes]
 
     def slope(self, name: str) -> Estimate:
         """One slope across processes, through every gate."""
@@ -61,7 +63,7 @@ class _Case:
             two = self.speeds(rounds)
             assert two is not None
             return self.bimodal("fixed", rounds, two)
-        scale = abs(float(np.mean(values))) + complete.value
+        scale = abs(float(np.mean(values))) + complete.value + max(map(quantum_of, self.processes))
         return across(values, self.target, scale=scale, rounds=_arrays(self.rounds("fixed")))
 
     def knee(self) -> dict[str, Estimate]:
@@ -79,7 +81,7 @@ class _Case:
 
     def rounds(self, name: str) -> list[dict[int, float]]:
         """By process, each round's own value; empty where a polling wait rounds it up."""
-        return [by_round(p, self.series, name, f) for p, f in zip(self.processes, self.fits, strict=True)]
+        return [by_round(p, self.series, name, f.knee) for p, f in zip(self.processes, self.fits, strict=True)]
 
     def missing(self, name: str) -> Estimate:
         if not self.processes:
@@ -94,7 +96,7 @@ class _Case:
         """Refuse what the clock cannot resolve or a line does not describe."""
         if found.value is None:
             return found
-        reach = min(abs(found.value) * float(np.ptp(fit.wall[:, 0])) for fit in self.fits)
+        reach = min(abs(found.value) * float(np.ptp(fit.wall[:, 0])) for fit in self.fits if fit.wall.size)
         resolution = max((float(p.once["clock"][0]) for p in self.processes if p.once.get("clock")), default=0.0)
         if reach < CLOCK_STEPS * resolution:
             words = f"the slope adds {reach:.0f} ns over the whole ladder, the clock steps by {resolution:.0f} ns"
@@ -112,12 +114,11 @@ class _Case:
 
     def speeds(self, rounds: list[dict[int, float]]) -> Split | None:
         """Whether the rounds of all processes fall into two speeds."""
-        values, canaries = [], []
-        for process, own in zip(self.processes, rounds, strict=True):
-            weather = {r.number: float(sum(r.canary)) for r in process.rounds}
-            values += list(own.values())
-            canaries += [weather[number] for number in own]
-        return split(np.array(values), np.array(canaries) if all(canaries) else np.zeros(0))
+        values = [value for own in rounds for value in own.values()]
+        canaries = [self.weather[i][number] for i, own in enumerate(rounds) for number in own]
+        owners = [i for i, own in enumerate(rounds) for _ in own]
+        told = np.array(canaries) if all(canaries) else np.zeros(0)
+        return split(np.array(values), told, np.array(owners, dtype=np.intp))
 
     def bimodal(self, name: str, rounds: list[dict[int, float]], two: Split) -> Estimate:
         """Fit the rounds of each speed apart, process by process."""

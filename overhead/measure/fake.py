@@ -105,7 +105,7 @@ class Law:
 
     ``fixed``: once a wait. ``depth``: units in flight before ``issue`` blocks, 0 for no bound. ``poll``: ns between
     two looks of the wait, ``locked`` to the start of ``issue`` or free-running. ``wake``: mean of the gamma-distributed
-    lateness of a wait, ``jitter``: relative, of a sample, ``scatter``: relative, of one unit. ``own``: relative spread
+    lateness of a wait, ``jitter``: relative, of all of a sample, ``scatter``: relative, of one unit. ``own``: relative spread
     of this case's speed between processes, on top of the machine's.
     """
 
@@ -166,6 +166,7 @@ class FakeChain:
         self.law, self.clock, self.recorded, self.max_n = law, clock, recorded, max_n
         self.overlap, self.synchronous = law.overlap, law.synchronous
         self.wait_spins = self.latency = False
+        self.executes = True
         self.own = 1.0 + law.own * clock.dice.standard_normal()
         self.ran = 0
         self.pending: tuple[int, float, float] = (0, 0.0, 0.0)
@@ -222,10 +223,12 @@ def run(law: Law, n: Floats, clock: FakeClock, own: float) -> tuple[Floats, Floa
     dice, count = clock.dice, n.size
     speed = clock.speed * own
 
+    shared = speed * (1 + law.jitter * dice.standard_normal(count))
+
     def work(unit: float) -> Floats:
         """ns for n units of work with the law's noise; never negative."""
         drawn = n + law.scatter * np.sqrt(n) * dice.standard_normal(count) if law.scatter else n
-        return np.maximum(unit * speed * drawn * (1 + law.jitter * dice.standard_normal(count)), 0.0)
+        return np.maximum(unit * shared * drawn, 0.0)
 
     each = np.maximum(n, 1.0)
     hosted, device = work(law.host), work(law.device)

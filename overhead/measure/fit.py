@@ -33,11 +33,14 @@ class Line:
 
 def theil_sen(n: Floats, y: Floats) -> Line | None:
     """The median of the slopes over all pairs with different n; None with fewer than two different n."""
+    slope = sen_slope(n, y)
+    return None if slope is None else Line(slope, _weighted_median(y - slope * n, 1 / _spreads(n, y)))
+
+
+def sen_slope(n: Floats, y: Floats) -> float | None:
+    """The slope alone."""
     left, right = _pairs(n)
-    if left.size == 0:
-        return None
-    slope = float(np.median((y[right] - y[left]) / (n[right] - n[left])))
-    return Line(slope, _weighted_median(y - slope * n, 1 / _spreads(n, y)))
+    return float(np.median((y[right] - y[left]) / (n[right] - n[left]))) if left.size else None
 
 
 def _spreads(n: Floats, y: Floats) -> Floats:
@@ -84,8 +87,18 @@ def undisturbed(n: Floats, y: Floats) -> Mask:
     for rung in np.unique(n):
         here = n == rung
         if np.count_nonzero(here) >= FEW:
-            clear[here] = y[here] <= np.median(y[here]) + FAR * max(_lower_spread(y[here]), resolution)
+            clear[here] = y[here] <= _ceiling(np.sort(y[here]), resolution)
     return clear
+
+
+def _ceiling(y: Floats, resolution: float) -> float:
+    """The highest undisturbed value of an ascending list: what lies too far above is left out until nothing does."""
+    while True:
+        highest = float(np.median(y)) + FAR * max(_lower_spread(y), resolution)
+        kept = int(np.searchsorted(y, highest, side="right"))
+        if kept == y.size or kept < FEW // 2:
+            return highest
+        y = y[:kept]
 
 
 def robust_line(n: Floats, y: Floats) -> Line | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overhead.measure.fit import Floats
+from overhead.measure.fit import FEW, Floats
 
 BEND = 1.5
 """``issue`` must grow this many times as steep to be called full."""
@@ -31,7 +31,7 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
     rungs = np.unique(n[n >= 1])
     if rungs.size < 5:
         return None
-    curve = np.array([np.median(issue[n == rung]) for rung in rungs])
+    curve = np.array([_level(issue[n == rung]) for rung in rungs])
     best: tuple[float, Knee] | None = None
     for split in range(2, rungs.size - 1):
         low = _line(rungs[:split], curve[:split])
@@ -46,6 +46,11 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
         if best is None or error < best[0]:
             best = error, Knee(float(at), float(at * (1 - low[0] / high[0])), low[0], high[0])
     return best[1] if best else None
+
+
+def _level(issue: Floats) -> float:
+    """The rung's value: the median, the lower quartile of so few that an interruption could make up half of them."""
+    return float(np.percentile(issue, 50 if issue.size >= FEW else 25))
 
 
 def _line(n: Floats, y: Floats) -> tuple[float, float]:

@@ -17,8 +17,10 @@ LEGACY_N = 100
 """The n that published "sequential" figures divide by."""
 LEGACY_NS = 2_000_000
 """T(100) joins the ladder while it stays under this; a longer sample would cost more than the rest of the pass."""
-PASSES = 30
-"""Passes that a process is expected to take, for the noise to average out over."""
+PASSES = 3, 60
+"""The least and the most passes that calibration reckons with, for the noise to average out over."""
+SAMPLING = 0.6
+"""The share of a case's time that is left for its passes."""
 CLOCK_STEPS = 200
 """The slope's part of T(top) in units of the clock's resolution and cost."""
 LEAST_NS = 1_000_000
@@ -31,12 +33,14 @@ BEND = 1.2
 
 @dataclass(frozen=True)
 class Limits:
-    """What calibration may do. ``target``: relative half-width wanted. ``sample_ns``: the longest sample.
+    """What calibration may do. ``target``: relative half-width wanted. ``seconds``: the case's time in this process.
 
+    ``sample_ns``: the longest sample.
     ``knee``: look for the queue's knee above the top too, which takes some of the longest samples.
     """
 
     target: float = 0.03
+    seconds: float = 0.5
     sample_ns: int = 20_000_000
     knee: bool = True
     facts: ClockFacts | None = None
@@ -85,11 +89,10 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     trial = Trial(chain, clock)
     trial.run([1, 1])
     climb = _Climb(trial, limits, limits.facts or clock_facts(clock))
-    before = len(trial.seen)
-    stairs = find_stairs(trial, climb.flat, climb.rise, climb.fixed, climb.noise, limits.sample_ns)
+    stairs = find_stairs(trial, climb.flat, climb.rise, climb.fixed, climb.at, climb.noise, limits.sample_ns)
     if stairs:
         ns = tuple(sorted({1, *stairs.edges}))
-        extra = rows_of(trial.seen[before:])
+        extra = rows_of(trial.seen)
         cost = 2 * (stairs.sample_ns + climb.fixed)
         return Ladder(ns, cost, climb.fixed, climb.slope(), trial.issued, stairs, extra, climb.shortfall)
     slope, top = climb.slope(), climb.top()
@@ -127,7 +130,9 @@ class _Climb:
 
     def clearance(self) -> float:
         """ns that the slope must add: the noise of a difference over the passes, against a third of the target."""
-        noise = 2.0 * self.noise / (self.limits.target / 3 * PASSES**0.5)
+        affordable = SAMPLING * self.limits.seconds * 1e9 / (RUNGS * (self.at + self.fixed))
+        passes = min(max(affordable, PASSES[0]), PASSES[1])
+        noise = 2.0 * self.noise / (self.limits.target / 3 * passes**0.5)
         return max(noise, LEAST_NS, CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
 
     def done(self) -> bool:
@@ -181,9 +186,8 @@ def _knee(trial: Trial, top: int, slope: float, limits: Limits) -> int:
     knee = round(depth / (1 - pace / slope))
     if not 4 <= knee < most:
         return 0
-    for share in (0.1, 0.3, 0.6):
-        trial.run([round(knee + (most - knee) * share)] * 3)
-    trial.run([most] * 3)
+    for times in (1.1, 1.3, 1.6, 2.0):
+        trial.run([min(most, round(knee * times))] * 5)
     return knee
 
 

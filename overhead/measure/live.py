@@ -9,7 +9,7 @@ import numpy as np
 from overhead.measure.figures import Process, Round, Series
 from overhead.measure.fit import Floats
 from overhead.measure.ladder import Ladder
-from overhead.measure.process import SLOPES, by_round, fit_process
+from overhead.measure.process import SLOPES, by_round
 from overhead.measure.sampler import Chain
 
 MOST_PASSES = 12
@@ -65,9 +65,8 @@ class Live:
         """Remember each slope of this round, and see whether their medians hold still."""
         series = Series([], self.chain.synchronous, self.chain.wait_spins)
         process = Process([one], {"wait_quantum": [self.ladder.wait_quantum_ns]})
-        fit = fit_process(process, series)
         for name in SLOPES:
-            self.values.setdefault(name, []).extend(by_round(process, series, name, fit).values())
+            self.values.setdefault(name, []).extend(by_round(process, series, name, None).values())
         seen = self.rounds >= FEW and self.spent >= LONG * self.seconds * 1e9
         held = all(_half_width(np.array(v)) <= ENOUGH * target for v in self.values.values() if v)
         self.steady = (seen or self.rounds >= MANY) and held and not self.ladder.stairs

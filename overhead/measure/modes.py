@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from overhead.measure.fit import Floats, Mask
 
+Owners = NDArray[np.intp]
+
 APART = 1.10
 """Two groups closer than this ratio are one."""
+BY_PROCESS = 1.25
+"""The same where no process is in both: a few processes differ by chance, a change within one does not."""
 CLEAR = 8.0
 """The gap between two groups, in units of the larger spread within them."""
 LEAST = 0.10
@@ -27,40 +32,41 @@ class Split:
     by: str
 
 
-def two_groups(values: Floats) -> Mask | None:
+def two_groups(values: Floats, owners: Owners) -> Mask | None:
     """True for the members of the upper group; None where the values are one group.
 
-    The cut is the one that leaves the least variance within both groups of the logarithms (Otsu's).
+    ``owners``: the process of each value. The cut is the one that leaves the least variance within both groups of the
+    logarithms (Otsu's), the outer twentieths pulled in so that stray rounds do not make a group.
     """
-    usable = values > 0
-    if np.count_nonzero(usable) < 4:
+    logs = np.log(np.maximum(values, 1e-9))
+    clipped = np.sort(np.clip(logs, *np.percentile(logs, [5, 95]))) if logs.size else logs
+    count = clipped.size
+    if count < 2 * FEWEST:
         return None
-    logs = np.sort(np.log(values[usable]))
-    count = logs.size
     sizes = np.arange(1, count)
-    sums = np.cumsum(logs)[:-1]
-    between = (sums / sizes - (logs.sum() - sums) / (count - sizes)) ** 2 * sizes * (count - sizes)
+    sums = np.cumsum(clipped)[:-1]
+    between = (sums / sizes - (clipped.sum() - sums) / (count - sizes)) ** 2 * sizes * (count - sizes)
     cut = int(np.argmax(between)) + 1
-    low, high = logs[:cut], logs[cut:]
+    low, high = clipped[:cut], clipped[cut:]
     gap = float(np.median(high) - np.median(low))
-    if gap < np.log(APART) or gap < CLEAR * max(_spread(low), _spread(high)):
+    if min(low.size, high.size) < max(FEWEST, LEAST * count) or gap < CLEAR * max(_spread(low), _spread(high)):
         return None
-    if min(low.size, high.size) < max(FEWEST, LEAST * count):
-        return None
-    middle = (np.median(low) + np.median(high)) / 2
-    return np.asarray(np.log(np.maximum(values, 1e-300)) > middle)
+    upper = np.asarray(logs > (np.median(low) + np.median(high)) / 2)
+    shares = np.array([upper[owners == owner].mean() for owner in np.unique(owners)])
+    switched = np.any((shares > LEAST) & (shares < 1 - LEAST))
+    return upper if gap >= np.log(APART if switched else BY_PROCESS) else None
 
 
-def split(values: Floats, canaries: Floats) -> Split | None:
+def split(values: Floats, canaries: Floats, owners: Owners) -> Split | None:
     """Two speeds of a figure: in its own rounds' values, or in the canary of those rounds if the figure follows it.
 
-    ``values``: one per round over all processes. ``canaries``: ns, same length, or empty.
+    ``values``: one per round over all processes; ``canaries``: ns, same length, or empty; ``owners``: the process.
     """
-    own = two_groups(values)
+    own = two_groups(values, owners)
     if own is not None:
         return Split(own, "rounds")
-    slow = two_groups(canaries) if canaries.size == values.size else None
-    if slow is None or slow.all() or not slow.any():
+    slow = two_groups(canaries, owners) if canaries.size == values.size else None
+    if slow is None:
         return None
     here, there = values[slow], values[~slow]
     low, high = float(np.median(there)), float(np.median(here))

@@ -78,13 +78,16 @@ def _legacy(chain: Chain, clock: Clock, ladder: Ladder, seconds: float) -> Once:
 
 
 def inside(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bool) -> Iterator[Once]:
-    """What the chain tells of its inside, where it can: device time of held chains and, as an extra, its stages.
+    """What the chain tells of its inside, where it can: device time of held chains, what its recordings cost
+    and, as an extra, its stages.
 
     The chain runs as many units for these as it likes.
     """
     yield from _device(chain, clock, ladder, seconds, extra)
     if extra:
         yield from _stages(chain, min(ladder.ns[-1], STAGED))
+    for part, (units, values) in getattr(chain, "making", dict)().items():
+        yield Once(f"making:{part}", [float(value) for value in values], list(units))
 
 
 def _stages(chain: Chain, n: int) -> Iterator[Once]:

@@ -20,7 +20,8 @@ DEVICE_STEPS = 30
 
 def once_figures(series: Series, target: float) -> dict[str, Estimate]:
     """By name: ``naive``, ``naive_idle``, ``legacy``, ``empty_wait``, ``first``, ``prepare``, ``prepare_per_unit``,
-    ``p50`` ``p95`` ``p99``, ``device_busy`` or ``device_span``, ``stage:NAME``; ns, only those that were taken.
+    ``p50`` ``p95`` ``p99``, ``device_busy`` or ``device_span``, ``stage:NAME``, ``making:PART`` (a unit of the
+    recording) and ``making:PART:fixed``; ns, only those that were taken.
     """
     values: dict[str, list[float]] = {}
     for process in series.processes:
@@ -60,6 +61,10 @@ def _of_process(process: Process) -> dict[str, float]:
             if line is not None:
                 found[name] = line.slope
     found |= {name: float(once[name][0]) for name in once if name.startswith("stage:")}
+    for name in (name for name in once if name.startswith("making:")):
+        line = theil_sen(np.asarray(process.at[name], dtype=np.float64), once[name])
+        if line is not None:
+            found |= {name: line.slope, f"{name}:fixed": line.intercept}
     legacy = _legacy(process, once.get("legacy"))
     return found | ({} if legacy is None else {"legacy": legacy})
 

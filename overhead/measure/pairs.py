@@ -15,7 +15,7 @@ from overhead.measure.process import by_round, fit_process
 
 def _rounds(series: Series, figure: str) -> list[dict[int, float]]:
     """By process, the figure of each round."""
-    return [by_round(p, series, figure, fit_process(p, series)) for p in series.processes]
+    return [by_round(p, series, figure, fit_process(p, series).knee) for p in series.processes]
 
 
 def paired(of: Series, against: Series, figure: str, target: float = 0.03) -> Paired:

@@ -9,7 +9,7 @@ import numpy as np
 
 from overhead.measure.censored import censored_line
 from overhead.measure.figures import Process, Round, Series
-from overhead.measure.fit import Floats, Line, Mask, robust_line, theil_sen
+from overhead.measure.fit import Floats, Line, Mask, robust_line, sen_slope, theil_sen
 from overhead.measure.knee import Knee, find_knee
 
 SLOPES = ("issue", "host", "complete")
@@ -84,11 +84,10 @@ def _deferred(rounds: Sequence[Round], series: Series) -> float | None:
     if series.synchronous or series.wait_spins:
         return 0.0
     cpu = cpu_rows(rounds)
-    line = theil_sen(cpu[:, 0], cpu[:, 3])
-    return line.slope if line else None
+    return sen_slope(cpu[:, 0], cpu[:, 3])
 
 
-def by_round(process: Process, series: Series, figure: str, fit: ProcessFit) -> dict[int, float]:
+def by_round(process: Process, series: Series, figure: str, knee: Knee | None) -> dict[int, float]:
     """The figure from each round's samples alone, by the round's number: slopes by Theil-Sen.
 
     Empty for ``complete`` and ``fixed`` behind a polling wait: one round does not tell the stairs.
@@ -97,7 +96,7 @@ def by_round(process: Process, series: Series, figure: str, fit: ProcessFit) -> 
     if figure in ("complete", "fixed") and quantum_of(process):
         return found
     for one in process.rounds:
-        value = _round_value(one, series, figure, fit.knee)
+        value = _round_value(one, series, figure, knee)
         if value is not None:
             found[one.number] = value
     return found
@@ -107,11 +106,11 @@ def _round_value(one: Round, series: Series, figure: str, knee: Knee | None) -> 
     wall = wall_rows([one])
     n = wall[:, 0]
     if figure in ("complete", "fixed"):
+        if figure == "complete":
+            return sen_slope(n, wall[:, 2])
         line = theil_sen(n, wall[:, 2])
-        return None if line is None else line.intercept if figure == "fixed" else line.slope
+        return line.intercept if line else None
     below = _below(n, knee)
-    line = theil_sen(n[below], wall[below, 1])
-    if line is None or figure == "issue":
-        return line.slope if line else None
-    deferred = _deferred([one], series)
-    return None if deferred is None else line.slope + deferred
+    issue = sen_slope(n[below], wall[below, 1])
+    deferred = 0.0 if figure == "issue" else _deferred([one], series)
+    return None if issue is None or deferred is None else issue + deferred

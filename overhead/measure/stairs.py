@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from overhead.measure.sampler import Samples
 from overhead.measure.trial import Trial
 
-STRAIGHT = 0.06
+STRAIGHT = 0.03
 """A point within this share of the rise of the straight line is on it."""
-JUMP = 0.3
-"""Two n that differ by one per cent and T by more than this share of the rise: a stair."""
-WIDTH = 0.012
+POINTS = (0.38, 0.62, 0.81, 0.24, 0.93)
+"""Where on the way up T is held against the straight line: no two are near a common fraction, as stairs would be."""
+JUMP = 0.05
+"""A jump of T between neighbouring n under this share of the rise is no stair."""
+WIDTH = 0.015
 """How closely, as a share of n, an edge is bracketed; the rounds then draw within twice that."""
-GOLDEN = (0.38, 0.62, 0.81)
-LEVELS = (3, 8)
+LEVELS = 3, 8
 """The upper stair: the more levels apart the better is the slope, the longer a sample."""
 
 
@@ -32,40 +33,51 @@ class Stairs:
         return max(1, round(edge * (1 + dice.uniform(-2 * WIDTH, 2 * WIDTH))))
 
 
-def find_stairs(trial: Trial, flat: int, rise: int, fixed: float, noise: float, sample_ns: int) -> Stairs | None:
-    """Stairs between the n ``flat`` and ``rise``, whose T differ clearly; None where T climbs smoothly.
+def find_stairs(
+    trial: Trial, flat: int, rise: int, fixed: float, top: float, noise: float, sample_ns: int
+) -> Stairs | None:
+    """Stairs between the n ``flat`` and ``rise`` with T ``fixed`` and ``top``, ns; None where T climbs smoothly.
 
-    Three points decide whether it is worth looking; then halving shows whether T jumps between neighbours.
+    A few points decide whether it is worth looking; then halving shows whether T jumps between neighbours.
     """
-    top = trial.total(rise)[0]
     height = top - fixed
-    if rise - flat < 16 or height <= 0 or _straight(trial, rise, fixed, height, max(STRAIGHT * height, 4 * noise)):
+    if rise - flat < 16 or height <= 0 or _straight(trial, rise, fixed, height, max(STRAIGHT * height, 2 * noise)):
         return None
     first, quantum = _edge(trial, flat, rise, fixed + max(height / 16, 5 * noise))
-    if quantum < JUMP * height / LEVELS[1] or quantum < 8 * noise:
+    if quantum < JUMP * height or quantum < 8 * noise:
         return None
     level = max(LEVELS[0], min(LEVELS[1], round(sample_ns / quantum)))
     line = fixed + (level - 0.5) * quantum
-    low, high = round(first * level * 0.96), round(first * level * 1.16)
-    while trial.total(low)[0] > line:
-        low, high = max(first + 1, round(low * 0.8)), low
-    while trial.total(high)[0] < line:
-        low, high = high, round(high * 1.3)
-        if high > trial.chain.max_n:
-            return None
+    low, high = _around(trial, line, round(first * level * 0.96), round(first * level * 1.12))
+    if high > trial.chain.max_n:
+        return None
     last, _ = _edge(trial, low, high, line)
     return Stairs(round(quantum), (first, last), round(fixed + level * quantum / 2))
 
 
 def _straight(trial: Trial, rise: int, fixed: float, height: float, slack: float) -> bool:
-    """Whether three points between 1 and ``rise`` lie on the line between their T."""
-    points = [round(1 + (rise - 1) * share) for share in GOLDEN]
+    """Whether points between 1 and ``rise`` lie on the line between their T."""
+    points = [round(1 + (rise - 1) * share) for share in POINTS]
     return all(abs(trial.total(n)[0] - fixed - height * (n - 1) / (rise - 1)) <= slack for n in points)
 
 
+def _around(trial: Trial, line: float, low: int, high: int) -> tuple[int, int]:
+    """Two n whose T lie below and above ``line``, starting from a guess."""
+    while low > 1 and trial.total(low)[0] > line:
+        low, high = round(low * 0.85), low
+    while high <= trial.chain.max_n and trial.total(high)[0] < line:
+        low, high = high, round(high * 1.2)
+    return low, high
+
+
 def _edge(trial: Trial, low: int, high: int, line: float) -> tuple[int, float]:
-    """Halve until the two n where T crosses ``line`` are 1.2 % apart: the n between, and the jump of T in ns."""
-    below = above = line
+    """Halve until the n where T crosses ``line`` is known to 1.5 %: that n, and the jump of T there in ns.
+
+    What was sampled before narrows the search.
+    """
+    seen = [(row[0], float(row[2])) for row in trial.seen if low <= row[0] <= high]
+    low, below = max(((n, at) for n, at in seen if at < line), default=(low, line))
+    high, above = min(((n, at) for n, at in seen if at >= line and n > low), default=(high, line))
     while high - low > max(1, WIDTH * high):
         middle = (low + high) // 2
         at = trial.total(middle)[0]

@@ -180,7 +180,7 @@ def run(chain: Chain) -> str:
     words += [
         _optional("device", lambda: str(chain.device(64))),
         _optional("stages", lambda: _stages(chain)),
-        _optional("once", lambda: str(getattr(chain, "once", lambda: "")())),
+        _optional("making", lambda: str(chain.making() or "")),
     ]
     if chain.executed() != done:
         words.append(f"device or stages left {chain.executed() - done} units counted as issued")

@@ -24,7 +24,7 @@ LARGEST = 10_000
 SIZES = (1, 10, 100, 1_000, LARGEST)
 """Nodes of the graphs whose making is timed."""
 _THREAD_LOCAL_CAPTURE = 1
-Once = Mapping[str, tuple[list[int], list[float]]]
+Making = Mapping[str, tuple[list[int], list[float]]]
 """By figure: nodes, and ns of each."""
 
 
@@ -158,7 +158,7 @@ class Replay(GraphChain):
     def issue(self, n: int) -> None:
         self._launch()
 
-    def once(self) -> Once:
+    def making(self) -> Making:
         """What happens once for a graph, by its number of nodes, ns."""
         found = {nodes: self.graphs.once(nodes) for nodes in SIZES}
         self.aside += sum(SIZES)

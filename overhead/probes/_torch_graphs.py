@@ -8,7 +8,7 @@ from typing import Any
 
 from overhead.probes import _torch_waits
 from overhead.probes._cuda_api import CudaDriver
-from overhead.probes._cuda_graphs import LARGEST, SIZES, Once, launches_of, repeated
+from overhead.probes._cuda_graphs import LARGEST, SIZES, Making, launches_of, repeated
 from overhead.probes._cuda_launch import Action
 from overhead.probes._torch_chains import Body, Eager
 from overhead.probes._torch_steps import Add, enter
@@ -72,7 +72,7 @@ class TorchReplay(Eager):
     def issue(self, n: int) -> None:
         self._replay()
 
-    def once(self) -> Once:
+    def making(self) -> Making:
         """What happens once for a graph, by its number of nodes, ns."""
         enter(self._body.mode)
         found: dict[str, list[float]] = {}

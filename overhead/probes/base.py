@@ -87,6 +87,10 @@ class Chain(abc.ABC):
         """Each call's own time inside the chain: stage name to n durations in ns, the clock's cost not yet subtracted."""
         return {}
 
+    def making(self) -> Mapping[str, tuple[Sequence[int], Sequence[float]]]:
+        """What a recording costs outside the window, by part (capture, instantiate): its units, and ns of each."""
+        return {}
+
     def window(self) -> dict[str, Scalar]:
         """What the timed window holds: submits, passes, bind changes, arguments, wait, recording, validation, precision."""
         return {}

@@ -28,7 +28,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 
 def _run(suite: pytest.Pytester, part: str, body: str = "pass") -> pytest.RunResult:
     suite.makepyfile(_SUITE.format(part=part, body=body))
-    return suite.runpytest_subprocess("-p", "no:cacheprovider", "-rs")
+    return suite.runpytest("-p", "no:cacheprovider", "-rs")
 
 
 def test_a_missing_part_skips_with_its_reason(suite: pytest.Pytester) -> None:

@@ -167,6 +167,7 @@ class FakeChain:
         self.overlap, self.synchronous = law.overlap, law.synchronous
         self.wait_spins = self.latency = False
         self.executes = True
+        self.held_n = max_n
         self.own = 1.0 + law.own * clock.dice.standard_normal()
         self.ran = 0
         self.pending: tuple[int, float, float] = (0, 0.0, 0.0)
@@ -195,6 +196,12 @@ class FakeChain:
         return FakeDeviceTime(n, self.law.device * n * self.clock.speed) if self.law.device else None
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
+        return {}
+
+    def start_latency(self, n: int) -> None:
+        return None
+
+    def making(self) -> dict[str, tuple[list[int], list[float]]]:
         return {}
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ SHARE = 0.1
 TIMES = 7
 LATENCIES = 500
 STAGED = 256
+STARTS = 50
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def inside(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bo
     yield from _device(chain, clock, ladder, seconds, extra)
     if extra:
         yield from _stages(chain, min(ladder.ns[-1], STAGED))
-    for part, (units, values) in getattr(chain, "making", dict)().items():
+        yield from _start_latency(chain)
+    for part, (units, values) in chain.making().items():
         yield Once(f"making:{part}", [float(value) for value in values], list(units))
 
 
@@ -106,13 +108,27 @@ def _stages(chain: Chain, n: int) -> Iterator[Once]:
         yield Once(f"stage:{name}", [float(values.sum() - values.size * cost) / n], [n])
 
 
+def _start_latency(chain: Chain) -> Iterator[Once]:
+    """From submission to the device's start, where the two clocks can be read together."""
+    try:
+        found = chain.start_latency(STARTS)
+    except Exception as error:
+        if status_of(error) != "unavailable":
+            raise
+        yield Once("start_latency", reason=reason_of(error))
+        return
+    if found is not None:
+        yield Once("start_latency", found.values, [1] * len(found.values))
+        yield Once("start_deviation", [found.deviation])
+
+
 def _device(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bool) -> Iterator[Once]:
     """Spans of held chains of three lengths; ``busy`` only if the device never starved in any.
 
-    A chain's ``held_n``, where it has one, is the most units that it can hold. Holding the device costs time,
+    A chain's ``held_n`` is the most units that it can hold. Holding the device costs time,
     so a case that is no extra has its device time told only where two spans fit its share.
     """
-    top = min(ladder.ns[-1], getattr(chain, "held_n", ladder.ns[-1]))
+    top = min(ladder.ns[-1], chain.held_n)
     ns = [top] if ladder.stairs else [n for _ in range(3) for n in (top, max(1, top // 2), max(1, top // 4))]
     budget = (3 if extra else 1) * SHARE * seconds * 1e9
     began = clock.now()

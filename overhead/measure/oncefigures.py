@@ -9,7 +9,7 @@ from overhead.measure.fit import Floats, theil_sen
 from overhead.measure.gates import across, without_value
 
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
-PLAIN = ("naive", "naive_idle", "empty_wait", "first")
+PLAIN = ("naive", "naive_idle", "empty_wait", "first", "start_latency")
 """The median of a process's values is the process's value."""
 PER_UNIT = ("device_busy", "device_span", "prepare_per_unit")
 """A slope over the n at which the values were taken."""

@@ -36,6 +36,13 @@ class Chain(Protocol):
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]: ...
 
+    @property
+    def held_n(self) -> int: ...
+
+    def start_latency(self, n: int) -> Any: ...
+
+    def making(self) -> Mapping[str, tuple[Sequence[int], Sequence[float]]]: ...
+
 
 def runs_itself(chain: Chain) -> bool:
     """Whether the chain brings its own sampling loop (a browser: the loop runs in the page)."""

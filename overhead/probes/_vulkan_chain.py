@@ -12,8 +12,8 @@ from overhead.probes._loops import Issue
 from overhead.probes._vulkan_commands import WAITS, Commands, Wait, refuse
 from overhead.probes._vulkan_gpu import Gpu
 from overhead.probes._vulkan_state import RING, State
-from overhead.probes._vulkan_time import StartLatency, spins, timer
-from overhead.probes.base import Chain
+from overhead.probes._vulkan_time import spins, timer
+from overhead.probes.base import Chain, StartLatency
 from overhead.probes.native import Call, Cycle, Loop, Program, compile_ffi, compile_native, compile_stages
 from overhead.results import Case, Scalar
 

@@ -15,20 +15,12 @@ import numpy as np
 from overhead.probes._vulkan_commands import Commands, Wait
 from overhead.probes._vulkan_gpu import Gpu
 from overhead.probes._vulkan_state import OneTime, State
-from overhead.probes.base import Chain, DeviceTime, Unsupported
+from overhead.probes.base import Chain, DeviceTime, StartLatency, Unsupported
 
 HOLD_LIMIT_NS = 250e6
 """The longest that a blocker holds the device."""
 MIN_QUANTA = 100
 _QUERIES = 64
-
-
-@dataclass(frozen=True)
-class StartLatency:
-    """``values``: ns from submission to start; each is good to ``deviation`` ns."""
-
-    values: list[float]
-    deviation: float
 
 
 class Timer:

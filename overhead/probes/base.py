@@ -43,6 +43,14 @@ class DeviceTime:
     method: str
 
 
+@dataclasses.dataclass(frozen=True)
+class StartLatency:
+    """``values``: ns from a submission to the device's start of it, on an idle queue; each good to ``deviation`` ns."""
+
+    values: list[float]
+    deviation: float
+
+
 class Chain(abc.ABC):
     """A chain of identical units of work, open on a device.
 
@@ -62,6 +70,11 @@ class Chain(abc.ABC):
     synchronous: bool = False
     latency: bool = False
     executes: bool = True
+
+    @property
+    def held_n(self) -> int:
+        """The most units of which ``device`` can tell the time."""
+        return self.max_n
 
     def prepare(self, n: int) -> None:
         """Everything that belongs outside the window for ``issue(n)``. Must be cheap when called again for the same n."""
@@ -86,6 +99,10 @@ class Chain(abc.ABC):
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
         """Each call's own time inside the chain: stage name to n durations in ns, the clock's cost not yet subtracted."""
         return {}
+
+    def start_latency(self, n: int) -> StartLatency | None:
+        """n times from submission to start, by calibrated clocks, or None. May raise ``Unsupported``."""
+        return None
 
     def making(self) -> Mapping[str, tuple[Sequence[int], Sequence[float]]]:
         """What a recording costs outside the window, by part (capture, instantiate): its units, and ns of each."""

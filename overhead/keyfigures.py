@@ -60,7 +60,7 @@ def _pattern(pattern: str, *stacks: str) -> Callable[[View, str], KeyFigure]:
         ]
         if not found:
             reason = _absent(view, label, stacks).reason
-            return _missing(label, reason if not view.best_of(stacks) else f"no {pattern} case was planned here")
+            return _missing(label, reason if not view.best_of(stacks) else f"no {pattern} case was measured here")
         valued = [(t, r) for t, r in found if has_value(r.figure("complete"))]
         target, record = (valued or found)[0]
         return _time(label, target, record, "complete")
@@ -69,13 +69,18 @@ def _pattern(pattern: str, *stacks: str) -> Callable[[View, str], KeyFigure]:
 
 
 def _submit(view: View, label: str) -> KeyFigure:
-    for target in view.best_of(GPU_STACKS):
-        for record in target.records:
-            comparison = view.comparison("marginal", record.key)
-            figure = named(comparison, "per_submit") if comparison else None
-            if figure is not None:
-                return _of_figure(label, target, record, figure)
-    return _missing(label, "no target ran the patterns that the fit needs: per-submit, per-k, per-pass and one-pass")
+    found = [
+        (target, record, figure)
+        for target in view.best_of(GPU_STACKS)
+        for record in target.records
+        if (comparison := view.comparison("marginal", record.key)) is not None
+        and (figure := named(comparison, "per_submit")) is not None
+    ]
+    if not found:
+        return _missing(
+            label, "no target ran the patterns that the fit needs: per-submit, per-k, per-pass and one-pass"
+        )
+    return _of_figure(label, *next((f for f in found if has_value(f[2])), found[0]))
 
 
 def _wait(view: View, label: str) -> KeyFigure:

@@ -57,6 +57,11 @@ class Ladder:
     device: Device
 
     @property
+    def split(self) -> bool:
+        """Whether the host's time is known and at least one difference stands clear of zero."""
+        return valued(self.host) is not None and any(s.separable and s.paired for s in self.shares)
+
+    @property
     def reason(self) -> str:
         """Why the host's time is not split, '' where it is."""
         return "" if self.shares else why(self.top, "host")
@@ -151,24 +156,35 @@ def _device(record: Record) -> Device:
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """Whether ``complete`` is what the declared overlap makes of host and device, ns per unit, in the larger of 5 % and
-    the combined interval."""
+    """Whether two ways to the same time agree within the larger of 5 % and their combined interval; ns per unit."""
 
-    complete: float
+    measured: float
     predicted: float
     agrees: bool
 
 
 def overlap_check(record: Record) -> Check | None:
-    """Pipelined: the larger of host and device; serial: their sum. None where a part has no value."""
+    """``complete`` against the declared overlap: pipelined, the larger of host and device; serial, their sum."""
     parts = [f for name in ("complete", "host", "device_busy") if (f := record.figure(name)) is not None]
     values = [v for f in parts if (v := valued(f)) is not None]
     if len(values) < 3:
         return None
     complete, host, device = values
-    predicted = host + device if record.overlap == "serial" else max(host, device)
+    return _check(complete, host + device if record.overlap == "serial" else max(host, device), parts)
+
+
+def stages_check(record: Record, stages: list[Figure]) -> Check | None:
+    """The calls timed one by one against the unstaged ``issue``. None where a part has no value."""
+    issue = record.figure("issue")
+    measured, values = valued(issue), [v for f in stages if (v := valued(f)) is not None]
+    if issue is None or measured is None or len(values) < len(stages):
+        return None
+    return _check(measured, sum(values), [issue, *stages])
+
+
+def _check(measured: float, predicted: float, parts: list[Figure]) -> Check:
     halves = [(high - low) / 2 for low, high in map(bounds, parts) if low is not None and high is not None]
-    return Check(complete, predicted, abs(complete - predicted) <= max(0.05 * abs(complete), math.hypot(*halves)))
+    return Check(measured, predicted, abs(measured - predicted) <= max(0.05 * abs(measured), math.hypot(*halves)))
 
 
 def staged(target: Target) -> list[tuple[Record, list[Figure]]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from overhead.format import MICRO, bounds, count, factor, listed, micro, number, percent, time, valued
+from overhead.format import MICRO, bounds, count, factor, listed, micro, percent, time, valued
 from overhead.keyfigures import overstatement
-from overhead.ladder import Ladder, Share
+from overhead.ladder import Check, Ladder, Share
 from overhead.results import Record
 from overhead.view import Target, View, why
 
@@ -17,7 +17,7 @@ OBJECTS = {
 
 def opening(view: View) -> list[str]:
     """What one unit costs here per stack, how far a single timed one misleads, and what is missing."""
-    best = [t for stack in view.stacks if (t := view.best(stack)) is not None and stack != "floor"]
+    best = [t for stack in view.stacks if (t := view.best(stack)) is not None]
     said = [costs(target) for target in best]
     return [s for s in [*said, overstated(best), only_software(view), missing(view)] if s]
 
@@ -62,7 +62,7 @@ def overstated(targets: list[Target]) -> str:
 
 def only_software(view: View) -> str:
     """Said where every adapter is a software one."""
-    devices = [t for t in view.executing if t.first.api != "CPU"]
+    devices = [t for t in view.stacked if t.first.api != "CPU"]
     if not devices or not all(t.software for t in devices):
         return ""
     return (
@@ -127,13 +127,11 @@ def _unclear(share: Share) -> str:
     return f"The {share.title} is not separable: {time(share.figure)}."
 
 
-def stage_sum(record: Record, stages: list[float]) -> str:
-    """Whether the single calls add up to the unstaged ``issue``."""
-    total, issue = sum(stages), record.figure("issue")
-    said = f"the calls add up to {number(total / 1e3, 0.98 * total / 1e3, 1.02 * total / 1e3)} {MICRO}"
-    if issue is None or valued(issue) is None:
-        return f"{said}; issue itself has no figure"
-    return f"{said}, issue measured whole is {time(issue)}"
+def verdict(check: Check) -> str:
+    """``agrees`` or by how much not."""
+    if check.agrees:
+        return "agrees"
+    return f"differs by {percent(check.predicted / check.measured - 1)}" if check.measured else "differs"
 
 
 def left_out(number_of: int) -> str:

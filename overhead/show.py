@@ -9,7 +9,7 @@ from rich.text import Text
 
 from overhead.format import MICRO, micro_spread, plain, valued
 from overhead.keyfigures import key_figures
-from overhead.ladder import TITLES, Ladder, ladders
+from overhead.ladder import Ladder, ladders
 from overhead.results import Fingerprint, Record
 from overhead.sentences import ladder_sentences, left_out, opening, share_of_host
 from overhead.view import Target, View, by_patterns, why
@@ -32,7 +32,7 @@ def show(fingerprint: Fingerprint, console: Console | None = None) -> None:
     for target in view.targets:
         console.print()
         console.print(_costs(target))
-    found = ladders(view)
+    found = [each for each in ladders(view) if each.split]
     if found:
         console.print()
         console.print(_ladders(found))
@@ -45,10 +45,13 @@ def show(fingerprint: Fingerprint, console: Console | None = None) -> None:
 def show_key_figures(fingerprint: Fingerprint, console: Console | None = None) -> None:
     """Print the key figures alone: what ends a run."""
     console = console or Console()
-    table = _table("Key figures", ["", "", "", ""], right=(1,))
+    table = _table("Key figures", ["", "", ""], right=(1,))
     for k in key_figures(fingerprint):
-        dim = "dim" if k.value is None else ""
-        table.add_row(_text(k.label), Text(k.text, style=dim or "bold"), _text(k.of), Text(plain(k.reason, 120), "dim"))
+        caution = k.reason if k.value is None else k.reason.partition(":")[0]
+        detail = "; ".join(part for part in (k.of, caution) if part)
+        table.add_row(
+            _text(k.label), Text(k.text, style="dim" if k.value is None else "bold"), Text(plain(detail), "dim")
+        )
     console.print(table)
 
 
@@ -62,19 +65,17 @@ def _costs(target: Target) -> Table:
 
 
 def _ladders(found: list[Ladder]) -> Table:
-    names = [n for n in TITLES if any(s.name == n for f in found for s in f.shares)]
-    columns = ["target", "pattern", "host", *(TITLES[n] for n in names)]
-    table = _table(f"Who takes the host's time: per cent, {MICRO} per unit", columns, right=range(2, len(columns)))
+    """A block a ladder, a line a rung."""
+    table = _table("Who takes the host's time", ["target", "pattern", "rung", "share", MICRO, ""], right=(3, 4))
     for each in found:
-        shares = {s.name: s for s in each.shares}
-        cells = []
-        for name in names:
-            share = shares.get(name)
-            parts = [share_of_host(each, share), micro_spread(share.figure)] if share else []
-            parts += ["not separable"] if share and not share.separable and valued(share.figure) is not None else []
-            cells.append(", ".join(p for p in parts if p))
         host = micro_spread(each.host) if each.host else "missing"
-        table.add_row(*map(_text, [each.target.label, each.target.pattern_label(each.top), host, *cells]))
+        table.add_row(
+            *map(_text, [each.target.label, each.target.pattern_label(each.top), "host, all of it", "", host, ""])
+        )
+        for s in each.shares:
+            remark = "" if s.separable or valued(s.figure) is None else "not separable"
+            table.add_row(*map(_text, ["", "", s.title, share_of_host(each, s), micro_spread(s.figure), remark]))
+        table.add_section()
     return table
 
 
@@ -82,7 +83,7 @@ def _missing(view: View, console: Console) -> None:
     run = view.fingerprint
     for u in run.unavailable:
         mend = f" Mend: {u.mend}" if u.mend else ""
-        _say(console, f"{u.stack} is not available: {u.reason}.{mend}")
+        _say(console, f"{u.stack} is not available: {u.reason.removesuffix('.')}.{mend}")
     for flag in run.flags:
         _say(console, f"Flag: {flag}")
     _say(console, left_out(len(run.left_out)))
@@ -103,7 +104,9 @@ def _table(title: str, columns: list[str], right: range | tuple[int, ...] = ()) 
     table = Table(title=Text(title, "bold"), title_justify="left", show_header=any(columns), box=SIMPLE_HEAD,
                   pad_edge=False)  # fmt: skip
     for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index in right else "left", overflow="fold")
+        table.add_column(
+            column, justify="right" if index in right else "left", overflow="fold", no_wrap=not columns[0] and index < 2
+        )
     return table
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from overhead.format import plain, without_brackets
-from overhead.results import Comparison, Figure, Fingerprint, Record, Scalar
+from overhead.results import VALUED, Comparison, Figure, Fingerprint, Record, Scalar
 
 CALLERS = ("binding", "browser", "ffi", "native")
 """What people write comes first."""
@@ -90,6 +90,11 @@ class View:
         return [t for t in self.targets if t.executes]
 
     @cached_property
+    def stacked(self) -> list[Target]:
+        """The executing targets without the floor of a foreign call, which is a yardstick and no stack."""
+        return [t for t in self.executing if t.stack != "floor"]
+
+    @cached_property
     def _by_key(self) -> dict[str, Target]:
         return {t.key: t for t in self.targets}
 
@@ -121,7 +126,7 @@ class View:
     @cached_property
     def stacks(self) -> list[str]:
         """Stacks with a target that executes, in the file's order."""
-        return list(dict.fromkeys(t.stack for t in self.executing))
+        return list(dict.fromkeys(t.stack for t in self.stacked))
 
 
 def by_patterns(records: Iterable[Record]) -> list[Record]:
@@ -142,10 +147,10 @@ def named(comparison: Comparison, figure: str) -> Figure | None:
 def why(record: Record, figure: str) -> str:
     """Why a record carries no such value, in words."""
     found = record.figure(figure)
+    if found is None and record.status in VALUED:
+        return "not measured"
     status = found.status if found else record.status
     reason = (found.reason if found else "") or record.reason
-    if status == "ok":
-        return reason or "not measured"
     return plain(f"{status}: {reason}" if reason else status)
 
 

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from overhead import format as shown
-from overhead.ladder import Check, ladders, overlap_check
+from overhead.ladder import Check, ladders, overlap_check, stages_check
 from overhead.results import Caller, Figure, Overlap, Record, Status, Unavailable
-from overhead.sentences import ladder_sentences, opening
+from overhead.sentences import ladder_sentences, opening, verdict
 from overhead.show import show, show_key_figures
 from overhead.view import View
 from tests.fake_report import crowded, figure, fingerprint, record, share
@@ -160,6 +160,17 @@ def test_complete_is_checked_against_the_declared_overlap() -> None:
         assert bad is not None
         assert (bad.predicted, bad.agrees) == (right, False)
     assert overlap_check(record(each=None)) is None
+
+
+def test_stages_are_checked_against_the_unstaged_issue() -> None:
+    whole, parts = record(each=10e3), [figure(f"stage:{n}", 3.5e3, width=0.01) for n in ("a", "b")]
+    good, bad = stages_check(whole, parts), stages_check(whole, parts[:1])
+    assert good is not None
+    assert good.agrees
+    assert bad is not None
+    assert (bad.predicted, bad.agrees) == (3.5e3, False)
+    assert verdict(bad) == "differs by −50 %"
+    assert stages_check(whole, [*parts, figure("stage:c", None, "failed")]) is None
 
 
 def test_comparisons_that_run_in_a_circle_or_lead_nowhere_end() -> None:

@@ -27,7 +27,7 @@ _OTHERS = ("#8c6bb1", "#a6761d", "#d0679d", "#5f8fb0", "#7c8f2f", "#b5651d")
 
 SHARES = {
     "binding": "#0173b2", "interpreter": "#56a0d3", "framework": "#cc78bc", "api": "#de8f05", "driver": "#029e73",
-    "python": "#0173b2", "library": "#cc6677", "api and driver": "#999933", "leaf": "#949494", "rest": "#949494",
+    "python": "#7570b3", "library": "#cc6677", "api and driver": "#999933", "leaf": "#949494", "rest": "#949494",
 }  # fmt: skip
 """The rungs of the ladder, labelled in the bar as well."""
 

@@ -24,7 +24,7 @@ LONGEST = 1e15
 
 @register("curves", "The line behind the number", 30)
 def curves(view: View) -> Iterator[Part]:
-    shown = [t for t in view.executing if any(p.n > 0 for p in t.base.curve)]
+    shown = [t for t in view.stacked if any(p.n > 0 for p in t.base.curve)]
     if not shown:
         yield Text(["No base case gave a curve."])
         return

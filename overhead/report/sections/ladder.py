@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from overhead import ladder, sentences
-from overhead.format import MICRO, bounds, count, micro, micro_spread, number, percent, plain, valued
+from overhead.format import MICRO, bounds, count, micro, micro_spread, number, plain, valued
 from overhead.ladder import Device, Ladder, Share
 from overhead.report.draw import INK, MUTED, PAPER, canvas
 from overhead.report.palette import SHARES
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DRAWN = 14
-"""Ladders drawn, most telling first; the table holds all."""
+"""Ladders drawn at most; the table holds all."""
 
 
 @register("ladder", "Who takes the time", 70)
@@ -30,7 +30,7 @@ def who(view: View) -> Iterator[Part]:
             "pattern on raw Vulkan; this file holds no such comparison."
         ])  # fmt: skip
         return
-    drawn = [f for f in found if valued(f.host) is not None][:DRAWN]
+    drawn = [f for f in found if f.split][:DRAWN]
     yield Text(sentences.ladder_sentences(found))
     if drawn:
         yield _drawing(drawn)
@@ -110,7 +110,7 @@ def _table(found: list[Ladder]) -> Table:
         total = micro_spread(each.host) if each.host is not None else "missing"
         rungs = [_rung(each, shares[n]) if n in shares else "" for n in names]
         validation = micro_spread(each.validation) if each.validation is not None else ""
-        reasons = [each.reason, *(f"{s.title}: {s.figure.reason}" for s in each.shares if s.figure.reason)]
+        reasons = [each.reason, *(f"{s.title}: {s.figure.reason}" for s in each.shares if valued(s.figure) is None)]
         head: list[str | Cell] = [
             Cell(each.target.label, each.target.stack),
             each.target.pattern_label(each.top),
@@ -146,7 +146,7 @@ def _devices(found: list[Ladder]) -> Table:
         f"device, {MICRO}",
         f"exposed, {MICRO}",
         f"hidden, {MICRO}",
-        "complete by the overlap rule",
+        f"complete by the overlap rule, {MICRO}",
         "remark",
     ]
     return Table("The device's time", columns, rows, numeric=(3, 4, 5), folded=True)
@@ -154,10 +154,7 @@ def _devices(found: list[Ladder]) -> Table:
 
 def _check(found: Ladder) -> str:
     check = ladder.overlap_check(found.top)
-    if check is None:
-        return ""
-    verdict = "agrees" if check.agrees else f"differs by {percent(check.predicted / check.complete - 1)}"
-    return f"{number(check.predicted / 1e3)} for {number(check.complete / 1e3)}: {verdict}"
+    return f"{number(check.predicted / 1e3)}, {sentences.verdict(check)}" if check is not None else ""
 
 
 def _difference(value: float | None) -> str:

@@ -19,7 +19,7 @@ SHAPES = dict(zip(SHOTS, ("o", "s", "^"), strict=True))
 
 @register("naive", "The naive figures beside the slope", 50)
 def naive(view: View) -> Iterator[Part]:
-    shown = [t for t in view.executing if any(t.base.figure(name) for name in SHOTS)]
+    shown = [t for t in view.stacked if any(t.base.figure(name) for name in SHOTS)]
     if not shown:
         yield Text(["No base case has a one-shot figure."])
         return

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.format import MICRO, count, micro_spread, plain, valued
-from overhead.ladder import staged
+from overhead.format import MICRO, count, micro_spread, number, plain
+from overhead.ladder import staged, stages_check
 from overhead.report.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Figure, Record
-from overhead.sentences import stage_sum
+from overhead.sentences import verdict
 from overhead.view import CALLERS, Target, View
 
 Group = list[tuple[Record, list[Figure]]]
@@ -29,7 +29,12 @@ def stages(view: View) -> Iterator[Part]:
         yield Text(["No case was timed call by call."])
         return
     yield _drawing(found)
-    yield Text([_adds_up(t, pattern, r, figures) for t, pattern, group in found for r, figures in group], quiet=True)
+    yield Table(
+        f"Do the calls add up to what issuing costs? {MICRO} per unit",
+        ["target", "pattern", "caller", "sum of the calls", "issue, measured whole", "verdict"],
+        [_adds_up(t, pattern, r, figures) for t, pattern, group in found for r, figures in group],
+        numeric=(3, 4), folded=True,
+    )  # fmt: skip
     rows: list[list[str | Cell]] = [
         [Cell(t.label, t.stack), pattern, r.caller, _call(f), micro_spread(f), f.reason]
         for t, pattern, group in found for r, figures in group for f in figures
@@ -68,8 +73,9 @@ def _call(figure: Figure) -> str:
     return figure.name.removeprefix("stage:")
 
 
-def _adds_up(target: Target, pattern: str, record: Record, figures: list[Figure]) -> str:
-    known = [v for f in figures if (v := valued(f)) is not None]
-    if len(known) < len(figures):
-        return f"{target.label}, {pattern}, {record.caller}: some calls have no figure, so no sum is formed."
-    return f"{target.label}, {pattern}, {record.caller}: {stage_sum(record, known)}."
+def _adds_up(target: Target, pattern: str, record: Record, figures: list[Figure]) -> list[str | Cell]:
+    check, issue = stages_check(record, figures), record.figure("issue")
+    sums = [number(check.predicted / 1e3)] if check is not None else [""]
+    sums += [micro_spread(issue) if issue is not None else "missing"]
+    said = verdict(check) if check is not None else "a part has no figure"
+    return [Cell(target.label, target.stack), pattern, record.caller, *sums, said]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.format import MICRO, micro_spread
+from overhead.format import MICRO, micro_spread, plain
 from overhead.report.draw import ROW, Mark, Row, canvas, dot_rows, mark, marker_legend
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
@@ -20,7 +20,8 @@ LATENCIES = ("wait-each", "read-each")
 
 @register("waits", "What waiting costs", 60)
 def waits(view: View) -> Iterator[Part]:
-    rows = [(t, r) for t in view.executing for r in t.records if _is_wait(t, r)]
+    devices = [t for t in view.executing if t.first.api != "CPU"]
+    rows = [(t, r) for t in devices for r in t.records if _is_wait(t, r)]
     if rows:
         yield _primitives(rows)
     latencies = [(t, r) for t in view.executing for r in t.records if r.pattern in LATENCIES and "p50" in _names(r)]
@@ -57,7 +58,7 @@ def _label(target: Target, record: Record) -> str:
     """The target, its wait and what its pattern needs."""
     wait = record.params.get("wait", record.window.get("wait"))
     others = words({k: v for k, v in target.added(record).items() if k != "wait"})
-    return ", ".join([target.label, *([str(wait)] if wait else []), *others])
+    return ", ".join([target.label, *([plain(str(wait), 24)] if wait else []), *others])
 
 
 def _primitives(rows: list[tuple[Target, Record]]) -> Drawing:

@@ -39,7 +39,7 @@ class BrowserChain(Chain):
         self.session, self.number, self.case = session, session.next_chain(), case
         self.overlap: Overlap = "pipelined" if pattern in _PIPELINED else "serial"
         self.latency = self.synchronous = pattern in _LATENT
-        self.max_n = _MAX_N.get(pattern, 1 << 20)
+        self.max_n = _MAX_N.get(pattern, 1 << 18)
         self.flags = identity.flags(session.page)
         self._pending = 0
         self._seen: list[NDArray[np.uint32]] = []
@@ -81,7 +81,7 @@ class BrowserChain(Chain):
         return self._executed
 
     def window(self) -> dict[str, Scalar]:
-        return window(self.case)
+        return window(self.case, self.session.page)
 
     def kernels(self) -> dict[str, str]:
         name = "fused.wgsl" if self.case.pattern == "fused" else "step.wgsl"
@@ -118,8 +118,9 @@ def spec(case: Case) -> wire.CaseSpec:
     return asked
 
 
-def window(case: Case) -> dict[str, Scalar]:
+def window(case: Case, page: wire.Page) -> dict[str, Scalar]:
     """What the timed window holds: the same keys and words as the native WebGPU stacks."""
+    split = case.pattern == "fused" and page.adapter is not None and page.adapter.fallback
     asked = spec(case)
     each = {"per-k": f"1 per {asked.k} units", "per-pass": "1", "one-pass": "1", "fused": "1"}.get(
         case.pattern, "1 per unit"
@@ -128,6 +129,7 @@ def window(case: Case) -> dict[str, Scalar]:
     reads = asked.wait == "map" or case.pattern == "read-each"
     return {
         "submits": each,
+        **({"dispatches": "1 per 65535 units"} if split else {}),
         "passes": "1 per unit" if case.pattern == "per-pass" else each,
         "bind_changes": "1 per unit" if every else each,
         "bindgroup": asked.bindgroup,

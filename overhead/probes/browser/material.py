@@ -15,9 +15,14 @@ _SHORT = [1, 2, 4, 8]
 PLAN: dict[str, Any] = {
     "replicates": 3,
     "rounds": 6,
-    "rungs": [1, 4, 16, 64, 100, 256, 1024, 4096, 16384, 65536, 262144],
+    "min_rounds": 3,
+    "seconds": 40,
+    "rungs": sorted([1, 4, 16, 64, 100, *(2**k for k in range(8, 23))]),
+    "keep": [1, 2, 4, 8, 100],
     "sample_ms": 20,
-    "waits": 8,
+    "waits": 6,
+    "polling_ms": 20,
+    "polling_cases": 3,
     "cases": [
         {"pattern": "per-submit"},
         {"pattern": "one-pass"},
@@ -30,7 +35,9 @@ PLAN: dict[str, Any] = {
         {"pattern": "read-each", "rungs": _SHORT},
     ],
 }
-"""A page without a program climbs ``rungs`` until a sample takes over ``sample_ms`` and over ``waits`` empty waits."""
+"""A page without a program climbs ``rungs`` until a sample takes over ``sample_ms`` and over ``waits`` empty waits.
+Then come ``rounds``, fewer where a replicate would take over ``seconds``. Where an empty wait takes over
+``polling_ms`` only the first ``polling_cases`` are measured: the others would take minutes."""
 
 
 def hashes() -> dict[str, str]:

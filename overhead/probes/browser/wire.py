@@ -18,6 +18,7 @@ Row = Annotated[list[Whole], Meta(min_length=3, max_length=3)]
 Rows = Annotated[list[Row], Meta(max_length=MAX_SAMPLES)]
 Words = Annotated[list[Annotated[int, Meta(ge=0, lt=2**32)]], Meta(min_length=256, max_length=256)]
 Values = Annotated[list[Words], Meta(max_length=8)]
+Failure = Literal["", "unverified", "unsupported", "failed"]
 Hashes = Annotated[dict[Short, Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?$")]], Meta(max_length=8)]
 
 
@@ -89,7 +90,7 @@ class Answer(_Said, frozen=True, kw_only=True):
     samples: Rows = []
     values: Values = []
     visible: bool = True
-    kind: Literal["", "unverified", "unsupported", "failed"] = ""
+    kind: Failure = ""
     error: Long = ""
 
 

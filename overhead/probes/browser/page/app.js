@@ -1,8 +1,8 @@
 // The page's beginning: who am I, and who asks? A token in the address means a program; without one a person does.
 
 import { clockStep, sample } from "./clock.js";
-import { Unsupported, openChain } from "./chains.js";
-import { Gpu, Unverified, findAdapter } from "./gpu.js";
+import { kindOf, openChain } from "./chains.js";
+import { Gpu, findAdapter } from "./gpu.js";
 import { converse } from "./link.js";
 import { offer } from "./byhand.js";
 import { View } from "./view.js";
@@ -38,10 +38,6 @@ async function identify({ kernels }) {
     cores: navigator.hardwareConcurrency ?? 0, memory_gib: Math.round(navigator.deviceMemory ?? 0),
     isolated: globalThis.crossOriginIsolated === true, clock_step_ns: clockStep(), kernels: hashes,
   };
-}
-
-function kindOf(error) {
-  return error instanceof Unverified ? "unverified" : error instanceof Unsupported ? "unsupported" : "failed";
 }
 
 // Obeys the program: open a case, time these n for it, read its values, close it.

@@ -1,7 +1,7 @@
 // Without a program: run the embedded plan and offer what it gave as a download, raw.
 
 import { sample } from "./clock.js";
-import { openChain } from "./chains.js";
+import { kindOf, openChain } from "./chains.js";
 import { Gpu } from "./gpu.js";
 import { caseName } from "./view.js";
 
@@ -9,15 +9,17 @@ const $ = (id) => document.getElementById(id);
 
 class Stopped extends Error {}
 
-// The plan's rungs up to the first whose sample takes longer than both limits; all samples are kept.
-async function climb(gpu, chain, { rungs, sample_ms, waits }, record) {
-  const wait = Math.min(...(await gpu.checked(() => sample(chain, [0, 0, 0]))).map((row) => record(row)[2]));
+// The plan's rungs up to the first whose sample takes longer than both limits; all samples are kept. Of the rungs that
+// drown in the wait, only those with `keep` go into the rounds.
+async function climb(gpu, chain, { rungs, keep, sample_ms, waits }, record) {
+  const first = (await gpu.checked(() => sample(chain, [0, 0, 0, 1, 1, 1]))).map(record);
+  const wait = Math.min(...first.map((row) => row[2]));
   const limit = Math.max(sample_ms * 1e6, waits * wait);
   const ladder = [];
   for (const n of rungs) {
     const [row] = await gpu.checked(() => sample(chain, [n]));
     record(row);
-    ladder.push(n);
+    if (keep.includes(n) || row[2] > 1.5 * wait) ladder.push(n);
     if (row[2] > limit) break;
   }
   return ladder;
@@ -35,6 +37,15 @@ function shuffled(items) {
 // One replicate: a device of its own, every case opened on it, then rounds in which the cases alternate.
 async function replicate(plan, material, view, tick) {
   const gpu = await Gpu.open();
+  try {
+    return await measure(gpu, plan, material, view, tick);
+  } finally {
+    gpu.close();
+  }
+}
+
+async function measure(gpu, plan, material, view, tick) {
+  const end = performance.now() + plan.seconds * 1000;
   const live = [];
   const finished = [];
   const attempt = async (entry, act) => {
@@ -43,12 +54,13 @@ async function replicate(plan, material, view, tick) {
       await act();
     } catch (error) {
       if (error instanceof Stopped) throw error;
+      entry.kind = kindOf(error);
       entry.error = `${error.name}: ${error.message}`.slice(0, 1000);
       live.splice(live.indexOf(entry), 1);
     }
   };
   for (const spec of plan.cases) {
-    const entry = { case: spec, trial: [], rounds: [], values: [], error: "" };
+    const entry = { case: spec, trial: [], rounds: [], values: [], kind: "", error: "" };
     finished.push(entry);
     live.push(entry);
     await attempt(entry, async () => {
@@ -58,6 +70,7 @@ async function replicate(plan, material, view, tick) {
     });
   }
   for (let round = 0; round < plan.rounds; round++) {
+    if (round >= plan.min_rounds && performance.now() > end) break;
     for (const entry of shuffled(live)) {
       await attempt(entry, async () => {
         const rows = await gpu.checked(() => sample(entry.chain, shuffled(entry.ladder)));
@@ -70,8 +83,21 @@ async function replicate(plan, material, view, tick) {
   for (const entry of [...live]) {
     await attempt(entry, async () => { entry.values = await gpu.checked(() => entry.chain.read()); });
   }
-  gpu.close();
-  return finished.map(({ case: { rungs, ...spec }, trial, rounds, values, error }) => ({ case: spec, trial, rounds, values, error }));
+  return finished.map(({ case: { rungs, ...spec }, trial, rounds, values, kind, error }) => (
+    { case: spec, trial, rounds, values, kind, error }));
+}
+
+// The plan for this browser: where the wait polls rarely there is time for the first cases alone.
+async function fitted(plan, material) {
+  const gpu = await Gpu.open();
+  try {
+    const chain = await openChain(gpu, material, plan.cases[0]);
+    const waits = (await gpu.checked(() => sample(chain, [0, 0, 0]))).map((row) => row[2]);
+    const polls = Math.min(...waits) > plan.polling_ms * 1e6;
+    return polls ? { ...plan, cases: plan.cases.slice(0, plan.polling_cases) } : plan;
+  } finally {
+    gpu.close();
+  }
 }
 
 function download(content) {
@@ -83,7 +109,7 @@ function download(content) {
 }
 
 async function run(material, identity, view) {
-  const { plan } = material;
+  const plan = await fitted(material.plan, material);
   const created = new Date().toISOString().replace(/\.\d+Z$/, "Z");
   const replicates = [];
   let stopped = false, done = 0, hidden = false;
@@ -99,6 +125,7 @@ async function run(material, identity, view) {
       view.say(`Replicate ${i + 1} of ${plan.replicates}. Leave this tab in front and the machine alone.`);
       await view.settle(true);
       replicates.push(await replicate(plan, material, view, tick));
+      done = (of * (i + 1)) / plan.replicates;
     }
   } catch (error) {
     if (!(error instanceof Stopped)) throw error;

@@ -1,5 +1,7 @@
 // A chain of identical units of work: prepare(n), issue(n), wait(), read(). One body of issue(n) a pattern.
 
+import { Unverified } from "./gpu.js";
+
 const WORDS = 256;
 const GROUPS = 4;
 const RING = 8;
@@ -70,10 +72,24 @@ function onePass({ device, queue, pipeline, ring, rotated }) {
   };
 }
 
-// One dispatch that loops as often as the buffer written by prepare(n) says.
-function fused(parts) {
-  const single = perSubmit(parts);
-  return () => single(1);
+// llvmpipe ends a loop after so many rounds, without a word: on software adapters longer chains are split.
+const SOFTWARE_LOOPS = 65535;
+
+// One dispatch that loops as often as the buffer written by prepare(n) says; whole dispatches of `loops` before it.
+function fused({ device, queue, pipeline, ring, whole, loops }) {
+  return (n) => {
+    const encoder = device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(pipeline);
+    for (let left = n; left > loops; left -= loops) {
+      pass.setBindGroup(0, whole);
+      pass.dispatchWorkgroups(GROUPS);
+    }
+    pass.setBindGroup(0, ring[0]);
+    pass.dispatchWorkgroups(GROUPS);
+    pass.end();
+    queue.submit([encoder.finish()]);
+  };
 }
 
 // Each unit with its own wait.
@@ -92,16 +108,21 @@ const ISSUE = {
   "fused": fused, "wait-each": waitEach, "read-each": waitEach,
 };
 
-export const SELF_WAITING = new Set(["wait-each", "read-each"]);
+const SELF_WAITING = new Set(["wait-each", "read-each"]);
 
-export class Unsupported extends Error {}
+class Unsupported extends Error {}
+
+// The status that an error stands for.
+export function kindOf(error) {
+  return error instanceof Unverified ? "unverified" : error instanceof Unsupported ? "unsupported" : "failed";
+}
 
 export async function openChain(gpu, material, spec) {
   if (!(spec.pattern in ISSUE)) throw new Unsupported(`this page has no pattern ${spec.pattern}`);
-  return gpu.checked(() => build(gpu.device, material, spec));
+  return gpu.checked(() => build(gpu, material, spec));
 }
 
-async function build(device, { kernels, seeds }, spec) {
+async function build({ device, fallback }, { kernels, seeds }, spec) {
   const queue = device.queue;
   const isFused = spec.pattern === "fused";
   const module = device.createShaderModule({ code: kernels[isFused ? "fused.wgsl" : "step.wgsl"] });
@@ -115,14 +136,19 @@ async function build(device, { kernels, seeds }, spec) {
     queue.writeBuffer(buffer, 0, words);
     return buffer;
   });
-  const count = device.createBuffer({ size: 4, usage: UNIFORM | COPY_DST });
+  const loops = fallback ? SOFTWARE_LOOPS : Infinity;
+  const [count, most] = [0, fallback ? SOFTWARE_LOOPS : 0].map((value) => {
+    const buffer = device.createBuffer({ size: 4, usage: UNIFORM | COPY_DST });
+    queue.writeBuffer(buffer, 0, new Uint32Array([value]));
+    return buffer;
+  });
   const staging = device.createBuffer({ size: BYTES, usage: MAP_READ | COPY_DST });
-  const bind = (buffer) => device.createBindGroup({
+  const bind = (...buffers) => device.createBindGroup({
     layout: pipeline.getBindGroupLayout(0),
-    entries: [{ binding: 0, resource: { buffer } }, ...(isFused ? [{ binding: 1, resource: { buffer: count } }] : [])],
+    entries: buffers.map((buffer, binding) => ({ binding, resource: { buffer } })),
   });
   const rotated = independent || spec.bindgroup === "rotated";
-  const once = bind(states[0]);
+  const once = isFused ? bind(states[0], count) : bind(states[0]);
   const ring = Array.from({ length: RING }, (_, i) => (rotated ? bind(states[i % states.length]) : once));
 
   const fetchWords = async (buffer, size) => {
@@ -139,11 +165,13 @@ async function build(device, { kernels, seeds }, spec) {
   const byMapping = () => fetchWords(states[0], 4);
   const wait = spec.wait === "map" || spec.pattern === "read-each" ? byMapping : byWorkDone;
   const waitsItself = SELF_WAITING.has(spec.pattern);
-  const parts = { device, queue, pipeline, ring, rotated, k: spec.k ?? 1 };
+  const whole = isFused ? bind(states[0], most) : null;
+  const parts = { device, queue, pipeline, ring, rotated, whole, loops, k: spec.k ?? 1 };
+  const rest = (n) => (n > loops ? n - loops * (Math.ceil(n / loops) - 1) : n);
 
   await byWorkDone();
   return {
-    prepare: isFused ? (n) => queue.writeBuffer(count, 0, new Uint32Array([n])) : () => {},
+    prepare: isFused ? (n) => queue.writeBuffer(count, 0, new Uint32Array([rest(n)])) : () => {},
     issue: ISSUE[spec.pattern](parts, wait),
     wait: waitsItself ? () => {} : wait,
     async read() {
@@ -152,7 +180,7 @@ async function build(device, { kernels, seeds }, spec) {
       return all;
     },
     close() {
-      for (const buffer of [...states, count, staging]) buffer.destroy();
+      for (const buffer of [...states, count, most, staging]) buffer.destroy();
     },
   };
 }

@@ -33,13 +33,14 @@ const SCOPES = ["validation", "internal", "out-of-memory"];
 // A device whose errors are all seen: those inside `checked`, uncaptured ones, and its loss.
 export class Gpu {
   static async open() {
-    const { adapter, reason } = await findAdapter();
+    const { adapter, identity, reason } = await findAdapter();
     if (!adapter) throw new Error(reason);
-    return new Gpu(await adapter.requestDevice());
+    return new Gpu(await adapter.requestDevice(), identity.fallback === true);
   }
 
-  constructor(device) {
+  constructor(device, fallback) {
     this.device = device;
+    this.fallback = fallback;
     this.lost = "";
     this.stray = "";
     device.addEventListener("uncapturederror", (event) => { this.stray ||= event.error.message; });

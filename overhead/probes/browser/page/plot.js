@@ -1,7 +1,7 @@
 // T(n) of the case at hand, and a line through two of its points that is a preview and nothing more.
 
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 640, HEIGHT = 300, LEFT = 64, RIGHT = 16, TOP = 16, BOTTOM = 44;
+const HEIGHT = 300, LEFT = 68, RIGHT = 24, TOP = 16, BOTTOM = 44;
 
 export const median = (values) => {
   const sorted = [...values].sort((a, b) => a - b);
@@ -25,9 +25,12 @@ function grouped(rows) {
   return found;
 }
 
+const UNITS = [[1e6, 1e3, "µs"], [1e9, 1e6, "ms"], [Infinity, 1e9, "s"]];
+
+// ns in words, three digits.
 export function time(ns) {
-  const [value, unit] = Math.abs(ns) < 999.5e3 ? [ns / 1e3, "µs"] : [ns / 1e6, "ms"];
-  return `${value.toPrecision(3).replace(/e\+(\d+)$/, (_, e) => "0".repeat(e))} ${unit}`;
+  const [, scale, unit] = UNITS.find(([limit]) => Math.abs(ns) < limit * 0.9995);
+  return `${(ns / scale).toPrecision(3)} ${unit}`;
 }
 
 function element(name, attributes, text) {
@@ -45,7 +48,8 @@ function ticks(top, count) {
 }
 
 export function draw(svg, rows, title) {
-  svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
+  const width = Math.max(280, svg.parentElement.clientWidth);
+  svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
   const line = preview(rows);
   const said = line
     ? `${title}: ${rows.length} samples up to n = ${line.high}; the preview line rises ${time(line.slope)} a unit`
@@ -54,17 +58,17 @@ export function draw(svg, rows, title) {
   if (!rows.length) return svg.replaceChildren();
   const maxN = Math.max(1, ...rows.map((row) => row[0]));
   const maxT = Math.max(1, ...rows.map((row) => row[2]));
-  const x = (n) => LEFT + (n / maxN) * (WIDTH - LEFT - RIGHT);
+  const x = (n) => LEFT + (n / maxN) * (width - LEFT - RIGHT);
   const y = (t) => HEIGHT - BOTTOM - (t / maxT) * (HEIGHT - TOP - BOTTOM);
   const parts = [];
   for (const t of ticks(maxT, 4)) {
-    parts.push(element("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(t), y2: y(t) }));
+    parts.push(element("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(t), y2: y(t) }));
     parts.push(element("text", { x: LEFT - 8, y: y(t) + 4, "text-anchor": "end" }, t ? time(t) : "0"));
   }
-  for (const n of ticks(maxN, 5)) {
+  for (const n of ticks(maxN, width < 450 ? 3 : 5)) {
     parts.push(element("text", { x: x(n), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, n.toLocaleString("en")));
   }
-  parts.push(element("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "n, units in the window"));
+  parts.push(element("text", { x: (LEFT + width - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "n, units in the window"));
   if (line) {
     const at = (n) => y(Math.max(0, line.fixed + line.slope * n));
     parts.push(element("line", { class: "preview", x1: x(0), y1: at(0), x2: x(line.high), y2: at(line.high) }));

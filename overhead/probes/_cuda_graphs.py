@@ -52,6 +52,9 @@ class Graphs:
             self._driver.call, "cuLaunchKernel", self._function, *GRID, session.stream, self._arguments.address, None
         )
         self._kept: dict[int, int] = {}
+        # The driver loads a kernel at its first launch, which a capture would refuse.
+        self._launch()
+        session.reset()
 
     def capture(self, nodes: int) -> int:
         """A graph of n launches, one after another."""

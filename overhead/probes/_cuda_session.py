@@ -30,8 +30,7 @@ class Session:
         self.stream = self._own("cuStreamDestroy_v2", "cuStreamCreate", NON_BLOCKING_STREAM) if own_stream else 0
         self.words = self._own("cuMemFree_v2", "cuMemAlloc_v2", BYTES)
         self.seeds = lcg.seeds(GROUPS * GROUP_SIZE)
-        driver.call("cuMemcpyHtoD_v2", self.words, self.seeds.ctypes.data, BYTES)
-        self._wait()
+        self.reset()
 
     def kernel(self, file: str, name: str) -> int:
         """A kernel's function handle, its file compiled for this device; ``state`` in it, if any, set to the words."""
@@ -57,6 +56,12 @@ class Session:
         words = lcg.seeds(GROUPS * GROUP_SIZE)
         self.driver.call("cuMemcpyDtoH_v2", words.ctypes.data, self.words, BYTES)
         return lcg.distance(self.seeds, words)
+
+    def reset(self) -> None:
+        """Put the words back to their seeds."""
+        self._wait()
+        self.driver.call("cuMemcpyHtoD_v2", self.words, self.seeds.ctypes.data, BYTES)
+        self._wait()
 
     def close(self) -> None:
         """Release everything, the last made first."""

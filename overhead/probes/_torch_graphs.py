@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from ctypes import byref, c_size_t, c_void_p
-from typing import Any
+from typing import Any, Protocol
 
 from overhead.probes import _torch_waits
 from overhead.probes._cuda_api import CudaDriver
@@ -17,6 +17,12 @@ from overhead.results import Scalar
 _THREAD_LOCAL_CAPTURE = 1
 
 
+class Counter(Body, Protocol):
+    """A body whose values tell how often it ran."""
+
+    values: Any
+
+
 class TorchGraphs:
     """Graphs of n steps of a body, captured on a stream of their own.
 
@@ -24,12 +30,16 @@ class TorchGraphs:
     what inference mode made cannot be written to outside it.
     """
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Counter) -> None:
         import torch
 
         self._torch, self._loop = torch, body.loop()
         self._stream = torch.cuda.Stream()
         self._kept: dict[int, Any] = {}
+        # The driver loads a kernel at its first launch, which a capture would refuse.
+        before = body.values.clone()
+        self._loop(1)
+        body.values.copy_(before)
 
     def make(self, nodes: int) -> tuple[Any, dict[str, float]]:
         """A graph that can be replayed, and ns of making it; before torch 2.8 the capture instantiates it as well."""

@@ -33,11 +33,15 @@ def enter(mode: Mode) -> None:
     """Set this thread's autograd mode. One guard serves all chains, in whatever order they open and close."""
     import torch
 
-    if mode == "inference" and _Guard.held is None:
-        _Guard.held = torch._C._InferenceMode(True)
-    elif mode != "inference":
+    if mode == "inference":
+        if _Guard.held is None:
+            _Guard.held = torch.inference_mode()
+            _Guard.held.__enter__()
+        return
+    if _Guard.held is not None:
+        _Guard.held.__exit__(None, None, None)
         _Guard.held = None
-        torch.set_grad_enabled(mode == "grad")
+    torch.set_grad_enabled(mode == "grad")
 
 
 class Add:

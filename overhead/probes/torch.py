@@ -36,8 +36,9 @@ class TorchProbe(Probe):
         waits = WAITS[_TYPES[target.api]]
         params: dict[str, Scalar] = {"alloc": "in-place", "operand": "number", **({"wait": waits[0]} if waits else {})}
         base = Case(pattern="per-submit", unit="launch", params=params)
-        axes: dict[str, list[Scalar]] = {"alloc": ["allocating"], "wait": list(waits[1:])}
-        return Space(base, axes, [*_pairs(base), *_synchronised(base, _TYPES[target.api])])
+        at_the_end = [vary(base, "wait", wait) for wait in waits[1:]]
+        extra = [*_pairs(base), *_synchronised(base, _TYPES[target.api], at_the_end)]
+        return Space(base, {"alloc": ["allocating"]}, extra)
 
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)
@@ -125,23 +126,31 @@ def _pairs(base: Case) -> list[Case]:
     ]
 
 
-def _synchronised(base: Case, kind: str) -> list[Case]:
-    """What a synchronisation costs: after each step, after every k-th, and on a network's step where a device works."""
+def _synchronised(base: Case, kind: str, waits: list[Case]) -> list[Case]:
+    """What a synchronisation costs, the most telling first: one read and one wait on the step and on the networks'
+    (where a device works); other waits at the end; then every way, every k-th step, varying shapes."""
     from overhead.probes._torch_waits import COPIES, READS, WAITS
 
-    every_step = [*READS[kind], *WAITS[kind], *COPIES[kind]]
     some = [*READS[kind][:1], *WAITS[kind][:1]]
-    cases = [_acting(base, sync, 1) for sync in every_step]
-    cases += [_acting(base, sync, every) for sync in some for every in (10, 100)]
-    if kind == "cpu":
-        return cases
-    wait: dict[str, Scalar] = {"wait": base.params["wait"]}
-    for workload, shapes in itertools.product(("mlp-train", "mlp-forward"), ("fixed", "varying")):
-        alone = Case(pattern="per-submit", unit="step", workload=workload, params={**wait, "shapes": shapes})
-        whole = (workload, shapes) == ("mlp-train", "fixed")
-        cases += [alone, *(_acting(alone, sync, 1) for sync in (every_step if whole else some))]
-        cases += [_acting(alone, sync, every) for sync in some for every in (10, 100) if whole]
-    return cases
+    every_way = [*READS[kind], *WAITS[kind], *COPIES[kind]]
+    networks = (
+        [] if kind == "cpu" else [_network(base, *at) for at in itertools.product(_NETWORKS, ("fixed", "varying"))]
+    )
+    fixed = [case for case in networks if case.params["shapes"] == "fixed"]
+    cases = [case for step in (base, *fixed) for case in (step, *(_acting(step, sync, 1) for sync in some))]
+    cases += waits
+    for step in (base, *fixed[:1]):
+        cases += [_acting(step, sync, 1) for sync in every_way]
+        cases += [_acting(step, sync, every) for sync in some for every in (10, 100)]
+    return cases + [case for step in networks for case in (step, *(_acting(step, sync, 1) for sync in some))]
+
+
+_NETWORKS = ("mlp-train", "mlp-forward")
+
+
+def _network(base: Case, workload: str, shapes: str) -> Case:
+    params: dict[str, Scalar] = {"wait": base.params["wait"], "shapes": shapes}
+    return Case(pattern="per-submit", unit="step", workload=workload, params=params)
 
 
 def _acting(case: Case, sync: str, every: int) -> Case:

@@ -1,0 +1,42 @@
+"""Two sets of runs side by side: faster, slower, same or undecided, case by case.
+
+The method, why it holds its level and what it cannot see: docs/compare.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from overhead.errors import UsageError
+from overhead.results import BadFile
+from overhead.versus.judge import verdicts
+from overhead.versus.sides import read_side
+from overhead.versus.verdicts import CaseVerdict, Difference, Verdict, Verdicts
+
+__all__ = ["CaseVerdict", "Difference", "Verdict", "Verdicts", "compare"]
+
+Paths = str | Path | Sequence[str | Path]
+
+
+def compare(base: Paths, new: Paths, fail_over: float | None = None) -> Verdicts:
+    """Set ``new`` against ``base``: each a fingerprint, a journal, a folder of them, or several (runs of one side).
+
+    ``fail_over`` (per cent): ``failed`` then lists the cases whose corrected interval lies wholly beyond it. Raises
+    ``UsageError`` for a ``fail_over`` that is no such number, ``BadFile`` where files are bad or of different methods.
+    """
+    if fail_over is not None and not (math.isfinite(fail_over) and fail_over >= 0):
+        raise UsageError(f"--fail-over {fail_over}: a number of per cent, 0 or more, is needed")
+    left, right = read_side("BASE", _paths(base)), read_side("NEW", _paths(new))
+    mine, theirs = (side.runs[0].fingerprint.method_version for side in (left, right))
+    if mine != theirs:
+        raise BadFile(
+            f"{right.runs[0].path}: method_version is {theirs}, that of {left.runs[0].path} is {mine}; "
+            "figures of different methods are not compared"
+        )
+    return verdicts(left, right, fail_over)
+
+
+def _paths(given: Paths) -> list[Path]:
+    return [Path(given)] if isinstance(given, str | Path) else [Path(path) for path in given]

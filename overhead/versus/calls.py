@@ -1,0 +1,100 @@
+"""All cases of a comparison tested together: the correction and the run-to-run spread need them all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from overhead.versus import decide
+from overhead.versus.decide import ALPHA, Runs, Trial
+from overhead.versus.sides import Sampled
+from overhead.versus.verdicts import Verdict
+
+SAME = 0.05
+"""A case is the same where its interval, uncorrected, lies within this share of no shift."""
+
+MOVED = 0.05
+"""A machine whose canary differs by more than this share between the sides has changed its speed."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One case: its samples in each run of BASE and of NEW. Each side needs two processes."""
+
+    base: tuple[Sampled, ...]
+    new: tuple[Sampled, ...]
+
+    @property
+    def slopes(self) -> tuple[Runs, Runs]:
+        return [s.slopes for s in self.base], [s.slopes for s in self.new]
+
+    @property
+    def in_own_units(self) -> tuple[Runs, Runs] | None:
+        """The slopes in units of the machine's own speed where its canary moved between the sides, else None."""
+        if any(s.canary.size != s.slopes.size for s in (*self.base, *self.new)):
+            return None
+        speeds = [float(np.mean([s.canary.mean() for s in side])) for side in (self.base, self.new)]
+        if abs(speeds[1] - speeds[0]) <= math.log1p(MOVED):
+            return None
+        return [s.slopes - s.canary for s in self.base], [s.slopes - s.canary for s in self.new]
+
+
+@dataclass(frozen=True)
+class Call:
+    """``shift``, ``low``, ``high``, ``smallest`` are logarithms of NEW over BASE; see ``CaseVerdict``."""
+
+    verdict: Verdict
+    shift: float
+    low: float
+    high: float
+    smallest: float
+    p: float
+    failed: bool
+
+
+def call(cases: Sequence[Evidence], fail_over: float | None = None) -> list[Call]:
+    """Faster, slower, same or undecided, and whether slower by more than ``fail_over`` per cent beyond doubt."""
+    trials = _trials(cases)
+    p = [trial.p() for trial in trials]
+    past = [trial.p_over(math.log1p((fail_over or 0.0) / 100)) for trial in trials]
+    levels, gates = decide.holm(p), decide.holm(past)
+    found = []
+    for i, trial in enumerate(trials):
+        low, high = trial.interval(levels[i])
+        moved: Verdict = "slower" if trial.centre > 0 else "faster"
+        still: Verdict = "same" if _within(trial, math.log1p(SAME)) else "undecided"
+        found.append(
+            Call(
+                verdict=moved if p[i] <= levels[i] else still,
+                shift=trial.centre,
+                low=low,
+                high=high,
+                smallest=trial.smallest(ALPHA / len(trials)),
+                p=p[i],
+                failed=fail_over is not None and past[i] <= gates[i],
+            )
+        )
+    return found
+
+
+def _trials(cases: Sequence[Evidence]) -> list[Trial]:
+    plain = decide.trials([c.slopes[0] for c in cases], [c.slopes[1] for c in cases])
+    moved = [(i, units) for i, c in enumerate(cases) if (units := c.in_own_units) is not None]
+    others = decide.trials([units[0] for _, units in moved], [units[1] for _, units in moved])
+    in_own_units = {i: other.ways for (i, _), other in zip(moved, others, strict=True)}
+    return [Trial(trial.ways + in_own_units.get(i, ())) for i, trial in enumerate(plain)]
+
+
+def _within(trial: Trial, margin: float) -> bool:
+    low, high = trial.interval(ALPHA)
+    return -margin <= low and high <= margin
+
+
+def run_spread(case: Evidence) -> float | None:
+    """Standard deviation of the runs' means, as a logarithm; None where there are too few runs."""
+    if sum(len(side) - 1 for side in case.slopes) < decide.LEAST_RUNS_DF:
+        return None
+    return math.sqrt(decide.between(*case.slopes))

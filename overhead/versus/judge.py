@@ -1,0 +1,149 @@
+"""From two sides to a verdict a case: refuse what differs, say what is missing, test the rest."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from overhead.format import percent, plain, valued
+from overhead.results import Fingerprint, Record
+from overhead.versus import decide
+from overhead.versus.calls import Call, Evidence, call, run_spread
+from overhead.versus.pairing import ABSENT, match, refusal
+from overhead.versus.sides import FIGURE, Sampled, Side
+from overhead.versus.verdicts import CaseVerdict, Difference, Verdicts
+
+_MACHINE = ("id", "cpu", "cores", "memory_gib")
+
+
+def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
+    """Every case of either side, in BASE's order."""
+    same_machine = base.machine.id == new.machine.id
+    opened = [_opened(base, b, new, n, same_machine) for b, n in match(base, new)]
+    tested = [o for o in opened if isinstance(o, _Open)]
+    calls = iter(call([o.evidence for o in tested], fail_over))
+    return Verdicts(
+        base=tuple(plain(run.path.name) for run in base.runs),
+        new=tuple(plain(run.path.name) for run in new.runs),
+        same_machine=same_machine,
+        differences=tuple(_differences(base.runs[-1].fingerprint, new.runs[-1].fingerprint)),
+        yardstick=_yardstick([o.evidence for o in tested]) if same_machine else "two machines: ratios and no test",
+        fail_over=fail_over,
+        cases=tuple(_closed(o, next(calls)) if isinstance(o, _Open) else o for o in opened),
+        skipped=tuple(plain(f"{s.path.name}: {s.reason}") for side in (base, new) for s in side.skipped),
+    )
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A case that a test will decide."""
+
+    case: CaseVerdict
+    evidence: Evidence
+
+
+def _opened(
+    base: Side, base_key: str | None, new: Side, new_key: str | None, same_machine: bool
+) -> CaseVerdict | _Open:
+    """The verdict where it needs no test, else what the test needs."""
+    if base_key is None or new_key is None:
+        only, key = (new, new_key or "") if base_key is None else (base, base_key)
+        return CaseVerdict(key, _label(only, key), "undecided", f"only in {only.name}")
+    blank = CaseVerdict(base_key, _label(base, base_key), "undecided")
+    refused = refusal(base, base_key, new, new_key)
+    if refused:
+        return replace(blank, verdict="refused", reason=plain(refused))
+    sides = ((base, base_key), (new, new_key))
+    for side, key in sides:
+        if valued(side.record(key).figure(FIGURE)) is None:
+            return replace(blank, reason=f"no value in {side.name}: {_why(side.record(key))}")
+    by_figures = _by_figures(blank, base.record(base_key), new.record(new_key))
+    if not same_machine:
+        return replace(by_figures, verdict="not tested", reason="two machines")
+    unsampled = [run.path.name for side, key in sides for run in side.of(key) if run.sampled is None]
+    if unsampled:
+        return replace(by_figures, reason=f"no raw samples beside {plain(unsampled[0])}")
+    held = [_held(side, key) for side, key in sides]
+    counts = [sum(s.slopes.size for s in samples) for samples in held]
+    counted = replace(by_figures, processes=(counts[0], counts[1]), runs=(len(held[0]), len(held[1])))
+    if min(counts) < 2:
+        return replace(counted, reason="one process a side gives no spread")
+    return _Open(counted, Evidence(*held))
+
+
+def _closed(opened: _Open, found: Call) -> CaseVerdict:
+    base_ns = math.exp(float(np.mean([s.slopes.mean() for s in opened.evidence.base])))
+    return replace(
+        opened.case,
+        verdict=found.verdict,
+        base_ns=base_ns,
+        new_ns=base_ns * math.exp(found.shift),
+        ratio=math.exp(found.shift),
+        low=math.exp(found.low),
+        high=math.exp(found.high),
+        smallest=math.expm1(found.smallest),
+        p=found.p,
+        failed=found.failed,
+    )
+
+
+def _held(side: Side, key: str) -> tuple[Sampled, ...]:
+    found = [run.sampled[key] for run in side.of(key) if run.sampled is not None and key in run.sampled]
+    return tuple(s for s in found if s.slopes.size)
+
+
+def _by_figures(blank: CaseVerdict, base: Record, new: Record) -> CaseVerdict:
+    """The ratio of the figures, with the widest interval that both intervals allow."""
+    b, n = base.figure(FIGURE), new.figure(FIGURE)
+    below, above = valued(b), valued(n)
+    if b is None or n is None or below is None or above is None or below <= 0:
+        return blank
+    found = replace(blank, base_ns=below, new_ns=above, ratio=above / below)
+    if b.low is None or b.high is None or n.low is None or n.high is None or b.low <= 0:
+        return found
+    return replace(found, low=n.low / b.high, high=n.high / b.low)
+
+
+def _yardstick(tested: list[Evidence]) -> str:
+    """The run-to-run spread that the verdicts were measured by, in words."""
+    spreads = [s for case in tested if (s := run_spread(case)) is not None]
+    if not spreads:
+        return f"one run a side: the means of runs are taken to spread by {percent(decide.FLOOR)} (standard deviation)"
+    widest = max(tested, key=lambda case: len(case.base) + len(case.new))
+    runs = f"{len(widest.base)} and {len(widest.new)} runs"
+    return f"{runs}: their means spread by {percent(statistics.median(spreads))} (standard deviation, the median case)"
+
+
+def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
+    """Machine first, then versions, then the machine's passing state."""
+    pairs: list[tuple[str, object, object]] = [
+        (field, getattr(base.machine, field), getattr(new.machine, field)) for field in _MACHINE
+    ]
+    pairs += [("gpus", _gpus(base), _gpus(new)), ("profile", base.profile, new.profile)]
+    for mine, theirs in ((base.versions, new.versions), (_state(base), _state(new))):
+        pairs += [(key, mine.get(key, ABSENT), theirs.get(key, ABSENT)) for key in sorted({*mine, *theirs})]
+    return [Difference(plain(f), plain(str(b)), plain(str(n))) for f, b, n in pairs if b != n]
+
+
+def _gpus(fingerprint: Fingerprint) -> str:
+    return ", ".join(gpu.name for gpu in fingerprint.machine.gpus) or "none"
+
+
+def _state(fingerprint: Fingerprint) -> dict[str, object]:
+    """The passing state without readings, which never agree."""
+    return {key: value for key, value in fingerprint.volatile.items() if not isinstance(value, float)}
+
+
+def _label(side: Side, key: str) -> str:
+    record = side.record(key)
+    target = side.of(key)[-1].view.target(record)
+    return plain(f"{target.label}: {target.pattern_label(record)}, {record.caller}")
+
+
+def _why(record: Record) -> str:
+    figure = record.figure(FIGURE)
+    status, reason = (figure.status, figure.reason or record.reason) if figure else (record.status, record.reason)
+    return plain(f"{status}: {reason}" if reason else status)

@@ -1,0 +1,135 @@
+"""One side of a comparison: its runs of one machine, and for each case one slope a process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from overhead import results
+from overhead.collection import Skipped, collect
+from overhead.measure.figures import Process, Series
+from overhead.measure.process import fit_process
+from overhead.reduce import series_of
+from overhead.results import BadFile, Fingerprint, Machine, Record
+from overhead.versus.decide import Floats
+from overhead.view import View
+
+FIGURE = "complete"
+"""What is compared: the sustained rate, ns per unit."""
+NATIVE_SPIN = 1
+"""Which of a round's canaries tells the machine's speed: compiled code, the same under every Python."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Logarithms of a case's slope (ns per unit), one a process, and of the machine's canary there (ns), if any."""
+
+    slopes: Floats
+    canary: Floats
+
+
+@dataclass(frozen=True)
+class Run:
+    """A fingerprint, and by record key what its raw samples say; None where the file has no raw samples beside it."""
+
+    path: Path
+    fingerprint: Fingerprint
+    sampled: Mapping[str, Sampled] | None
+    kernels: Mapping[str, Mapping[str, str]]
+
+    @cached_property
+    def records(self) -> dict[str, Record]:
+        return {record.key: record for record in self.fingerprint.records}
+
+    @cached_property
+    def view(self) -> View:
+        return View(self.fingerprint)
+
+
+@dataclass(frozen=True)
+class Side:
+    """``name`` is BASE or NEW. All runs are of one machine and one method version."""
+
+    name: str
+    runs: tuple[Run, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def machine(self) -> Machine:
+        return self.runs[0].fingerprint.machine
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """Keys of all cases of all runs, in the files' order."""
+        return list(dict.fromkeys(key for run in self.runs for key in run.records))
+
+    def of(self, key: str) -> list[Run]:
+        """The runs that hold the case."""
+        return [run for run in self.runs if key in run.records]
+
+    def record(self, key: str) -> Record:
+        """The case's record in the last run that holds it."""
+        return self.of(key)[-1].records[key]
+
+
+def read_side(name: str, paths: Sequence[Path]) -> Side:
+    """Load a side. Raises ``BadFile`` where a file is bad or its runs are not of one machine and method."""
+    loaded, skipped = collect(paths)
+    first = loaded[0]
+    for other in loaded[1:]:
+        for field, mine, theirs in (
+            ("machine", first.fingerprint.machine.id, other.fingerprint.machine.id),
+            ("method_version", first.fingerprint.method_version, other.fingerprint.method_version),
+        ):
+            if mine != theirs:
+                raise BadFile(f"{other.path}: {field} {theirs}, but {mine} in {first.path.name} of the same side")
+    return Side(name, tuple(_run(one.path, one.fingerprint) for one in loaded), tuple(skipped))
+
+
+def samples_beside(path: Path) -> Path | None:
+    """The file of raw samples of a fingerprint or journal; None where there is none."""
+    if results.is_journal(path):
+        return path
+    beside = path.with_suffix(".samples.jsonl.gz")
+    return beside if beside.is_file() else None
+
+
+def _run(path: Path, fingerprint: Fingerprint) -> Run:
+    samples = samples_beside(path)
+    if samples is None:
+        everywhere = {record.key: fingerprint.kernels for record in fingerprint.records}
+        return Run(path, fingerprint, None, everywhere)
+    kernels: dict[str, Mapping[str, str]] = {}
+    for line in results.read_journal(samples):
+        if isinstance(line, results.Header):
+            _same_run(line, fingerprint, samples)
+        if isinstance(line, results.Opened) and line.worker == line.target:
+            kernels[f"{line.target} {line.case}"] = line.kernels
+    return Run(path, fingerprint, {key: sampled(series) for key, series in series_of(samples).items()}, kernels)
+
+
+def _same_run(header: results.Header, fingerprint: Fingerprint, samples: Path) -> None:
+    if (header.created, header.machine.id) != (fingerprint.created, fingerprint.machine.id):
+        raise BadFile(f"{samples}: raw samples of another run than the fingerprint beside it")
+
+
+def sampled(series: Series) -> Sampled:
+    """One slope and one canary a process; a process without a positive slope gives none."""
+    slopes, canary = [], []
+    for process in series.processes:
+        slope = fit_process(process, series).value(FIGURE) if process.rounds else None
+        if slope is not None and slope > 0:
+            slopes.append(slope)
+            canary.append(_speed(process))
+    known = all(canary)
+    return Sampled(np.log(np.array(slopes)), np.log(np.array(canary)) if known else np.zeros(0))
+
+
+def _speed(process: Process) -> float:
+    """Median of the process's canary, ns; 0 where it has none."""
+    seen = [r.canary[NATIVE_SPIN] for r in process.rounds if len(r.canary) > NATIVE_SPIN]
+    return float(np.median(seen)) if seen else 0.0

@@ -1,0 +1,229 @@
+"""Two sets of runs side by side: what is called, what is refused, and what is said where nothing can be."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from overhead.errors import UsageError
+from overhead.measure.fake import Weather
+from overhead.results import BadFile, Failed, Target, encode_line
+from overhead.versus import Verdicts, compare
+from overhead.versus.render import markdown, show
+from tests.fake_runs import CASES, COSTS, MACHINE, TARGET, Made
+
+
+def by_case(found: Verdicts) -> dict[str, str]:
+    return {case.case.rpartition("size=")[2]: case.verdict for case in found.cases}
+
+
+def runs(folder: Path, name: str, seeds: range, **changes: object) -> Path:
+    """A folder with a run per seed."""
+    (folder / name).mkdir()
+    for seed in seeds:
+        dataclasses.replace(Made(seed=seed), **changes).write(folder / name / f"{seed}.json")  # type: ignore[arg-type]
+    return folder / name
+
+
+def test_a_case_twice_as_slow_is_slower_and_the_others_are_not_called(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json")
+    new = Made(seed=2, costs={**COSTS, "middle": 10_000.0}).write(tmp_path / "b.json")
+    found = compare(base, new)
+    assert by_case(found)["middle"] == "slower"
+    assert {by_case(found)[case] for case in ("small", "large")} <= {"same", "undecided"}
+    slower = next(case for case in found.cases if case.verdict == "slower")
+    assert slower.low is not None
+    assert slower.high is not None
+    assert slower.low < 2.0 < slower.high
+    assert slower.base_ns == pytest.approx(5_000, rel=0.02)
+    assert slower.processes == (5, 5)
+
+
+def test_the_direction_is_new_over_base(tmp_path: Path) -> None:
+    slow = Made(seed=1, costs={"small": 2_000.0}).write(tmp_path / "a.json")
+    fast = Made(seed=2, costs={"small": 1_000.0}).write(tmp_path / "b.json")
+    assert by_case(compare(slow, fast)) == {"small": "faster"}
+    assert by_case(compare(fast, slow)) == {"small": "slower"}
+
+
+def test_several_runs_of_a_quiet_machine_tell_a_shift_that_one_run_each_cannot(tmp_path: Path) -> None:
+    costs = {name: 1.035 * cost for name, cost in COSTS.items()}
+    base, new = runs(tmp_path, "base", range(4)), runs(tmp_path, "new", range(10, 14), costs=costs)
+    one = compare(base / "0.json", new / "10.json")
+    many = compare(base, new)
+    assert set(by_case(one).values()) == {"undecided"}
+    assert set(by_case(many).values()) == {"slower"}
+    assert "one run a side" in one.yardstick
+    assert "4 and 4 runs" in many.yardstick
+    assert all(few.smallest > more.smallest for few, more in zip(one.cases, many.cases, strict=True))  # type: ignore[operator]
+
+
+def test_same_takes_more_than_no_proof_of_a_difference(tmp_path: Path) -> None:
+    quiet = compare(runs(tmp_path, "a", range(4)), runs(tmp_path, "b", range(10, 14)))
+    noisy = Weather(spread=0.1, preemptions=0.0)
+    louder = [Made(seed=seed, weather=noisy).write(tmp_path / f"{seed}.json") for seed in (21, 22)]
+    loud = compare(louder[0], louder[1])
+    assert set(by_case(quiet).values()) == {"same"}
+    assert set(by_case(loud).values()) == {"undecided"}
+
+
+def test_a_machine_that_runs_at_half_its_speed_is_no_regression(tmp_path: Path) -> None:
+    weather = Weather(spread=0.004, preemptions=0.0, slowdown=2.0)
+    base = Made(seed=1, weather=weather).write(tmp_path / "a.json")
+    new = Made(seed=2, weather=weather, slow=True).write(tmp_path / "b.json")
+    found = compare(base, new, 5)
+    assert set(by_case(found).values()) == {"undecided"}
+    assert not found.failed
+    assert all(case.ratio == pytest.approx(2.0, rel=0.05) for case in found.cases)
+
+
+def test_fail_over_fails_only_beyond_doubt(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json")
+    new = Made(seed=2, costs={**COSTS, "large": 1.3 * COSTS["large"]}).write(tmp_path / "b.json")
+    large = next(c for c in compare(base, new).cases if c.verdict == "slower")
+    assert [c.label for c in compare(base, new, 5).failed] == [large.label]
+    assert compare(base, new, 29).failed == []
+    assert compare(new, base, 5).failed == []
+    assert compare(new, base, 0).failed == []
+    for limit in (0.0, 5.0, 10.0, 20.0):
+        beyond = large.low is not None and large.low > 1 + limit / 100
+        assert bool(compare(base, new, limit).failed) == beyond
+
+
+@pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])
+def test_a_limit_that_is_no_share_is_wrong_use(tmp_path: Path, limit: float) -> None:
+    path = Made().write(tmp_path / "a.json")
+    with pytest.raises(UsageError, match="fail-over"):
+        compare(path, path, limit)
+
+
+def test_another_window_is_refused_with_the_field_named(tmp_path: Path) -> None:
+    base = Made(seed=1, window={"submits": 1, "wait": "poll"}).write(tmp_path / "a.json")
+    new = Made(seed=2, window={"submits": 16, "wait": "poll"}).write(tmp_path / "b.json")
+    found = compare(base, new)
+    assert {c.verdict for c in found.cases} == {"refused"}
+    assert all("window.submits differs between BASE and NEW: 1 and 16" in c.reason for c in found.cases)
+    assert all(c.ratio is None for c in found.cases)
+
+
+@pytest.mark.parametrize("samples", [True, False])
+def test_another_kernel_is_refused(tmp_path: Path, samples: bool) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json", samples=samples)
+    new = Made(seed=2, kernels={"step": "bb"}).write(tmp_path / "b.json", samples=samples)
+    assert all("kernel step differs" in c.reason for c in compare(base, new).cases)
+
+
+def test_runs_of_one_side_that_differ_among_themselves_are_refused(tmp_path: Path) -> None:
+    made = [Made(seed=1), Made(seed=2, window={"submits": 2})]
+    base = [one.write(tmp_path / f"{i}.json") for i, one in enumerate(made)]
+    new = Made(seed=3).write(tmp_path / "n.json")
+    assert all("between runs of BASE" in c.reason for c in compare(base, new).cases)
+
+
+def test_another_method_is_refused_as_a_whole(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json")
+    new = Made(seed=2, method_version=99).write(tmp_path / "b.json")
+    with pytest.raises(BadFile, match=r"method_version is 99, that of .*a\.json is"):
+        compare(base, new)
+
+
+def test_two_machines_on_one_side_are_refused(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json")
+    other = Made(seed=2, machine=msgspec.structs.replace(MACHINE, id="ba9876543210")).write(tmp_path / "b.json")
+    with pytest.raises(BadFile, match=r"machine ba9876543210, but 0123456789ab in a\.json"):
+        compare([base, other], base)
+
+
+def test_between_machines_there_are_ratios_and_no_test(tmp_path: Path) -> None:
+    far = msgspec.structs.replace(MACHINE, id="ba9876543210", cpu="another CPU")
+    base = Made(seed=1, versions={"torch": "2.13"}).write(tmp_path / "a.json")
+    renamed = Target(stack="fake", api="CPU", adapter="B")
+    new = Made(seed=2, machine=far, target=renamed, versions={"torch": "2.14"}).write(tmp_path / "b.json")
+    found = compare(base, new, 5)
+    assert not found.same_machine
+    assert {c.verdict for c in found.cases} == {"not tested"}
+    assert all(c.ratio is not None and c.low is not None and c.low < c.ratio and c.p is None for c in found.cases)
+    assert not found.failed
+    assert [(d.field, d.base, d.new) for d in found.differences][:2] == [
+        ("id", "0123456789ab", "ba9876543210"),
+        ("cpu", "a CPU", "another CPU"),
+    ]
+    assert ("torch", "2.13", "2.14") in [(d.field, d.base, d.new) for d in found.differences]
+
+
+def test_without_raw_samples_there_is_a_ratio_and_no_verdict(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json", samples=False)
+    new = Made(seed=2).write(tmp_path / "b.json")
+    found = compare(base, new)
+    assert {(c.verdict, c.reason) for c in found.cases} == {("undecided", "no raw samples beside a.json")}
+    assert all(c.ratio is not None and c.low is not None for c in found.cases)
+
+
+def test_raw_samples_of_another_run_are_not_taken(tmp_path: Path) -> None:
+    base, other = Made(seed=1).write(tmp_path / "a.json"), Made(seed=2).write(tmp_path / "b.json")
+    (tmp_path / "a.samples.jsonl.gz").write_bytes((tmp_path / "b.samples.jsonl.gz").read_bytes())
+    with pytest.raises(BadFile, match="another run"):
+        compare(base, other)
+
+
+def test_one_process_gives_no_verdict(tmp_path: Path) -> None:
+    base, new = Made(seed=1, processes=1), Made(seed=2)
+    found = compare(base.write(tmp_path / "a.json"), new.write(tmp_path / "b.json"))
+    assert all(c.verdict == "undecided" and "one process" in c.reason for c in found.cases)
+
+
+def test_what_only_one_side_has_is_listed(tmp_path: Path) -> None:
+    base = Made(seed=1, costs={"small": 1_000.0, "middle": 5_000.0}).write(tmp_path / "a.json")
+    new = Made(seed=2, costs={"small": 1_000.0, "large": 9_000.0}).write(tmp_path / "b.json")
+    reasons = {c.case.rpartition("=")[2]: c.reason for c in compare(base, new).cases}
+    assert reasons["middle"] == "only in BASE"
+    assert reasons["large"] == "only in NEW"
+
+
+def test_a_case_that_broke_says_why(tmp_path: Path) -> None:
+    base = Made(seed=1, costs={"small": 1_000.0}).write(tmp_path / "a.json")
+    journal = Made(seed=2, costs={"small": 1_000.0}).journal(tmp_path / "b.jsonl")
+    key = CASES["small"].key
+    crash = Failed(target=TARGET.key, case=key, worker=TARGET.key, process=0, status="unverified", reason="7, not 8")
+    journal.write_bytes(journal.read_bytes() + encode_line(crash))
+    (case,) = compare(base, journal).cases
+    assert (case.verdict, case.reason) == ("undecided", "no value in NEW: unverified: 7, not 8")
+
+
+def test_a_journal_is_as_good_as_its_fingerprint(tmp_path: Path) -> None:
+    finished = Made(seed=1).write(tmp_path / "a.json")
+    journal = Made(seed=1).journal(tmp_path / "j.jsonl")
+    new = Made(seed=2).write(tmp_path / "b.json")
+    assert compare(journal, new).cases == compare(finished, new).cases
+
+
+def test_a_bad_file_in_a_folder_is_skipped_and_named(tmp_path: Path) -> None:
+    folder = runs(tmp_path, "base", range(2))
+    (folder / "bad.json").write_text("[")
+    new = Made(seed=9).write(tmp_path / "n.json")
+    assert [line.startswith("bad.json: not a fingerprint") for line in compare(folder, new).skipped] == [True]
+    with pytest.raises(BadFile, match=r"bad\.json"):
+        compare(folder / "bad.json", new)
+    with pytest.raises(BadFile):
+        compare(tmp_path / "missing.json", new)
+
+
+def test_renderers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = Target(stack="fake", api="CPU", adapter="<script>alert(1)</script>|[x](javascript:1)\x1b[31m")
+    costs = {**COSTS, "middle": 10_000.0}
+    base = Made(seed=1, target=hostile).write(tmp_path / "a.json")
+    new = Made(seed=2, target=hostile, costs=costs).write(tmp_path / "b.json")
+    found = compare(base, new, 5)
+    text = markdown(found)
+    assert "<script" not in text
+    assert "](" not in text
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in table} == {7}
+    assert "1 case slower by more than 5 %" in text
+    show(found)
+    assert "\x1b[31m" not in capsys.readouterr().out
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["failed"] == [found.failed[0].case]

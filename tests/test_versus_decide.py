@@ -1,0 +1,121 @@
+"""The statistics of a comparison: they hold their level, and see what they say they see, at few processes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from overhead.versus import decide
+from overhead.versus.decide import ALPHA, Floats, Shift, Trial, holm, moderated, trials
+
+TRIALS = 1_000
+
+
+def processes(dice: np.random.Generator, count: int, spread: float, run: float) -> Floats:
+    return np.asarray(dice.normal(0, run) + dice.normal(0, spread, count))
+
+
+def test_one_run_a_side_without_a_floor_is_welch_s_test() -> None:
+    dice = np.random.default_rng(1)
+    base, new = dice.normal(0, 0.01, 4), dice.normal(0.02, 0.03, 5)
+    (found,) = trials([[base]], [[new]], floor=0.0)
+    assert found.p() == pytest.approx(float(stats.ttest_ind(base, new, equal_var=False).pvalue))
+    assert found.centre == pytest.approx(new.mean() - base.mean())
+
+
+@pytest.mark.parametrize(("count", "spread"), [(3, 0.002), (3, 0.01), (3, 0.05), (3, 0.2), (5, 0.01), (5, 0.1)])
+def test_one_run_a_side_holds_its_level(count: int, spread: float) -> None:
+    """Three to five processes, any spread, runs that spread as much as the floor says."""
+    dice = np.random.default_rng(count)
+    p = []
+    for _ in range(TRIALS):
+        base, new = ([processes(dice, count, spread, decide.FLOOR)] for _ in "ab")
+        p.append(trials([base], [new])[0].p())
+    for level in (ALPHA, ALPHA / 10):
+        error = math.sqrt(level * (1 - level) / TRIALS)
+        assert np.mean(np.array(p) <= level) <= level + 3 * error
+
+
+@pytest.mark.parametrize("run", [0.0, 0.003, 0.03])
+@pytest.mark.parametrize("cases", [20, 40])
+def test_several_runs_a_side_hold_the_level_of_all_cases_together(run: float, cases: int) -> None:
+    """Cases whose spreads differ by a factor of three, runs that share weather among their cases."""
+    dice = np.random.default_rng(cases)
+    wrong = 0
+    for _ in range(300):
+        sizes = np.exp(dice.normal(0, 0.5, cases))
+        sides: list[list[list[Floats]]] = [[[] for _ in range(cases)] for _ in "ab"]
+        for side in sides:
+            for _ in range(3):
+                shared = dice.normal(0, run)
+                for case, size in enumerate(sizes):
+                    side[case].append(shared + processes(dice, 3, 0.005 * size, run * size))
+        p = [trial.p() for trial in trials(sides[0], sides[1])]
+        wrong += any(one <= level for one, level in zip(p, holm(p), strict=True))
+    assert wrong / 300 <= decide.PROMISED + 3 * math.sqrt(decide.PROMISED * (1 - decide.PROMISED) / 300)
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_the_smallest_shift_told_is_called_when_it_is_there(runs: int) -> None:
+    dice = np.random.default_rng(runs)
+    cases, called = 5, []
+    for _ in range(TRIALS // 4):
+        sides = [[[processes(dice, 3, 0.01, 0.01) for _ in range(runs)] for _ in range(cases)] for _ in "ab"]
+        for trial in trials(sides[0], sides[1]):
+            smallest = trial.smallest(ALPHA / cases)
+            slower = Trial(tuple(Shift(s.centre + smallest, s.error, s.df) for s in trial.ways))
+            called.append(slower.p() <= ALPHA / cases)
+    assert np.mean(called) >= 0.9
+
+
+def test_holm_steps_down() -> None:
+    p = [0.04, 0.001, 0.02, 0.5]
+    levels = holm(p, 0.05)
+    assert levels == pytest.approx([0.05 / 3, 0.05 / 4, 0.05 / 3, 0.05 / 3])
+    assert [a <= b for a, b in zip(p, levels, strict=True)] == [False, True, False, False]
+    assert [a <= b for a, b in zip([0.01, 0.04], holm([0.01, 0.04], 0.05), strict=True)] == [True, True]
+    assert holm([]) == []
+
+
+def test_the_interval_excludes_one_exactly_where_the_case_is_called() -> None:
+    for centre in np.linspace(-0.1, 0.1, 41):
+        shift = Shift(float(centre), 0.02, 7.0)
+        low, high = Trial((shift,)).interval(ALPHA)
+        assert (not low <= 0 <= high) == (shift.p() <= ALPHA)
+
+
+def test_a_call_must_stand_with_and_without_the_machine_s_own_speed() -> None:
+    moved, still = Shift(0.7, 0.01, math.inf), Shift(0.0, 0.01, math.inf)
+    assert Trial((moved,)).p() < 1e-6
+    assert Trial((moved, still)).p() == 1.0
+    assert Trial((moved, still)).interval(ALPHA)[0] < 0
+    assert Trial((moved, still)).smallest(ALPHA) > 0.7
+    assert Trial((moved, Shift(-0.7, 0.01, math.inf))).p() == 1.0
+    assert Trial((moved, moved)).p() == Trial((moved,)).p()
+
+
+def test_variances_are_drawn_towards_what_the_cases_have_in_common() -> None:
+    dice = np.random.default_rng(3)
+    true, df = 1e-4, 4
+    seen = true * dice.chisquare(df, 40) / df
+    drawn = moderated(seen.tolist(), [df] * 40, [1.0] * 40)
+    assert np.std([v for v, _ in drawn]) < 0.7 * np.std(seen)
+    assert np.mean([v for v, _ in drawn]) == pytest.approx(true, rel=0.3)
+    assert {n for _, n in drawn} == {df + decide.MODERATE}
+
+
+def test_with_few_cases_the_floor_stands_in() -> None:
+    ((variance, df),) = moderated([3e-4], [4], [1e-4])
+    assert variance == pytest.approx((4 * 3e-4 + decide.MODERATE * 1e-4) / (4 + decide.MODERATE))
+    assert df == 4 + decide.MODERATE
+
+
+def test_a_spread_of_zero_is_the_clock_s_grain() -> None:
+    still = [np.zeros(3)]
+    (trial,) = trials([still], [still], floor=0.0)
+    assert trial.p() == 1.0
+    runs = [np.zeros(3), np.zeros(3)]
+    assert all(math.isfinite(s.error) and s.error > 0 for t in trials([runs] * 30, [runs] * 30) for s in t.ways)

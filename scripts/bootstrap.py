@@ -354,7 +354,6 @@ def report(arguments: list[str]) -> int:
         if code := call([venv_python(), "-m", "overhead", *words]):
             say(f"'overhead {shlex.join(words)}' ended with exit code {code}")
             return code
-    say(f"the page: {ROOT / 'reports' / 'index.html'}")
     return 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from overhead.measure.fit import Floats, Line
+from overhead.measure.fit import Floats, Line, sen_slope
 
 LOST = np.log(0.005)
 """An interrupted sample may come out at any stair: its likelihood never falls below this."""
@@ -19,13 +19,15 @@ LEAST_SCATTER = 5e-4
 def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
     """The most likely line of the unrounded T(n), ns; None where all samples lie on one stair.
 
-    ``quantum``: ns between two looks of the wait. A sample far from a stair's edge weighs nothing, by itself.
+    ``quantum``: about the ns between two looks of the wait; the samples' own levels tell it better. A sample far from a stair's edge weighs nothing, by itself.
     """
     from scipy.optimize import minimize
     from scipy.special import log_ndtr
 
     if np.unique(n).size < 3 or np.ptp(total) < quantum / 2:
         return None
+    level = np.round((total - total.min()) / quantum)
+    quantum = sen_slope(level, total) or quantum
     reach = float(n.max())
     x, high = n / reach, total / quantum
     slope, intercept = np.polyfit(x, high - 0.5, 1)

@@ -105,8 +105,8 @@ class Law:
 
     ``fixed``: once a wait. ``depth``: units in flight before ``issue`` blocks, 0 for no bound. ``poll``: ns between
     two looks of the wait, ``locked`` to the start of ``issue`` or free-running. ``wake``: mean of the gamma-distributed
-    lateness of a wait, ``jitter``: relative, of all of a sample, ``scatter``: relative, of one unit. ``own``: relative spread
-    of this case's speed between processes, on top of the machine's.
+    lateness of a wait, ``jitter``: relative, of a whole sample, ``scatter``: relative, of one unit. ``own``: relative
+    spread of this case's speed between processes, on top of the machine's.
     """
 
     host: float = 1_000.0
@@ -138,7 +138,7 @@ class Law:
         if self.poll and not self.locked:
             figures["fixed"] += self.poll / 2
         if self.depth and device > host:
-            figures |= {"knee_n": self.depth / (1 - host / device), "queue_depth": float(self.depth)}
+            figures |= {"knee_n": (self.depth - host / device) / (1 - host / device), "queue_depth": float(self.depth)}
         return figures
 
     def _first(self) -> float:

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overhead.measure.fit import FEW, Floats
+from overhead.measure.fit import FEW, Floats, lower_spread
 
 BEND = 1.5
 """``issue`` must grow this many times as steep to be called full."""
+SURE = 4.0
+"""The change of slope in units of both slopes' errors."""
+BELOW, ABOVE = 3, 2
+"""Rungs on either side of a bend, at least."""
 
 
 @dataclass(frozen=True)
@@ -23,28 +27,30 @@ class Knee:
 
 
 def find_knee(n: Floats, issue: Floats) -> Knee | None:
-    """Two straight pieces through the rungs' medians of ``issue``; None where one line serves.
+    """Two straight pieces through the rungs' levels of ``issue``; None where one line serves.
 
-    The depth is what was issued and not finished at the bend, ``n * (1 - below / above)``: the device works at the
+    The depth is what was issued and not finished at the bend: the device, which began with the first unit, works at the
     pace that ``issue`` shows once the queue is full.
     """
     rungs = np.unique(n[n >= 1])
-    if rungs.size < 5:
+    if rungs.size < BELOW + ABOVE:
         return None
-    curve = np.array([_level(issue[n == rung]) for rung in rungs])
+    groups = [issue[n == rung] for rung in rungs]
+    curve = np.array([_level(group) for group in groups])
+    error = np.array([_error(group) for group in groups])
     best: tuple[float, Knee] | None = None
-    for split in range(2, rungs.size - 1):
-        low = _line(rungs[:split], curve[:split])
-        high = _line(rungs[split:], curve[split:])
-        if low[0] <= 0 or high[0] < BEND * low[0]:
+    for split in range(BELOW, rungs.size - ABOVE + 1):
+        low, high = (_line(rungs[part], curve[part], error[part]) for part in (slice(0, split), slice(split, None)))
+        if low.slope <= 0 or high.slope < BEND * low.slope or high.slope - low.slope < SURE * (low.error + high.error):
             continue
-        at = (low[1] - high[1]) / (high[0] - low[0])
+        at = (low.intercept - high.intercept) / (high.slope - low.slope)
         if not rungs[split - 1] * 0.95 <= at <= rungs[split] * 1.05:
             continue
-        model = np.where(np.arange(rungs.size) < split, low[1] + low[0] * rungs, high[1] + high[0] * rungs)
-        error = float(np.sum(((curve - model) / np.maximum(curve, 1.0)) ** 2))
-        if best is None or error < best[0]:
-            best = error, Knee(float(at), float(at * (1 - low[0] / high[0])), low[0], high[0])
+        model = np.where(np.arange(rungs.size) < split, low.at(rungs), high.at(rungs))
+        misfit = float(np.sum(((curve - model) / np.maximum(curve, 1.0)) ** 2))
+        if best is None or misfit < best[0]:
+            ratio = low.slope / high.slope
+            best = misfit, Knee(float(at), float(at - (at - 1) * ratio), low.slope, high.slope)
     return best[1] if best else None
 
 
@@ -53,7 +59,28 @@ def _level(issue: Floats) -> float:
     return float(np.percentile(issue, 50 if issue.size >= FEW else 25))
 
 
-def _line(n: Floats, y: Floats) -> tuple[float, float]:
-    """Slope and intercept by least squares, each point weighted by the inverse of its size."""
-    slope, intercept = np.polyfit(n, y, 1, w=1 / np.maximum(y, 1.0))
-    return float(slope), float(intercept)
+def _error(issue: Floats) -> float:
+    """ns: the standard error of the level; a hundredth of it where the rung has too few samples to say."""
+    if issue.size < FEW:
+        return _level(issue) / 100
+    return max(1.2533 * lower_spread(issue) / issue.size**0.5, 1.0)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    slope: float
+    intercept: float
+    error: float
+
+    def at(self, n: Floats) -> Floats:
+        return self.intercept + self.slope * n
+
+
+def _line(n: Floats, y: Floats, error: Floats) -> _Piece:
+    """Least squares, each point weighted by the inverse of its size; the slope's error from the points' own."""
+    weights = 1 / np.maximum(y, 1.0) ** 2
+    centred = n - np.average(n, weights=weights)
+    reach = float(np.sum(weights * centred**2))
+    slope = float(np.sum(weights * centred * y)) / reach
+    middle = float(np.average(y, weights=weights) - slope * np.average(n, weights=weights))
+    return _Piece(slope, middle, float(np.sqrt(np.sum((weights * centred * error) ** 2))) / reach)

@@ -73,7 +73,7 @@ class Ladder:
     def draw(self, passes: int, dice: random.Random) -> list[int]:
         """The n of so many passes, each in an order of its own."""
         if self.stairs:
-            return [self.stairs.draw(edge, dice) for _ in range(passes) for edge in dice.sample(self.stairs.edges, 2)]
+            return [n for _ in range(passes) for n in self.stairs.draw(dice)]
         return [n for _ in range(passes) for n in dice.sample(self.ns, len(self.ns))]
 
     def cpu(self, passes: int, number: int) -> list[int]:
@@ -91,9 +91,9 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     climb = _Climb(trial, limits, limits.facts or clock_facts(clock))
     stairs = find_stairs(trial, climb.flat, climb.rise, climb.fixed, climb.at, climb.noise, limits.sample_ns)
     if stairs:
-        ns = tuple(sorted({1, *stairs.edges}))
+        ns = tuple(sorted({1, stairs.short, *stairs.edges}))
         extra = rows_of(trial.seen)
-        cost = 2 * (stairs.sample_ns + climb.fixed)
+        cost = 6 * climb.fixed + (stairs.edges[1] - stairs.edges[0]) * climb.slope()
         return Ladder(ns, cost, climb.fixed, climb.slope(), trial.issued, stairs, extra, climb.shortfall)
     slope, top = climb.slope(), climb.top()
     before = len(trial.seen)

@@ -13,6 +13,8 @@ from overhead.measure.fit import Floats, Line, Mask, robust_line, sen_slope, the
 from overhead.measure.knee import Knee, find_knee
 
 SLOPES = ("issue", "host", "complete")
+SHORT_NS = 5e6
+"""Behind a polling wait samples last as long as they must, but ``issue`` is fitted to those where it was this short."""
 BELOW_KNEE = 0.9
 """``issue`` is fitted to n up to this share of the knee."""
 
@@ -66,10 +68,14 @@ def fit_process(process: Process, series: Series) -> ProcessFit:
     """The lines through all samples of one process."""
     wall = wall_rows(process.rounds)
     n, issue, total = wall.T
-    knee = None if series.synchronous else find_knee(n, issue)
-    below = _below(n, knee)
     quantum = quantum_of(process)
-    complete = censored_line(n, total, quantum) if quantum else robust_line(n, total)
+    knee = None if series.synchronous or quantum else find_knee(n, issue)
+    below = _below(n, knee)
+    if quantum:
+        below = np.asarray(issue <= SHORT_NS)
+        complete = censored_line(n, total, quantum)
+    else:
+        complete = robust_line(n, total, issue)
     return ProcessFit(
         robust_line(n[below], issue[below]), complete, _deferred(process.rounds, series), knee, wall, below
     )
@@ -90,10 +96,10 @@ def _deferred(rounds: Sequence[Round], series: Series) -> float | None:
 def by_round(process: Process, series: Series, figure: str, knee: Knee | None) -> dict[int, float]:
     """The figure from each round's samples alone, by the round's number: slopes by Theil-Sen.
 
-    Empty for ``complete`` and ``fixed`` behind a polling wait: one round does not tell the stairs.
+    Empty behind a polling wait, where a round holds too few samples.
     """
     found: dict[int, float] = {}
-    if figure in ("complete", "fixed") and quantum_of(process):
+    if quantum_of(process):
         return found
     for one in process.rounds:
         value = _round_value(one, series, figure, knee)

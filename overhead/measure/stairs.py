@@ -16,21 +16,23 @@ JUMP = 0.05
 """A jump of T between neighbouring n under this share of the rise is no stair."""
 WIDTH = 0.015
 """How closely, as a share of n, an edge is bracketed; the rounds then draw within twice that."""
+SHORT_NS = 2.5e6
 LEVELS = 3, 8
 """The upper stair: the more levels apart the better is the slope, the longer a sample."""
 
 
 @dataclass(frozen=True)
 class Stairs:
-    """``quantum_ns``: between two looks of the wait. ``edges``: n at two stairs. ``sample_ns``: a mean sample."""
+    """``quantum_ns``: between two looks of the wait. ``edges``: n at two stairs; ``short``: n of a short ``issue``."""
 
     quantum_ns: int
     edges: tuple[int, int]
-    sample_ns: int
+    short: int
 
-    def draw(self, edge: int, dice: random.Random) -> int:
-        """An n close to the edge, where a sample tells most."""
-        return max(1, round(edge * (1 + dice.uniform(-2 * WIDTH, 2 * WIDTH))))
+    def draw(self, dice: random.Random) -> list[int]:
+        """A pass: an n close to either edge, where a sample tells most of T, and the short one for ``issue``."""
+        near = [max(1, round(edge * (1 + dice.uniform(-2 * WIDTH, 2 * WIDTH)))) for edge in self.edges]
+        return dice.sample([*near, self.short], 3)
 
 
 def find_stairs(
@@ -52,7 +54,7 @@ def find_stairs(
     if high > trial.chain.max_n:
         return None
     last, _ = _edge(trial, low, high, line)
-    return Stairs(round(quantum), (first, last), round(fixed + level * quantum / 2))
+    return Stairs(round(quantum), (first, last), _short(trial, first))
 
 
 def _straight(trial: Trial, rise: int, fixed: float, height: float, slack: float) -> bool:
@@ -68,6 +70,12 @@ def _around(trial: Trial, line: float, low: int, high: int) -> tuple[int, int]:
     while high <= trial.chain.max_n and trial.total(high)[0] < line:
         low, high = high, round(high * 1.2)
     return low, high
+
+
+def _short(trial: Trial, most: int) -> int:
+    """An n whose ``issue`` takes about 2.5 ms: long for the clock, short for what interrupts."""
+    paces = [row[1] / row[0] for row in trial.seen if row[0] >= most // 16]
+    return max(2, min(most // 2, round(SHORT_NS / max(min(paces, default=1.0), 1.0))))
 
 
 def _edge(trial: Trial, low: int, high: int, line: float) -> tuple[int, float]:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-Cost = Literal["fast", "slow", "polling"]
-"""``fast``: unit and wait well under a millisecond; ``slow``: milliseconds; ``polling``: a wait that looks rarely."""
+Cost = Literal["cheap", "fast", "slow", "polling"]
+"""``cheap``: a call on the host alone; ``fast``: unit and wait well under a millisecond; ``slow``: milliseconds;
+``polling``: a wait that looks rarely."""
 
-WEIGHT: Mapping[Cost, float] = {"fast": 1.0, "slow": 3.0, "polling": 30.0}
+WEIGHT: Mapping[Cost, float] = {"cheap": 0.5, "fast": 1.0, "slow": 3.0, "polling": 30.0}
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,10 @@ class Chain(abc.ABC):
     Class or instance attributes: ``unit``, ``overlap``; ``recorded`` where ``prepare(n)`` makes a recording of n units
     that ``issue(n)`` launches; ``max_n`` where the stack bounds n; ``wait_spins`` where ``wait`` burns the caller's CPU
     while the device works, so that its CPU time says nothing of deferred work; ``synchronous`` where ``issue`` returns
-    only when the work is done; ``latency`` where each unit includes its own wait, so percentiles of T(1) mean something;
+    only when the work is done; ``latency`` where each unit includes its own wait, so that percentiles of T(1) tell;
     ``executes`` false where nothing below runs the work (Dawn's Null): ``executed`` then only raises on errors, its
-    return value is not looked at.
+    return value is not looked at; ``least_ns``, by which T(top) must rise at least where the wait is known to look
+    rarely; ``clock_step_ns`` where the chain brings its own sampling loop and with it another clock.
     """
 
     unit: str = "dispatch"
@@ -70,6 +71,8 @@ class Chain(abc.ABC):
     synchronous: bool = False
     latency: bool = False
     executes: bool = True
+    least_ns: int = 0
+    clock_step_ns: int = 0
 
     @property
     def held_n(self) -> int:
@@ -77,7 +80,7 @@ class Chain(abc.ABC):
         return self.max_n
 
     def prepare(self, n: int) -> None:
-        """Everything that belongs outside the window for ``issue(n)``. Must be cheap when called again for the same n."""
+        """Everything that belongs outside the window of ``issue(n)``. Cheap when called again for the same n."""
         return
 
     @abc.abstractmethod
@@ -93,11 +96,11 @@ class Chain(abc.ABC):
         """Units that the device has really run since ``open``, proved from values. Raises ``Unverified``."""
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time of a held chain of n units, or None where the stack has no way to tell. May raise ``Unsupported``."""
-        return None
+        """Device time of a held chain of n units, None where the stack can't tell. May raise ``Unsupported``."""
+        """Each call's own time in the chain: stage to durations, ns, each with a clock reading in it, ``clock`` alone."""
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-        """Each call's own time inside the chain: stage name to n durations in ns, the clock's cost not yet subtracted."""
+        """Each call's own time in the chain: stage to durations, ns, each with a clock reading; ``clock`` is that alone."""
         return {}
 
     def start_latency(self, n: int) -> StartLatency | None:
@@ -109,7 +112,7 @@ class Chain(abc.ABC):
         return {}
 
     def window(self) -> dict[str, Scalar]:
-        """What the timed window holds: submits, passes, bind changes, arguments, wait, recording, validation, precision."""
+        """What the window holds: submits, passes, bind changes, arguments, wait, recording, validation, precision."""
         return {}
 
     def kernels(self) -> dict[str, str]:
@@ -174,7 +177,7 @@ def _unique(cases: Iterable[Case], allowed: Callable[[Case], bool]) -> Iterator[
     for case in cases:
         if case.key not in seen and allowed(case):
             seen.add(case.key)
-            yield case
+            yield msgspec.structs.replace(case, unit="step") if case.pattern == "fused" else case
 
 
 class Probe(abc.ABC):
@@ -190,11 +193,12 @@ class Probe(abc.ABC):
     """Installed packages whose versions belong in the record."""
     on_request: ClassVar[bool] = False
     """Measured only when named: what takes long or opens windows, such as a browser."""
-    cost: ClassVar[Literal["fast", "slow", "polling"]] = "fast"
-    """How long a sample takes: a unit and its wait well under 1 ms, milliseconds, or a wait that wakes rarely."""
+    cost: ClassVar[Literal["cheap", "fast", "slow", "polling"]] = "fast"
+    """What a sample takes: a call on the host alone, a unit and its wait well under 1 ms, milliseconds, or a wait that
+    wakes rarely."""
 
     def environments(self) -> list[dict[str, str]]:
-        """Environments to look for devices in, a discovery worker each. Runs in the parent: files only, no GPU library."""
+        """Environments to look for devices in, a worker each. Runs in the parent: files only, no GPU library."""
         return [{}]
 
     @abc.abstractmethod

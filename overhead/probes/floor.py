@@ -30,6 +30,7 @@ class Floor(Probe):
     title = "foreign-call floor"
     mend = "pip install cffi numba"
     distributions = ("cffi", "numba")
+    cost = "cheap"
 
     def targets(self) -> list[Target]:
         return [Target(stack=self.name, api="CPU", adapter="CPU", versions={"python": sys.version.split()[0]})]

@@ -24,6 +24,7 @@ class NumpyProbe(Probe):
     title = "NumPy ufunc"
     mend = "pip install numpy"
     distributions = ("numpy",)
+    cost = "cheap"
 
     def targets(self) -> list[Target]:
         try:

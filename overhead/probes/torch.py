@@ -22,6 +22,7 @@ class TorchProbe(Probe):
     title = "PyTorch eager"
     mend = "pip install torch"
     distributions = ("torch",)
+    cost = "cheap"
 
     def targets(self) -> list[Target]:
         torch = import_torch(self.mend)

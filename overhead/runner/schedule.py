@@ -1,8 +1,9 @@
-"""What will be measured: targets, their cases within the budget, and the companions that pairs need in one process."""
+"""What will be measured: targets, their cases within the budget, and the companions that pairs need beside them."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Sequence
 
 from overhead.comparisons import NAMED, comparable
@@ -10,9 +11,6 @@ from overhead.measure.planner import Allotment, Candidate, Plan, allot
 from overhead.probes import registry
 from overhead.results import Case, LeftOut, Target
 from overhead.runner.protocol import Assignment
-
-EARLY = 3
-"""Companions come after this many of the worker's own cases: before the rarer axes, after the base."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,17 +108,24 @@ def _has_vulkan_twin(target: Target, by_vulkan: set[tuple[str, str]]) -> bool:
 
 
 def _with_companions(target: Target, own: dict[str, list[Case]], targets: Sequence[Target]) -> list[Assignment]:
-    """The target's own cases and, early among them, cases of other stacks that a named comparison sets them against."""
-    mine = [Assignment(target, case) for case in own[target.key]]
-    companions: dict[str, Assignment] = {}
-    for other in targets:
-        if other.key == target.key or other.stack == target.stack or other.environment != target.environment:
-            continue
-        for case in own[other.key]:
-            pair = (other, case)
-            if any(comparable(named, (target, c), pair) for named in NAMED for c in own[target.key]):
-                companions.setdefault(f"{other.key} {case.key}", Assignment(other, case))
-    return [*mine[:EARLY], *companions.values(), *mine[EARLY:]]
+    """The target's own cases, each followed by the first case of other stacks that a named comparison sets it against.
+
+    A companion runs in the worker's process, so it must live in the worker's environment.
+    """
+    others = [t for t in targets if t.stack != target.stack and _fits(t, target)]
+    wanted: dict[str, Assignment] = {}
+    for case in own[target.key]:
+        near = [Assignment(target, case)]
+        for named, other in itertools.product(NAMED, others):
+            theirs = (c for c in own[other.key] if comparable(named, (target, case), (other, c)))
+            near += [Assignment(other, c) for c in itertools.islice(theirs, 1)]
+        for one in near:
+            wanted.setdefault(_id(one), one)
+    return list(wanted.values())
+
+
+def _fits(other: Target, target: Target) -> bool:
+    return other.environment == target.environment or (not other.environment and other.api == "CPU")
 
 
 def _tasks(targets: Sequence[Target], wanted: dict[str, list[Assignment]], allotment: Allotment) -> list[Task]:

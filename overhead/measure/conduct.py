@@ -87,17 +87,19 @@ class _Conductor:
         for taken in once.first(case.chain, self.clock):
             case.issued += taken.issued
             self.emit(Taken(case.key, taken.name, taken.values, taken.at))
-        self.emit(Taken(case.key, "clock", [self.facts.resolution_ns, self.facts.cost_ns, self.facts.cpu_cost_ns]))
+        facts = sampler.clock_of(case.chain, self.facts)
+        self.emit(Taken(case.key, "clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
 
     def calibrate(self, case: Live) -> None:
         knee = case.key in self.settings.extras or case.seconds >= KNEE_SECONDS
         limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
         case.ladder = calibrate(case.chain, self.clock, limits)
+        self.emit(Taken(case.key, "ladder", [float(n) for n in case.ladder.ns], reason=case.ladder.shortfall))
         case.cost = case.ladder.pass_ns
         case.issued += case.ladder.issued
         case.verify()
         if case.ladder.stairs:
-            self.emit(Taken(case.key, "wait_quantum", [case.ladder.stairs.quantum_ns], reason=case.ladder.shortfall))
+            self.emit(Taken(case.key, "wait_quantum", [case.ladder.stairs.quantum_ns]))
 
     def once(self, case: Live) -> None:
         """What is taken outside the ladder."""

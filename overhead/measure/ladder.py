@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from overhead.measure.clock import Clock, ClockFacts, clock_facts
-from overhead.measure.sampler import Chain
+from overhead.measure.sampler import Chain, clock_of
 from overhead.measure.stairs import Stairs, find_stairs, rows_of
 from overhead.measure.trial import Trial
 
@@ -81,14 +81,16 @@ class Ladder:
         if self.stairs:
             return [1, self.ns[-1]] if number % 4 == 0 else []
         few = sorted({1, self.ns[len(self.ns) // 2], self.ns[-1]} - {0})
-        return few * max(1, passes // 4)
+        return few * (passes // 4 or int(number % 4 == 0))
 
 
 def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     """Climb until the slope's part of T(n) outgrows noise and clock, or a limit is met; then lay the rungs."""
     trial = Trial(chain, clock)
     trial.run([1, 1])
-    climb = _Climb(trial, limits, limits.facts or clock_facts(clock))
+    least = getattr(chain, "least_ns", 0)
+    limits = replace(limits, sample_ns=max(limits.sample_ns, 2 * least))
+    climb = _Climb(trial, limits, clock_of(chain, limits.facts or clock_facts(clock)), max(LEAST_NS, least))
     stairs = find_stairs(trial, climb.flat, climb.rise, climb.fixed, climb.at, climb.noise, limits.sample_ns)
     if stairs:
         ns = tuple(sorted({1, stairs.short, *stairs.edges}))
@@ -112,8 +114,8 @@ class _Climb:
     ``flat``: the highest n that showed no rise; ``rise``: the last n tried, ``at`` its T in ns.
     """
 
-    def __init__(self, trial: Trial, limits: Limits, facts: ClockFacts) -> None:
-        self.trial, self.limits, self.facts = trial, limits, facts
+    def __init__(self, trial: Trial, limits: Limits, facts: ClockFacts, least: int) -> None:
+        self.trial, self.limits, self.facts, self.least = trial, limits, facts, least
         self.fixed, noise = trial.total(1, 3)
         self.noises = [noise]
         self.flat = self.rise = 1
@@ -133,7 +135,7 @@ class _Climb:
         affordable = SAMPLING * self.limits.seconds * 1e9 / (RUNGS * (self.at + self.fixed))
         passes = min(max(affordable, PASSES[0]), PASSES[1])
         noise = 2.0 * self.noise / (self.limits.target / 3 * passes**0.5)
-        return max(noise, LEAST_NS, CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
+        return max(noise, self.least, CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
 
     def done(self) -> bool:
         height = self.at - self.fixed

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from overhead.measure.clock import Clock
+from overhead.measure.clock import Clock, ClockFacts
 
 Samples = list[list[int]]
 """``[n, issue_ns, total_ns]``, or ``[n, issue_ns, total_ns, wait_cpu_ns]`` where the CPU clock was read as well."""
@@ -47,6 +47,12 @@ class Chain(Protocol):
 def runs_itself(chain: Chain) -> bool:
     """Whether the chain brings its own sampling loop (a browser: the loop runs in the page)."""
     return hasattr(chain, "sample")
+
+
+def clock_of(chain: Chain, facts: ClockFacts) -> ClockFacts:
+    """The facts of the clock behind the chain's samples: a chain with a loop of its own names its ``clock_step_ns``."""
+    step: int = getattr(chain, "clock_step_ns", 0)
+    return ClockFacts(step, facts.cost_ns, facts.cpu_cost_ns) if step else facts
 
 
 def sample(chain: Chain, ns: Sequence[int], clock: Clock, cpu: bool = False) -> Samples:

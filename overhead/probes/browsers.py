@@ -28,6 +28,8 @@ CHUNK = 16
 _LATENT = frozenset({"wait-each", "read-each"})
 _ORDERLESS = frozenset({"per-submit", "per-k", "per-pass", "one-pass"})
 _PIPELINED = frozenset({"per-submit", "per-k"})
+_LEAST_NS = {"chromium": 40_000_000}
+"""Chromium's GPU process looks for finished work about every 2 ms; Firefox's 100 ms make stairs, which are found."""
 _MAX_N = {"fused": 1 << 24, "wait-each": 64, "read-each": 64}
 
 
@@ -40,6 +42,8 @@ class BrowserChain(Chain):
         self.overlap: Overlap = "pipelined" if pattern in _PIPELINED else "serial"
         self.latency = self.synchronous = pattern in _LATENT
         self.max_n = _MAX_N.get(pattern, 1 << 18)
+        self.clock_step_ns = session.page.clock_step_ns
+        self.least_ns = _LEAST_NS.get(session.browser.kind, 0)
         self.flags = identity.flags(session.page)
         self._pending = 0
         self._seen: list[NDArray[np.uint32]] = []
@@ -174,7 +178,7 @@ class BrowserProbe(Probe):
     """A browser of one kind; a process has one, started at the first need and ended with the process."""
 
     on_request = True
-    cost: ClassVar[Literal["fast", "slow", "polling"]] = "slow"
+    cost: ClassVar[Literal["cheap", "fast", "slow", "polling"]] = "slow"
     kind: ClassVar[Kind]
     _session: Session | None = None
     _refused: Unavailable | None = None

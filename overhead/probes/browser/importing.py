@@ -172,7 +172,8 @@ def _prove(entry: _Entry) -> None:
 def _case(asked: wire.CaseSpec) -> Case:
     defaults = wire.CaseSpec(pattern=asked.pattern)
     params = {k: getattr(asked, k) for k in ("k", "bindgroup", "wait") if getattr(asked, k) != getattr(defaults, k)}
-    return Case(pattern=asked.pattern, caller="browser", dependency=asked.dependency, params=params)
+    unit = "step" if asked.pattern == "fused" else "dispatch"
+    return Case(pattern=asked.pattern, caller="browser", dependency=asked.dependency, unit=unit, params=params)
 
 
 def _machine(page: wire.Page, target: Target) -> Machine:

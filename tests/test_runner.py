@@ -19,6 +19,7 @@ from overhead.measure.planner import PROFILES, Plan
 from overhead.reduce import load, reduce_journal
 from overhead.results import Ended, Fingerprint, Planned, Round
 from overhead.runner import campaign
+from overhead.runner.journal import Journal
 from overhead.runner.run import Outcome, run
 
 PLUGIN = Path(__file__).parent / "stacks" / "faulty.py"
@@ -131,16 +132,16 @@ def test_a_stack_that_is_not_there_says_why_and_what_mends_it(tmp_path: Path) ->
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = campaign.Journal.sync
+    real = Journal.sync
     calls = []
 
-    def sync(self: campaign.Journal) -> None:
+    def sync(self: Journal) -> None:
         calls.append(1)
         if len(calls) > 6:
             raise self._lost(OSError(28, "No space left on device"))
         real(self)
 
-    monkeypatch.setattr(campaign.Journal, "sync", sync)
+    monkeypatch.setattr(Journal, "sync", sync)
     with pytest.raises(UsageError, match="No space left on device"):
         measure(tmp_path, monkeypatch, "")
     assert reduce_journal(tmp_path / "r.jsonl").records

@@ -97,10 +97,9 @@ class Chain(abc.ABC):
 
     def device(self, n: int) -> DeviceTime | None:
         """Device time of a held chain of n units, None where the stack can't tell. May raise ``Unsupported``."""
-        """Each call's own time in the chain: stage to durations, ns, each with a clock reading in it, ``clock`` alone."""
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-        """Each call's own time in the chain: stage to durations, ns, each with a clock reading; ``clock`` is that alone."""
+        """Each call's own time in the chain, ns: durations by stage, a clock reading in each, and ``clock`` by itself."""
         return {}
 
     def start_latency(self, n: int) -> StartLatency | None:

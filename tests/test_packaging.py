@@ -31,6 +31,12 @@ def imported(path: Path) -> set[str]:
     return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"overhead"}
 
 
+def links(page: Path) -> list[str]:
+    """Where a page's links lead; code is no prose."""
+    prose = re.sub(r"```.*?```|`[^`]*`|^ {4}.*$", "", page.read_text("utf-8"), flags=re.S | re.M)
+    return re.findall(r"\]\(([^)#]+)[^)]*\)", prose)
+
+
 def test_every_import_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     requirements = sum(project["optional-dependencies"].values(), project["dependencies"])
@@ -76,5 +82,10 @@ def test_the_example_file_satisfies_the_schema() -> None:
 
 @pytest.mark.parametrize("page", [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))], ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text("utf-8")):
+    for target in links(page):
         assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_index_leads_to_every_page() -> None:
+    pages = {page.name for page in DOCS.glob("*.md")} - {"index.md"}
+    assert pages <= set(links(DOCS / "index.md"))

@@ -86,6 +86,27 @@ def entries(data: Any, zeros: list[Any], uniform: Any) -> list[dict[str, Any]]:
     return [{"binding": i, "resource": resource} for i, resource in enumerate(bound)]
 
 
+def shader_module(session: Session, text: str, checks: str) -> Any:
+    """WGSL compiled with the library's own checks in it, or without some of them. Raises ``Unsupported``."""
+    library, device = session.library, session.device
+    if checks == "on" or (library.is_dawn and checks == "off"):
+        return device.create_shader_module(code=text)
+    if library.is_dawn:
+        raise Unsupported("Dawn bounds no loops")
+    ffi, lib = library.ffi, library.lib
+    create, _ = library.symbol("wgpuDeviceCreateShaderModuleTrusted")
+    code = ffi.new("char[]", text.encode())
+    wgsl = ffi.new("WGPUShaderSourceWGSL *")
+    wgsl.chain.sType = lib.WGPUSType_ShaderSourceWGSL
+    wgsl.code.data, wgsl.code.length = code, len(code) - 1
+    descriptor = ffi.new("WGPUShaderModuleDescriptor *")
+    descriptor.nextInChain = ffi.addressof(wgsl.chain)
+    kept = lib.WGPUShaderRuntimeChecks_BoundsChecks if checks == "unbounded-loops" else 0
+    made = create(device._internal, descriptor, kept)
+    library.raise_errors()
+    return type(device.create_shader_module(code=text))("", made, device)
+
+
 class Rig:
     """Buffers, pipeline and bind groups of one case. ``read`` says how far the buffers have come."""
 
@@ -156,23 +177,7 @@ class Rig:
         return self.device.create_compute_pipeline(layout=layout, compute=compute)
 
     def _module(self) -> Any:
-        library, checks = self.session.library, self.recipe.checks
-        if checks == "on" or (library.is_dawn and checks == "off"):
-            return self.device.create_shader_module(code=self.text)
-        if library.is_dawn:
-            raise Unsupported("Dawn bounds no loops")
-        ffi, lib = library.ffi, library.lib
-        create, _ = library.symbol("wgpuDeviceCreateShaderModuleTrusted")
-        code = ffi.new("char[]", self.text.encode())
-        wgsl = ffi.new("WGPUShaderSourceWGSL *")
-        wgsl.chain.sType = lib.WGPUSType_ShaderSourceWGSL
-        wgsl.code.data, wgsl.code.length = code, len(code) - 1
-        descriptor = ffi.new("WGPUShaderModuleDescriptor *")
-        descriptor.nextInChain = ffi.addressof(wgsl.chain)
-        kept = lib.WGPUShaderRuntimeChecks_BoundsChecks if checks == "unbounded-loops" else 0
-        made = create(self.device._internal, descriptor, kept)
-        library.raise_errors()
-        return type(self.device.create_shader_module(code=self.text))("", made, self.device)
+        return shader_module(self.session, self.text, self.recipe.checks)
 
     def read(self) -> list[int]:
         """Steps that each buffer has come from its seeds, modulo 2^32. Raises ``Unverified``."""

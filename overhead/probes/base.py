@@ -128,7 +128,8 @@ class Space:
     """What can be varied on a target: a base case and, by axis, the other values, most telling first.
 
     An axis is a field of ``Case`` (``pattern``, ``caller``, ``dependency``) or a key of its ``params``. ``extra`` are
-    cases that differ in more than one axis yet belong to the star (pairs that will be subtracted, say).
+    cases that differ in more than one axis yet belong to the star (pairs that will be subtracted, say), ``early`` such
+    that come right after the base.
     ``allowed`` drops combinations that mean nothing.
     """
 
@@ -136,16 +137,17 @@ class Space:
     axes: Mapping[str, Sequence[Scalar]] = dataclasses.field(default_factory=dict)
     extra: Sequence[Case] = ()
     allowed: Callable[[Case], bool] = lambda case: True
+    early: Sequence[Case] = ()
 
     def star(self) -> Iterator[Case]:
         """The base, then one axis changed at a time, then the extras; each case once."""
         moved = (vary(self.base, axis, value) for axis, values in self.axes.items() for value in values)
-        yield from _unique(itertools.chain([self.base], moved, self.extra), self.allowed)
+        yield from _unique(itertools.chain([self.base], self.early, moved, self.extra), self.allowed)
 
     def cross(self) -> Iterator[Case]:
         """Every combination, base first, then the extras."""
         axes = {axis: [current(self.base, axis), *values] for axis, values in self.axes.items()}
-        yield from _unique(itertools.chain(self._combinations(axes), self.extra), self.allowed)
+        yield from _unique(itertools.chain(self._combinations(axes), self.early, self.extra), self.allowed)
 
     def _combinations(self, axes: Mapping[str, Sequence[Scalar | None]]) -> Iterator[Case]:
         for values in itertools.product(*axes.values()):

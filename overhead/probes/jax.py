@@ -6,7 +6,7 @@ from typing import Any
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable
-from overhead.results import Api, Case, Scalar, Target
+from overhead.results import Api, Case, Pattern, Scalar, Target
 
 
 @register
@@ -37,13 +37,20 @@ class JaxProbe(Probe):
         base = Case(pattern="per-submit", unit="launch", params={"donated": True})
         fused = [Case(pattern="fused", unit="step", params={"loop": loop}) for loop in ("scan", "while", "fori")]
         axes: dict[str, list[Scalar]] = {"donated": [False], "pattern": ["wait-each"]}
-        return Space(base, axes, fused)
+        from overhead.probes._work_chain import space
+
+        loops: list[tuple[Pattern, dict[str, Scalar]]] = [("fused", {"loop": loop}) for loop in ("scan", "fori")]
+        return space(Space(base, axes, fused), [*loops, ("per-submit", {})], software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
         jax = import_jax(self.mend)
         from overhead.probes._jax_chains import Calls, FusedLoop
 
         device = devices(jax, str(target.options["platform"]))[int(target.options["index"])]
+        if "elements" in case.params:
+            from overhead.probes import _work_jax
+
+            return _work_jax.open_case(device, case)
         return FusedLoop(device, case) if case.pattern == "fused" else Calls(device, case)
 
 

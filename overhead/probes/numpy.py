@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from overhead.probes import register
 from overhead.probes._counting import starts, steps
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Pattern, Scalar, Target
 
 if TYPE_CHECKING:
     from numpy import int32
@@ -35,9 +35,18 @@ class NumpyProbe(Probe):
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place"})
-        return Space(base, axes={"caller": ["native"], "alloc": ["allocating"]}, allowed=_allowed)
+        from overhead.probes._work_chain import space
+
+        arms: list[tuple[Pattern, dict[str, Scalar]]] = [("per-submit", {})]
+        star = Space(base, axes={"caller": ["native"], "alloc": ["allocating"]}, allowed=_allowed)
+        return space(star, arms, software=True)
 
     def open(self, target: Target, case: Case) -> Chain:
+        if "elements" in case.params:
+            from overhead.probes._work_chain import verified
+            from overhead.probes._work_numpy import NumpyWork
+
+            return verified(NumpyWork(case))
         if case.pattern != "per-submit" or not _allowed(case):
             raise Unsupported(f"numpy has no such case: {case.key}")
         return Native() if case.caller == "native" else Ufunc(allocating=case.params["alloc"] == "allocating")

@@ -39,10 +39,17 @@ class TorchProbe(Probe):
         base = Case(pattern="per-submit", unit="launch", params=params)
         at_the_end = [vary(base, "wait", wait) for wait in waits[1:]]
         extra = [*_pairs(base), *_synchronised(base, _TYPES[target.api], at_the_end)]
-        return Space(base, {"alloc": ["allocating"]}, extra)
+        from overhead.probes._work_chain import space
+
+        star = Space(base, {"alloc": ["allocating"]}, extra)
+        return space(star, [("per-submit", {})], software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)
+        if "elements" in case.params:
+            from overhead.probes import _work_torch
+
+            return _work_torch.open_eager(str(target.options["device"]), case)
         from overhead.probes import _torch_chains, _torch_steps, _torch_waits
 
         torch.set_num_threads(1)

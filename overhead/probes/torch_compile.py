@@ -39,9 +39,17 @@ class TorchCompileProbe(Probe):
         modes = ["eager"] if target.api == "CPU" else ["reduce-overhead", "eager-graph", "eager"]
         five = vary(base, "ops", 5)
         axes: dict[str, list[Scalar]] = {"mode": list(modes), "ops": [5]}
-        return Space(base, axes, [vary(five, "mode", mode) for mode in modes])
+        from overhead.probes._work_chain import space
+
+        star = Space(base, axes, [vary(five, "mode", mode) for mode in modes])
+        ways: tuple[str, ...] = ("default",) if target.api == "CPU" else ("default", "reduce-overhead")
+        return space(star, [("per-submit", {"mode": way}) for way in ways], software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
+        if "elements" in case.params:
+            from overhead.probes import _work_torch
+
+            return _work_torch.open_compiled(str(target.options["device"]), case)
         from overhead.probes._torch_compiled import Compiled
 
         return Compiled(str(target.options["device"]), case)

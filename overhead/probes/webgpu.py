@@ -25,9 +25,17 @@ class _WebGpu(Probe):
     def space(self, target: Target) -> Space:
         from overhead.probes._webgpu_space import space
 
-        return space(target)
+        from overhead.probes import _work_chain
+
+        if not target.executes:
+            return space(target)
+        return _work_chain.space(space(target), _work_chain.wgsl_arms(self.name), software=target.software)
 
     def open(self, target: Target, case: Case) -> Chain:
+        if "elements" in case.params:
+            from overhead.probes import _work_webgpu
+
+            return _work_webgpu.open_case(target, case)
         from overhead.probes._webgpu_chain import WebGpuChain
 
         return WebGpuChain(target, case)

@@ -1,0 +1,209 @@
+"""A workload's WGSL: a dispatch a step in one pass, and one dispatch that loops, through the Python API."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from overhead.probes._loops import Script, Statement, compile_python
+from overhead.probes._webgpu_device import DeviceClock, wait_spins
+from overhead.probes._webgpu_recipe import GROUPS, Recipe
+from overhead.probes._webgpu_rig import Session, session
+from overhead.probes._work_chain import WorkChain, body, verified
+from overhead.probes.base import DeviceTime, Unsupported
+from overhead.probes.kernels import lcg
+from overhead.results import Case, Scalar, Target
+from overhead.workloads import sources
+from overhead.workloads.base import Array
+
+_COMPUTE = 4
+"""``GPUShaderStage.COMPUTE``."""
+_LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
+
+
+def open_case(target: Target, case: Case) -> WorkChain:
+    """``fused``, or ``one-pass``: a dispatch a step."""
+    if case.pattern not in ("one-pass", "fused"):
+        raise Unsupported(f"a workload's WGSL runs as one-pass or fused, not {case.pattern}")
+    if not target.executes:
+        raise Unsupported("nothing runs here")
+    return verified(WebGpuWork(target, case))
+
+
+class Rig:
+    """What ``DeviceClock`` needs besides the chain: a device, and words of its own for the plug to work on."""
+
+    def __init__(self, found: Session) -> None:
+        self.session, self.device, self.queue = found, found.device, found.queue
+        self.flags = found.library.webgpu.BufferUsage
+        self._owned: list[Any] = []
+        usage = self.flags.STORAGE | self.flags.COPY_SRC | self.flags.COPY_DST
+        self.data = [self.buffer(lcg.seeds(64 * GROUPS), usage)]
+
+    def buffer(self, data: Array, usage: int) -> Any:
+        """A buffer with these contents, destroyed with the rig."""
+        made = self.device.create_buffer_with_data(data=data, usage=usage)
+        self._owned.append(made)
+        return made
+
+    def destroy(self) -> None:
+        """Release all buffers."""
+        while self._owned:
+            self._owned.pop().destroy()
+
+
+class WebGpuWork(WorkChain):
+    """One submission: one pass of n dispatches, or one dispatch of n steps."""
+
+    overlap = "serial"
+    language = "wgsl"
+
+    def __init__(self, target: Target, case: Case) -> None:
+        super().__init__(case)
+        body(self, "wgsl")
+        self._fused = case.pattern == "fused"
+        self._checks = str(case.params.get("checks", "on"))
+        self.session = session(target, Recipe("fused", "binding", independent=False, checks=self._checks))
+        self.library = self.session.library
+        self.library.forget_errors()
+        self._text = sources.wgsl(self.workload, self.elements)
+        self._zeros = np.zeros(self.elements, np.uint32)
+        self.rig = Rig(self.session)
+        self._buffers()
+        self.groups_of_64 = -(-self.elements // sources.GROUP)
+        self._prepared = -1
+        # llvmpipe ends every loop after 65,535 turns, without a word.
+        self.max_n = (65_535 if "llvmpipe" in target.adapter else 1 << 26) if self._fused else 1 << 15
+        self.wait_spins = wait_spins(self.session)
+        waiter = self.library.waiter(self.session.device, self.session.queue)
+        self.wait = waiter  # type: ignore[method-assign]
+        self.issue = self._loop()  # type: ignore[method-assign]
+        self.library.raise_errors()
+
+    def _buffers(self) -> None:
+        device, flags = self.session.device, self.rig.flags
+        both = flags.STORAGE | flags.COPY_SRC | flags.COPY_DST
+        state = np.zeros(self.elements * sum(f.width for f in self.workload.state), np.float32)
+        inputs = sources.pack(self.workload.fixed, self.inputs)
+        largest = max(state.nbytes, inputs.nbytes)
+        if any(largest > int(device.limits[name]) for name in _LIMITS):
+            raise Unsupported(f"the device binds less than {largest} bytes")
+        self._state, self._counters = self.rig.buffer(state, both), self.rig.buffer(self._zeros, both)
+        self._steps = self.rig.buffer(np.zeros(4, np.uint32), flags.UNIFORM | flags.COPY_DST)
+        buffers = (self._state, self._counters, self.rig.buffer(inputs, flags.STORAGE), self._steps)
+        kinds = ("storage", "storage", "read-only-storage", "uniform")
+        layout = device.create_bind_group_layout(
+            entries=[{"binding": i, "visibility": _COMPUTE, "buffer": {"type": kind}} for i, kind in enumerate(kinds)]
+        )
+        self._group = device.create_bind_group(
+            layout=layout,
+            entries=[
+                {"binding": i, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
+                for i, buffer in enumerate(buffers)
+            ],
+        )
+        self._pipeline = device.create_compute_pipeline(
+            layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
+            compute={"module": self._module(), "entry_point": "fused" if self._fused else "once"},
+        )
+
+    def _module(self) -> Any:
+        from overhead.probes._webgpu_rig import shader_module
+
+        return shader_module(self.session, self._text, self._checks)
+
+    def _loop(self) -> Any:
+        device, queue = self.session.device, self.session.queue
+        head = (
+            "encoder = device.create_command_encoder()",
+            "compute = encoder.begin_compute_pass()",
+            "compute.set_pipeline(pipeline)",
+            "compute.set_bind_group(0, group)",
+        )
+        dispatch = (f"compute.dispatch_workgroups({self.groups_of_64})",)
+        tail = ("compute.end()", "commands = encoder.finish()", "queue.submit([commands])", "del compute, commands, encoder")
+        parts = ((*head, *dispatch), (), tail) if self._fused else (head, dispatch, tail)
+        names = {"device": device, "queue": queue, "pipeline": self._pipeline, "group": self._group}
+        return compile_python(Script(*(tuple(Statement(s, "") for s in part) for part in parts), 0, names))
+
+    def prepare(self, n: int) -> None:
+        if self._fused and n != self._prepared:
+            self._write(self._steps, np.array([n, 0, 0, 0], np.uint32))
+            self._prepared = n
+
+    def _write(self, buffer: Any, values: Array) -> None:
+        self.session.queue.write_buffer(buffer, 0, values)
+        # Left pending, the write would be part of the next window.
+        self.session.queue.submit([])
+        self.wait()
+
+    def issue(self, n: int) -> None:
+        raise NotImplementedError  # bound in __init__
+
+    def wait(self) -> None:
+        raise NotImplementedError  # bound in __init__
+
+    def put(self, state: dict[str, Array]) -> None:
+        self._write(self._state, sources.pack(self.workload.state, state))
+        self._write(self._counters, self._zeros)
+
+    def fetch(self) -> tuple[dict[str, Array], Array]:
+        self.wait()
+        self.library.raise_errors()
+        queue = self.session.queue
+        state = np.frombuffer(queue.read_buffer(self._state), np.float32)
+        counters = np.frombuffer(queue.read_buffer(self._counters), np.uint32)
+        return sources.unpack(self.workload.state, state, self.elements), counters
+
+    def units_a_submit(self, n: int) -> int:
+        """Units that one submission holds if n are issued."""
+        return n
+
+    def note(self) -> int:
+        """The count now, for steps that belong to no sample."""
+        return self.get()[1]
+
+    def device(self, n: int) -> DeviceTime | None:
+        before = self.note()
+        try:
+            return self._clock.measure(n)
+        finally:
+            self.aside += (self.note() - before) % (1 << 32)
+
+    @functools.cached_property
+    def _clock(self) -> DeviceClock:
+        return DeviceClock(_Held(self))
+
+    def kernels(self) -> dict[str, str]:
+        return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
+
+    def window(self) -> dict[str, Scalar]:
+        return {
+            **super().window(),
+            "submits": "1",
+            "passes": "1",
+            "bind_changes": "1",
+            "wait": self.library.wait_name,
+            "recording": "inside",
+            "checks": self._checks,
+            "workgroups": self.groups_of_64,
+        }
+
+    def close(self) -> None:
+        if "wait" in vars(self):
+            self.wait()
+        self.rig.destroy()
+
+
+class _Held:
+    """The chain as the device clock sees it; its steps are counted by ``WebGpuWork.device``, not here."""
+
+    def __init__(self, chain: WebGpuWork) -> None:
+        self.rig: Any = chain.rig
+        self.prepare, self.issue, self.wait = chain.prepare, chain.issue, chain.wait
+        self.units_a_submit = chain.units_a_submit
+
+    def aside(self, steps: int) -> None:
+        """Of the plug's words no one reads the count."""

@@ -1,0 +1,90 @@
+"""What a workload is: state, read-only inputs, and one step of it in every language that a stack may run.
+
+A workload is made of *elements* that do not know of each other, so that every arm may run a thread an element and the
+check may redo a few of them. Nothing here knows a stack, and no stack knows a workload.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Arrays = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A named float32 array: ``shape`` of each element (empty: a number), or, if ``shared``, of the one for all."""
+
+    name: str
+    shape: tuple[int, ...] = ()
+    shared: bool = False
+
+    @property
+    def width(self) -> int:
+        """Numbers an element, or of the whole where it is shared."""
+        return math.prod(self.shape)
+
+
+class Workload(abc.ABC):
+    """A step that is repeated, each time on what the last one left. Instances are made without arguments.
+
+    The bodies by language are statements that change the state's fields, which they find as local variables of these
+    names; so are read-only fields of one number an element. Wider state is a local array. Other read-only fields are
+    functions: ``name(k)`` is number k of this element, flat, or of the shared array. ``t`` is the step's number,
+    ``constants`` are constants in every language.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    about: ClassVar[str]
+    """What one step does, for the report: a sentence."""
+    constants: ClassVar[Mapping[str, float]] = {}
+    state: ClassVar[tuple[Field, ...]]
+    fixed: ClassVar[tuple[Field, ...]] = ()
+    steps: ClassVar[int]
+    """Steps of the published run: one generation, or the length that people ask about."""
+    elements: ClassVar[tuple[int, ...]]
+    """Numbers of elements to run on a GPU, most telling first."""
+    small: ClassVar[tuple[int, ...]]
+    """The same on a CPU and on software adapters."""
+    heavy: ClassVar[bool] = True
+    """Measured only when named, or in the thorough profile."""
+    contracts: ClassVar[bool]
+    """Whether small differences die out, so that any number of steps can be compared with the reference."""
+    tolerance: ClassVar[float]
+    """Largest difference from float64 after one step (where it contracts: after any number), relative to ``scale``."""
+    scale: ClassVar[Mapping[str, float]]
+    """The size of each state field's values, by which differences are divided."""
+
+    wgsl: ClassVar[str] = ""
+    cuda: ClassVar[str] = ""
+    triton: ClassVar[str] = ""
+    """Empty where the step is not written in that language; ``missing`` may say why."""
+    missing: ClassVar[Mapping[str, str]] = {}
+
+    @abc.abstractmethod
+    def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Fresh state: float64, every field of shape ``(elements, *shape)``."""
+
+    def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Fresh read-only inputs: float64, ``(elements, *shape)``, or ``shape`` where shared."""
+        return {}
+
+    @abc.abstractmethod
+    def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        """One step of all elements on arrays of ``xp`` (numpy, torch, jax.numpy, cupy); ``t`` an int array of shape (1,).
+
+        Uses only what these four spell alike, keeps the precision of its inputs and returns new arrays.
+        """
+
+    def sizes(self, software: bool) -> tuple[int, ...]:
+        """Numbers of elements for a GPU, or for a CPU and software adapters."""
+        return self.small if software else self.elements

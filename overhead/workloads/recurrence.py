@@ -1,0 +1,53 @@
+"""Damped driven oscillators: the smallest step that a simulation takes, and one that forgets rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from overhead.workloads import register
+from overhead.workloads.base import Array, Arrays, Field, Workload
+
+
+@register
+class Recurrence(Workload):
+    """Semi-implicit Euler, 8 operations an element and step."""
+
+    name = "recurrence"
+    title = "dependent steps of independent oscillators"
+    about = "one semi-implicit Euler step of a damped driven oscillator an element, 8 operations"
+    constants = {"H": 0.1, "K": 1.0, "C": 0.4}
+    state = (Field("x"), Field("v"))
+    fixed = (Field("force"),)
+    steps = 1500
+    elements = (4096, 65_536, 256, 1_000_000)
+    small = (4096, 65_536, 256)
+    heavy = False
+    contracts = True
+    # A step shrinks a difference to 0.98 of it, so roundings of at most 4 units in the last place (6e-8) each add up to
+    # 4 * 6e-8 / 0.02 = 1.2e-5, fused multiply-adds or not.
+    tolerance = 5e-5
+    scale = {"x": 1.0, "v": 1.0}
+
+    wgsl = """
+    v = v + H * (force - K * x - C * v);
+    x = x + H * v;
+    """
+    cuda = wgsl
+    triton = """
+    v = v + H * (force - K * x - C * v)
+    x = x + H * v
+    """
+
+    def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        return {"x": rng.uniform(-1, 1, elements), "v": rng.uniform(-1, 1, elements)}
+
+    def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        return {"force": rng.uniform(-1, 1, elements)}
+
+    def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        h, k, c = self.constants["H"], self.constants["K"], self.constants["C"]
+        x, v = state["x"], state["v"]
+        v = v + h * (fixed["force"] - k * x - c * v)
+        return {"x": x + h * v, "v": v}

@@ -1,0 +1,233 @@
+"""A workload's step as kernels, by language: one launch a step, and one launch that loops.
+
+Memory is laid out by number, then by element, so that neighbouring threads read neighbouring words: number k of element
+i is at ``k * elements + i``. State and read-only inputs are one buffer each, field after field, the counters a third.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from textwrap import dedent, indent
+
+import numpy as np
+
+from overhead.workloads.base import Array, Field, Workload
+
+GROUP = 64
+"""Threads of a group."""
+
+
+def digest(text: str) -> str:
+    """SHA-256 of a kernel's text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def pack(fields: Sequence[Field], values: Mapping[str, Array]) -> Array:
+    """The fields' values as one float32 buffer in the kernels' layout; at least one word, as no stack binds nothing."""
+    parts = [_flat(field, np.asarray(values[field.name], np.float32)) for field in fields]
+    return np.concatenate(parts) if parts else np.zeros(1, np.float32)
+
+
+def unpack(fields: Sequence[Field], buffer: Array, elements: int) -> dict[str, Array]:
+    """The reverse of ``pack`` for fields that are not shared."""
+    rows = buffer.reshape(-1, elements)
+    found, at = {}, 0
+    for field in fields:
+        found[field.name] = rows[at : at + field.width].T.reshape(elements, *field.shape)
+        at += field.width
+    return found
+
+
+def _flat(field: Field, values: Array) -> Array:
+    return values.ravel() if field.shared else values.reshape(len(values), field.width).T.ravel()
+
+
+def wgsl(workload: Workload, elements: int) -> str:
+    """Entry points ``once`` and ``fused``; the number of steps is word 0 of the uniform."""
+    constants = "\n".join(f"const {k}: f32 = {float(v)!r};" for k, v in workload.constants.items())
+    lookups = "\n".join(
+        f"fn {f.name}_of(i: u32, k: u32) -> f32 {{ return inputs[{_place(f, at, 'u')}]; }}"
+        for f, at in _offsets(workload.fixed, elements)
+    )
+    body = _calls(dedent(workload.wgsl).strip(), (f.name for f in _looked_up(workload)))
+    declared = "\n".join(
+        [
+            *(f"let {f.name} = {f.name}_of(i, 0u);" for f in _plain(workload)),
+            *(f"var {f.name}: {'array<f32, %d>' % f.width if f.shape else 'f32'};" for f in workload.state),
+            *(_copies(workload, elements, "u", save=False)),
+            "var t = counters[i];",
+        ]
+    )
+    saved = "\n".join([*_copies(workload, elements, "u", save=True), "counters[i] = t;"])
+    return f"""\
+@group(0) @binding(0) var<storage, read_write> state: array<f32>;
+@group(0) @binding(1) var<storage, read_write> counters: array<u32>;
+@group(0) @binding(2) var<storage, read> inputs: array<f32>;
+@group(0) @binding(3) var<uniform> steps: vec4<u32>;
+const ELEMENTS: u32 = {elements}u;
+{constants}
+{lookups}
+
+@compute @workgroup_size({GROUP})
+fn once(@builtin(global_invocation_id) id: vec3<u32>) {{
+  let i = id.x;
+  if (i >= ELEMENTS) {{ return; }}
+{indent(declared, "  ")}
+{indent(body, "  ")}
+  t = t + 1u;
+{indent(saved, "  ")}
+}}
+
+@compute @workgroup_size({GROUP})
+fn fused(@builtin(global_invocation_id) id: vec3<u32>) {{
+  let i = id.x;
+  if (i >= ELEMENTS) {{ return; }}
+{indent(declared, "  ")}
+  for (var turn = 0u; turn < steps.x; turn = turn + 1u) {{
+{indent(body, "    ")}
+    t = t + 1u;
+  }}
+{indent(saved, "  ")}
+}}
+"""
+
+
+def cuda(workload: Workload, elements: int) -> str:
+    """Kernels ``once(state, counters, inputs)`` and ``fused(state, counters, inputs, steps)``, steps 64 bits wide."""
+    constants = "\n".join(f"constexpr float {k} = {float(v)!r}f;" for k, v in workload.constants.items())
+    lookups = "\n".join(
+        f"#define {f.name}(k) inputs[{_place(f, at, 'u', call=True)}]"
+        for f, at in _offsets(workload.fixed, elements)
+        if f in _looked_up(workload)
+    )
+    places = dict((f.name, at) for f, at in _offsets(workload.fixed, elements))
+    declared = "\n".join(
+        [
+            *(f"const float {f.name} = inputs[{places[f.name]}u + i];" for f in _plain(workload)),
+            *(f"float {f.name}{f'[{f.width}]' if f.shape else ''};" for f in workload.state),
+            *(_copies(workload, elements, "u", save=False)),
+            "unsigned int t = counters[i];",
+        ]
+    )
+    saved = "\n".join([*_copies(workload, elements, "u", save=True), "counters[i] = t;"])
+    body = dedent(workload.cuda).strip()
+    head = "float* __restrict__ state, unsigned int* __restrict__ counters, const float* __restrict__ inputs"
+    return f"""\
+constexpr unsigned int ELEMENTS = {elements}u;
+{constants}
+{lookups}
+
+extern "C" __global__ void once({head}) {{
+  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= ELEMENTS) return;
+{indent(declared, "  ")}
+  {{
+{indent(body, "    ")}
+  }}
+  t = t + 1u;
+{indent(saved, "  ")}
+}}
+
+extern "C" __global__ void fused({head}, unsigned long long steps) {{
+  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= ELEMENTS) return;
+{indent(declared, "  ")}
+  for (unsigned long long turn = 0; turn < steps; ++turn) {{
+{indent(body, "    ")}
+    t = t + 1u;
+  }}
+{indent(saved, "  ")}
+}}
+"""
+
+
+def triton(workload: Workload, elements: int) -> str:
+    """A module with the jitted kernels ``once`` and ``fused`` of ``(state, counters, inputs, steps, BLOCK)``.
+
+    Every field must be one number an element.
+    """
+    constants = "\n".join(f"{k} = tl.constexpr({float(v)!r})" for k, v in workload.constants.items())
+    body = dedent(workload.triton).strip()
+    loads = "\n".join(
+        [
+            *(f"{f.name} = tl.load(state + {at} + i, mask=inside, other=0.0)" for f, at in _offsets(workload.state, elements)),
+            *(f"{f.name} = tl.load(inputs + {at} + i, mask=inside, other=0.0)" for f, at in _offsets(workload.fixed, elements)),
+            "t = tl.load(counters + i, mask=inside, other=0)",
+        ]
+    )
+    saves = "\n".join(
+        [
+            *(f"tl.store(state + {at} + i, {f.name}, mask=inside)" for f, at in _offsets(workload.state, elements)),
+            "tl.store(counters + i, t, mask=inside)",
+        ]
+    )
+    start = f"i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\ninside = i < {elements}"
+    return f"""\
+import triton
+import triton.language as tl
+
+{constants}
+
+
+@triton.jit
+def once(state, counters, inputs, steps, BLOCK: tl.constexpr):
+{indent(start, "    ")}
+{indent(loads, "    ")}
+{indent(body, "    ")}
+    t = t + 1
+{indent(saves, "    ")}
+
+
+@triton.jit
+def fused(state, counters, inputs, steps, BLOCK: tl.constexpr):
+{indent(start, "    ")}
+{indent(loads, "    ")}
+    for turn in range(steps):
+{indent(body, "        ")}
+        t = t + 1
+{indent(saves, "    ")}
+"""
+
+
+def _plain(workload: Workload) -> list[Field]:
+    """Read-only fields that are local variables: one number an element."""
+    return [f for f in workload.fixed if not f.shape and not f.shared]
+
+
+def _looked_up(workload: Workload) -> list[Field]:
+    return [f for f in workload.fixed if f.shape or f.shared]
+
+
+def _offsets(fields: Iterable[Field], elements: int) -> list[tuple[Field, int]]:
+    """Each field with the word of its buffer at which it starts."""
+    found, at = [], 0
+    for field in fields:
+        found.append((field, at))
+        at += field.width * (1 if field.shared else elements)
+    return found
+
+
+def _place(field: Field, at: int, suffix: str, *, call: bool = False) -> str:
+    k = "(k)" if call else "k"
+    return f"{at}{suffix} + {k}" if field.shared else f"{at}{suffix} + {k} * ELEMENTS + i"
+
+
+def _copies(workload: Workload, elements: int, suffix: str, *, save: bool) -> list[str]:
+    """Statements that load or save every word of an element's state; the same text in WGSL and CUDA C."""
+    lines = []
+    for field, at in _offsets(workload.state, elements):
+        for k in range(field.width):
+            local = f"{field.name}[{k}]" if field.shape else field.name
+            word = f"state[{at + k * elements}{suffix} + i]"
+            lines.append(f"{word} = {local};" if save else f"{local} = {word};")
+    return lines
+
+
+def _calls(body: str, names: Iterable[str]) -> str:
+    """WGSL has no macros: ``name(`` becomes ``name_of(i, ``."""
+    import re
+
+    for name in names:
+        body = re.sub(rf"\b{name}\(", f"{name}_of(i, ", body)
+    return body

@@ -97,9 +97,10 @@ class Chain(abc.ABC):
 
     def device(self, n: int) -> DeviceTime | None:
         """Device time of a held chain of n units, None where the stack can't tell. May raise ``Unsupported``."""
+        return None
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-        """Each call's own time in the chain, ns: durations by stage, a clock reading in each, and ``clock`` by itself."""
+        """Each call's own time in the chain, ns: durations by stage, a clock reading in each, and ``clock`` alone."""
         return {}
 
     def start_latency(self, n: int) -> StartLatency | None:

@@ -1,4 +1,4 @@
-"""Journal lines without what tells who and where: host, user and paths leave every text field before it is written."""
+"""Journal lines without what tells who and where: host, user and paths leave every free text before it is written."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from overhead.machine import redact
 from overhead.results import Line
 
 L = TypeVar("L", bound=Line)
+FREE = frozenset({"reason", "mend", "environment", "window", "driver", "rule"})
+"""Fields that hold words from outside. Names of stacks, cases and targets are ours: a host called ``torch`` may not
+change them."""
 
 
 def redacted(line: L) -> L:
-    """The line with every string value redacted; keys and numbers stay."""
-    return msgspec.convert(_walk(msgspec.to_builtins(line)), type(line))
+    """The line with every string under a free field redacted; everything else stays."""
+    return msgspec.convert(_walk(msgspec.to_builtins(line), free=False), type(line))
 
 
-def _walk(value: Any) -> Any:
+def _walk(value: Any, free: bool) -> Any:
     match value:
         case str():
-            return redact(value)
+            return redact(value) if free else value
         case dict():
-            return {k: _walk(v) for k, v in value.items()}
+            return {k: _walk(v, free or k in FREE) for k, v in value.items()}
         case list():
-            return [_walk(v) for v in value]
+            return [_walk(v, free) for v in value]
         case _:
             return value

@@ -1,7 +1,8 @@
 """The line through times that a polling wait has rounded up.
 
 A wait that looks every q ns returns at the first look after the work is done, so a sample of T says only that the work
-was done within (T - q, T]. The line is the most likely one given those intervals (probit, normal scatter).
+was done within (T - q, T], or at any time before T if the wait returned at its first look. The line is the most likely
+one given those intervals (probit, normal scatter).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ LEAST_SCATTER = 5e-4
 def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
     """The most likely line of the unrounded T(n), ns; None where all samples lie on one stair.
 
-    ``quantum``: about the ns between two looks of the wait; the samples' own levels tell it better. A sample far from a stair's edge weighs nothing, by itself.
+    ``quantum``: about the ns between two looks of the wait; the samples' own levels tell it better. A sample far from
+    a stair's edge weighs nothing, by itself.
     """
     from scipy.optimize import minimize
     from scipy.special import log_ndtr
@@ -37,6 +39,7 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
         a, b, log_scatter = parameters
         scatter = least + np.exp(np.clip(log_scatter, -20.0, 3.0))
         upper, lower = (high - a - b * x) / scatter, (high - 1.0 - a - b * x) / scatter
+        lower = np.where(level > 0, lower, -np.inf)
         flip = lower > 0  # ln(Phi(upper) - Phi(lower)) from the tail where the difference does not cancel
         larger, smaller = log_ndtr(np.where(flip, -lower, upper)), log_ndtr(np.where(flip, -upper, lower))
         inside = larger + np.log1p(-np.exp(np.minimum(smaller - larger, -1e-12)))

@@ -17,6 +17,8 @@ from overhead.measure.process import SLOPES, ProcessFit, by_round, fit_process, 
 
 CLOCK_STEPS = 100
 """The slope's part of T(top) must be this many times the clock's resolution."""
+MODE_ROUNDS, MODE_SHARE = 3, 0.1
+"""A process tells a mode's value only with this many rounds in it, and this share of its rounds."""
 LINE = 0.03
 """A rung further from the line than this share of the ladder's rise (or than the target) is a bend, not noise."""
 
@@ -128,7 +130,8 @@ class _Case:
             slow = {number: bool(next(labels)) for number in own}
             for label, group in groups.items():
                 chosen = [r for r in process.rounds if slow.get(r.number) is label]
-                value = fit_process(replace(process, rounds=chosen), self.series).value(name) if chosen else None
+                enough = len(chosen) >= max(MODE_ROUNDS, MODE_SHARE * len(own))
+                value = fit_process(replace(process, rounds=chosen), self.series).value(name) if enough else None
                 if value is not None:
                     group.append(value)
         return modes(across(groups[False], self.target), across(groups[True], self.target), two, len(self.processes))

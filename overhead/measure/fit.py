@@ -38,6 +38,19 @@ def theil_sen(n: Floats, y: Floats) -> Line | None:
     return None if slope is None else Line(slope, _weighted_median(y - slope * n, 1 / _spreads(n, y)))
 
 
+def siegel_slope(n: Floats, y: Floats) -> float | None:
+    """The slope of few samples, up to half of them disturbed: the median over all of the median slope to the others.
+
+    A. F. Siegel, Robust regression using repeated medians, Biometrika 69 (1982) 242; ``scipy.stats.siegelslopes``.
+    """
+    if n.size == 0 or n.min() == n.max():
+        return None
+    across = np.subtract.outer(n, n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = np.where(across != 0, np.subtract.outer(y, y) / across, np.nan)
+    return float(np.median(np.nanmedian(slopes, axis=1)))
+
+
 @functools.lru_cache(maxsize=32)
 def _every_pair(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     left, right = np.triu_indices(size, 1)

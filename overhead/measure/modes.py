@@ -82,7 +82,7 @@ def labelled(canaries: Floats) -> Mask:
 
 
 def _spread(values: Floats) -> float:
-    """Standard deviation from the median absolute deviation; of a handful, which may lie close by chance, half the range."""
+    """Standard deviation by the median absolute deviation; half the range of a handful, which chance may gather."""
     if values.size < 2 * FEWEST:
         return float(np.ptp(values)) / 2
     return 1.4826 * float(np.median(np.abs(values - np.median(values))))

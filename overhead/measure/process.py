@@ -9,7 +9,7 @@ import numpy as np
 
 from overhead.measure.censored import censored_line
 from overhead.measure.figures import Process, Round, Series
-from overhead.measure.fit import Floats, Line, Mask, robust_line, sen_slope, theil_sen
+from overhead.measure.fit import Floats, Line, Mask, robust_line, sen_slope, siegel_slope, theil_sen
 from overhead.measure.knee import Knee, find_knee
 
 SLOPES = ("issue", "host", "complete")
@@ -70,15 +70,23 @@ def fit_process(process: Process, series: Series) -> ProcessFit:
     n, issue, total = wall.T
     quantum = quantum_of(process)
     knee = None if series.synchronous or quantum else find_knee(n, issue)
-    below = _below(n, knee)
     if quantum:
         below = np.asarray(issue <= SHORT_NS)
         complete = censored_line(n, total, quantum)
     else:
+        wall = wall[_regular(process, n)]
+        n, issue, total = wall.T
+        below = _below(n, knee)
         complete = robust_line(n, total, issue)
     return ProcessFit(
         robust_line(n[below], issue[below]), complete, _deferred(process.rounds, series), knee, wall, below
     )
+
+
+def _regular(process: Process, n: Floats) -> Mask:
+    """The samples on the ladder, without the few that calibration took to find the knee."""
+    ladder = process.once.get("ladder")
+    return np.isin(n, ladder) if ladder else np.ones(n.size, np.bool_)
 
 
 def _below(n: Floats, knee: Knee | None) -> Mask:
@@ -94,7 +102,7 @@ def _deferred(rounds: Sequence[Round], series: Series) -> float | None:
 
 
 def by_round(process: Process, series: Series, figure: str, knee: Knee | None) -> dict[int, float]:
-    """The figure from each round's samples alone, by the round's number: slopes by Theil-Sen.
+    """The figure from each round's samples alone, by the round's number: slopes by repeated medians.
 
     Empty behind a polling wait, where a round holds too few samples.
     """
@@ -113,10 +121,10 @@ def _round_value(one: Round, series: Series, figure: str, knee: Knee | None) -> 
     n = wall[:, 0]
     if figure in ("complete", "fixed"):
         if figure == "complete":
-            return sen_slope(n, wall[:, 2])
+            return siegel_slope(n, wall[:, 2])
         line = theil_sen(n, wall[:, 2])
         return line.intercept if line else None
     below = _below(n, knee)
-    issue = sen_slope(n[below], wall[below, 1])
+    issue = siegel_slope(n[below], wall[below, 1])
     deferred = 0.0 if figure == "issue" else _deferred([one], series)
     return None if issue is None or deferred is None else issue + deferred

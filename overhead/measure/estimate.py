@@ -10,7 +10,7 @@ import numpy as np
 from overhead.measure.figures import Estimate, Paired, Process, Round, Series
 from overhead.measure.fit import Floats, Misfit, misfit
 from overhead.measure.gates import across, modes, without_value
-from overhead.measure.modes import Split, split
+from overhead.measure.modes import APART, Split, split
 from overhead.measure.oncefigures import once_figures
 from overhead.measure.pairs import marginal, paired
 from overhead.measure.process import SLOPES, ProcessFit, by_round, fit_process, quantum_of
@@ -51,9 +51,8 @@ class _Case:
             return self.missing(name)
         rounds = self.rounds(name)
         two = self.speeds(rounds)
-        if two is not None:
-            return self.bimodal(name, rounds, two)
-        return self.gate(name, across(values, self.target, rounds=_arrays(rounds)))
+        both = self.bimodal(name, rounds, two) if two is not None else None
+        return both or self.gate(name, across(values, self.target, rounds=_arrays(rounds)))
 
     def fixed(self, complete: Estimate) -> Estimate:
         """The intercept: worth what its line is worth."""
@@ -63,8 +62,8 @@ class _Case:
         if complete.status == "bimodal":
             rounds = self.rounds("complete")
             two = self.speeds(rounds)
-            assert two is not None
-            return self.bimodal("fixed", rounds, two)
+            both = self.bimodal("fixed", rounds, two) if two is not None else None
+            return both or Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
         scale = abs(float(np.mean(values))) + complete.value + max(map(quantum_of, self.processes))
         return across(values, self.target, scale=scale, rounds=_arrays(self.rounds("fixed")))
 
@@ -122,8 +121,8 @@ class _Case:
         told = np.array(canaries) if all(canaries) else np.zeros(0)
         return split(np.array(values), told, np.array(owners, dtype=np.intp))
 
-    def bimodal(self, name: str, rounds: list[dict[int, float]], two: Split) -> Estimate:
-        """Fit the rounds of each speed apart, process by process."""
+    def bimodal(self, name: str, rounds: list[dict[int, float]], two: Split) -> Estimate | None:
+        """Fit the rounds of each speed apart, process by process; None where the slopes come out alike after all."""
         labels = iter(two.slow)
         groups: dict[bool, list[float]] = {False: [], True: []}
         for process, own in zip(self.processes, rounds, strict=True):
@@ -134,7 +133,10 @@ class _Case:
                 value = fit_process(replace(process, rounds=chosen), self.series).value(name) if enough else None
                 if value is not None:
                     group.append(value)
-        return modes(across(groups[False], self.target), across(groups[True], self.target), two, len(self.processes))
+        fast, slow = (across(groups[label], self.target) for label in (False, True))
+        if fast.value is None or slow.value is None or (name != "fixed" and slow.value < APART * fast.value):
+            return None
+        return modes(fast, slow, two, len(self.processes))
 
 
 def _misfit(name: str, process: Process, fit: ProcessFit) -> Misfit | None:

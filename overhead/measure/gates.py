@@ -89,8 +89,8 @@ def _bootstrap(values: Floats, rounds: Sequence[Floats]) -> tuple[float, float]:
 
 def modes(fast: Estimate, slow: Estimate, two: Split, processes: int) -> Estimate:
     """A figure with two speeds: the value is that of most rounds, the interval holds both, ``modes`` gives each."""
-    if fast.value is None or slow.value is None:
-        return fast if slow.value is None else slow
+    assert fast.value is not None
+    assert slow.value is not None
     most = slow.value if two.slow.mean() > 0.5 else fast.value
     ends = [v for e in (fast, slow) for v in (e.value, e.low, e.high) if v is not None]
     reason = f"two speeds, {fast.value:.4g} and {slow.value:.4g} ns, told apart by the {two.by}"

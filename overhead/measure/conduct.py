@@ -29,14 +29,16 @@ def conduct(chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit:
     A case that raises is emitted as ``Dropped`` and the rest goes on. KeyboardInterrupt passes through. The garbage
     collector is run and frozen before the windows and off until the end.
     """
+    enabled = gc.isenabled()
     gc.collect()
     gc.freeze()
     gc.disable()
     try:
         return _Conductor(chains, clock, settings, emit).run()
     finally:
-        gc.enable()
         gc.unfreeze()
+        if enabled:
+            gc.enable()
 
 
 class _Conductor:
@@ -107,7 +109,8 @@ class _Conductor:
             case.issued += taken.issued
             self.emit(Taken(case.key, taken.name, taken.values, taken.at, taken.reason))
         case.verify()
-        for taken in once.inside(case.chain, self.clock, case.ladder, case.seconds, case.key in self.settings.extras):
+        staged = case.key in self.settings.staged
+        for taken in once.inside(case.chain, self.clock, case.ladder, case.seconds, staged):
             self.emit(Taken(case.key, taken.name, taken.values, taken.at, taken.reason))
         case.issued = case.chain.executed()
 

@@ -12,7 +12,8 @@ from overhead.measure.sampler import Samples
 class Settings:
     """``seconds``: sampling time of this process for all its cases. ``target``: relative half-width.
 
-    ``extras``: the cases that also get what benchmarks usually print (``naive_idle``, ``legacy``) and their stages.
+    ``extras``: the cases that also get what takes long (``naive_idle``, ``legacy``, the queue's knee above the top);
+    ``staged``: those whose calls are timed one by one.
     ``shares``: seconds by case where they are not alike.
     """
 
@@ -22,6 +23,7 @@ class Settings:
     max_rounds: int = 400
     seed: int = 0
     extras: frozenset[str] = frozenset()
+    staged: frozenset[str] = frozenset()
     shares: Mapping[str, float] = field(default_factory=dict)
 
     def share(self, case: str, cases: int) -> float:

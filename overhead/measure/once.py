@@ -16,6 +16,8 @@ from overhead.measure.sampler import Chain
 
 SHARE = 0.1
 """Of a case's seconds, for any one of these."""
+IDLE_SHARE = 0.25
+"""Of a case's seconds, for idling before a single unit."""
 TIMES = 7
 LATENCIES = 500
 STAGED = 256
@@ -57,7 +59,8 @@ def take(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bool
         count = max(20, min(LATENCIES, int(SHARE * seconds * 1e9 / (2 * ladder.one_ns))))
         yield _timed(chain, "latency", sampler.latencies(chain, count, clock), 1)
     if extra:
-        yield _timed(chain, "naive_idle", sampler.naive_idle(chain, times, clock), 1)
+        idle = max(1, min(times, int(IDLE_SHARE * seconds / sampler.IDLE_SECONDS)))
+        yield _timed(chain, "naive_idle", sampler.naive_idle(chain, idle, clock), 1)
     if extra and LEGACY_N not in ladder.ns:
         yield _legacy(chain, clock, ladder, seconds)
 
@@ -78,14 +81,14 @@ def _legacy(chain: Chain, clock: Clock, ladder: Ladder, seconds: float) -> Once:
     return _timed(chain, "legacy", [row[2] for row in sampler.sample(chain, [LEGACY_N] * times, clock)], LEGACY_N)
 
 
-def inside(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bool) -> Iterator[Once]:
+def inside(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, staged: bool) -> Iterator[Once]:
     """What the chain tells of its inside, where it can: device time of held chains, what its recordings cost
-    and, as an extra, its stages.
+    and, where ``staged``, its calls one by one.
 
     The chain runs as many units for these as it likes.
     """
-    yield from _device(chain, clock, ladder, seconds, extra)
-    if extra:
+    yield from _device(chain, clock, ladder, seconds)
+    if staged:
         yield from _stages(chain, min(ladder.ns[-1], STAGED))
         yield from _start_latency(chain)
     for part, (units, values) in chain.making().items():
@@ -122,20 +125,20 @@ def _start_latency(chain: Chain) -> Iterator[Once]:
         yield Once("start_deviation", [found.deviation])
 
 
-def _device(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bool) -> Iterator[Once]:
+def _device(chain: Chain, clock: Clock, ladder: Ladder, seconds: float) -> Iterator[Once]:
     """Spans of held chains of three lengths; ``busy`` only if the device never starved in any.
 
-    A chain's ``held_n`` is the most units that it can hold. Holding the device costs time,
-    so a case that is no extra has its device time told only where two spans fit its share.
+    A chain's ``held_n`` is the most units that it can hold. Holding the device costs time:
+    two spans are taken, more while they fit the case's share.
     """
     top = min(ladder.ns[-1], chain.held_n)
     ns = [top] if ladder.stairs else [n for _ in range(3) for n in (top, max(1, top // 2), max(1, top // 4))]
-    budget = (3 if extra else 1) * SHARE * seconds * 1e9
+    budget = 2 * SHARE * seconds * 1e9
     began = clock.now()
     told: list[Any] = []
     for n in ns:
         spent = clock.now() - began
-        if told and spent + spent / len(told) > budget and (len(told) >= 2 or not extra):
+        if len(told) >= 2 and spent + spent / len(told) > budget:
             break
         try:
             held = chain.device(n)

@@ -156,7 +156,8 @@ class Worker:
             min_rounds=self.job.min_rounds,
             target=self.job.target,
             seed=self.job.seed,
-            extras=self._extras(),
+            extras=frozenset(self._firsts()[:1]),
+            staged=frozenset(self._firsts()),
             max_rounds=self.job.max_rounds,
         )
         return c.conduct(self.chains, SystemClock(), settings, emit)
@@ -167,10 +168,13 @@ class Worker:
         self.out.flush()
         self.go()
 
-    def _extras(self) -> frozenset[str]:
-        """The first case of each caller on the worker's own target gets what takes long: T(1) after idling, stages."""
+    def _firsts(self) -> list[str]:
+        """The first case of each caller on the worker's own target, the base case first."""
         own = [a for a in self.job.assignments if a.target.key == self.job.worker]
-        return frozenset({a.case.caller: self._id(a) for a in reversed(own)}.values())
+        firsts: dict[str, str] = {}
+        for a in own:
+            firsts.setdefault(a.case.caller, self._id(a))
+        return list(firsts.values())
 
 
 def main() -> int:

@@ -11,15 +11,20 @@ from overhead.probes.kernels import source
 MEND = "pip install 'cuda-bindings>=12.6' nvidia-cuda-nvrtc"
 
 
-@functools.cache
 def machine_code(name: str, architecture: str) -> bytes:
     """The kernel file compiled for an architecture (``sm_90``). Raises ``Unavailable``."""
+    return machine_code_of(name, source(name)[0], architecture)
+
+
+@functools.cache
+def machine_code_of(name: str, text: str, architecture: str) -> bytes:
+    """CUDA C compiled for an architecture (``sm_90``). Raises ``Unavailable``."""
     try:
         from cuda.bindings import nvrtc
     except ImportError as error:
         raise Unavailable(f"cuda-bindings does not import: {error}", MEND) from error
     try:
-        program = _done(nvrtc.nvrtcCreateProgram(source(name)[0].encode(), name.encode(), 0, [], []))
+        program = _done(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
     except RuntimeError as error:  # cuda-bindings loads the library at the first call
         raise Unavailable(f"NVRTC does not load: {error}", MEND) from error
     options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17"]

@@ -92,9 +92,10 @@ class WorkChain(HeldChain):
 
     def advance(self, steps: int) -> None:
         """Run so many steps, for the check."""
-        self.prepare(steps)
-        self.issue(steps)
-        self.wait()
+        for n in [self.max_n] * (steps // self.max_n) + [steps % self.max_n]:
+            self.prepare(n)
+            self.issue(n)
+            self.wait()
 
     def executed(self) -> int:
         now = self.get()[1]

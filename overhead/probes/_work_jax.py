@@ -13,7 +13,7 @@ from overhead.probes._work_chain import WorkChain, step_of, verified
 from overhead.results import Case, Scalar
 from overhead.workloads.base import Array
 
-# On NVIDIA GPUs JAX multiplies float32 matrices in TF32 unless told otherwise: another precision than every other arm's.
+# On NVIDIA GPUs JAX multiplies float32 matrices in TF32 unless told otherwise, which no other arm does.
 _PRECISION = "highest"
 
 

@@ -61,8 +61,8 @@ class TorchWork(WorkChain):
 
     def put(self, state: dict[str, Array]) -> None:
         enter("no_grad")
-        whole = {**state, "steps": np.zeros(self.elements, np.int32)}
-        self.hold({name: torch.from_numpy(np.array(values)).to(self.place, copy=True) for name, values in whole.items()})
+        whole: dict[str, Array] = {**state, "steps": np.zeros(self.elements, np.int32)}
+        self.hold({name: torch.from_numpy(np.array(v)).to(self.place, copy=True) for name, v in whole.items()})
         self._wait()
 
     def hold(self, values: dict[str, Any]) -> None:
@@ -143,7 +143,6 @@ class Recorded(InPlace):
     """n steps captured in a CUDA graph outside the window, launched once in it."""
 
     recorded = True
-    overlap_of = "serial"
     max_n = LARGEST_GRAPH
     launches = 0
 
@@ -224,7 +223,8 @@ def compiled(step: Any, mode: str) -> Any:
         for name, result in step(values).items():
             values[name].copy_(result)
 
-    own = types.FunctionType(in_place.__code__.replace(), in_place.__globals__, "in_place", closure=in_place.__closure__)
+    code, closure = in_place.__code__.replace(), in_place.__closure__
+    own = types.FunctionType(code, in_place.__globals__, "in_place", closure=closure)
     return torch.compile(own, mode=mode, fullgraph=True, dynamic=False)
 
 

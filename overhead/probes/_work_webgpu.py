@@ -74,8 +74,9 @@ class WebGpuWork(WorkChain):
         self._buffers()
         self.groups_of_64 = -(-self.elements // sources.GROUP)
         self._prepared = -1
-        # llvmpipe ends every loop after 65,535 turns, without a word.
-        self.max_n = (65_535 if "llvmpipe" in target.adapter else 1 << 26) if self._fused else 1 << 15
+        # llvmpipe ends a kernel's loops after 65,535 turns in all, without a word.
+        bounded = 65_535 // self.workload.turns if "llvmpipe" in target.adapter else 1 << 26
+        self.max_n = bounded if self._fused else 1 << 15
         self.wait_spins = wait_spins(self.session)
         waiter = self.library.waiter(self.session.device, self.session.queue)
         self.wait = waiter  # type: ignore[method-assign]
@@ -123,10 +124,12 @@ class WebGpuWork(WorkChain):
             "compute.set_bind_group(0, group)",
         )
         dispatch = (f"compute.dispatch_workgroups({self.groups_of_64})",)
-        tail = ("compute.end()", "commands = encoder.finish()", "queue.submit([commands])", "del compute, commands, encoder")
+        tail = ("compute.end()", "commands = encoder.finish()", "queue.submit([commands])")
         parts = ((*head, *dispatch), (), tail) if self._fused else (head, dispatch, tail)
+        begin, each, end = (tuple(Statement(line, "") for line in part) for part in parts)
+        release = Statement("del compute, commands, encoder", "")
         names = {"device": device, "queue": queue, "pipeline": self._pipeline, "group": self._group}
-        return compile_python(Script(*(tuple(Statement(s, "") for s in part) for part in parts), 0, names))
+        return compile_python(Script(begin, each, (*end, release), 0, names))
 
     def prepare(self, n: int) -> None:
         if self._fused and n != self._prepared:

@@ -34,13 +34,19 @@ class CudaDriverProbe(Probe):
             *(vary(native, "arguments", count) for count in (0, 8, 32)),
             *(vary(each, "caller", caller) for caller in ("native", "ffi")),
         ]
-        return Space(base, axes, extra, _allowed)
+        from overhead.probes._work_chain import space
+
+        return space(Space(base, axes, extra, _allowed), [("fused", {}), ("per-submit", {})], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         from overhead.probes._cuda_api import driver
         from overhead.probes._cuda_chains import Fused, Launches
 
         ordinal = int(target.options["ordinal"])
+        if "elements" in case.params:
+            from overhead.probes import _work_cuda
+
+            return _work_cuda.open_case(driver(), ordinal, case)
         return (Fused if case.pattern == "fused" else Launches)(driver(), ordinal, case)
 
 

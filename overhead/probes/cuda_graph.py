@@ -5,7 +5,7 @@ from __future__ import annotations
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.probes.cuda_driver import driver_targets
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Pattern, Scalar, Target
 
 
 @register
@@ -31,16 +31,36 @@ class CudaGraphProbe(Probe):
             _launches("native", 100, "driver"),
             _launches("binding", 100, "torch"),
         ]
-        return Space(base, {"maker": ["torch"]}, extra)
+        from overhead.probes._work_chain import space
+
+        makers: tuple[Scalar, ...] = ("driver", "torch", "torch-compiled")
+        arms: list[tuple[Pattern, dict[str, Scalar]]] = [("replay", {"maker": maker}) for maker in makers]
+        return space(Space(base, {"maker": ["torch"]}, extra), arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         ordinal = int(target.options["ordinal"])
+        if "elements" in case.params:
+            return _work(ordinal, case)
         return _by_torch(ordinal, case) if case.params["maker"] == "torch" else _by_driver(ordinal, case)
 
 
 def _launches(caller: str, nodes: int, maker: str) -> Case:
     params: dict[str, Scalar] = {"maker": maker, "nodes": nodes}
     return vary(Case(pattern="launches", unit="launch", params=params), "caller", caller)
+
+
+def _work(ordinal: int, case: Case) -> Chain:
+    if case.params["maker"] == "driver":
+        from overhead.probes import _work_cuda
+        from overhead.probes._cuda_api import driver
+
+        return _work_cuda.open_case(driver(), ordinal, case)
+    from overhead.probes.torch import cuda_torch
+
+    cuda_torch()
+    from overhead.probes import _work_torch
+
+    return _work_torch.open_graph(f"cuda:{ordinal}", case)
 
 
 def _by_driver(ordinal: int, case: Case) -> Chain:

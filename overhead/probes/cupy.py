@@ -42,11 +42,17 @@ class CupyProbe(Probe):
             "pattern": ["wait-each", "read-each"],
             "wait": ["device", "event", "event-blocking"],
         }
-        return Space(base, axes)
+        from overhead.probes._work_chain import space
+
+        return space(Space(base, axes), [("fused", {}), ("per-submit", {})], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         cupy = import_cupy(self.mend)
         cupy.cuda.Device(int(target.options["ordinal"])).use()
+        if "elements" in case.params:
+            from overhead.probes import _work_cupy
+
+            return _work_cupy.open_case(cupy, case)
         return CupyChain(cupy, case)
 
 

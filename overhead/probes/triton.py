@@ -30,10 +30,17 @@ class TritonProbe(Probe):
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="launch", params={"entry": "jit", "wait": "stream"})
-        return Space(base, {"entry": ["compiled"], "pattern": ["wait-each"]})
+        from overhead.probes._work_chain import space
+
+        star = Space(base, {"entry": ["compiled"], "pattern": ["wait-each"]})
+        return space(star, [("fused", {}), ("per-submit", {})], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         import_triton(self.mend)
+        if "elements" in case.params:
+            from overhead.probes import _work_triton
+
+            return _work_triton.open_case(str(target.options["device"]), case)
         from overhead.probes._triton_chain import TritonChain
 
         return TritonChain(str(target.options["device"]), case)

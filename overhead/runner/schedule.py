@@ -11,6 +11,7 @@ from overhead.measure.planner import Allotment, Candidate, Plan, allot
 from overhead.probes import registry
 from overhead.results import Case, LeftOut, Target
 from overhead.runner.protocol import Assignment
+from overhead.workloads import workloads
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,9 +39,14 @@ class Choice:
     full: bool = False
 
     def takes(self, case: Case) -> bool:
-        return (not self.patterns or case.pattern in self.patterns) and (
-            not self.workloads or case.workload in self.workloads
-        )
+        """Whether the case was asked for; heavy workloads only by name or in the full product."""
+        asked = case.workload in self.workloads if self.workloads else self.full or not _heavy(case.workload)
+        return asked and (not self.patterns or case.pattern in self.patterns)
+
+
+def _heavy(name: str) -> bool:
+    found = workloads().get(name)
+    return found is not None and found.heavy
 
 
 def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[list[Task], list[LeftOut]]:

@@ -49,6 +49,8 @@ class Workload(abc.ABC):
     constants: ClassVar[Mapping[str, float]] = {}
     state: ClassVar[tuple[Field, ...]]
     fixed: ClassVar[tuple[Field, ...]] = ()
+    turns: ClassVar[int] = 1
+    """Turns that the loops of one step's kernel take in all, the loop over steps included; llvmpipe bounds it."""
     steps: ClassVar[int]
     """Steps of the published run: one generation, or the length that people ask about."""
     elements: ClassVar[tuple[int, ...]]
@@ -63,6 +65,8 @@ class Workload(abc.ABC):
     """Largest difference from float64 after one step (where it contracts: after any number), relative to ``scale``."""
     scale: ClassVar[Mapping[str, float]]
     """The size of each state field's values, by which differences are divided."""
+    periods: ClassVar[Mapping[str, float]] = {}
+    """For fields that wrap, such as angles: what a difference is taken modulo."""
 
     wgsl: ClassVar[str] = ""
     cuda: ClassVar[str] = ""
@@ -80,7 +84,7 @@ class Workload(abc.ABC):
 
     @abc.abstractmethod
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        """One step of all elements on arrays of ``xp`` (numpy, torch, jax.numpy, cupy); ``t`` an int array of shape (1,).
+        """One step of all elements on arrays of ``xp``: numpy, torch, jax.numpy, cupy. ``t``: an int array, shape (1,).
 
         Uses only what these four spell alike, keeps the precision of its inputs and returns new arrays.
         """

@@ -1,8 +1,9 @@
 """Equivalence before speed: an arm's values against NumPy in float64, on fresh random inputs.
 
 Where the step contracts, the arm's state after ``STEPS`` steps is compared with the reference. Where it does not, it is
-compared over the prefix in which NumPy in float32 itself stays within ``PREFIX``; beyond it, ``SPOTS`` random steps of
-the arm's own trajectory are each redone in NumPy. Elements know nothing of each other, so ``SAMPLE`` of them are redone.
+compared over the prefix in which NumPy in float32 itself stays well within ``PREFIX``; beyond it, ``SPOTS`` random
+steps of the arm's own trajectory are each redone in NumPy. Elements know nothing of each other, so that ``SAMPLE`` of
+them, the first and the last suffice.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Reference:
         self, state: dict[str, Array], at: int, steps: int, precision: type,
         seen: Callable[[int, dict[str, Array]], None],
     ) -> dict[str, Array]:  # fmt: skip
-        fixed = {k: v.astype(precision) for k, v in self._fixed.items()}
+        fixed: dict[str, Array] = {k: v.astype(precision) for k, v in self._fixed.items()}
         state = {k: v.astype(precision) for k, v in state.items()}
         for t in range(at, at + steps):
             state = self.workload.step(np, state, fixed, np.array([t], np.int32))
@@ -102,8 +103,11 @@ class Reference:
     def distance(self, a: dict[str, Array], b: dict[str, Array]) -> float:
         """The largest difference of any value, relative to its field's scale; infinite where one is not a number."""
         scale = self.workload.scale
-        worst = max(float(np.max(np.abs(a[k].astype(np.float64) - b[k]))) / scale[k] for k in scale)
-        return worst if np.isfinite(worst) else float("inf")
+        apart = {k: np.abs(a[k].astype(np.float64) - b[k]) for k in scale}
+        for k, period in self.workload.periods.items():
+            apart[k] = np.minimum(apart[k] % period, -apart[k] % period)
+        worst = [float(np.max(apart[k])) / scale[k] for k in scale]
+        return max(worst) if np.isfinite(worst).all() else float("inf")
 
     def compare(self, got: dict[str, Array], expected: dict[str, Array], bound: float, when: str) -> None:
         """Raises ``Differs`` where the arm's state (all elements) is farther off than the bound."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class Recurrence(Workload):
     name = "recurrence"
     title = "dependent steps of independent oscillators"
     about = "one semi-implicit Euler step of a damped driven oscillator an element, 8 operations"
-    constants = {"H": 0.1, "K": 1.0, "C": 0.4}
+    constants: ClassVar = {"H": 0.1, "K": 1.0, "C": 0.4}
     state = (Field("x"), Field("v"))
     fixed = (Field("force"),)
     steps = 1500
@@ -28,7 +28,7 @@ class Recurrence(Workload):
     # A step shrinks a difference to 0.98 of it, so roundings of at most 4 units in the last place (6e-8) each add up to
     # 4 * 6e-8 / 0.02 = 1.2e-5, fused multiply-adds or not.
     tolerance = 5e-5
-    scale = {"x": 1.0, "v": 1.0}
+    scale: ClassVar = {"x": 1.0, "v": 1.0}
 
     wgsl = """
     v = v + H * (force - K * x - C * v);

@@ -7,6 +7,7 @@ i is at ``k * elements + i``. State and read-only inputs are one buffer each, fi
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import dedent, indent
 
@@ -54,7 +55,7 @@ def wgsl(workload: Workload, elements: int) -> str:
     declared = "\n".join(
         [
             *(f"let {f.name} = {f.name}_of(i, 0u);" for f in _plain(workload)),
-            *(f"var {f.name}: {'array<f32, %d>' % f.width if f.shape else 'f32'};" for f in workload.state),
+            *(f"var {f.name}: {f'array<f32, {f.width}>' if f.shape else 'f32'};" for f in workload.state),
             *(_copies(workload, elements, "u", save=False)),
             "var t = counters[i];",
         ]
@@ -101,7 +102,7 @@ def cuda(workload: Workload, elements: int) -> str:
         for f, at in _offsets(workload.fixed, elements)
         if f in _looked_up(workload)
     )
-    places = dict((f.name, at) for f, at in _offsets(workload.fixed, elements))
+    places = {f.name: at for f, at in _offsets(workload.fixed, elements)}
     declared = "\n".join(
         [
             *(f"const float {f.name} = inputs[{places[f.name]}u + i];" for f in _plain(workload)),
@@ -151,8 +152,11 @@ def triton(workload: Workload, elements: int) -> str:
     body = dedent(workload.triton).strip()
     loads = "\n".join(
         [
-            *(f"{f.name} = tl.load(state + {at} + i, mask=inside, other=0.0)" for f, at in _offsets(workload.state, elements)),
-            *(f"{f.name} = tl.load(inputs + {at} + i, mask=inside, other=0.0)" for f, at in _offsets(workload.fixed, elements)),
+            *(
+                f"{f.name} = tl.load({buffer} + {at} + i, mask=inside, other=0.0)"
+                for buffer, fields in (("state", workload.state), ("inputs", workload.fixed))
+                for f, at in _offsets(fields, elements)
+            ),
             "t = tl.load(counters + i, mask=inside, other=0)",
         ]
     )
@@ -170,7 +174,7 @@ import triton.language as tl
 {constants}
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["steps"])
 def once(state, counters, inputs, steps, BLOCK: tl.constexpr):
 {indent(start, "    ")}
 {indent(loads, "    ")}
@@ -179,7 +183,7 @@ def once(state, counters, inputs, steps, BLOCK: tl.constexpr):
 {indent(saves, "    ")}
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["steps"])
 def fused(state, counters, inputs, steps, BLOCK: tl.constexpr):
 {indent(start, "    ")}
 {indent(loads, "    ")}
@@ -226,8 +230,6 @@ def _copies(workload: Workload, elements: int, suffix: str, *, save: bool) -> li
 
 def _calls(body: str, names: Iterable[str]) -> str:
     """WGSL has no macros: ``name(`` becomes ``name_of(i, ``."""
-    import re
-
     for name in names:
         body = re.sub(rf"\b{name}\(", f"{name}_of(i, ", body)
     return body

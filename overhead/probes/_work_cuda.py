@@ -1,0 +1,214 @@
+"""A workload's CUDA C through the driver: a launch a step, a graph of n launches, and one launch that loops."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from ctypes import byref, c_void_p
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from overhead.probes._cuda_api import CudaDriver
+from overhead.probes._cuda_compile import machine_code_of
+from overhead.probes._cuda_launch import bindings, bound_wait
+from overhead.probes._cuda_session import Arguments, Session, SessionClock
+from overhead.probes._work_chain import WorkChain, body, verified
+from overhead.probes.base import DeviceTime, Unsupported
+from overhead.results import Case, Scalar
+from overhead.workloads import sources
+from overhead.workloads.base import Array
+
+LARGEST_GRAPH = 10_000
+"""Nodes of the largest graph."""
+_THREAD_LOCAL_CAPTURE = 1
+
+
+def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
+    """By pattern: ``per-submit``, ``replay`` or ``fused``."""
+    kinds: dict[str, type[Any]] = {"per-submit": LaunchedWork, "replay": GraphWork, "fused": FusedWork}
+    if case.pattern not in kinds:
+        raise Unsupported(f"a workload's CUDA C has no {case.pattern}")
+    chain: WorkChain = kinds[case.pattern](driver, ordinal, case)
+    return verified(chain)
+
+
+class WorkSession(Session):
+    """A device with a workload's buffers on it, and its kernels."""
+
+    def buffer(self, values: Array) -> int:
+        """Device memory that holds these values."""
+        address = self._own("cuMemFree_v2", "cuMemAlloc_v2", values.nbytes)
+        self.write(address, values)
+        return address
+
+    def write(self, address: int, values: Array) -> None:
+        """Copy values to device memory, and wait for it."""
+        self._wait()
+        kept = np.ascontiguousarray(values)
+        self.driver.call("cuMemcpyHtoD_v2", address, kept.ctypes.data, kept.nbytes)
+        self._wait()
+
+    def read(self, address: int, like: Array) -> Array:
+        """Device memory as an array of this kind, when all work is done."""
+        self._wait()
+        found = np.empty_like(like)
+        self.driver.call("cuMemcpyDtoH_v2", found.ctypes.data, address, found.nbytes)
+        return found
+
+    def function(self, name: str, text: str, entry: str) -> int:
+        """A kernel's function handle, its text compiled for this device."""
+        code = machine_code_of(name, text, self._device.architecture)
+        module = self._own("cuModuleUnload", "cuModuleLoadData", code)
+        return self.driver.made("cuModuleGetFunction", module, entry.encode())
+
+
+class CudaWork(WorkChain):
+    """What the driver's patterns share: buffers, a kernel, its arguments, a stream of their own."""
+
+    language = "cuda"
+    entry = "once"
+    call = "cuLaunchKernel"
+    wait_spins = True
+
+    def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
+        super().__init__(case)
+        body(self, "cuda")
+        self.session = WorkSession(driver, ordinal, own_stream=True)
+        try:
+            self._text = sources.cuda(self.workload, self.elements)
+            words = self.elements * sum(f.width for f in self.workload.state)
+            self._state_like = np.zeros(words, np.float32)
+            self._counters_like = np.zeros(self.elements, np.uint32)
+            self.state = self.session.buffer(self._state_like)
+            self.counters = self.session.buffer(self._counters_like)
+            inputs = self.session.buffer(sources.pack(self.workload.fixed, self.inputs))
+            self.arguments = Arguments(self.state, self.counters, inputs, 0)
+            self.function = self.session.function(f"{self.workload.name}.cu", self._text, self.entry)
+            self.grid = (-(-self.elements // sources.GROUP), 1, 1, sources.GROUP, 1, 1, 0)
+            self._wait = bound_wait(self.session, "stream")
+            self._clock: SessionClock | None = None
+            self.build()
+        except BaseException:
+            self.session.close()
+            raise
+
+    def build(self) -> None:
+        """Make what ``issue`` needs."""
+        driver = bindings()
+        stream, function = driver.CUstream(self.session.stream), driver.CUfunction(self.function)
+        self.launch: Callable[[], object] = functools.partial(
+            driver.cuLaunchKernel, function, *self.grid, stream, self.arguments.address, 0
+        )
+
+    def put(self, state: dict[str, Array]) -> None:
+        self.session.write(self.state, sources.pack(self.workload.state, state))
+        self.session.write(self.counters, self._counters_like)
+
+    def fetch(self) -> tuple[dict[str, Array], Array]:
+        state = self.session.read(self.state, self._state_like)
+        counters = self.session.read(self.counters, self._counters_like)
+        return sources.unpack(self.workload.state, state, self.elements), counters
+
+    def wait(self) -> None:
+        self._wait()
+
+    def device(self, n: int) -> DeviceTime | None:
+        self._clock = self._clock or SessionClock(self.session)
+        return self.held(self._clock, n)
+
+    def kernels(self) -> dict[str, str]:
+        return {f"{self.workload.name}.cu": sources.digest(self._text)}
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "call": self.call, "stream": "own, non-blocking"}
+
+    def close(self) -> None:
+        self.session.close()
+
+
+class LaunchedWork(CudaWork):
+    """n launches of one step."""
+
+    def issue(self, n: int) -> None:
+        launch = self.launch
+        for _ in repeat(None, n):
+            launch()
+
+
+class FusedWork(CudaWork):
+    """One launch of n steps."""
+
+    entry = "fused"
+    overlap = "serial"
+    launches = 0
+    max_n = 1 << 26
+
+    def prepare(self, n: int) -> None:
+        self.arguments.set(3, n)
+
+    def issue(self, n: int) -> None:
+        self.launch()
+
+
+class GraphWork(CudaWork):
+    """n launches of one step in a graph that is captured outside the window and launched once."""
+
+    call = "cuGraphLaunch"
+    recorded = True
+    overlap = "serial"
+    launches = 0
+    max_n = LARGEST_GRAPH
+
+    def build(self) -> None:
+        self._kept: dict[int, int] = {}
+        self._one = functools.partial(
+            self.session.driver.call,
+            "cuLaunchKernel", self.function, *self.grid, self.session.stream, self.arguments.address, None,
+        )  # fmt: skip
+        # The driver loads a kernel at its first launch, which a capture would refuse.
+        self._one()
+
+    def prepare(self, n: int) -> None:
+        self._launch = self._launcher(n) if n else _nothing
+
+    def issue(self, n: int) -> None:
+        self._launch()
+
+    def _launcher(self, n: int) -> Callable[[], object]:
+        driver = bindings()
+        graph, stream = driver.CUgraphExec(self._executable(n)), driver.CUstream(self.session.stream)
+        return functools.partial(driver.cuGraphLaunch, graph, stream)
+
+    def _executable(self, n: int) -> int:
+        if n not in self._kept:
+            graph = self._capture(n)
+            call, stream = self.session.driver.call, self.session.stream
+            self._kept[n] = self.session.driver.made("cuGraphInstantiateWithFlags", graph, 0)
+            call("cuGraphDestroy", graph)
+            call("cuGraphUpload", self._kept[n], stream)
+            call("cuStreamSynchronize", stream)
+        return self._kept[n]
+
+    def _capture(self, n: int) -> int:
+        call, stream, graph = self.session.driver.call, self.session.stream, c_void_p()
+        call("cuStreamBeginCapture_v2", stream, _THREAD_LOCAL_CAPTURE)
+        try:
+            for _ in repeat(None, n):
+                self._one()
+        finally:
+            call("cuStreamEndCapture", stream, byref(graph))
+        return graph.value or 0
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "recording": "outside"}
+
+    def close(self) -> None:
+        while self._kept:
+            self.session.driver.call("cuGraphExecDestroy", self._kept.popitem()[1])
+        super().close()
+
+
+def _nothing() -> Any:
+    """A recording of nothing has nothing to launch."""

@@ -1,0 +1,132 @@
+"""Acrobot under a small network: 4,096 individuals, 500 steps, explicit Euler. The arithmetic is ours."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from overhead.workloads import register
+from overhead.workloads.base import Array, Arrays, Field, Workload
+
+
+@register
+class Acrobot(Workload):
+    """Two links; a network 6-16-3 gives the torque on the second joint, smoothly, so that a step can be checked."""
+
+    name = "acrobot"
+    title = "4,096 acrobots, 500 steps"
+    about = (
+        "one explicit Euler step (0.05 s) of a two-link pendulum whose torque a network 6-16-3 (tanh, 163 parameters) "
+        "chooses continuously; the sizes are the published ones, the arithmetic is ours"
+    )
+    constants: ClassVar = {
+        "DT": 0.05, "GRAVITY": 9.8, "SPIN1": 4 * math.pi, "SPIN2": 9 * math.pi, "TURN": 2 * math.pi, "HALF": math.pi
+    }  # fmt: skip
+    state = (Field("theta1"), Field("theta2"), Field("omega1"), Field("omega2"))
+    fixed = (Field("w1", (6, 16)), Field("b1", (16,)), Field("w2", (16, 3)), Field("b2", (3,)))
+    turns = 200
+    steps = 500
+    elements = (4096,)
+    small = (512,)
+    contracts = False
+    # Angular accelerations reach 1e3 a second squared: their rounding (1e-6 of it, 1e-5 with WGSL's sin and tanh) times
+    # DT is 5e-4 a second, on velocities of the scale 10.
+    tolerance = 1e-4
+    scale: ClassVar = {"theta1": 3.0, "theta2": 3.0, "omega1": 10.0, "omega2": 10.0}
+    periods: ClassVar = {"theta1": 2 * math.pi, "theta2": 2 * math.pi}
+    missing: ClassVar = {"triton": "its blocks hold one number an element, not the 16 of a hidden layer"}
+
+    wgsl = """
+    let sin1 = sin(theta1);
+    let sin2 = sin(theta2);
+    let cos2 = cos(theta2);
+    var seen = array<f32, 6>(cos(theta1), sin1, cos2, sin2, omega1 / SPIN1, omega2 / SPIN2);
+    var hidden: array<f32, 16>;
+    for (var h = 0u; h < 16u; h = h + 1u) {
+      var sum = b1(h);
+      for (var j = 0u; j < 6u; j = j + 1u) { sum = sum + seen[j] * w1(j * 16u + h); }
+      hidden[h] = tanh(sum);
+    }
+    var out: array<f32, 3>;
+    for (var o = 0u; o < 3u; o = o + 1u) {
+      var sum = b2(o);
+      for (var h = 0u; h < 16u; h = h + 1u) { sum = sum + hidden[h] * w2(h * 3u + o); }
+      out[o] = tanh(sum);
+    }
+    let torque = 0.5 * (out[2] - out[0]) * (1.0 + out[1]);
+    let d1 = 3.5 + cos2;
+    let d2 = 1.25 + 0.5 * cos2;
+    let phi2 = 0.5 * GRAVITY * (sin1 * cos2 + cos(theta1) * sin2);
+    let phi1 = 1.5 * GRAVITY * sin1 + phi2 - sin2 * omega2 * (0.5 * omega2 + omega1);
+    let push2 = (torque + d2 / d1 * phi1 - 0.5 * omega1 * omega1 * sin2 - phi2) / (1.25 - d2 * d2 / d1);
+    let push1 = -(d2 * push2 + phi1) / d1;
+    theta1 = theta1 + DT * omega1;
+    theta2 = theta2 + DT * omega2;
+    theta1 = theta1 - TURN * floor((theta1 + HALF) / TURN);
+    theta2 = theta2 - TURN * floor((theta2 + HALF) / TURN);
+    omega1 = clamp(omega1 + DT * push1, -SPIN1, SPIN1);
+    omega2 = clamp(omega2 + DT * push2, -SPIN2, SPIN2);
+    """
+    cuda = """
+    const float sin1 = sinf(theta1), cos1 = cosf(theta1), sin2 = sinf(theta2), cos2 = cosf(theta2);
+    const float seen[6] = {cos1, sin1, cos2, sin2, omega1 / SPIN1, omega2 / SPIN2};
+    float hidden[16];
+    #pragma unroll
+    for (int h = 0; h < 16; ++h) {
+      float sum = b1(h);
+      #pragma unroll
+      for (int j = 0; j < 6; ++j) sum += seen[j] * w1(j * 16 + h);
+      hidden[h] = tanhf(sum);
+    }
+    float out[3];
+    #pragma unroll
+    for (int o = 0; o < 3; ++o) {
+      float sum = b2(o);
+      #pragma unroll
+      for (int h = 0; h < 16; ++h) sum += hidden[h] * w2(h * 3 + o);
+      out[o] = tanhf(sum);
+    }
+    const float torque = 0.5f * (out[2] - out[0]) * (1.0f + out[1]);
+    const float d1 = 3.5f + cos2;
+    const float d2 = 1.25f + 0.5f * cos2;
+    const float phi2 = 0.5f * GRAVITY * (sin1 * cos2 + cos1 * sin2);
+    const float phi1 = 1.5f * GRAVITY * sin1 + phi2 - sin2 * omega2 * (0.5f * omega2 + omega1);
+    const float push2 = (torque + d2 / d1 * phi1 - 0.5f * omega1 * omega1 * sin2 - phi2) / (1.25f - d2 * d2 / d1);
+    const float push1 = -(d2 * push2 + phi1) / d1;
+    theta1 += DT * omega1;
+    theta2 += DT * omega2;
+    theta1 -= TURN * floorf((theta1 + HALF) / TURN);
+    theta2 -= TURN * floorf((theta2 + HALF) / TURN);
+    omega1 = fminf(fmaxf(omega1 + DT * push1, -SPIN1), SPIN1);
+    omega2 = fminf(fmaxf(omega2 + DT * push2, -SPIN2), SPIN2);
+    """
+
+    def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        return {f.name: rng.uniform(-1, 1, elements) for f in self.state}
+
+    def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        return {f.name: rng.normal(0, 0.5, (elements, *f.shape)) for f in self.fixed}
+
+    def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        from overhead.workloads.simulation import layer
+
+        c = self.constants
+        theta1, theta2, omega1, omega2 = (state[f.name] for f in self.state)
+        sin1, cos1, sin2, cos2 = xp.sin(theta1), xp.cos(theta1), xp.sin(theta2), xp.cos(theta2)
+        seen = xp.stack([cos1, sin1, cos2, sin2, omega1 / c["SPIN1"], omega2 / c["SPIN2"]], axis=1)
+        out = layer(xp, layer(xp, seen, fixed["w1"], fixed["b1"]), fixed["w2"], fixed["b2"])
+        torque = 0.5 * (out[:, 2] - out[:, 0]) * (1.0 + out[:, 1])
+        d1, d2 = 3.5 + cos2, 1.25 + 0.5 * cos2
+        phi2 = 0.5 * c["GRAVITY"] * (sin1 * cos2 + cos1 * sin2)
+        phi1 = 1.5 * c["GRAVITY"] * sin1 + phi2 - sin2 * omega2 * (0.5 * omega2 + omega1)
+        push2 = (torque + d2 / d1 * phi1 - 0.5 * omega1 * omega1 * sin2 - phi2) / (1.25 - d2 * d2 / d1)
+        push1 = -(d2 * push2 + phi1) / d1
+        theta1, theta2 = theta1 + c["DT"] * omega1, theta2 + c["DT"] * omega2
+        return {
+            "theta1": theta1 - c["TURN"] * xp.floor((theta1 + c["HALF"]) / c["TURN"]),
+            "theta2": theta2 - c["TURN"] * xp.floor((theta2 + c["HALF"]) / c["TURN"]),
+            "omega1": xp.clip(omega1 + c["DT"] * push1, -c["SPIN1"], c["SPIN1"]),
+            "omega2": xp.clip(omega2 + c["DT"] * push2, -c["SPIN2"], c["SPIN2"]),
+        }

@@ -9,9 +9,14 @@ import importlib
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load", "run", "to_pandas"]
+__all__ = ["__version__", "compare", "load", "run", "to_pandas"]
 
-_HOMES = {"run": "overhead.runner.run", "load": "overhead.reduce", "to_pandas": "overhead.tables"}
+_HOMES = {
+    "run": "overhead.runner.run",
+    "load": "overhead.reduce",
+    "compare": "overhead.versus",
+    "to_pandas": "overhead.tables",
+}
 
 
 def __getattr__(name: str) -> Any:

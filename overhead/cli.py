@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from overhead.runner.run import Outcome
 
 DONE, GATE, USAGE, INTERRUPTED = 0, 1, 2, 130
+LOCAL = Path("reports/local")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -80,6 +81,22 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default reports/local)")
     report.add_argument("--out", metavar="DIR", type=Path, default=Path("reports"), help="folder of index.html")
     report.set_defaults(call=_report)
+
+    compare = commands.add_parser(
+        "compare", help="two runs, or two sets of runs, case by case: faster, slower or the same"
+    )
+    compare.add_argument("base", metavar="BASE", type=Path, help="file, or folder of several runs of this side")
+    compare.add_argument("new", metavar="NEW", type=Path)
+    compare.add_argument("--fail-over", metavar="PCT", type=float, help="exit 1 if a case is surely this much slower")
+    _markdown(compare)
+    _json(compare)
+    compare.set_defaults(call=_compare)
+
+    claims = commands.add_parser("claims", help="published claims, judged by these measurements")
+    claims.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default reports/local)")
+    _markdown(claims)
+    _json(claims)
+    claims.set_defaults(call=_claims)
     return parser
 
 
@@ -98,6 +115,10 @@ def _plugin(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="a Python file that registers a stack of your own (repeatable)",
     )
+
+
+def _markdown(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--markdown", action="store_true", help="as Markdown, for a pull request")
 
 
 def _measuring(parser: argparse.ArgumentParser) -> None:
@@ -213,8 +234,36 @@ def _show(a: argparse.Namespace) -> int:
 def _report(a: argparse.Namespace) -> int:
     from overhead.report import build
 
-    page = build(a.paths or [Path("reports/local")], a.out)
+    page = build(a.paths or [LOCAL], a.out)
     print(f"page: {page}")
+    return DONE
+
+
+def _compare(a: argparse.Namespace) -> int:
+    from overhead.results import to_builtins
+    from overhead.versus import compare, render
+
+    found = compare(a.base, a.new, a.fail_over)
+    if a.json:
+        _print_json(to_builtins(found))
+    elif a.markdown:
+        print(render.markdown(found))
+    else:
+        render.show(found)
+    return GATE if found.failed else DONE
+
+
+def _claims(a: argparse.Namespace) -> int:
+    from overhead.claims import judge, render
+    from overhead.results import to_builtins
+
+    found = judge(a.paths or [LOCAL])
+    if a.json:
+        _print_json([to_builtins(one) for one in found])
+    elif a.markdown:
+        print(render.markdown(found))
+    else:
+        render.show(found)
     return DONE
 
 

@@ -369,8 +369,8 @@ def decode_line(raw: bytes) -> Line:
     return _line_decoder.decode(raw)
 
 
-def to_builtins(value: Struct) -> Any:
-    """The struct as dicts and lists that ``json`` can write."""
+def to_builtins(value: Any) -> Any:
+    """A struct or dataclass as dicts and lists that ``json`` can write."""
     return msgspec.to_builtins(value)
 
 

@@ -52,5 +52,6 @@ def test_too_few_values_are_unverified() -> None:
 @pytest.mark.parametrize("name", ["step.wgsl", "fused.wgsl"])
 def test_kernels_hold_the_constants_and_their_hash(name: str) -> None:
     text, sha256 = source(name)
-    assert f"{lcg.MULTIPLIER}u" in text and f"{lcg.INCREMENT}u" in text
+    assert f"{lcg.MULTIPLIER}u" in text
+    assert f"{lcg.INCREMENT}u" in text
     assert sha256 == hashlib.sha256(text.encode()).hexdigest()

@@ -37,8 +37,8 @@ ROUND = Round(target=TARGET.key, case=CASE.key, worker=TARGET.key, process=0, ro
 
 def record(**more: object) -> Record:
     fields = {
-        "stack": "fake", "api": "CPU", "adapter": "A", "pattern": "per-submit", "caller": "binding", "dependency": "chained",
-        "unit": "dispatch", "workload": "step", "status": "ok",
+        "stack": "fake", "api": "CPU", "adapter": "A", "pattern": "per-submit", "caller": "binding",
+        "dependency": "chained", "unit": "dispatch", "workload": "step", "status": "ok",
     }  # fmt: skip
     return Record(**{**fields, **more})  # type: ignore[arg-type]
 
@@ -157,6 +157,6 @@ def test_a_journal_begins_with_its_only_header(tmp_path: Path) -> None:
         list(results.read_journal(journal(tmp_path, head, head)))
     with pytest.raises(BadFile, match="empty"):
         list(results.read_journal(journal(tmp_path)))
+    other = msgspec.structs.replace(HEADER, schema_version=7)
     with pytest.raises(BadFile, match="schema version 7"):
-        other = msgspec.structs.replace(HEADER, schema_version=7)
         list(results.read_journal(journal(tmp_path, results.encode_line(other))))

@@ -23,9 +23,8 @@ class _WebGpu(Probe):
         return _webgpu_targets.targets(_webgpu_library.library(self.name))
 
     def space(self, target: Target) -> Space:
-        from overhead.probes._webgpu_space import space
-
         from overhead.probes import _work_chain
+        from overhead.probes._webgpu_space import space
 
         if not target.executes:
             return space(target)

@@ -21,7 +21,8 @@ class _Counter(Chain):
     synchronous = True
 
     def __init__(self, fault: str) -> None:
-        self.fault, self.count, self.hoard = fault, 0, []
+        self.fault, self.count = fault, 0
+        self.hoard: list[bytearray] = []
 
     def issue(self, n: int) -> None:
         if self.fault != "none" and self.count > 50:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from overhead.errors import UsageError
 from overhead.probes.base import Probe
+from overhead.workloads import workloads
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _NOT_STACKS = {"base", "native", "kernels", "browser"}
@@ -50,8 +51,8 @@ def registry() -> dict[str, Probe]:
 
 
 def load_plugin(path: Path) -> None:
-    """Import a probe file by path, once. Raises ``BadPlugin`` with one line that says what is wrong."""
-    before = set(registry())
+    """Import a file of stacks or workloads by path, once. Raises ``BadPlugin``: one line that says what is wrong."""
+    before = {*registry(), *workloads()}
     if path.resolve() in _plugins:
         return
     spec = importlib.util.spec_from_file_location(f"overhead_plugin_{path.stem}", path)
@@ -62,6 +63,6 @@ def load_plugin(path: Path) -> None:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise BadPlugin(f"{path}: {type(error).__name__}: {' '.join(str(error).split())}") from error
-    if set(registry()) == before:
-        raise BadPlugin(f"{path}: registers no stack")
+    if {*registry(), *workloads()} == before:
+        raise BadPlugin(f"{path}: registers no stack and no workload")
     _plugins.add(path.resolve())

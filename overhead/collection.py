@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from overhead.format import plain
 from overhead.reduce import load
 from overhead.results import BadFile, Fingerprint
 
@@ -45,6 +47,12 @@ def collect(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
         bad = f" ({len(skipped)} that cannot be read; the first: {skipped[0].reason})" if skipped else ""
         raise BadFile(f"{', '.join(map(str, paths)) or 'no path'}: no fingerprint or journal here{bad}")
     return found, skipped
+
+
+def tell(skipped: Iterable[Skipped]) -> None:
+    """List what was skipped on standard error."""
+    for one in skipped:
+        print(f"overhead: skipped {plain(one.path.name, 80)}: {plain(one.reason, 300)}", file=sys.stderr)
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:

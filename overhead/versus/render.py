@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from overhead.format import MICRO, TIMES, count, factor, number, percent, spread
+from overhead.markdown import escaped, table
 from overhead.versus.verdicts import CaseVerdict, Verdict, Verdicts
 
 HEADINGS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "smallest shift told")
@@ -71,19 +72,10 @@ def _ratio(case: CaseVerdict) -> str:
 def markdown(found: Verdicts) -> str:
     """The comparison as GitHub-flavoured Markdown, names from the files escaped."""
     head, *rest = summary(found)
-    lines = [_escaped(head), "", *(f"- {_escaped(line)}" for line in rest), ""]
-    lines += [_line(HEADINGS), "|" + " --- |" * len(HEADINGS), *(_line(row(case)) for case in ordered(found))]
+    lines = [escaped(head), "", *(f"- {escaped(line)}" for line in rest), ""]
+    lines += table(HEADINGS, map(row, ordered(found)))
     said = gate(found)
     return "\n".join([*lines, *(["", said] if said else [])]) + "\n"
-
-
-def _line(cells: tuple[str, ...]) -> str:
-    return "| " + " | ".join(map(_escaped, cells)) + " |"
-
-
-def _escaped(text: str) -> str:
-    """No character of a file's own words means anything in Markdown or HTML."""
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$!@" else "&amp;" if c == "&" else c for c in text)
 
 
 def show(found: Verdicts) -> None:

@@ -1,0 +1,12 @@
+"""Published claims and what measurements say of them. The registry and how to add to it: docs/claims.md."""
+
+from __future__ import annotations
+
+from overhead.claims.judging import Judged, judge, judge_runs
+from overhead.claims.registry import Claim, PublishedPoint, Source, claims, published_points, sources
+from overhead.claims.rules import VERDICTS, Verdict
+
+__all__ = [
+    "VERDICTS", "Claim", "Judged", "PublishedPoint", "Source", "Verdict", "claims", "judge", "judge_runs",
+    "published_points", "sources",
+]  # fmt: skip

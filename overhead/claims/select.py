@@ -1,0 +1,93 @@
+"""Which records of a run a test is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from overhead.claims.registry import Check, Selector
+from overhead.results import Record
+from overhead.view import View
+
+_COMMON_WORDS = frozenset({"device", "graphics", "corporation", "software", "adapter", "gpu", "vulkan", "the"})
+
+
+def against_of(test: Check) -> Selector | None:
+    """The ``against`` selector, what it leaves unsaid taken from ``of``; None where the test has none."""
+    if test.against is None:
+        return None
+    said = {name: value for name in Selector.__struct_fields__ if (value := getattr(test.against, name)) is not None}
+    return msgspec.structs.replace(test.of, **said)
+
+
+def pairs(test: Check, view: View) -> Iterator[tuple[Record, Record | None]]:
+    """The records to measure, and those to set them against: on the same device, equal in every parameter of both."""
+    other = against_of(test)
+    for of in plainest(test.of, view):
+        if other is None or test.against is None:
+            yield of, None
+            continue
+        elsewhere = test.against.stack is not None or test.against.api is not None
+        for against in plainest(other, view, like=of):
+            if same_device(of, against) if elsewhere else against.target_key == of.target_key:
+                yield of, against
+
+
+def plainest(selector: Selector, view: View, like: Record | None = None) -> list[Record]:
+    """Of each target the matching record with the fewest parameters, the first of several.
+
+    ``like``: a record with which the parameters of both must agree, unless the selector names them.
+    """
+    found: dict[str, Record] = {}
+    for record in view.fingerprint.records:
+        held = found.get(record.target_key)
+        fits = _matches(selector, record) and (like is None or _agree(selector, record, like))
+        if fits and (held is None or len(record.params) < len(held.params)):
+            found[record.target_key] = record
+    return list(found.values())
+
+
+def _agree(selector: Selector, record: Record, like: Record) -> bool:
+    shared = (record.params.keys() & like.params.keys()) - (selector.params or {}).keys()
+    return all(record.params[name] == like.params[name] for name in shared)
+
+
+def _matches(selector: Selector, record: Record) -> bool:
+    wanted = {
+        "api": selector.api,
+        "pattern": selector.pattern,
+        "caller": selector.caller,
+        "dependency": selector.dependency or "chained",
+        "workload": selector.workload or "step",
+    }
+    return (
+        (record.executes or selector.api == "Null")
+        and (selector.stack is None or record.stack in selector.stack)
+        and all(value is None or getattr(record, field) == value for field, value in wanted.items())
+        and all(record.params.get(name) == value for name, value in (selector.params or {}).items())
+    )
+
+
+def same_device(a: Record, b: Record) -> bool:
+    """APIs name one device differently: names that share a telling word are one. A CPU is no GPU."""
+    if (a.api == "CPU") != (b.api == "CPU") or a.software != b.software:
+        return False
+    return a.adapter == b.adapter or bool(_words(a.adapter) & _words(b.adapter))
+
+
+def _words(adapter: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9]{3,}", adapter.lower())) - _COMMON_WORDS
+
+
+def making(*tests: Check | None) -> str:
+    """The command that would measure what the tests are about, and on what machine."""
+    selectors = [s for test in tests if test is not None for s in (test.of, against_of(test)) if s is not None]
+    words = ["overhead run"]
+    words += [f"-p {stack}" for stack in dict.fromkeys(stack for s in selectors for stack in s.stack or ())]
+    words += [f"--pattern {name}" for name in dict.fromkeys(s.pattern for s in selectors if s.pattern)]
+    workloads = dict.fromkeys(s.workload or "step" for s in selectors)
+    words += [f"--workload {name}" for name in workloads if list(workloads) != ["step"]]
+    apis = list(dict.fromkeys(s.api for s in selectors if s.api and s.api != "CPU"))
+    return " ".join(words) + (f" on a machine with {' and '.join(apis)}" if apis else "")

@@ -1,0 +1,101 @@
+"""A verdict explained: every number comes from the files or the registry, none is typed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from overhead.claims.measured import Measured
+from overhead.claims.registry import Check, Claim, Unit
+from overhead.claims.rules import Verdict, bounds, implied, outer_bounds, published
+from overhead.claims.select import making
+from overhead.format import MICRO, TIMES, count, listed, spread
+
+MOST = 3
+"""Targets named one by one; more are counted."""
+_UNITS = {"us": MICRO, "ms": "ms", "ns": "ns", "s": "s", "GB/s": "GB/s", "1/s": "a second"}
+
+
+def explain(
+    claim: Claim, verdict: Verdict, found: Sequence[tuple[Measured, Verdict]], flawed: Sequence[Measured]
+) -> str:
+    """Why the verdict is what it is."""
+    test = claim.test
+    if test is None:
+        return claim.untested
+    if test.kind == "implied":
+        said = [_implied(claim, test)]
+    elif not found:
+        return f"No file here holds such a record; {making(test, claim.flawed)} would make it."
+    elif test.kind == "fails":
+        said = [_fails(test, [one for one, _ in found])]
+    else:
+        said = [_sized(claim, test, found), *_with_flaw(claim, flawed)]
+    if claim.cross:
+        said.append("The published figure sets two machines against each other; here both sides ran on one.")
+    if verdict == "inconclusive" and any(one.software for one, _ in found) and test.software != "counts":
+        said.append("A software adapter computes on the caller's own cores: a smoke test, no judge of this claim.")
+    if claim.withdrawn:
+        said.append(claim.withdrawn)
+    return " ".join(said)
+
+
+def quantity(value: float, unit: Unit, low: float | None = None, high: float | None = None) -> str:
+    """A number with its unit, to the digits that its interval allows."""
+    share = unit == "share"
+    mark = " %" if share else TIMES if unit == "ratio" else f" {_UNITS[unit]}"
+    shown, below, above = (None if v is None else 100 * v if share else v for v in (value, low, high))
+    return spread(shown or 0.0, below, above) + mark
+
+
+def exact(claim: Claim) -> str:
+    """The published figure as it was written."""
+    share = claim.unit == "share"
+    texts = [f"{100 * v:.10g} %" if share else f"{v:,.10g}" for v in dict.fromkeys(published(claim))]
+    mark = "" if share else TIMES if claim.unit == "ratio" else f" {_UNITS[claim.unit]}"
+    return " to ".join(texts) + mark
+
+
+def _sized(claim: Claim, test: Check, found: Sequence[tuple[Measured, Verdict]]) -> str:
+    parts = [_one(test, one) for one, _ in found[:MOST]]
+    if len(found) > MOST:
+        parts.append(f"and {count(len(found) - MOST, 'more target')}")
+    inner, outer = bounds(claim, test), outer_bounds(claim, test)
+    said = f"{_capital(test.quantity)}: {'; '.join(parts)}. Published: {exact(claim)} ({claim.hardware})"
+    partly = f", partly {_between(*outer, test.unit)}" if outer != inner else ""
+    return f"{said}; reproduced {_between(*inner, test.unit)}{partly}."
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _one(test: Check, one: Measured) -> str:
+    if one.value is None:
+        return f"no value for {one.label} ({one.reason})"
+    return f"{quantity(one.value, test.unit, one.low, one.high)} for {one.label} on {one.machine}"
+
+
+def _between(low: float, high: float, unit: Unit) -> str:
+    if math.isinf(high):
+        return f"from {quantity(low, unit)} up"
+    return f"from {quantity(low, unit)} to {quantity(high, unit)}"
+
+
+def _with_flaw(claim: Claim, flawed: Sequence[Measured]) -> list[str]:
+    test = claim.flawed
+    values = [one for one in flawed if one.value is not None]
+    if test is None or not values:
+        return []
+    parts = listed([_one(test, one) for one in values[:MOST]])
+    return [f"With the published flaw put back ({test.quantity}): {parts}."]
+
+
+def _fails(test: Check, found: Sequence[Measured]) -> str:
+    parts = [f"{one.label} on {one.machine}: {one.reason or one.status}" for one in found[:MOST]]
+    return f"{_capital(test.quantity)}: {'; '.join(parts)}."
+
+
+def _implied(claim: Claim, test: Check) -> str:
+    value, limit = quantity(implied(claim, test), test.unit), quantity(test.limit, test.unit)
+    return f"{_capital(test.quantity)}: the published figures imply {value}, the hardware has at most {limit}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from overhead.results import Figure, Fingerprint
@@ -26,16 +26,19 @@ def to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
     """One row a figure; a case without figures has one row, so that nothing is dropped."""
     from pandas import DataFrame
 
+    return DataFrame(list(rows(fingerprint)), columns=list(COLUMNS))
+
+
+def rows(fingerprint: Fingerprint) -> Iterator[tuple[Any, ...]]:
+    """The rows of ``to_pandas``, in the order of ``COLUMNS``."""
     run = _run(fingerprint)
-    rows: list[tuple[Any, ...]] = []
     for r in fingerprint.records:
         case = (
             r.stack, r.api, r.adapter, r.device, r.software, r.executes, r.pattern, r.caller, r.dependency, r.unit,
             r.workload, _params(r.params), r.overlap, r.bound, " ".join(r.flags), r.status, r.reason,
         )  # fmt: skip
         none = Figure(name="none", unit="", status=r.status, reason=r.reason)
-        rows += [(*run, *case, *figure) for figure in _figures(r.figures or [none])]
-    return DataFrame(rows, columns=list(COLUMNS))
+        yield from ((*run, *case, *figure) for figure in _figures(r.figures or [none]))
 
 
 def comparisons_to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:

@@ -1,0 +1,124 @@
+"""A run in other tools' formats: CSV, the JSON of GitHub's benchmark action, and pyperf's."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from overhead.collection import Loaded, collect, tell
+from overhead.errors import UsageError
+from overhead.format import plain, valued
+from overhead.reduce import series_of
+from overhead.results import Figure, Fingerprint, Record
+from overhead.tables import COLUMNS, rows
+from overhead.versus.sides import FIGURE, sampled, samples_beside
+
+TRACKED = (FIGURE, "host")
+"""The figures that the GitHub action is given: smaller is better, and they repeat from run to run."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_TEXT = 4000
+
+
+def export(path: Path, format: str) -> str:
+    """The run in ``format``: ``csv`` (of a folder too), ``github`` or ``pyperf``; the text of a file.
+
+    Raises ``UsageError`` for another format, or where the format holds one run and the path several, ``BadFile`` where
+    the file is bad.
+    """
+    if format not in FORMATS:
+        raise UsageError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
+    loaded, skipped = collect([path])
+    tell(skipped)
+    return FORMATS[format](loaded)
+
+
+def to_csv(loaded: Sequence[Loaded]) -> str:
+    """One row a figure under ``tables.COLUMNS``, times in ns. Text that a spreadsheet would run as a formula gets an
+    apostrophe in front."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for one in loaded:
+        writer.writerows([_cell(value) for value in row] for row in rows(one.fingerprint))
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    text = plain(value, _TEXT)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def to_github(loaded: Sequence[Loaded]) -> str:
+    """A list of name, unit, value, range and extra, as benchmark-action/github-action-benchmark reads under the tool
+    ``customSmallerIsBetter``. Only figures with a value: the format has no place for a reason."""
+    fingerprint = _single(loaded).fingerprint
+    entries = [
+        _entry(fingerprint, record, figure)
+        for record in fingerprint.records
+        for name in TRACKED
+        if (figure := record.figure(name)) is not None and valued(figure) is not None
+    ]
+    return _json(entries or _nothing(loaded))
+
+
+def _entry(fingerprint: Fingerprint, record: Record, figure: Figure) -> dict[str, Any]:
+    extra = [f"machine {fingerprint.machine.id}", f"profile {fingerprint.profile}", f"{figure.processes} processes"]
+    extra += [f"{figure.status}: {figure.reason}"] if figure.status != "ok" else []
+    entry: dict[str, Any] = {"name": plain(f"{record.key} {figure.name}", _TEXT), "unit": figure.unit}
+    entry["value"] = valued(figure)
+    if figure.low is not None and figure.high is not None:
+        entry["range"] = f"\u00b1 {(figure.high - figure.low) / 2:.4g}"
+    return {**entry, "extra": plain(", ".join(extra), _TEXT)}
+
+
+def to_pyperf(loaded: Sequence[Loaded]) -> str:
+    """pyperf's file format 1.0: a benchmark a case, a run a process, whose value is its slope in seconds.
+
+    Without raw samples beside the file a case is one run with the figure's own value.
+    """
+    one = _single(loaded)
+    samples = samples_beside(one.path)
+    slopes = {key: sampled(series).slopes for key, series in series_of(samples).items()} if samples else {}
+    benchmarks = []
+    for record in one.fingerprint.records:
+        value = valued(record.figure(FIGURE))
+        if value is None or value <= 0:
+            continue
+        logs = slopes.get(record.key)
+        values = [math.exp(float(log)) for log in logs] if logs is not None and logs.size else [value]
+        benchmarks.append(_benchmark(record, [ns / 1e9 for ns in values], from_samples=bool(slopes)))
+    fingerprint = one.fingerprint
+    metadata = {"date": fingerprint.created, "machine": fingerprint.machine.id, "profile": fingerprint.profile}
+    return _json({"version": "1.0", "metadata": metadata, "benchmarks": benchmarks or _nothing(loaded)})
+
+
+def _benchmark(record: Record, seconds: Sequence[float], *, from_samples: bool) -> dict[str, Any]:
+    metadata = {"name": plain(record.key, _TEXT), "unit": "second", "quantity": f"{FIGURE}, a {plain(record.unit)}"}
+    if not from_samples:
+        metadata["values"] = "the figure alone: there are no raw samples beside the file"
+    return {"metadata": metadata, "runs": [{"values": [value]} for value in seconds]}
+
+
+def _single(loaded: Sequence[Loaded]) -> Loaded:
+    if len(loaded) != 1:
+        raise UsageError(f"{loaded[0].path.parent}: {len(loaded)} runs; this format holds one, name its file")
+    return loaded[0]
+
+
+def _nothing(loaded: Sequence[Loaded]) -> Any:
+    raise UsageError(f"{loaded[0].path}: no figure with a value to export")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+FORMATS: dict[str, Callable[[Sequence[Loaded]], str]] = {"csv": to_csv, "github": to_github, "pyperf": to_pyperf}
+"""By name, in the order of the help text."""

@@ -1,0 +1,150 @@
+"""Each format is loaded by the tool that reads it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from pathlib import Path
+
+import pyperf
+import pytest
+
+from overhead.errors import UsageError
+from overhead.export import FORMATS, export
+from overhead.results import BadFile, Target, read_fingerprint, write_fingerprint
+from overhead.tables import COLUMNS
+from tests.fake_report import crowded, fingerprint, record
+from tests.fake_runs import COSTS, TARGET, Made
+
+FORMULA = '=HYPERLINK("http://x",A1)'
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return Made(seed=1).write(tmp_path / "a.json")
+
+
+@pytest.mark.needs("pandas")
+def test_csv_is_read_by_pandas(path: Path) -> None:
+    import pandas
+
+    from overhead.tables import to_pandas
+
+    read = pandas.read_csv(io.StringIO(export(path, "csv")))
+    made = to_pandas(read_fingerprint(path))
+    assert list(read.columns) == list(COLUMNS)
+    assert len(read) == len(made)
+    assert read["value"].to_numpy() == pytest.approx(made["value"].to_numpy(dtype=float), nan_ok=True)
+    assert set(read["figure_unit"].dropna()) >= {"ns"}
+
+
+def test_csv_drops_nothing(tmp_path: Path) -> None:
+    made = crowded()
+    write_fingerprint(tmp_path / "a.json", made)
+    read = list(csv.DictReader(io.StringIO(export(tmp_path / "a.json", "csv"))))
+    assert len(read) == sum(max(1, len(r.figures)) for r in made.records)
+    assert {r["case_status"] for r in read} == {r.status for r in made.records}
+
+
+@pytest.mark.parametrize("text", [FORMULA, "+1+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "  =1+1"])
+def test_no_text_becomes_a_formula(tmp_path: Path, text: str) -> None:
+    write_fingerprint(tmp_path / "a.json", fingerprint(record(adapter=text, each=None, status="failed", reason=text)))
+    (row,) = csv.DictReader(io.StringIO(export(tmp_path / "a.json", "csv")))
+    for cell in row.values():
+        assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert row["adapter"].startswith("'")
+
+
+def test_csv_numbers_stay_numbers(tmp_path: Path) -> None:
+    write_fingerprint(tmp_path / "a.json", fingerprint(record(fixed=-60_000.0)))
+    read = csv.DictReader(io.StringIO(export(tmp_path / "a.json", "csv")))
+    assert next(float(row["value"]) for row in read if row["figure"] == "fixed") == -60_000.0
+
+
+def test_csv_takes_a_folder(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        Made(seed=seed).write(tmp_path / f"{seed}.json")
+    read = list(csv.DictReader(io.StringIO(export(tmp_path, "csv"))))
+    assert len({row["created"] for row in read}) == 2
+
+
+def test_github_s_action_reads_name_unit_value_range_and_extra(path: Path) -> None:
+    entries = json.loads(export(path, "github"))
+    assert len(entries) == 2 * len(COSTS)
+    assert len({entry["name"] for entry in entries}) == len(entries)
+    for entry in entries:
+        assert set(entry) == {"name", "unit", "value", "range", "extra"}
+        assert isinstance(entry["name"], str)
+        assert isinstance(entry["value"], float)
+        assert entry["unit"] == "ns"
+        assert entry["range"].startswith("\u00b1 ")
+        assert entry["value"] > 0
+        assert "machine 0123456789ab" in entry["extra"]
+
+
+def test_github_leaves_out_what_has_no_value(tmp_path: Path) -> None:
+    write_fingerprint(
+        tmp_path / "a.json", fingerprint(record(), record("dawn", each=None, status="failed", reason="x"))
+    )
+    assert all(entry["name"].startswith("wgpu-native") for entry in json.loads(export(tmp_path / "a.json", "github")))
+
+
+def test_pyperf_loads_a_run_a_process(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(export(path, "pyperf"), encoding="utf-8")
+    suite = pyperf.BenchmarkSuite.load(str(tmp_path / "p.json"))
+    figures = {r.key: r.value("complete") for r in read_fingerprint(path).records}
+    assert set(suite.get_benchmark_names()) == set(figures)
+    for benchmark in suite.get_benchmarks():
+        values = benchmark.get_values()
+        assert benchmark.get_nrun() == len(values) == Made().processes
+        assert statistics.stdev(values) > 0
+        figure = figures[benchmark.get_name()]
+        assert figure is not None
+        assert 1e9 * benchmark.mean() == pytest.approx(figure, rel=0.01)
+        assert benchmark.get_unit() == "second"
+
+
+def test_pyperf_says_when_there_are_no_raw_samples(tmp_path: Path) -> None:
+    path = Made(seed=1).write(tmp_path / "a.json", samples=False)
+    suite = pyperf.BenchmarkSuite.loads(export(path, "pyperf"))
+    for benchmark in suite.get_benchmarks():
+        assert benchmark.get_nrun() == 1
+        assert "no raw samples" in benchmark.get_metadata()["values"]
+
+
+def test_a_journal_is_exported_too(tmp_path: Path) -> None:
+    journal = Made(seed=1).journal(tmp_path / "a.jsonl")
+    assert json.loads(export(journal, "pyperf"))["benchmarks"][0]["metadata"]["name"].startswith(TARGET.key)
+
+
+@pytest.mark.parametrize("name", ["github", "pyperf"])
+def test_names_from_files_carry_no_control_characters(tmp_path: Path, name: str) -> None:
+    made = Made(seed=1, target=Target(stack="fake", api="CPU", adapter="A\x1b[31m\nB"))
+    text = export(made.write(tmp_path / "a.json"), name)
+    assert "\\u001b" not in text
+    assert "\x1b" not in text
+    json.loads(text)
+
+
+@pytest.mark.parametrize("name", ["github", "pyperf"])
+def test_nothing_to_export_and_several_runs_are_said_in_one_line(tmp_path: Path, name: str) -> None:
+    empty, folder = tmp_path / "empty.json", tmp_path / "runs"
+    write_fingerprint(empty, fingerprint(record(each=None, status="failed", reason="x")))
+    folder.mkdir()
+    for seed in (1, 2):
+        Made(seed=seed).write(folder / f"{seed}.json")
+    with pytest.raises(UsageError, match="no figure with a value"):
+        export(empty, name)
+    with pytest.raises(UsageError, match="2 runs"):
+        export(folder, name)
+
+
+def test_wrong_use(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"unknown format 'xml'; known: csv, github, pyperf"):
+        export(path, "xml")
+    (tmp_path / "bad.json").write_text("[")
+    for name in FORMATS:
+        with pytest.raises(BadFile, match=r"bad\.json"):
+            export(tmp_path / "bad.json", name)

@@ -240,14 +240,13 @@ def _report(a: argparse.Namespace) -> int:
 
 
 def _compare(a: argparse.Namespace) -> int:
-    from overhead.results import to_builtins
     from overhead.versus import compare, render
 
     found = compare(a.base, a.new, a.fail_over)
     if a.json:
-        _print_json(to_builtins(found))
+        _print_json(found.to_dict())
     elif a.markdown:
-        print(render.markdown(found))
+        print(render.markdown(found), end="")
     else:
         render.show(found)
     return GATE if found.failed else DONE
@@ -255,13 +254,12 @@ def _compare(a: argparse.Namespace) -> int:
 
 def _claims(a: argparse.Namespace) -> int:
     from overhead.claims import judge, render
-    from overhead.results import to_builtins
 
     found = judge(a.paths or [LOCAL])
     if a.json:
-        _print_json([to_builtins(one) for one in found])
+        _print_json([one.to_dict() for one in found])
     elif a.markdown:
-        print(render.markdown(found))
+        print(render.markdown(found), end="")
     else:
         render.show(found)
     return DONE

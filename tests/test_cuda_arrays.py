@@ -15,9 +15,10 @@ from overhead.probes.kernels import lcg
 from overhead.probes.triton import import_triton
 from overhead.results import Case, Target
 from tests.fake_cuda_driver import install
+from tests.of_step import of_step
 
 TARGET = Target(stack="cupy", api="CUDA", adapter="Fake GPU", options={"ordinal": 0})
-CASES: dict[str, Case] = {case.key: case for case in CupyProbe().space(TARGET).cross()}
+CASES: dict[str, Case] = {case.key: case for case in of_step(CupyProbe().space(TARGET).cross())}
 
 
 class Event:

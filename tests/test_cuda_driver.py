@@ -12,13 +12,14 @@ from overhead.probes.cuda_driver import CudaDriverProbe
 from overhead.probes.cuda_graph import CudaGraphProbe
 from overhead.results import Case, Target
 from tests.fake_cuda_driver import LAUNCH_NS, install, library
+from tests.of_step import of_step
 
 TARGET = Target(stack="cuda-driver", api="CUDA", adapter="Fake GPU", options={"ordinal": 0})
 PROBES: tuple[Probe, ...] = (CudaDriverProbe(), CudaGraphProbe())
 CASES = {
     f"{probe.name} {case.key}": (probe, case)
     for probe in PROBES
-    for case in probe.space(TARGET).star()
+    for case in of_step(probe.space(TARGET).star())
     if case.params.get("maker") != "torch"
 }
 pytestmark = [pytest.mark.needs("cxx", "numba")]

@@ -10,10 +10,11 @@ import pytest
 from overhead.probes.base import Unavailable
 from overhead.probes.jax import JaxProbe, devices, import_jax
 from overhead.results import Target
+from tests.of_step import of_step
 
 PROBE = JaxProbe()
 CPU = Target(stack="jax", api="CPU", adapter="CPU", options={"platform": "cpu", "index": 0})
-CASES = {case.key: case for case in PROBE.space(CPU).star()}
+CASES = {case.key: case for case in of_step(PROBE.space(CPU).star())}
 
 
 @pytest.mark.needs("jax")

@@ -12,10 +12,11 @@ from overhead.probes import _counting
 from overhead.probes.base import Unsupported, Unverified, vary
 from overhead.probes.numpy import NumpyProbe
 from overhead.results import Case
+from tests.of_step import of_step
 
 PROBE = NumpyProbe()
 (TARGET,) = PROBE.targets()
-CASES = {case.key: case for case in PROBE.space(TARGET).cross()}
+CASES = {case.key: case for case in of_step(PROBE.space(TARGET).cross())}
 MARKS = {key: [pytest.mark.needs("numba")] for key, case in CASES.items() if case.caller == "native"}
 
 

@@ -9,11 +9,12 @@ import pytest
 from overhead.probes.base import Unavailable
 from overhead.probes.torch_compile import TorchCompileProbe
 from overhead.results import Target
+from tests.of_step import of_step
 
 PROBE = TorchCompileProbe()
 CPU = Target(stack="torch-compile", api="CPU", adapter="CPU", options={"device": "cpu"})
 CUDA = Target(stack="torch-compile", api="CUDA", adapter="a GPU", options={"device": "cuda:0"})
-CASES = {case.key: case for case in PROBE.space(CPU).star()}
+CASES = {case.key: case for case in of_step(PROBE.space(CPU).star())}
 
 
 @pytest.mark.needs("torch", "cxx")
@@ -35,7 +36,7 @@ def test_every_step_is_counted(key: str) -> None:
 
 
 def test_graphs_and_fusion_can_be_told_apart_on_a_gpu() -> None:
-    found = {(case.params["mode"], case.params["ops"]) for case in PROBE.space(CUDA).star()}
+    found = {(case.params["mode"], case.params["ops"]) for case in of_step(PROBE.space(CUDA).star())}
     modes = ("default", "reduce-overhead", "eager", "eager-graph")
     assert found == {(mode, ops) for mode in modes for ops in (1, 5)}
 

@@ -10,10 +10,11 @@ import pytest
 from overhead.probes.base import Unavailable, Unsupported, Unverified, vary
 from overhead.probes.torch import TorchProbe
 from overhead.results import Api, Case, Target
+from tests.of_step import of_step
 
 PROBE = TorchProbe()
 CPU = Target(stack="torch", api="CPU", adapter="CPU", options={"device": "cpu"})
-CASES = {case.key: case for case in PROBE.space(CPU).star()}
+CASES = {case.key: case for case in of_step(PROBE.space(CPU).star())}
 MARKS = {key: [pytest.mark.needs("numba")] for key, case in CASES.items() if case.caller == "native"}
 needs_torch = pytest.mark.needs("torch")
 
@@ -143,7 +144,7 @@ def test_a_build_without_cuda_is_told_apart_from_a_machine_without_a_driver(monk
 
 
 def test_a_cuda_device_gets_every_synchronisation_on_both_steps() -> None:
-    cases = list(PROBE.space(target("CUDA")).star())
+    cases = of_step(PROBE.space(target("CUDA")).star())
     every_step = {(case.workload, case.params["sync"]) for case in cases if case.params.get("every") == 1}
     syncs = {"item", "cpu", "cpu-pinned", "branch", "nonzero", "stream", "device", "event", "event-blocking"}
     for sync in (*syncs, "h2d", "h2d-pinned"):
@@ -158,7 +159,7 @@ def test_a_cuda_device_gets_every_synchronisation_on_both_steps() -> None:
 
 @pytest.mark.parametrize("api", ["CPU", "CUDA", "HIP", "LevelZero", "MPS"])
 def test_units_say_what_they_hold(api: Api) -> None:
-    for case in PROBE.space(target(api)).cross():
+    for case in of_step(PROBE.space(target(api)).cross()):
         every = case.params.get("every", 1)
         one = "launch" if case.workload == "step" else "step"
         many = "launches" if case.workload == "step" else "steps"

@@ -16,6 +16,7 @@ from overhead.probes._webgpu_library import heard
 from overhead.probes._webgpu_recipe import Recipe, steps
 from overhead.probes.base import Unavailable, Unsupported
 from overhead.results import Case, Target
+from tests.of_step import of_step
 
 STACKS = ["wgpu-native", "dawn"]
 PLAIN = ("create encoder", "begin pass", "set pipeline", "set bind group")
@@ -162,7 +163,7 @@ def test_the_parent_loads_no_gpu_library() -> None:
 def test_the_star_holds_what_was_promised(stack: str, executes: bool) -> None:
     target = Target(stack=stack, api="Vulkan" if executes else "Null", adapter="x", executes=executes)
     space = registry()[stack].space(target)
-    star = list(space.star())
+    star = of_step(space.star())
     assert star[0] == space.base == Case(pattern="per-submit")
     recipes = [Recipe.of(case) for case in star]
     patterns = {"per-submit", "per-k", "per-pass", "one-pass", "wait-each"} | (
@@ -182,7 +183,7 @@ def test_the_star_holds_what_was_promised(stack: str, executes: bool) -> None:
             ("wait-each", 0),
         }
         assert any(recipe.independent for recipe in recipes if recipe.caller == caller)
-    cross = list(space.cross())
+    cross = of_step(space.cross())
     assert {case.key for case in star} <= {case.key for case in cross}
     assert len(cross) < 300
 

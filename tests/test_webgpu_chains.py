@@ -20,6 +20,7 @@ from overhead.probes._webgpu_chain import WebGpuChain
 from overhead.probes.base import Unsupported, Unverified
 from overhead.probes.native import Call, Program, Store
 from overhead.results import Case, Target
+from tests.of_step import of_step
 
 LAVAPIPE = pytest.param(("wgpu-native", "Vulkan"), marks=pytest.mark.needs("wgpu", "numba", "lavapipe"), id="lavapipe")
 SWIFTSHADER = pytest.param(
@@ -134,7 +135,7 @@ def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
 
 
 def cases(target: Target) -> list[Case]:
-    return list(registry()[target.stack].space(target).star())
+    return of_step(registry()[target.stack].space(target).star())
 
 
 def test_every_case_of_the_star_runs_as_often_as_issued(target: Target) -> None:

@@ -253,7 +253,8 @@ def test_a_language_that_is_missing_is_said() -> None:
 @pytest.mark.parametrize("stack", ["numpy", "torch", "jax", "wgpu-native", "cuda-graph", "cuda-driver", "triton"])
 def test_stacks_offer_workloads_early_and_late(stack: str) -> None:
     api = "CPU" if stack == "numpy" else "CUDA"
-    star = list(registry()[stack].space(Target(stack=stack, api=api, adapter="x", options={"platform": "cuda"})).star())
+    target = Target(stack=stack, api="CPU" if stack == "numpy" else "CUDA", adapter="x", options={"platform": "cuda"})
+    star = list(registry()[stack].space(target).star())
     assert star[1].workload == "recurrence"
     assert {c.workload for c in star} >= set(NAMES)
     heavy = [c for c in star if c.workload in workloads() and workloads()[c.workload].heavy]

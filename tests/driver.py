@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -21,6 +22,13 @@ from typing import Any
 from overhead.probes.browser.launch import Browser, find
 
 _PATIENCE = 30.0
+_PIPED = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3]]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Driver:
@@ -46,13 +54,11 @@ class Driver:
     def close(self) -> None:
         if self.process is not None:
             with contextlib.suppress(OSError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-        for _ in range(20):
-            shutil.rmtree(self.profile, ignore_errors=True)
-            if not self.profile.exists():
-                return
-            time.sleep(0.1)
+                while True:  # until nobody is left in its group
+                    os.killpg(self.process.pid, signal.SIGKILL)
+                    self.process.poll()
+                    time.sleep(0.02)
+        shutil.rmtree(self.profile, ignore_errors=True)
 
     def _start(self, browser: Browser) -> None:
         raise NotImplementedError
@@ -86,9 +92,9 @@ class ChromiumDriver(Driver):
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
         command = [arg for arg in browser.command(self.profile, "about:blank") if arg != "about:blank"]
-        shell = ["sh", "-c", f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}']
+        piped = [sys.executable, "-c", _PIPED, str(to_read), str(to_write)]
         self.process = subprocess.Popen(
-            [*shell, *command, "--remote-debugging-pipe", "about:blank"],
+            [*piped, *command, "--remote-debugging-pipe", "about:blank"],
             pass_fds=(to_read, to_write), start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(to_read)
@@ -129,6 +135,8 @@ class ChromiumDriver(Driver):
 
     def go(self, url: str) -> None:
         self._call("Page.navigate", url=url)
+        place = json.dumps(url.partition("#")[0])
+        self.until(f"location.href.split('#')[0] === {place} && document.readyState === 'complete'")
 
     def evaluate(self, expression: str) -> Any:
         found = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
@@ -144,6 +152,13 @@ class ChromiumDriver(Driver):
     def picture(self, path: Path) -> None:
         data = self._call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
         path.write_bytes(base64.b64decode(data))
+
+    def press(self, key: str) -> None:
+        """Press and release a key."""
+        code = {"Tab": 9, "Enter": 13}[key]
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            self._call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
 
     def accessibility(self) -> list[dict[str, Any]]:
         """The nodes of the accessibility tree that are not ignored."""

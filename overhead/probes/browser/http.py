@@ -65,7 +65,7 @@ class HttpServer:
     def __init__(self, handle: Handler, check: Checker, max_body: int) -> None:
         self._handle, self._check, self._max_body = handle, check, max_body
         self._open: set[asyncio.Task[None]] = set()
-        self._unread: dict[asyncio.Task[None], None] = {}
+        self._unread: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._server: asyncio.Server | None = None
 
     async def start(self) -> int:
@@ -85,13 +85,13 @@ class HttpServer:
         task = asyncio.current_task()
         assert task is not None
         self._open.add(task)
-        self._unread[task] = None
+        self._unread[task] = writer
         if len(self._unread) > MAX_UNREAD:
-            next(iter(self._unread)).cancel()
+            self._unread.pop(next(iter(self._unread))).transport.abort()
         try:
             await _send(writer, await self._answer(reader, task))
-        except (ConnectionError, asyncio.IncompleteReadError, TimeoutError):
-            pass
+        except (ConnectionError, asyncio.IncompleteReadError, TimeoutError, asyncio.CancelledError):
+            pass  # gone, slow or no longer wanted: nobody is left to tell
         finally:
             self._open.discard(task)
             self._unread.pop(task, None)

@@ -66,9 +66,9 @@ def engine(page: Page) -> Kind:
 
 def version(page: Page) -> str:
     """Name and version from the page's own words."""
-    named = [brand for brand in page.brands if not brand.startswith(("Chromium ", "Not"))] or page.brands
+    named = [brand for brand in page.brands if not brand.startswith("Not")]
     if named:
-        return named[0]
+        return next((brand for brand in named if not brand.startswith("Chromium ")), named[0])
     found = re.search(r"(Firefox|Edg|Chrome|Version)/([\d.]+)", page.user_agent)
     return f"{'Safari' if found[1] == 'Version' else found[1]} {found[2]}" if found else page.user_agent[:100]
 

@@ -25,7 +25,7 @@ from overhead.probes.browser.server import PageServer
 START_SECONDS = 45.0
 PERSON_SECONDS = 300.0
 """How long a page that the desktop or a person opens may take."""
-ANSWER_SECONDS = 120.0
+ANSWER_SECONDS = 60.0
 
 T = TypeVar("T")
 

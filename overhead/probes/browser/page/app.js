@@ -61,7 +61,7 @@ class Servant {
     if (!this.gpu || this.gpu.lost) this.gpu = await Gpu.open();
     this.chains.set(chain, { gpu: this.gpu, chain: await openChain(this.gpu, this.material, spec) });
     view.opened(chain, spec);
-    view.say(`Measuring: ${this.chains.size} cases open.`);
+    view.say("Measuring. Leave this tab in front and the machine alone.");
     return {};
   }
 

@@ -109,11 +109,9 @@ function download(content) {
 }
 
 async function run(material, identity, view) {
-  const plan = await fitted(material.plan, material);
   const created = new Date().toISOString().replace(/\.\d+Z$/, "Z");
   const replicates = [];
-  let stopped = false, done = 0, hidden = false;
-  const of = plan.replicates * plan.cases.length * (plan.rounds + 2);
+  let stopped = false, done = 0, of = 1, hidden = false;
   const tick = () => {
     if (stopped) throw new Stopped();
     hidden ||= document.visibilityState !== "visible";
@@ -121,6 +119,8 @@ async function run(material, identity, view) {
   };
   $("stop").onclick = () => { stopped = true; };
   try {
+    const plan = await fitted(material.plan, material);
+    of = plan.replicates * plan.cases.length * (plan.rounds + 2);
     for (let i = 0; i < plan.replicates; i++) {
       view.say(`Replicate ${i + 1} of ${plan.replicates}. Leave this tab in front and the machine alone.`);
       await view.settle(true);

@@ -57,6 +57,8 @@ export class View {
     }
     $("cases").replaceChildren(...[...this.cases.values()].map(row));
     $("results").hidden = this.cases.size === 0;
+    const samples = [...this.cases.values()].reduce((sum, found) => sum + found.count, 0);
+    $("count").textContent = `${samples.toLocaleString("en")} samples of ${this.cases.size} cases so far`;
     await drawn();
     this.last = performance.now();
   }

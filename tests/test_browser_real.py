@@ -1,0 +1,256 @@
+"""Real browsers, headless: every case of the page runs and proves its values, by a program and by hand."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead.measure.sampler import units
+from overhead.probes import browsers
+from overhead.probes.base import Unsupported
+from overhead.probes.browser import material, standalone, wire
+from overhead.probes.browser.importing import import_file
+from overhead.results import Case, Failed, Opened, Round
+from tests.driver import ChromiumDriver, Driver, drive
+from tests.test_browser_server import Running
+
+KINDS = [
+    pytest.param("chromium", marks=pytest.mark.needs("chromium")),
+    pytest.param("firefox", marks=pytest.mark.needs("firefox", "lavapipe")),
+]
+PROBES = {"chromium": browsers.ChromiumProbe, "firefox": browsers.FirefoxProbe}
+SHORT = {
+    **material.PLAN, "replicates": 2, "rounds": 2, "min_rounds": 2, "rungs": [1, 4, 100],
+    "cases": [{"pattern": "per-submit"}, {"pattern": "fused"}, {"pattern": "read-each", "rungs": [1, 2]}],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def probe(request: pytest.FixtureRequest) -> Iterator[browsers.BrowserProbe]:
+    stack = PROBES[request.param]()
+    yield stack
+    stack.session().close()
+
+
+def test_identity(probe: browsers.BrowserProbe) -> None:
+    (target,) = probe.targets()
+    page = probe.session().page
+    assert target.stack == probe.name
+    assert target.adapter not in ("", "not named by the browser")
+    assert target.versions[probe.name]
+    assert target.versions[f"{probe.name} fallback adapter"] in ("true", "false")
+    assert page.isolated
+    assert 0 < page.clock_step_ns <= 100_000
+    assert page.kernels == material.hashes()
+
+
+@pytest.mark.parametrize("case", list(browsers.space().star()), ids=lambda case: case.key)
+def test_every_case_runs_and_proves_it(probe: browsers.BrowserProbe, case: Any) -> None:
+    chain = probe.open(probe.targets()[0], case)
+    try:
+        ns = [0, 1, 3, 17] if chain.latency else [0, 1, 3, 17, 100, 256]
+        rows = chain.sample(ns)  # type: ignore[attr-defined]
+        assert [row[0] for row in rows] == ns
+        assert all(0 <= issue <= total for _, issue, total in rows)
+        assert chain.executed() == units(chain, ns)
+        assert chain.kernels()
+        assert chain.window()["wait"]
+    finally:
+        chain.close()
+
+
+def test_long_fused_chain(probe: browsers.BrowserProbe) -> None:
+    """A software adapter may end a long loop early without a word: the values would tell."""
+    case = next(case for case in browsers.space().star() if case.pattern == "fused")
+    chain = probe.open(probe.targets()[0], case)
+    ns = [65534, 65535, 65536, 131070, 200000]
+    chain.sample(ns)  # type: ignore[attr-defined]
+    assert chain.executed() == units(chain, ns)
+    chain.close()
+
+
+def test_idle_sample(probe: browsers.BrowserProbe) -> None:
+    chain = probe.open(probe.targets()[0], browsers.space().base)
+    assert isinstance(chain, browsers.BrowserChain)
+    assert [row[0] for row in chain.sample_idle([1, 1], 5.0)] == [1, 1]
+    assert chain.executed() == 4
+    chain.close()
+
+
+def test_case_the_page_refuses(probe: browsers.BrowserProbe) -> None:
+    session = probe.session()
+    answer = session.ask("open", chain=session.next_chain(), case={"pattern": "replay"})
+    assert answer.kind == "unsupported"
+    answer = session.ask("time", chain=10_000, ns=[1])
+    assert answer.kind == "failed"
+    with pytest.raises(Unsupported):
+        probe.open(probe.targets()[0], Case(pattern="replay", caller="browser"))
+
+
+def test_attacked_while_measuring(probe: browsers.BrowserProbe) -> None:
+    """A hundred silent connections and refused requests: the samples come all the same."""
+    chain = probe.open(probe.targets()[0], browsers.space().base)
+    host = probe.session()._server._origin.removeprefix("http://")
+    address = ("127.0.0.1", int(host.partition(":")[2]))
+    crowd = [socket.create_connection(address, timeout=20) for _ in range(100)]
+    try:
+        for i, one in enumerate(crowd):
+            one.sendall(b"GET / HTTP/1.1\r\n" if i % 2 else b"POST /next HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+        ns = [1, 10] * 10
+        assert [row[0] for row in chain.sample(ns)] == ns  # type: ignore[attr-defined]
+        assert chain.executed() == units(chain, ns)
+    finally:
+        for one in crowd:
+            one.close()
+        chain.close()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
+    with drive(request.param) as one:
+        yield one
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The page as one file, with a short plan."""
+    monkeypatch.setattr(material, "PLAN", SHORT)
+    path = tmp_path / "page.html"
+    path.write_text(standalone.page(), encoding="utf-8")
+    return path.as_uri()
+
+
+def test_by_hand(driver: Driver, page: str) -> None:
+    """Opened as a file: start by keyboard or click, see samples, download, import."""
+    driver.resize(1280, 900)
+    driver.go(page)
+    driver.until("!document.getElementById('start').disabled")
+    driver.evaluate("document.getElementById('start').click()")
+    driver.until("!document.getElementById('download').hidden", 120)
+    assert "--import" in driver.evaluate("document.getElementById('status').textContent")
+    assert driver.evaluate("document.querySelectorAll('#plot circle').length") > 0
+    assert "preview" in driver.evaluate("document.getElementById('plot').textContent")
+    assert driver.evaluate("document.querySelectorAll('#cases tr').length") == 3
+    driver.evaluate("document.getElementById('download').click()")
+    path = _downloaded(driver)
+    lines = import_file(path)
+    assert [line for line in lines if isinstance(line, Failed)] == []
+    assert len([line for line in lines if isinstance(line, Opened)]) == 2 * 3
+    assert len([line for line in lines if isinstance(line, Round)]) == 2 * 3 * 2
+    for width in (1280, 390):
+        driver.resize(width, 844)
+        overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert driver.evaluate(overflow) <= 0
+
+
+def _downloaded(driver: Driver) -> Path:
+    for _ in range(100):
+        found = list(driver.downloads.glob("*.json"))
+        if found and found[0].read_bytes().endswith(b"]}"):
+            return found[0]
+        time.sleep(0.1)
+    raise AssertionError(f"nothing downloaded: {list(driver.downloads.iterdir())}")
+
+
+def test_stopped_by_hand(driver: Driver, page: str) -> None:
+    driver.go(page)
+    driver.until("!document.getElementById('start').disabled")
+    driver.evaluate("document.getElementById('start').click(), document.getElementById('stop').click()")
+    driver.until("!document.getElementById('start').disabled")
+    assert "nothing to keep" in driver.evaluate("document.getElementById('status').textContent")
+
+
+@pytest.mark.needs("chromium")
+def test_keyboard_and_screen_reader(page: str) -> None:
+    with drive("chromium") as one:
+        assert isinstance(one, ChromiumDriver)
+        one.go(page)
+        one.until("!document.getElementById('start').disabled")
+        named = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in one.accessibility()}
+        assert ("heading", "What does one more dispatch cost in this browser?") in named
+        assert {("button", "Measure"), ("button", "Stop")} <= named
+        assert "status" in {role for role, _ in named}
+        one.press("Tab")
+        assert one.evaluate("document.activeElement.id") == "start"
+        one.press("Enter")
+        one.until("!document.getElementById('download').hidden", 120)
+        one.press("Tab")
+        named = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in one.accessibility()}
+        assert any(role in ("image", "img") and name.startswith("Time T(n) against n.") for role, name in named)
+        assert ("progressbar", "Progress of the measurement") in named
+        assert ("link", "Download the samples") in named
+
+
+@pytest.mark.needs("chromium")
+def test_error_scopes_catch(page: str) -> None:
+    """A rejected submit is fast and silent, but not for the page."""
+    with drive("chromium") as one:
+        one.go(page)
+        one.until("!document.getElementById('start').disabled")
+        module = base64.b64encode(material.page_files()["gpu.js"].encode()).decode()
+        caught = one.evaluate(f"import('data:text/javascript;base64,{module}').then({_BAD_SUBMIT})")
+    assert caught["inside"].startswith("Unverified")
+    assert caught["clean"] == "fine"
+
+
+_BAD_SUBMIT = """async ({ Gpu }) => {
+  const gpu = await Gpu.open();
+  const clean = await gpu.checked(() => "fine");
+  let inside = "missed";
+  try {
+    await gpu.checked(() => {
+      const buffer = gpu.device.createBuffer({ size: 4, usage: GPUBufferUsage.COPY_DST });
+      buffer.destroy();
+      const other = gpu.device.createBuffer({ size: 4, usage: GPUBufferUsage.COPY_SRC });
+      const encoder = gpu.device.createCommandEncoder();
+      encoder.copyBufferToBuffer(other, 0, buffer, 0, 4);
+      gpu.device.queue.submit([encoder.finish()]);
+    });
+  } catch (error) {
+    inside = `${error.constructor.name}: ${error.message}`;
+  }
+  return { clean, inside };
+}"""
+
+
+def test_limits_hold_a_full_answer() -> None:
+    """The largest answer that the schema allows fits the body's bound."""
+    rows = [[2**20, 10**10, 10**11]] * browsers.CHUNK
+    values = [[2**32 - 1] * 256] * 8
+    raw = wire.encode(wire.Answer(id=2**31, samples=rows, values=values))
+    assert len(raw) < wire.MAX_BODY_BYTES
+
+
+def test_served_page_shows_what_it_does(driver: Driver) -> None:
+    """The page that obeys a program: adapter, clock, samples as they come, and nothing that overflows."""
+    running = Running()
+    try:
+        driver.resize(1280, 900)
+        driver.go(f"{running.origin}/#token={running.token}")
+        page = running.do(running.server.hello())
+        assert page.isolated
+        assert running.token not in driver.evaluate("location.href")
+        case = wire.CaseSpec(pattern="one-pass")
+        assert running.do(running.server.ask("open", chain=1, case=case)).kind == ""
+        assert len(running.do(running.server.ask("time", chain=1, ns=[0, 1, 100, 1000] * 3)).samples) == 12
+        running.do(running.server.ask("read", chain=1))
+        for width in (1280, 390):
+            driver.resize(width, 844)
+            overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            assert driver.evaluate(overflow) <= 0
+        running.do(running.server.end())
+        driver.until("document.getElementById('status').textContent.startsWith('Done.')")
+        assert "preview" in driver.evaluate("document.getElementById('plot').textContent")
+        driver.go("about:blank")
+        driver.go(f"{running.origin}/#token={running.token}x")
+        driver.until("document.getElementById('status').textContent.startsWith('Stopped: 401')")
+        assert driver.evaluate("document.getElementById('status').className") == "bad"
+    finally:
+        driver.go("about:blank")
+        running.close()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from overhead.format import MICRO, bounds, count, factor, listed, micro, percent, time, valued
+from overhead import chains
+from overhead.format import MICRO, bounds, count, factor, listed, micro, percent, plain, time, valued
 from overhead.keyfigures import overstatement
 from overhead.ladder import Check, Ladder, Share
 from overhead.results import Record
@@ -19,7 +20,35 @@ def opening(view: View) -> list[str]:
     """What one unit costs here per stack, how far a single timed one misleads, and what is missing."""
     best = [t for stack in view.stacks if (t := view.best(stack)) is not None]
     said = [costs(target) for target in best]
-    return [s for s in [*said, overstated(best), only_software(view), missing(view)] if s]
+    return [s for s in [chain_opening(view), *said, overstated(best), only_software(view), missing(view)] if s]
+
+
+def chain_opening(view: View) -> str:
+    """A CUDA graph against fused WGSL on this machine's GPU, or '' where both were not measured."""
+    found = chains.graph_against_wgsl(chains.groups(view))
+    if found is None:
+        return ""
+    group, graph, wgsl = found
+    steps = chains.steps_of(group.workload)
+    slow, fast = sorted((graph, wgsl), key=lambda a: -a.cost(steps).value)
+    ratio = slow.cost(steps).over(fast.cost(steps))
+    each = {a.kind.name: f"{micro_of(a.slope.value)} {MICRO} a step" for a in (graph, wgsl)}
+    verdict = (
+        f"{fast.kind.title} is {factor(ratio.value, ratio.low, ratio.high)} as fast"
+        if ratio.low > 1
+        else "the two are not told apart"
+    )
+    beyond = " (longer than the longest chain measured)" if any(a.extrapolated(steps) for a in (graph, wgsl)) else ""
+    return (
+        f"{steps:,} dependent steps of {group.elements:,} elements ({group.workload}){beyond}: a CUDA graph takes "
+        f"{micro_of(graph.cost(steps).value)} {MICRO} ({each['graph']}), fused WGSL through {plain(wgsl.record.stack)} "
+        f"{micro_of(wgsl.cost(steps).value)} {MICRO} ({each['fused-wgsl']}): {verdict}."
+    )
+
+
+def micro_of(ns: float) -> str:
+    """Nanoseconds in microseconds, to three digits."""
+    return f"{ns / 1e3:,.3g}" if ns < 1e6 else f"{ns / 1e3:,.0f}"
 
 
 def costs(target: Target) -> str:

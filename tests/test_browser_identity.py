@@ -183,13 +183,14 @@ def test_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_chromium_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(launch.FLAGS, "--use-vulkan=native '--a b'")
+    monkeypatch.setenv(launch.FLAGS, "--use-vulkan=native '--a b' !--headless")
     browser = Browser("chromium", "chromium")
     command = browser.command(tmp_path, "http://127.0.0.1:1/#token=x")
     assert command[0] == "chromium"
     assert command[-1] == "http://127.0.0.1:1/#token=x"
-    assert {"--headless=new", "--enable-unsafe-webgpu", f"--user-data-dir={tmp_path}", "--a b"} <= set(command)
-    assert browser.settings["--use-vulkan=native"] == "set"
+    assert "--headless=new" not in command
+    assert {"--use-vulkan=native", "--enable-unsafe-webgpu", f"--user-data-dir={tmp_path}", "--a b"} <= set(command)
+    assert browser.settings["--use-vulkan"] == "native"
     assert not any("user-data-dir" in name for name in browser.settings)
 
 
@@ -197,6 +198,7 @@ def test_firefox_command(tmp_path: Path) -> None:
     browser = Browser("firefox", "firefox")
     command = browser.command(tmp_path, "http://127.0.0.1:1/")
     assert command[1:5] == ["--headless", "--no-remote", "--profile", str(tmp_path)]
+    assert browser.settings["--headless"] == "set"
     written = (tmp_path / "user.js").read_text()
     for name, value in launch.FIREFOX_PREFERENCES.items():
         assert f'user_pref("{name}", {json.dumps(value)});' in written

@@ -16,7 +16,7 @@ from overhead.probes.base import Unavailable
 BROWSER = "OVERHEAD_BROWSER"
 """Environment variable: the browser's program, or ``open`` for whatever this desktop opens a link with."""
 FLAGS = "OVERHEAD_BROWSER_FLAGS"
-"""Environment variable: flags added to the command line, recorded with the others."""
+"""Environment variable: flags added to the command line, or left out of it if a ``!`` precedes them; recorded."""
 
 Kind = Literal["chromium", "firefox", "safari"]
 OPEN = "open"
@@ -58,6 +58,7 @@ CHROMIUM_FLAGS = {
     "--no-default-browser-check": "",
     "--no-first-run": "",
 }
+FIREFOX_FLAGS = {"--headless": "", "--no-remote": ""}
 FIREFOX_PREFERENCES: dict[str, bool | int | str] = {
     "dom.webgpu.enabled": True,
     "gfx.webgpu.ignore-blocklist": True,
@@ -91,9 +92,11 @@ class Browser:
     @property
     def settings(self) -> dict[str, str]:
         """Flags or preferences by name, as they go into the record."""
-        if not self.program:
+        if not self.program or self.kind == "safari":
             return {}
-        return {**_own_settings(self.kind), **dict.fromkeys(_extra_flags(), "set")}
+        preferences = FIREFOX_PREFERENCES if self.kind == "firefox" else {}
+        flags = {name: value or "set" for name, value in _flags(self.kind).items()}
+        return {**flags, **{name: _js(value).strip('"') for name, value in preferences.items()}, **self.environment}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -104,12 +107,12 @@ class Browser:
         """The command line; writes what the profile needs."""
         if self.kind == "safari":
             return ["open", "-a", self.program, url]
-        if self.kind == "firefox":
-            lines = (f"user_pref({_js(name)}, {_js(value)});" for name, value in FIREFOX_PREFERENCES.items())
-            (profile / "user.js").write_text("\n".join(lines) + "\n", encoding="utf-8")
-            return [self.program, "--headless", "--no-remote", "--profile", str(profile), *_extra_flags(), url]
-        flags = [f"{name}={value}" if value else name for name, value in _chromium_flags().items()]
-        return [self.program, *flags, f"--user-data-dir={profile}", *_extra_flags(), url]
+        flags = [f"{name}={value}" if value else name for name, value in _flags(self.kind).items()]
+        if self.kind == "chromium":
+            return [self.program, *flags, f"--user-data-dir={profile}", url]
+        lines = (f"user_pref({_js(name)}, {_js(value)});" for name, value in FIREFOX_PREFERENCES.items())
+        (profile / "user.js").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return [self.program, *flags, "--profile", str(profile), url]
 
     def version(self) -> str:
         """What the program says of its own version, or an empty string."""
@@ -163,20 +166,18 @@ def kind_of(program: str) -> Kind:
     return "firefox" if "firefox" in name else "safari" if "safari" in name else "chromium"
 
 
-def _own_settings(kind: Kind) -> dict[str, str]:
-    if kind == "firefox":
-        return {"--headless": "set", **{name: _js(value).strip('"') for name, value in FIREFOX_PREFERENCES.items()}}
-    return {name: value or "set" for name, value in _chromium_flags().items()} if kind == "chromium" else {}
-
-
-def _chromium_flags() -> dict[str, str]:
-    """Chromium refuses its sandbox to root on Linux."""
-    root = sys.platform.startswith("linux") and os.geteuid() == 0
-    return {**CHROMIUM_FLAGS, **({"--no-sandbox": ""} if root else {})}
-
-
-def _extra_flags() -> list[str]:
-    return shlex.split(os.environ.get(FLAGS, ""))
+def _flags(kind: Kind) -> dict[str, str]:
+    """Flags by name: ours, changed by what the environment asks for."""
+    flags = dict(CHROMIUM_FLAGS if kind == "chromium" else FIREFOX_FLAGS)
+    if kind == "chromium" and sys.platform.startswith("linux") and os.geteuid() == 0:
+        flags["--no-sandbox"] = ""  # Chromium refuses its sandbox to root
+    for word in shlex.split(os.environ.get(FLAGS, "")):
+        name, _, value = word.partition("=")
+        if name.startswith("!"):
+            flags.pop(name[1:], None)
+        else:
+            flags[name] = value
+    return flags
 
 
 def _js(value: bool | int | str) -> str:

@@ -21,6 +21,7 @@ IDLE_SHARE = 0.25
 TIMES = 7
 LATENCIES = 500
 STAGED = 256
+STAGE_RUNS = 5
 STARTS = 50
 
 
@@ -96,19 +97,22 @@ def inside(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, staged: b
 
 
 def _stages(chain: Chain, n: int) -> Iterator[Once]:
-    """Per stage its own time a unit, ns: all its durations less the clock readings that they hold, over n.
+    """Per stage its own time a unit, ns: the median, over several chains of n units, of the sum of all its durations
+    less the clock readings that they hold, over n. A chain that was interrupted does not carry the median.
 
     The clock's cost is the trimmed mean of readings with nothing between them; its median would be quantised.
     """
-    taken = {name: np.asarray(values, np.float64) for name, values in chain.stages(n).items()}
-    if not taken:
+    runs = [chain.stages(n) for _ in range(STAGE_RUNS)]
+    if not runs[0]:
         return
     chain.wait()
-    readings = np.sort(taken.pop("clock"))
+    readings = np.sort(np.concatenate([np.asarray(run["clock"], np.float64) for run in runs]))
     cost = float(readings[readings.size // 10 : readings.size - readings.size // 10].mean())
     yield Once("stage_clock", [cost])
-    for name, values in taken.items():
-        yield Once(f"stage:{name}", [float(values.sum() - values.size * cost) / n], [n])
+    for name in runs[0]:
+        if name != "clock":
+            sums = [float(np.sum(run[name])) - len(run[name]) * cost for run in runs]
+            yield Once(f"stage:{name}", [float(np.median(sums)) / n], [n])
 
 
 def _start_latency(chain: Chain) -> Iterator[Once]:
@@ -151,8 +155,7 @@ def _device(chain: Chain, clock: Clock, ladder: Ladder, seconds: float) -> Itera
             return
         told.append(held)
     if len({one.n for one in told}) < 2 and not ladder.stairs:
-        words = f"a held chain takes {(clock.now() - began) / 1e6 / len(told):.0f} ms, too long for this profile"
-        yield Once("device_span", reason=words)
+        yield Once("device_span", reason=f"a slope needs two lengths, the chain holds {top} units at most")
         return
     name = "device_busy" if all(one.busy for one in told) else "device_span"
     yield Once(name, [float(one.span) for one in told], [one.n for one in told], told[0].method)

@@ -102,14 +102,15 @@ def _newest(fingerprints: Sequence[Fingerprint]) -> list[Fingerprint]:
 
 def _machine(fingerprint: Fingerprint, figures: Path, *, full: bool) -> dict[str, Any]:
     view = View(fingerprint)
-    wanted = [s for s in registered() if full or s.brief]
+    built = [(s, list(s.build(view))) for s in registered() if full or s.brief]
     prefix = "" if full else f"{fingerprint.machine.id}-"
     return {
         "fingerprint": fingerprint,
         "prefix": prefix,
         "sections": [
-            {"name": s.name, "title": s.title, "parts": [_drawn(p, figures, prefix) for p in s.build(view)]}
-            for s in wanted
+            {"name": s.name, "title": s.title, "parts": [_drawn(p, figures, prefix) for p in parts]}
+            for s, parts in built
+            if parts
         ],
     }
 

@@ -1,0 +1,167 @@
+"""What a reader of the file derives from several figures: values with the widest interval that all of theirs allow."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from overhead.format import bounds, plain, valued
+from overhead.results import Figure, Record
+from overhead.view import Target, View
+
+PARTS = ("capture", "instantiate", "upload")
+"""What must happen before a graph's first launch; torch's capture uploads with the first launch instead."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Span:
+    """A value with its interval; an end is None where it is unknown or unbounded."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    def __add__(self, other: Span) -> Span:
+        return Span(self.value + other.value, _both(self.low, other.low), _both(self.high, other.high))
+
+    def __sub__(self, other: Span) -> Span:
+        return self + other * -1
+
+    def __mul__(self, by: float) -> Span:
+        low, high = (None if end is None else end * by for end in (self.low, self.high))
+        return Span(self.value * by, *((low, high) if by >= 0 else (high, low)))
+
+    def __truediv__(self, other: Span) -> Span:
+        """For values above zero; the upper end is None where the divisor's interval reaches zero."""
+        low = None if self.low is None or other.high is None else self.low / other.high
+        high = None if self.high is None or other.low is None or other.low <= 0 else self.high / other.low
+        return Span(self.value / other.value, low, high)
+
+
+def span(figure: Figure | None) -> Span | None:
+    """The figure's value and interval, None where it has no value."""
+    value = valued(figure)
+    return None if figure is None or value is None else Span(value, *bounds(figure))
+
+
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """A recording that was replayed, and the launch in eager mode that a node of it stands for."""
+
+    target: Target
+    record: Record
+    eager_target: Target | None
+    eager: Record | None
+
+    @property
+    def maker(self) -> str:
+        return plain(str(self.record.params.get("maker", "")), 20)
+
+    def making(self, nodes: int) -> Span | None:
+        """ns of making a graph of so many nodes ready to launch; None where a part has no value."""
+        total: Span | None = None
+        for part in PARTS:
+            each, once = (self.record.figure(f"making:{part}{end}") for end in ("", ":fixed"))
+            if each is None and once is None and part == "upload":
+                continue
+            one, fixed = span(each), span(once)
+            if one is None or fixed is None:
+                return None
+            own = one * nodes + fixed
+            total = own if total is None else total + own
+        return total
+
+    @property
+    def saved(self) -> Span | None:
+        """ns that a node takes less than an eager launch; None where either has no value."""
+        eager = span(self.eager.figure("complete")) if self.eager else None
+        node = span(self.record.figure("complete"))
+        return None if eager is None or node is None else eager - node
+
+    def break_even(self, nodes: int) -> Span | None:
+        """Replays after which a graph of so many nodes has paid for its making; None where it is not known or never."""
+        making, saved = self.making(nodes), self.saved
+        if making is None or saved is None or saved.value <= 0:
+            return None
+        return making / (saved * nodes)
+
+
+def graphs(view: View) -> list[Graph]:
+    """Every recorded chain of steps with its eager counterpart on the same device."""
+    return [
+        Graph(t, r, *_eager(view, r))
+        for t in view.executing
+        for r in t.records
+        if t.stack == "cuda-graph" and r.pattern == "replay" and r.workload == "step"
+    ]
+
+
+def _eager(view: View, graph: Record) -> tuple[Target | None, Record | None]:
+    """The base case of the stack whose launch the graph holds, from Python."""
+    stack = "torch" if graph.params.get("maker") == "torch" else "cuda-driver"
+    place = (graph.api, graph.adapter, graph.device)
+    for t in view.executing:
+        if t.stack == stack and (t.first.api, t.first.adapter, t.first.device) == place:
+            return t, next((r for r in t.records if r.caller == "binding" and not t.varied(r)), None)
+    return None, None
+
+
+@dataclasses.dataclass(frozen=True)
+class Synchronised:
+    """A step with an act of the host after every so many, and the same step without."""
+
+    target: Target
+    record: Record
+    plain: Record | None
+
+    @property
+    def act(self) -> str:
+        return str(self.record.params["sync"])
+
+    @property
+    def every(self) -> int:
+        return int(self.record.params["every"])
+
+    @property
+    def cost(self) -> Span | None:
+        """ns that one act adds; None where either has no value."""
+        unit, steps = self._parts()
+        return None if unit is None or steps is None else unit - steps
+
+    @property
+    def slowdown(self) -> Span | None:
+        """How many times the steps alone the steps with the act take; None where either has no value."""
+        unit, steps = self._parts()
+        return None if unit is None or steps is None or steps.value <= 0 else unit / steps
+
+    def _parts(self) -> tuple[Span | None, Span | None]:
+        plain = span(self.plain.figure("complete")) if self.plain else None
+        return span(self.record.figure("complete")), None if plain is None else plain * self.every
+
+
+def synchronised(view: View) -> list[Synchronised]:
+    """Every torch record that synchronises after every so many steps, in the file's order."""
+    return [
+        Synchronised(t, r, _plain(t.records, r))
+        for t in view.executing
+        for r in t.records
+        if t.stack == "torch" and "sync" in r.params and _positive(r.params.get("every"))
+    ]
+
+
+def _plain(records: Iterable[Record], acting: Record) -> Record | None:
+    wanted = {k: v for k, v in acting.params.items() if k not in ("sync", "every")}
+    return next(
+        (r for r in records
+         if r.params == wanted and (r.workload, r.caller, r.dependency) == (
+             acting.workload, acting.caller, acting.dependency) and r.pattern == "per-submit"),
+        None,
+    )  # fmt: skip
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int) and 0 < value <= 1_000_000
+
+
+def _both(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other

@@ -1,0 +1,200 @@
+"""What a launch costs on CUDA, by stack and caller; a graph's node against it, its making, and when that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.derived import PARTS, Graph, Span, graphs, span
+from overhead.format import MICRO, count, listed, micro_spread, number, plain, spread
+from overhead.report.draw import LINE, MARKERS, ROW, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.report.palette import colour
+from overhead.report.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.registry import register
+from overhead.results import Record
+from overhead.view import CALLERS, Target, View, why, words
+
+ELSEWHERE = {"wait", "stream", "arguments", "dependency", "workload"}
+"""Axes that other sections show: their rows would hide the stacks."""
+STEPS = {
+    "capture": "capture", "instantiate": "instantiate", "upload": "upload", "first_launch": "first launch and its wait",
+    "update": "update of the parameters",
+}  # fmt: skip
+NODES = (10, 100, 1000)
+"""Graphs whose break-even is told."""
+SAID = 100
+Rows = dict[str, list[tuple[Target, Record]]]
+
+
+@register("launches", "What a launch costs", 25)
+def launches(view: View) -> Iterator[Part]:
+    targets = [t for t in view.executing if t.first.api == "CUDA"]
+    units = {unit: rows for unit in ("launch", "step") if (rows := _rows(targets, unit))}
+    found = graphs(view)
+    if units:
+        yield _launch_drawing(units)
+        yield _launch_table(units)
+    if found:
+        yield Text([sentence(g) for g in found])
+        yield _graph_drawing(found)
+        yield _making_table(found)
+    graph_launches = [(t, r) for t in targets for r in t.records if _is_graph_launch(r)]
+    if graph_launches:
+        yield _graph_launch_table(graph_launches)
+
+
+def _is_graph_launch(record: Record) -> bool:
+    return record.stack == "cuda-graph" and record.pattern == "launches" and record.workload == "step"
+
+
+def _rows(targets: list[Target], unit: str) -> Rows:
+    """By label, a record a caller: eager launches, and graphs of one node."""
+    rows: Rows = {}
+    for t in targets:
+        for r in t.records:
+            eager = r.pattern == "per-submit" and r.workload == "step" and not ELSEWHERE & set(t.varied(r))
+            single = _is_graph_launch(r) and r.params.get("nodes") == 1
+            if r.unit == unit and (eager or single):
+                shown = {k: v for k, v in r.params.items() if k not in ELSEWHERE}
+                rows.setdefault(", ".join([t.label, *words(shown)]), []).append((t, r))
+    return rows
+
+
+def _launch_drawing(units: dict[str, Rows]) -> Drawing:
+    figure, grid = canvas([ROW * len(rows) for rows in units.values()], 2)
+    for axes, (unit, rows) in zip(grid, units.items(), strict=True):
+        for ax, name in zip(axes, ("complete", "host"), strict=True):
+            dot_rows(ax, [_row(label, records, name) for label, records in rows.items()])
+            ax.set_title(f"{name}, {MICRO} per {unit}")
+        axes[1].set_yticklabels([])
+    callers = {r.caller for rows in units.values() for records in rows.values() for _, r in records}
+    marker_legend(figure, {c: MARKERS[c] for c in CALLERS if c in callers})
+    return Drawing(
+        "launches", "One more launch, by stack and caller",
+        "Dot plots on log axes: microseconds of the wall clock and of the host per launch for "
+        f"{count(sum(len(rows) for rows in units.values()), 'way')} to launch; the numbers are in the table below.",
+        "Left: the slope of the wall time until everything has finished. Right: what of it keeps the host busy. A "
+        "launch of a graph with one node stands beside the eager ones; a compiled step has an axis of its own.",
+        figure,
+    )  # fmt: skip
+
+
+def _row(label: str, records: list[tuple[Target, Record]], name: str) -> Row:
+    marks = [m for t, r in records for m in mark(r.figure(name), colour(t.stack), MARKERS[r.caller])]
+    absent = [f"{r.caller} {(r.figure(name) or r).status}" for _, r in records if r.value(name) is None]
+    short = label.split(", ")
+    return Row("\n".join([short[0].partition(" on ")[0], " ".join(short[1:])]), marks, ", ".join(absent))
+
+
+def _launch_table(units: dict[str, Rows]) -> Table:
+    names = ("complete", "host", "device_busy")
+    return Table(
+        "Launches",
+        ["target", "caller", "unit", *(f"{n}, {MICRO}" for n in names), "bound"],
+        [[Cell(label, t.stack), r.caller, unit, *(_number(r, n) for n in names), r.bound]
+         for unit, rows in units.items() for label, records in rows.items() for t, r in records],
+        numeric=(3, 4, 5), folded=True,
+    )  # fmt: skip
+
+
+def sentence(graph: Graph) -> str:
+    """What a node saves over a launch, and after how many replays the making has paid for itself."""
+    maker = "torch's capture" if graph.maker == "torch" else "the driver's capture"
+    node, eager = graph.record.figure("complete"), graph.eager.figure("complete") if graph.eager else None
+    if node is None or span(node) is None:
+        return f"A node of a graph made by {maker} has no figure: {why(graph.record, 'complete')}."
+    start = f"A node of a graph made by {maker} costs {micro_spread(node)} {MICRO}"
+    if eager is None or span(eager) is None or graph.eager_target is None:
+        return f"{start}; no eager launch of the same kernel was measured here to compare it with."
+    against = f"{start}, a launch through {graph.eager_target.stack} {micro_spread(eager)} {MICRO}"
+    saved, making = graph.saved, graph.making(SAID)
+    if saved is None or saved.value <= 0:
+        return f"{against}: a graph saves nothing per node, so a break-even does not apply."
+    even = graph.break_even(SAID)
+    if making is None or even is None:
+        return f"{against}; what making the graph costs has no figure here, so the break-even is unknown."
+    parts = listed([p for p in PARTS if graph.record.figure(f"making:{p}") is not None])
+    open_end = "" if even.high is not None else "; the intervals set it no upper limit"
+    return (
+        f"{against}. Making a graph of {SAID} nodes ({parts}) takes {_micro(making)} {MICRO}, "
+        f"which it has saved after {_replays(even.value, even.low, even.high)}{open_end}."
+    )
+
+
+def _micro(value: Span) -> str:
+    low, high = (None if v is None else v / 1e3 for v in (value.low, value.high))
+    return number(value.value / 1e3, low, high)
+
+
+def _replays(value: float, low: float | None, high: float | None) -> str:
+    return f"{spread(value, low, high)} replays" if value >= 0.01 else "its first replay"
+
+
+def _graph_drawing(found: list[Graph]) -> Drawing:
+    rows = [_graph_rows(g) for g in found]
+    figure, grid = canvas([LINE * len(r) for r in rows], around=0.75)
+    for (ax,), graph, own in zip(grid, found, rows, strict=True):
+        dot_rows(ax, own)
+        ax.set_title(two_lines(f"{graph.target.label}, maker={graph.maker}"), fontsize=8)
+        ax.set_xlabel(f"{MICRO} per node", fontsize=7.5, labelpad=1)
+    return Drawing(
+        "graphs", "A graph's node against a launch, and what making it costs",
+        "Dot plots on log axes: microseconds per node of replaying and of each part of making a graph, beside an "
+        f"eager launch, for {count(len(found), 'maker')}; the numbers are in the table below.",
+        "What one more node adds to each part, beside the eager launch that it stands for. What a part costs once for "
+        "a graph, whatever its size, is in the table.",
+        figure,
+    )  # fmt: skip
+
+
+def _graph_rows(graph: Graph) -> list[Row]:
+    own = colour(graph.target.stack)
+    eager: list[Mark] = []
+    if graph.eager is not None and graph.eager_target is not None:
+        eager = mark(graph.eager.figure("complete"), colour(graph.eager_target.stack))
+    name = graph.eager_target.stack if graph.eager_target else "eager"
+    rows = [Row(f"a launch, {name}", eager, "" if eager else "no figure")]
+    rows.append(Row("a node, replayed", mark(graph.record.figure("complete"), own)))
+    for part, title in STEPS.items():
+        figure = graph.record.figure(f"making:{part}")
+        if figure is not None:
+            rows.append(Row(title, mark(figure, own), "" if span(figure) else figure.status))
+    return rows
+
+
+def _making_table(found: list[Graph]) -> Table:
+    rows: list[list[str | Cell]] = []
+    for g in found:
+        name = Cell(f"{g.target.label}, maker={g.maker}", g.target.stack)
+        for part, title in STEPS.items():
+            if g.record.figure(f"making:{part}") is not None:
+                figures = [_number(g.record, f"making:{part}{end}") for end in ("", ":fixed")]
+                rows.append([name, title, *figures])
+        for nodes in NODES:
+            even = g.break_even(nodes)
+            if even is not None:
+                pays = _replays(even.value, even.low, even.high)
+            else:
+                pays = "not applicable" if g.saved is not None and g.saved.value <= 0 else "unknown"
+            rows.append([name, f"break-even of {nodes:,} nodes", pays, ""])
+    return Table(
+        "Making a graph",
+        ["graph", "part", f"a node, {MICRO}", f"once a graph, {MICRO}"],
+        rows, numeric=(2, 3), folded=True,
+    )  # fmt: skip
+
+
+def _graph_launch_table(found: list[tuple[Target, Record]]) -> Table:
+    rows: list[list[str | Cell]] = [
+        [Cell(f"{t.label}, maker={plain(str(r.params.get('maker', '')), 20)}", t.stack), r.caller,
+         plain(str(r.params.get("nodes", "")), 12), _number(r, "complete"), _number(r, "host")] for t, r in found
+    ]  # fmt: skip
+    return Table(
+        "Launching a graph",
+        ["graph", "caller", "nodes", f"complete, {MICRO}", f"host, {MICRO}"],
+        rows, numeric=(2, 3, 4),
+    )  # fmt: skip
+
+
+def _number(record: Record, name: str) -> str:
+    figure = record.figure(name)
+    return micro_spread(figure) if figure is not None else ""

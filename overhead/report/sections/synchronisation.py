@@ -1,0 +1,165 @@
+"""What a synchronisation costs: each way in which a host waits for torch or reads a value, on each step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.derived import Span, Synchronised, synchronised
+from overhead.format import MICRO, TIMES, count, listed, plain, spread
+from overhead.report.draw import INK, LINE, Mark, Row, canvas, dot_rows, marker_legend, two_lines
+from overhead.report.palette import colour
+from overhead.report.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.registry import register
+from overhead.results import Record
+from overhead.view import View, why
+
+ACTS = {
+    "item": ".item()", "cpu": ".cpu()", "cpu-pinned": "copy to pinned memory", "branch": "a branch on a value",
+    "nonzero": "nonzero", "stream": "stream synchronize", "device": "device synchronize",
+    "event": "spinning event synchronize", "event-blocking": "blocking event synchronize",
+    "h2d": "copy to the device", "h2d-pinned": "pinned copy to the device",
+}  # fmt: skip
+STEPS = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
+SHAPES = {1: "o", 10: "s", 100: "D"}
+OTHER = "^"
+Groups = dict[tuple[str, str], list[Synchronised]]
+"""By target and step."""
+
+
+@register("synchronisation", "What a synchronisation costs", 65)
+def synchronisation(view: View) -> Iterator[Part]:
+    found = synchronised(view)
+    groups: Groups = {}
+    for s in found:
+        groups.setdefault((s.target.label, step_of(s.record)), []).append(s)
+    told = {key: group for key, group in groups.items() if any(s.cost for s in group)}
+    if told:
+        yield Text([sentence(*key, group) for key, group in told.items()])
+        yield _drawing(told)
+    if found:
+        yield _table(groups)
+    captured = [r for t in view.executing for r in t.records if t.stack == "cuda-graph" and verdicts(r)]
+    if captured:
+        yield Text([in_graph(verdicts(captured[0]))])
+        yield Table(
+            "Synchronisations in a captured step",
+            ["act", "in a CUDA graph"],
+            [[_act(name), plain(text)] for name, text in verdicts(captured[0]).items()],
+            folded=True,
+        )
+
+
+def step_of(record: Record) -> str:
+    """The step in words: workload, shapes where they vary, and what else of it is a choice."""
+    name = STEPS.get(record.workload, plain(record.workload, 40))
+    chosen = [str(record.params[k]) for k in ("alloc", "operand") if record.params.get(k) in ("allocating", "tensor")]
+    varying = ["varying shapes"] if record.params.get("shapes") == "varying" else []
+    return ", ".join([name, *chosen, *varying])
+
+
+def sentence(target: str, step: str, group: list[Synchronised]) -> str:
+    """The cheapest and the dearest act after every step, and what doing it more rarely leaves of it."""
+    costs = [(s, s.cost, slow) for s in group if s.cost is not None and (slow := s.slowdown) is not None]
+    each = sorted((c for c in costs if c[0].every == 1), key=lambda c: c[1].value)
+    if not each:
+        costs.sort(key=lambda c: c[0].every)
+    shown = each[:1] + each[-1:] if len(each) > 1 else each or costs[:1]
+    parts = [f"{_act(s.act)} {_when(s.every)} adds {_micro(cost)} {MICRO} and makes it {_times(slow)} as long"
+             for s, cost, slow in shown]  # fmt: skip
+    last = shown[-1][0]
+    rarely = [f"{_when(s.every)} {_times(slow)}" for s, _, slow in sorted(costs, key=lambda c: c[0].every)
+              if s.act == last.act and s.every > last.every]  # fmt: skip
+    more = f" Done more rarely, {_act(last.act)} makes it, {listed(rarely)} as long." if rarely else ""
+    return f"{target}, {step}: {listed(parts)}.{more}"
+
+
+def _when(every: int) -> str:
+    return "after every step" if every == 1 else f"after every {every} steps"
+
+
+def verdicts(record: Record) -> dict[str, str]:
+    """What becomes of each act in a capture, by its name."""
+    start = "captured "
+    return {k.removeprefix(start): str(v) for k, v in record.window.items() if k.startswith(start)}
+
+
+def in_graph(found: dict[str, str]) -> str:
+    """Which synchronisations a CUDA graph removes, leaves and forbids."""
+    kinds = {"removes": "removed", "keeps as nodes": "kept", "forbids": "forbidden"}
+    said = [f"{verb} {listed(acts)}" for verb, start in kinds.items()
+            if (acts := [_act(name) for name, text in found.items() if text.startswith(start)])]  # fmt: skip
+    return f"Captured in a step, a CUDA graph {'; '.join(said)}." if said else "No verdict of a capture is known."
+
+
+def _drawing(groups: Groups) -> Drawing:
+    acts = [list(dict.fromkeys(s.act for s in group)) for group in groups.values()]
+    figure, grid = canvas([LINE * len(a) for a in acts], 2, around=0.75)
+    for axes, ((target, step), group), own in zip(grid, groups.items(), acts, strict=True):
+        for ax, name, unit in zip(axes, ("cost", "slowdown"), (1e3, 1.0), strict=True):
+            dot_rows(ax, [_row(act, [s for s in group if s.act == act], name, unit) for act in own])
+        axes[0].set_title(two_lines(f"{target}: {step}"), fontsize=8)
+        axes[0].set_xlabel(f"{MICRO} an act", fontsize=7.5, labelpad=1)
+        axes[1].set_xlabel("times the step alone", fontsize=7.5, labelpad=1)
+        axes[1].axvline(1, color=INK, linewidth=0.8, zorder=1)
+        axes[1].set_yticklabels([])
+    rhythms = sorted({s.every for group in groups.values() for s in group})
+    marker_legend(figure, {_when(k): SHAPES.get(k, OTHER) for k in rhythms})
+    return Drawing(
+        "synchronisation", "One synchronisation, and what it makes of the step",
+        "Dot plots on log axes: microseconds that one synchronisation adds, and by how much it lengthens the step, for "
+        f"{count(len(groups), 'step')}; the numbers are in the table below.",
+        "Left: the time of the steps and one act, less that of the steps alone. Right: their ratio. Lines: all that "
+        "both intervals allow; a hollow mark's interval reaches zero, or one, or a figure behind it is noisy.",
+        figure,
+    )  # fmt: skip
+
+
+def _row(act: str, group: list[Synchronised], name: str, unit: float) -> Row:
+    marks = [_mark(s, value, unit, 0.0 if name == "cost" else 1.0) for s in group if (value := getattr(s, name))]
+    return Row(_act(act), marks, "" if marks else "no figure")
+
+
+def _mark(s: Synchronised, value: Span, unit: float, nothing: float) -> Mark:
+    figures = [r.figure("complete") for r in (s.record, s.plain) if r is not None]
+    clear = all(f is not None and f.status == "ok" for f in figures)
+    reaches = value.low is not None and value.low <= nothing
+    low, high = (None if v is None else v / unit for v in (value.low, value.high))
+    return Mark(value.value / unit, low, high, colour(s.target.stack), SHAPES.get(s.every, OTHER), reaches or not clear)
+
+
+def _table(groups: Groups) -> Table:
+    rows: list[list[str | Cell]] = []
+    for (target, step), group in groups.items():
+        for s in group:
+            cost, slow = s.cost, s.slowdown
+            numbers = [_micro(cost) if cost else "", _times(slow) if slow else ""]
+            rows.append([Cell(target, s.target.stack), step, _act(s.act), _when(s.every), *numbers, _remark(s)])
+    return Table(
+        "Synchronisations",
+        ["target", "step", "act", "when", f"adds, {MICRO}", "the step takes", "remark"],
+        rows, numeric=(4, 5), folded=True,
+    )  # fmt: skip
+
+
+def _remark(s: Synchronised) -> str:
+    if s.plain is None:
+        return "the step alone was not measured"
+    parts = {"with the act": s.record, "alone": s.plain}
+    lacking = [f"{name}: {why(r, 'complete')}" for name, r in parts.items() if r.value("complete") is None]
+    unclear = [f"{name} {f.status}" for name, r in parts.items() if (f := r.figure("complete")) and f.status != "ok"]
+    return "; ".join(lacking or unclear)
+
+
+def _act(name: str) -> str:
+    return ACTS.get(name, plain(name, 40))
+
+
+def _micro(value: Span) -> str:
+    low, high = (None if v is None else v / 1e3 for v in (value.low, value.high))
+    return spread(value.value / 1e3, low, high)
+
+
+def _times(value: Span) -> str:
+    if value.low is None or value.high is None:
+        return f"{spread(value.value, None, None)}{TIMES}"
+    return spread(value.value, value.low, value.high).replace(" (", f"{TIMES} (", 1)

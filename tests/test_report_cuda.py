@@ -1,0 +1,188 @@
+"""The CUDA sections: launches, graphs and their break-even, synchronisations; from small made-up fingerprints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from overhead.derived import Span, graphs, synchronised
+from overhead.results import Figure, Fingerprint, Record
+from overhead.view import View
+from tests.fake_report import figure, fingerprint, record
+
+GPU: dict[str, Any] = {"api": "CUDA", "adapter": "Fake GPU", "unit": "launch"}
+STEP = {"alloc": "in-place", "operand": "number", "wait": "stream"}
+DRIVER = {"arguments": 1, "stream": "default", "wait": "stream"}
+MAKING = (
+    figure("making:capture", 2_000.0, width=0), figure("making:capture:fixed", 10_000.0, width=0),
+    figure("making:instantiate", 2_000.0, width=0), figure("making:instantiate:fixed", 20_000.0, width=0),
+    figure("making:upload", 1_000.0, width=0), figure("making:upload:fixed", 10_000.0, width=0),
+    figure("making:update", 600.0), figure("making:update:fixed", -50.0),
+)  # fmt: skip
+VERDICTS = {
+    "captured item": "forbidden: RuntimeError: not permitted",
+    "captured h2d-pinned": "kept as 1 nodes",
+    "captured nothing": "removed",
+}
+
+
+def torch(each: float | None, act: str = "", every: int = 1, **fields: Any) -> Record:
+    if not act:
+        return record("torch", each=each, **{**GPU, "params": STEP, **fields})
+    params = {**fields.pop("params", STEP), "sync": act, "every": every}
+    unit = "launch" if every == 1 else f"{every} launches"
+    return record("torch", "read-each", each, **{**GPU, "unit": unit, "params": params, **fields})
+
+
+def driver(each: float) -> Record:
+    return record("cuda-driver", each=each, **GPU, params=DRIVER)
+
+
+def replay(each: float, more: tuple[Figure, ...] = MAKING, maker: str = "driver") -> Record:
+    return record("cuda-graph", "replay", each, **{**GPU, "unit": "node"}, params={"maker": maker}, more=more)
+
+
+def graph_launch(window: dict[str, str], maker: str = "torch") -> Record:
+    own = record("cuda-graph", "launches", 2_000.0, **GPU, params={"maker": maker, "nodes": 1})
+    return msgspec.structs.replace(own, window=window)
+
+
+def run() -> Fingerprint:
+    mlp = {"wait": "stream", "shapes": "fixed"}
+    forward = msgspec.structs.replace(torch(50_000.0, params=mlp, unit="step"), workload="mlp-forward")
+    read = msgspec.structs.replace(torch(90_000.0, "item", params=mlp, unit="step"), workload="mlp-forward")
+    return fingerprint(
+        driver(3_000.0), record("cuda-driver", each=2_500.0, **GPU, params=DRIVER, caller="native"), replay(1_000.0),
+        graph_launch(VERDICTS), torch(5_000.0), torch(15_000.0, "item"), torch(60_000.0, "item", 10),
+        torch(8_000.0, "stream"), torch(None, "nonzero", status="failed", reason="out of memory"), forward, read,
+        record("torch-compile", each=27_000.0, **{**GPU, "unit": "step"}, params={"mode": "default", "ops": 1}),
+    )  # fmt: skip
+
+
+def sections(file: Fingerprint) -> dict[str, list[Any]]:
+    pytest.importorskip("matplotlib")
+    from overhead.report import draw
+    from overhead.report.registry import registered
+
+    with draw.style():
+        return {s.name: list(s.build(View(file))) for s in registered() if s.name in ("launches", "synchronisation")}
+
+
+def prose(parts: list[Any]) -> str:
+    return " ".join(paragraph for part in parts if part.kind == "text" for paragraph in part.paragraphs)
+
+
+def test_intervals_hold_all_that_their_parts_allow() -> None:
+    a, b = Span(10.0, 8.0, 12.0), Span(4.0, 2.0, 5.0)
+    assert a + b == Span(14.0, 10.0, 17.0)
+    assert a - b == Span(6.0, 3.0, 10.0)
+    assert a / b == Span(2.5, 1.6, 6.0)
+    assert a / Span(1.0, -1.0, 4.0) == Span(10.0, 2.0, None)
+    assert a - Span(1.0) == Span(9.0)
+
+
+def test_the_break_even_is_the_making_over_what_all_nodes_save() -> None:
+    (graph,) = graphs(View(run()))
+    making, even = graph.making(100), graph.break_even(100)
+    assert making == Span(540_000.0, 540_000.0, 540_000.0)
+    assert even is not None
+    assert even.value == pytest.approx(540 / 200)
+    assert even.low == pytest.approx(540 / (3.06 - 0.98) / 100)
+    assert even.high == pytest.approx(540 / (2.94 - 1.02) / 100)
+
+
+def test_a_graph_that_saves_nothing_has_no_break_even() -> None:
+    parts = sections(fingerprint(driver(3_000.0), replay(3_100.0)))["launches"]
+    assert "does not apply" in prose(parts)
+    assert any("not applicable" in row for part in parts if part.kind == "table" for row in part.rows)
+
+
+def test_an_interval_of_the_saving_that_reaches_zero_sets_no_upper_limit() -> None:
+    file = fingerprint(driver(3_000.0), replay(2_950.0))
+    even = graphs(View(file))[0].break_even(100)
+    assert even is not None
+    assert even.high is None
+    assert "no upper limit" in prose(sections(file)["launches"])
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        ((replay(1_000.0),), "no eager launch"),
+        ((replay(1_000.0), torch(5_000.0)), "no eager launch"),
+        ((replay(1_000.0, ()), driver(3_000.0)), "break-even is unknown"),
+    ],
+)
+def test_what_is_missing_is_said(records: tuple[Record, ...], said: str) -> None:
+    assert said in prose(sections(fingerprint(*records))["launches"])
+
+
+def test_torchs_graph_stands_beside_torchs_launch_and_has_no_upload() -> None:
+    own = tuple(f for f in MAKING if "upload" not in f.name)
+    file = fingerprint(driver(3_000.0), torch(5_000.0), replay(1_000.0, own, "torch"))
+    (graph,) = graphs(View(file))
+    assert graph.eager is not None
+    assert graph.eager.stack == "torch"
+    assert graph.making(100) == Span(430_000.0, 430_000.0, 430_000.0)
+    assert "(capture and instantiate)" in prose(sections(file)["launches"])
+
+
+def test_a_synchronisation_is_its_unit_less_the_steps_in_it() -> None:
+    found = {(s.record.workload, s.act, s.every): s for s in synchronised(View(run()))}
+    once, tenth = found["step", "item", 1], found["step", "item", 10]
+    assert once.cost is not None
+    assert once.slowdown is not None
+    assert (once.cost.value, once.cost.low) == (10_000.0, pytest.approx(15_000 * 0.98 - 5_000 * 1.02))
+    assert once.slowdown.value == 3
+    assert tenth.cost is not None
+    assert tenth.cost.value == 10_000
+    assert tenth.slowdown is not None
+    assert tenth.slowdown.value == pytest.approx(1.2)
+    assert found["step", "nonzero", 1].cost is None
+    network = found["mlp-forward", "item", 1].cost
+    assert network is not None
+    assert network.value == 40_000
+
+
+def test_the_sentences_name_the_cheapest_the_dearest_and_the_rarer() -> None:
+    text = prose(sections(run())["synchronisation"])
+    assert "stream synchronize after every step adds 3.0" in text
+    assert ".item() after every step adds 10.0" in text
+    assert "after every 10 steps 1.2" in text
+    assert "MLP forward pass" in text
+    assert "removes nothing; keeps as nodes pinned copy to the device; forbids .item()" in text
+
+
+def test_what_has_no_figure_keeps_its_row_and_its_reason() -> None:
+    table = next(p for p in sections(run())["synchronisation"] if p.kind == "table")
+    row = next(r for r in table.rows if "nonzero" in r)
+    assert "with the act: failed: out of memory" in row
+
+
+def test_a_step_without_its_plain_twin_says_so() -> None:
+    parts = sections(fingerprint(torch(15_000.0, "item")))["synchronisation"]
+    assert [p.kind for p in parts] == ["table"]
+    assert "the step alone was not measured" in parts[0].rows[0]
+
+
+def test_both_sections_are_absent_where_nothing_of_theirs_was_measured(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    from overhead.report import render
+
+    assert sections(fingerprint(record())) == {"launches": [], "synchronisation": []}
+    text = render([fingerprint(record())], tmp_path).read_text(encoding="utf-8")
+    assert "What a launch costs" not in text
+    assert "What a synchronisation costs" not in text
+
+
+def test_both_sections_are_in_the_page(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    from overhead.report import render
+
+    text = render([run()], tmp_path).read_text(encoding="utf-8")
+    assert "What a launch costs" in text
+    assert "What a synchronisation costs" in text
+    assert {"launches.png", "graphs.png", "synchronisation.png"} <= {p.name for p in (tmp_path / "figures").iterdir()}

@@ -49,10 +49,16 @@ class _Case:
         values = self.values(name)
         if not values:
             return self.missing(name)
+        if min(values) <= 0:
+            words = f"the slope of a process is {min(values):.3g} ns: not told from 0"
+            return Estimate(status="below-resolution", reason=words, processes=len(values))
         rounds = self.rounds(name)
         two = self.speeds(rounds)
         both = self.bimodal(name, rounds, two) if two is not None else None
-        return both or self.gate(name, across(values, self.target, rounds=_arrays(rounds)))
+        found = both or self.gate(name, across(values, self.target, rounds=_arrays(rounds)))
+        if name == "host" and self.series.wait_spins and not self.series.synchronous:
+            return replace(found, rule=f"{found.rule}; the wait spins, so work deferred into it is not told")
+        return found
 
     def fixed(self, complete: Estimate) -> Estimate:
         """The intercept: worth what its line is worth."""
@@ -102,9 +108,6 @@ class _Case:
         if reach < CLOCK_STEPS * resolution:
             words = f"the slope adds {reach:.0f} ns over the whole ladder, the clock steps by {resolution:.0f} ns"
             return without_value(found, "below-resolution", words)
-        if min(self.values(name)) <= 0:
-            words = f"the slope of a process is {min(self.values(name)):.3g} ns: not told from 0"
-            return without_value(found, "below-resolution", words)
         bent = [m for p, f in zip(self.processes, self.fits, strict=True) if (m := _misfit(name, p, f)) is not None]
         share = float(np.median([m.share for m in bent])) if bent else 0.0
         if abs(share) > max(self.target, LINE):
@@ -126,9 +129,9 @@ class _Case:
         labels = iter(two.slow)
         groups: dict[bool, list[float]] = {False: [], True: []}
         for process, own in zip(self.processes, rounds, strict=True):
-            slow = {number: bool(next(labels)) for number in own}
+            is_slow = {number: bool(next(labels)) for number in own}
             for label, group in groups.items():
-                chosen = [r for r in process.rounds if slow.get(r.number) is label]
+                chosen = [r for r in process.rounds if is_slow.get(r.number) is label]
                 enough = len(chosen) >= max(MODE_ROUNDS, MODE_SHARE * len(own))
                 value = fit_process(replace(process, rounds=chosen), self.series).value(name) if enough else None
                 if value is not None:

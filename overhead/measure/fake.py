@@ -170,7 +170,7 @@ class FakeChain:
         self.held_n = max_n
         self.own = 1.0 + law.own * clock.dice.standard_normal()
         self.ran = 0
-        self.pending: tuple[int, float, float] = (0, 0.0, 0.0)
+        self.pending: tuple[int, float, float] | None = None
 
     def prepare(self, n: int) -> None:
         if self.recorded:
@@ -183,11 +183,14 @@ class FakeChain:
         self.pending = n, float(total[0] - issue[0]), float(cpu[0])
 
     def wait(self) -> None:
+        if self.pending is None:
+            self.issue(0)
+        assert self.pending is not None
         n, rest, cpu = self.pending
         self.clock.time += rest
         self.clock.cpu += cpu
         self.ran += n
-        self.pending = 0, 0.0, 0.0
+        self.pending = None
 
     def executed(self) -> int:
         return self.ran

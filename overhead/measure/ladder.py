@@ -154,7 +154,8 @@ class _Climb:
         lost = self.at - self.fixed < self.clearance() / 16
         if lost:
             self.flat = self.rise
-        factor = 8 if lost and self.rise > 1 else 2
+        near = 8 * (self.at - self.fixed) > self.limits.sample_ns
+        factor = 8 if lost and self.rise > 1 and not near else 2
         self.rise = min(self.rise * factor, self.trial.chain.max_n, MOST)
         self.at, noise = self.trial.total(self.rise)
         self.noises.append(noise)

@@ -13,7 +13,7 @@ Owners = NDArray[np.intp]
 
 APART = 1.10
 """Two groups closer than this ratio are one."""
-BY_PROCESS = 1.25
+BY_PROCESS = 1.4
 """The same where no process is in both: a few processes differ by chance, a change within one does not."""
 CLEAR = 8.0
 """The gap between two groups, in units of the larger spread within them."""
@@ -36,18 +36,18 @@ def two_groups(values: Floats, owners: Owners) -> Mask | None:
     """True for the members of the upper group; None where the values are one group.
 
     ``owners``: the process of each value. The cut is the one that leaves the least variance within both groups of the
-    logarithms (Otsu's), the outer twentieths pulled in so that stray rounds do not make a group.
+    logarithms (Otsu's), for which the outer twentieths are pulled in, so that stray rounds do not choose it.
     """
     logs = np.log(np.maximum(values, 1e-9))
     clipped = np.sort(np.clip(logs, *np.percentile(logs, [5, 95]))) if logs.size else logs
     count = clipped.size
-    if count < 2 * FEWEST:
+    if count < 2 * FEWEST or np.count_nonzero(values <= 0) > count / 20:
         return None
     sizes = np.arange(1, count)
     sums = np.cumsum(clipped)[:-1]
     between = (sums / sizes - (clipped.sum() - sums) / (count - sizes)) ** 2 * sizes * (count - sizes)
     cut = int(np.argmax(between)) + 1
-    low, high = clipped[:cut], clipped[cut:]
+    low, high = np.split(np.sort(logs), [cut])
     gap = float(np.median(high) - np.median(low))
     if min(low.size, high.size) < max(FEWEST, LEAST * count) or gap < CLEAR * max(_spread(low), _spread(high)):
         return None

@@ -13,7 +13,7 @@ STRAIGHT = 0.03
 POINTS = (0.38, 0.62, 0.81, 0.24, 0.93)
 """Where on the way up T is held against the straight line: no two are near a common fraction, as stairs would be."""
 JUMP = 0.05
-"""A jump of T between neighbouring n under this share of the rise is no stair."""
+"""A jump of T between close n under this share of the rise is no stair."""
 WIDTH = 0.015
 """How closely, as a share of n, an edge is bracketed; the rounds then draw within twice that."""
 SHORT_NS = 2.5e6
@@ -45,7 +45,8 @@ def find_stairs(
     height = top - fixed
     if rise - flat < 16 or height <= 0 or _straight(trial, rise, fixed, height, max(STRAIGHT * height, 2 * noise)):
         return None
-    first, quantum = _edge(trial, flat, rise, fixed + max(height / 16, 5 * noise))
+    first = _edge(trial, flat, rise, fixed + max(height / 16, 5 * noise))
+    quantum = _jump(trial, first)
     if quantum < JUMP * height or quantum < 8 * noise:
         return None
     level = max(LEVELS[0], min(LEVELS[1], round(sample_ns / quantum)))
@@ -53,8 +54,7 @@ def find_stairs(
     low, high = _around(trial, line, round(first * level * 0.96), round(first * level * 1.12))
     if high > trial.chain.max_n:
         return None
-    last, _ = _edge(trial, low, high, line)
-    return Stairs(round(quantum), (first, last), _short(trial, first))
+    return Stairs(round(quantum), (first, _edge(trial, low, high, line)), _short(trial, first))
 
 
 def _straight(trial: Trial, rise: int, fixed: float, height: float, slack: float) -> bool:
@@ -63,11 +63,24 @@ def _straight(trial: Trial, rise: int, fixed: float, height: float, slack: float
     return all(abs(trial.total(n)[0] - fixed - height * (n - 1) / (rise - 1)) <= slack for n in points)
 
 
+def _jump(trial: Trial, edge: int) -> float:
+    """ns by which T differs on both sides of an n, looked at afresh: a machine that changed its speed jumps once."""
+    away = round(2 * WIDTH * edge) + 1
+    return _shortest(trial, edge + away) - _shortest(trial, max(1, edge - away))
+
+
+def _shortest(trial: Trial, n: int) -> float:
+    """ns: of a few samples the least, which no interruption lengthened."""
+    before = len(trial.seen)
+    trial.total(n)
+    return float(min(row[2] for row in trial.seen[before:]))
+
+
 def _around(trial: Trial, line: float, low: int, high: int) -> tuple[int, int]:
     """Two n whose T lie below and above ``line``, starting from a guess."""
-    while low > 1 and trial.total(low)[0] > line:
+    while low > 1 and _shortest(trial, low) > line:
         low, high = round(low * 0.85), low
-    while high <= trial.chain.max_n and trial.total(high)[0] < line:
+    while high <= trial.chain.max_n and _shortest(trial, high) < line:
         low, high = high, round(high * 1.2)
     return low, high
 
@@ -78,22 +91,18 @@ def _short(trial: Trial, most: int) -> int:
     return max(2, min(most // 2, round(SHORT_NS / max(min(paces, default=1.0), 1.0))))
 
 
-def _edge(trial: Trial, low: int, high: int, line: float) -> tuple[int, float]:
-    """Halve until the n where T crosses ``line`` is known to 1.5 %: that n, and the jump of T there in ns.
-
-    What was sampled before narrows the search.
-    """
-    seen = [(row[0], float(row[2])) for row in trial.seen if low <= row[0] <= high]
-    low, below = max(((n, at) for n, at in seen if at < line), default=(low, line))
-    high, above = min(((n, at) for n, at in seen if at >= line and n > low), default=(high, line))
+def _edge(trial: Trial, low: int, high: int, line: float) -> int:
+    """Halve until the n where T crosses ``line`` is known to 1.5 %. What was sampled before narrows the search."""
+    seen = {n: at for n, at in trial.least().items() if low <= n <= high}
+    low = max((n for n, at in seen.items() if at < line), default=low)
+    high = min((n for n, at in seen.items() if at >= line and n > low), default=high)
     while high - low > max(1, WIDTH * high):
         middle = (low + high) // 2
-        at = trial.total(middle)[0]
-        if at < line:
-            low, below = middle, at
+        if _shortest(trial, middle) < line:
+            low = middle
         else:
-            high, above = middle, at
-    return (low + high) // 2, above - below
+            high = middle
+    return (low + high) // 2
 
 
 def rows_of(samples: Samples) -> tuple[tuple[int, int, int], ...]:

@@ -39,6 +39,13 @@ class Trial:
         below = [middle - t for t in totals if t < middle]
         return middle, 1.4826 * statistics.median(below) if below else 0.0
 
+    def least(self) -> dict[int, float]:
+        """By n the shortest total so far, ns: an interruption can only lengthen one."""
+        shortest: dict[int, float] = {}
+        for n, _, total, *_ in self.seen:
+            shortest[n] = min(shortest.get(n, float(total)), float(total))
+        return shortest
+
     def issue(self, n: int) -> float:
         """ns: the least ``issue`` of three samples of n (one from 20 ms)."""
         rows = self.run([n])

@@ -1,0 +1,234 @@
+"""From samples to figures: intervals, the status that each is worth, pairs and families."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from overhead.measure.estimate import Process, Round, Series, bound, estimate, marginal, paired
+from overhead.measure.fake import Law, Weather
+from overhead.measure.figures import Estimate
+from overhead.measure.gates import BOOTSTRAP_FROM, across
+from overhead.measure.pairs import PARTS, counts_of
+from tests.fake_chains import lines, series
+
+NOISE = {"wake": 1_000.0, "jitter": 0.005, "scatter": 0.1, "own": 0.003}
+
+
+def test_the_interval_is_students() -> None:
+    values = [100.0, 102.0, 101.0, 99.0, 103.0]
+    found = across(values, 0.03)
+    low, high = stats.t.interval(0.95, 4, np.mean(values), stats.sem(values))
+    assert [found.value, found.low, found.high] == pytest.approx([101.0, low, high])
+    assert found.status == "ok"
+    assert found.processes == 5
+    assert found.rule == "5 processes, Student's t: half-width 1.94%, target 3%"
+
+
+def test_a_wide_interval_is_noisy_and_says_what_would_do() -> None:
+    found = across([100.0, 110.0, 90.0, 105.0, 95.0], 0.03)
+    assert found.status == "noisy"
+    assert found.reason == "half-width 9.8%, target 3%; about 54 processes would do"
+    assert across([100.0, 300.0], 0.01).reason.startswith("half-width 635.3%, target 1%")
+
+
+def test_one_process_gives_a_value_without_an_interval_and_none_gives_nothing() -> None:
+    one = across([100.0], 0.03)
+    assert (one.value, one.low, one.status) == (100.0, None, "noisy")
+    assert across([], 0.03).status == "failed"
+    assert across([0.0, 0.0], 0.03).status == "ok"
+
+
+def test_from_ten_processes_rounds_and_processes_are_resampled() -> None:
+    draw = np.random.default_rng(0)
+    values = list(draw.normal(100, 1, BOOTSTRAP_FROM))
+    rounds = [draw.normal(v, 0.5, 20) for v in values]
+    found = across(values, 0.03, rounds=rounds)
+    low, high = stats.t.interval(0.95, 9, np.mean(values), stats.sem(values))
+    assert "hierarchical bootstrap" in found.rule
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low == pytest.approx(low, abs=0.4)
+    assert found.high == pytest.approx(high, abs=0.4)
+    assert across([5.0] * 10, 0.03, rounds=[np.zeros(0)] * 10).low == 5.0
+
+
+def test_the_bootstrap_keeps_its_word() -> None:
+    draw = np.random.default_rng(1)
+    held = 0
+    for _ in range(120):
+        truth = draw.normal(100, 1, 10)
+        rounds = [draw.normal(v, 2, 12) for v in truth]
+        found = across([float(np.median(r)) for r in rounds], 0.01, rounds=rounds)
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= 100 <= found.high
+    assert 0.88 <= held / 120 <= 1.0
+
+
+def test_an_exact_line_gives_its_slope_and_intercept() -> None:
+    found = estimate(lines(600.0, 602.0, 598.0), 0.03)
+    assert found["complete"].value == pytest.approx(600.0)
+    assert found["issue"].value == pytest.approx(300.0)
+    assert found["host"].value == pytest.approx(310.0)
+    assert found["fixed"].value == pytest.approx(1_000.0, abs=2)
+    assert found["legacy"].value == pytest.approx(610.0)
+    assert {e.status for e in found.values()} == {"ok"}
+
+
+def test_host_needs_the_cpu_clock_unless_the_wait_does_nothing() -> None:
+    bare = [
+        Process([Round([row for row in r.samples if len(row) == 3], (), r.number) for r in p.rounds])
+        for p in lines(600.0, 601.0).processes
+    ]
+    found = estimate(Series(bare), 0.1)
+    assert (found["host"].status, found["issue"].status) == ("unavailable", "ok")
+    assert estimate(Series(bare, synchronous=True), 0.1)["host"].value == pytest.approx(300.25)
+    spins = estimate(Series(bare, wait_spins=True), 0.1)["host"]
+    assert spins.value == pytest.approx(300.25)
+    assert "the wait spins" in spins.rule
+
+
+def test_nothing_sampled_is_failed_and_one_n_is_no_slope() -> None:
+    assert {e.status for e in estimate(Series([Process()]), 0.03).values()} == {"failed"}
+    one = Series([Process([Round([[4, 10, 20]] * 9)])] * 3, synchronous=True)
+    assert estimate(one, 0.03)["complete"].status == "failed"
+    polled = Series([Process([Round([[4, 10, 20]] * 9)], {"wait_quantum": [1e8]})] * 3)
+    found = estimate(polled, 0.03)
+    assert found["complete"].status == "below-resolution"
+    assert found["fixed"].status == "below-resolution"
+
+
+def test_what_the_clock_cannot_resolve_has_no_value() -> None:
+    coarse = [replace(p, once={"clock": [100_000.0, 50.0, 500.0]}) for p in lines(600.0, 601.0, 602.0).processes]
+    found = estimate(Series(coarse), 0.03)["complete"]
+    assert (found.status, found.value) == ("below-resolution", None)
+    assert "the clock steps by 100000 ns" in found.reason
+    flat = estimate(lines(600.0, -5.0, 602.0), 0.03)["complete"]
+    assert (flat.status, flat.value) == ("below-resolution", None)
+
+
+def test_a_bend_beyond_the_noise_is_no_line() -> None:
+    ns = (1, 4, 16, 64, 256)
+    rows = [[n, 10 * n, round(1_000 + 600 * n + 3_000 * n**0.5)] for n in ns] * 4
+    bent = Process([Round(rows, (), i) for i in range(4)])
+    found = estimate(Series([bent] * 3, synchronous=True), 0.03)
+    assert found["complete"].status == "nonlinear"
+    assert found["complete"].value is None
+    assert "off the line" in found["complete"].reason
+    assert found["fixed"].status == "nonlinear"
+    assert found["issue"].status == "ok"
+
+
+def test_two_speeds_give_both() -> None:
+    law = Law(host=3_000.0, device=2_000.0, fixed=30_000.0, **NOISE)  # type: ignore[arg-type]
+    found = estimate(series(law, Weather(0.005, 1.8, 0.1), processes=4, seconds=0.5), 0.03)
+    for name in ("issue", "host", "complete"):
+        assert found[name].status == "bimodal"
+        assert list(found[name].modes) == pytest.approx([3_000.0, 5_400.0], rel=0.02)
+        low = found[name].low
+        assert low is not None
+        assert low < 3_050
+    assert found["fixed"].status == "bimodal"
+    assert "two speeds" in found["complete"].reason
+
+
+def test_a_knee_is_a_figure_where_most_processes_see_it() -> None:
+    law = Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64, jitter=0.002)
+    found = estimate(series(law, extras=frozenset({"case"})), 0.03)
+    assert found["knee_n"].value == pytest.approx(law.truth()["knee_n"], rel=0.01)
+    assert found["queue_depth"].value == pytest.approx(64, rel=0.01)
+    assert found["knee_n"].unit == "n"
+    assert "knee_n" not in estimate(lines(600.0, 601.0), 0.03)
+
+
+def test_once_values_become_figures() -> None:
+    once = {
+        "naive": [900.0, 1_000.0, 1_100.0], "naive_idle": [5_000.0], "empty_wait": [100.0], "first": [9e6],
+        "latency": [float(v) for v in range(1_001)], "prepare": [300.0], "legacy": [61_000.0], "stage:submit": [40.0],
+        "device_busy": [1_100.0, 600.0, 350.0], "device_quantum": [1.0], "start_latency": [7_000.0],
+    }  # fmt: skip
+    at = {"device_busy": [100, 50, 25]}
+    found = estimate(Series([Process(p.rounds, once, at) for p in lines(600.0, 600.0).processes]), 0.03)
+    values = {name: e.value for name, e in found.items()}
+    assert values["naive"] == 1_000.0
+    assert [values[p] for p in ("p50", "p95", "p99")] == [500.0, 950.0, 990.0]
+    assert values["legacy"] == 610.0
+    assert values["device_busy"] == pytest.approx(10.0)
+    assert values["stage:submit"] == 40.0
+    assert {"naive_idle", "empty_wait", "first", "prepare", "start_latency"} <= set(values)
+
+
+def test_device_time_below_its_clocks_step_has_no_value() -> None:
+    once = {"device_span": [1_100.0, 600.0], "device_quantum": [1_000.0]}
+    found = estimate(
+        Series([Process(p.rounds, once, {"device_span": [100, 50]}) for p in lines(600.0, 600.0).processes]), 0.03
+    )
+    assert found["device_span"].status == "below-resolution"
+    assert found["device_span"].value is None
+
+
+@pytest.mark.parametrize(("host", "expected"), [(95.0, "host"), (80.0, "balanced"), (20.0, "device")])
+def test_bound_is_told_by_the_hosts_share(host: float, expected: str) -> None:
+    figures = {"host": Estimate(host), "complete": Estimate(100.0)}
+    assert bound(Series([]), figures) == expected
+    assert bound(Series([], synchronous=True), figures) == "host"
+    assert bound(Series([], overlap="serial"), figures) == ""
+    assert bound(Series([]), {"host": Estimate(status="failed"), "complete": Estimate(100.0)}) == ""
+
+
+def test_pairs_are_formed_round_by_round_within_a_process() -> None:
+    found = paired(lines(600.0, 900.0, 1_200.0), lines(300.0, 450.0, 600.0), "complete", 0.03)
+    assert found.ratio.value == pytest.approx(2.0)
+    assert found.ratio.status == "ok"
+    assert found.ratio.unit == "ratio"
+    assert found.difference.value == pytest.approx(450.0)
+    assert found.difference.status == "noisy"
+
+
+def test_a_negative_difference_stays_negative_and_is_not_separable() -> None:
+    found = paired(lines(300.0, 301.0, 302.0), lines(400.0, 401.0, 402.0), "issue", 0.03).difference
+    assert found.value == pytest.approx(-50.0)
+    assert found.status == "noisy"
+    assert found.reason.startswith("not separable")
+
+
+def test_pairs_without_a_common_round_say_so() -> None:
+    early = lines(300.0, 300.0)
+    late = Series([Process([replace(r, number=r.number + 100) for r in p.rounds]) for p in early.processes])
+    found = paired(early, late, "complete")
+    assert found.difference.status == found.ratio.status == "failed"
+
+
+def test_paired_speeds_cancel_although_processes_differ() -> None:
+    weather = Weather(spread=0.1, preemptions=0.0)
+    a = series(Law(host=2_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), weather, processes=4)
+    b = series(Law(host=1_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), weather, processes=4)
+    assert estimate(a, 0.03)["complete"].status == "noisy"
+    assert paired(a, b, "complete").ratio.value == pytest.approx(2.0, rel=0.005)
+
+
+def test_a_family_gives_what_each_thing_adds() -> None:
+    costs = np.array([9_000.0, 2_000.0, 400.0, 150.0])
+    names = ("per-submit", "per-k 4", "per-k 16", "per-pass", "one-pass", "one-pass rotated")
+    family = {}
+    for name in names:
+        each = float(np.dot(counts_of(name), costs))
+        family[name] = lines(*(2 * each * f for f in (1.0, 1.01, 0.99)))
+    found = marginal(family, figure="issue")
+    assert tuple(found) == PARTS
+    assert [found[part].value for part in PARTS] == pytest.approx(list(costs), rel=0.02)
+    family.pop("one-pass rotated")
+    assert marginal(family, figure="issue")["per_bind"].status == "unavailable"
+    with pytest.raises(KeyError):
+        marginal({"fused": family["one-pass"]})
+
+
+def test_a_cost_that_may_be_nothing_is_not_separable() -> None:
+    names = {"per-submit": 10_000.0, "per-pass": 1_000.0, "one-pass": 1_001.0, "per-k 16": 1_600.0}
+    found = marginal({n: lines(*(2 * v * f for f in (1.0, 1.001, 0.999))) for n, v in names.items()}, figure="issue")
+    assert found["per_pass"].status == "noisy"
+    assert "not separable" in found["per_pass"].reason

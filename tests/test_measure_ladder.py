@@ -1,0 +1,136 @@
+"""Which n are run: far enough for the slope to stand clear, no further, and around the stairs of a polling wait."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from overhead.measure.fake import CALM, FakeClock, FastFakeChain, Law, Weather
+from overhead.measure.ladder import LEAST_NS, LEGACY_N, Ladder, Limits, calibrate
+from overhead.measure.trial import Trial
+from tests.fake_chains import Steady
+
+
+def ladder(law: Law, weather: Weather = CALM, limits: Limits | None = None, **attributes: object) -> Ladder:
+    clock = FakeClock(weather, seed=1)
+    chain = FastFakeChain(law, clock)
+    for name, value in attributes.items():
+        setattr(chain, name, value)
+    found = calibrate(chain, clock, limits or Limits())
+    assert chain.executed() == found.issued
+    return found
+
+
+def rise(found: Ladder, law: Law) -> float:
+    return law.truth()["complete"] * (found.ns[-1] - 1)
+
+
+def test_the_ladder_holds_nought_one_a_hundred_and_halvings_of_the_smallest_top_that_clears() -> None:
+    law = Law(host=2_000.0, device=500.0, fixed=40_000.0)
+    found = ladder(law)
+    assert {0, 1, LEGACY_N} <= set(found.ns)
+    assert LEAST_NS <= rise(found, law) <= 2.2 * LEAST_NS
+    assert found.ns[-1] // 2 in found.ns
+    assert found.shortfall == ""
+
+
+def test_noise_sends_the_top_up() -> None:
+    calm = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0))
+    rough = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=200_000.0))
+    assert rough.ns[-1] >= 2 * calm.ns[-1]
+
+
+def test_a_tighter_target_sends_the_top_up() -> None:
+    law = Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=100_000.0)
+    assert ladder(law, limits=Limits(target=0.01)).ns[-1] > ladder(law, limits=Limits(target=0.1)).ns[-1]
+
+
+@pytest.mark.parametrize("unit", [1e6, 100e6])
+def test_a_slow_chain_gets_a_short_ladder_at_once(unit: float) -> None:
+    clock = FakeClock()
+    chain = Steady(clock, Law(host=unit, device=0.0, fixed=0.0, synchronous=True))
+    began = clock.time
+    found = calibrate(chain, clock, Limits())
+    assert found.ns in ((0, 1, 2, 3, 4), (0, 1, 2))
+    assert clock.time - began < 120 * unit
+
+
+def test_the_stacks_own_bound_is_kept_and_said() -> None:
+    found = ladder(Law(host=200.0, device=100.0, fixed=0.0), max_n=64)
+    assert found.ns[-1] == 64
+    assert "bounds n at 64" in found.shortfall
+
+
+def test_no_sample_grows_past_its_limit_without_saying_so() -> None:
+    found = ladder(Law(host=5_000.0, device=100.0, fixed=0.0, wake=5e6), limits=Limits(target=0.01))
+    assert "20 ms" in found.shortfall
+    assert 5_000 * found.ns[-1] <= 40_000_000
+
+
+def test_a_chain_may_ask_for_a_longer_rise() -> None:
+    law = Law(host=5_000.0, device=100.0, fixed=0.0)
+    assert rise(ladder(law, least_ns=30_000_000), law) >= 30_000_000
+
+
+def test_below_the_knee_are_rungs_enough_and_above_it_only_what_finds_it() -> None:
+    law = Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64)
+    found = ladder(law)
+    knee = law.truth()["knee_n"]
+    assert sum(1 <= n < 0.9 * knee for n in found.ns) >= 3
+    assert {n for n, _, _ in found.extra if n > knee}
+    assert max(total for _, _, total in found.extra) < 21_000_000
+    assert not ladder(law, limits=Limits(knee=False)).extra
+
+
+def test_a_queue_that_never_fills_has_no_knee() -> None:
+    assert not ladder(Law(host=3_000.0, device=36_000.0, fixed=20_000.0)).extra
+    assert not ladder(Law(host=3_000.0, device=1_000.0, fixed=20_000.0, depth=8)).extra
+    assert not ladder(Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64, overlap="serial")).extra
+
+
+@pytest.mark.parametrize(("poll", "levels"), [(1e6, 8), (100e6, 3)])
+def test_a_polling_wait_is_found_and_its_stairs_bracketed(poll: float, levels: int) -> None:
+    law = Law(host=2_000.0, device=10_000.0, fixed=50_000.0, poll=poll, wake=5_000.0)
+    found = ladder(law)
+    assert found.stairs is not None
+    assert found.wait_quantum_ns == pytest.approx(poll, rel=0.02)
+    assert list(found.stairs.edges) == pytest.approx([poll / 10_000, levels * poll / 10_000], rel=0.03)
+    assert found.extra
+    passes = found.draw(50, random.Random(0))
+    assert len(passes) == 150
+    assert set(found.cpu(1, 1)) == set()
+    assert found.cpu(1, 0) == [1, found.ns[-1]]
+
+
+def test_a_straight_chain_behind_a_long_wait_has_no_stairs() -> None:
+    found = ladder(Law(host=5_000.0, device=1_000.0, fixed=103e6, wake=5_000.0))
+    assert found.stairs is None
+    assert found.wait_quantum_ns == 0
+
+
+def test_one_interruption_is_no_rise() -> None:
+    law = Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=1_000.0, jitter=0.003)
+    tops = set()
+    for seed in range(20):
+        clock = FakeClock(Weather(0.0, preemptions=50.0), seed)
+        tops.add(calibrate(FastFakeChain(law, clock), clock, Limits()).ns[-1])
+    assert len(tops) <= 2
+
+
+def test_a_pass_is_every_rung_in_an_order_of_its_own() -> None:
+    found = Ladder((0, 1, 2, 4), 1.0, 1.0, 1.0, 0)
+    drawn = found.draw(3, random.Random(0))
+    assert [sorted(drawn[i : i + 4]) for i in (0, 4, 8)] == [[0, 1, 2, 4]] * 3
+    assert found.cpu(8, 3) == [1, 2, 4] * 2
+    assert found.cpu(1, 1) == []
+    assert found.cpu(1, 4) == [1, 2, 4]
+
+
+def test_calibration_counts_what_it_issues() -> None:
+    clock = FakeClock()
+    chain = Steady(clock, recorded=True)
+    trial = Trial(chain, clock)
+    trial.total(10)
+    trial.issue(5)
+    assert chain.executed() == trial.issued == 2 * (5 * 10 + 3 * 5)

@@ -86,8 +86,8 @@ class Arm:
 
     def cost(self, steps: float) -> Span:
         """A chain of so many steps and one wait."""
-        low = max(self.fixed.low, 0.0) + self.slope.low * steps
-        high = self.fixed.high + self.slope.high * steps
+        low = max(self.fixed.low, 0.0) + max(self.slope.low, 0.0) * steps
+        high = max(self.fixed.high, 0.0) + self.slope.high * steps
         return Span(max(self.fixed.value, 0.0) + self.slope.value * steps, low, high)
 
     def extrapolated(self, steps: float) -> bool:
@@ -144,14 +144,23 @@ def _group(view: View, workload: str, elements: int, records: Sequence[Record]) 
 
 
 def _arm(view: View, record: Record) -> Arm | None:
-    slope, fixed = _span(record, "complete"), _span(record, "fixed")
+    slope, fixed = _span(record, "complete"), _start(record)
     kind = next((k for k in KINDS if k.is_one(record)), None)
     if slope is None or slope.value <= 0 or kind is None:
         return None
     longest = max((p.n for p in record.curve), default=0)
     own = {k: v for k, v in record.params.items() if k != "elements"}
     words = " ".join([record.pattern, *(str(v) for _, v in sorted(own.items()))])
-    return Arm(record, kind, f"{view.target(record).label}, {words}", slope, fixed or Span(0.0, 0.0, 0.0), longest)
+    return Arm(record, kind, f"{view.target(record).label}, {words}", slope, fixed, longest)
+
+
+def _start(record: Record) -> Span:
+    """What a chain costs besides its steps: the fit's intercept; where that is below zero, its shortest chain."""
+    fixed = _span(record, "fixed")
+    if fixed is not None and fixed.value > 0:
+        return fixed
+    shortest = min(record.curve, key=lambda p: p.n, default=None)
+    return Span(shortest.total, shortest.q1, shortest.q3) if shortest is not None else Span(0.0, 0.0, 0.0)
 
 
 def _span(record: Record, name: str) -> Span | None:

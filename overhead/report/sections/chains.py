@@ -45,11 +45,11 @@ def chains_section(view: View) -> Iterator[Part]:
 
 
 _METHOD = (
-    "Every arm was compared with NumPy in float64 on fresh random inputs before it was timed, and its steps are "
-    "counted by the device; an arm that differs has no speed. Costs are fixed + slope x steps of the arm's own fit: one chain "
-    "and one wait, recording and compiling not counted. Arms of different stacks ran in different processes, so a "
-    "ratio's interval is over all that both figures' intervals allow. An asterisk marks a length beyond the longest "
-    "chain that was measured."
+    "Every arm was compared with NumPy in float64 on fresh random inputs before it was timed, and the device "
+    "counts its steps; an arm that differs has no speed. Costs are fixed + slope x steps of the arm's own fit: "
+    "one chain and one wait, recording and compiling not counted. Arms of different stacks ran in different "
+    "processes, so the interval of a ratio is over all that the intervals of both figures allow. An asterisk "
+    "marks a length beyond the longest chain that was measured."
 )
 
 

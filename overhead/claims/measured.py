@@ -57,7 +57,7 @@ def measure(test: Check, fingerprint: Fingerprint) -> list[Measured]:
         records = [of] if against is None else [of, against]
         known = Measured(
             machine=machine,
-            label=" against ".join(dict.fromkeys(_label(view, record) for record in records)),
+            label=_label(view, of, against),
             of=of.key,
             against=against.key if against else "",
             software=any(record.software for record in records),
@@ -133,6 +133,15 @@ def _stage_share(record: Record, figure: str) -> _Range:
     return _Range(value, found.low, found.high).times(1 / total)
 
 
-def _label(view: View, record: Record) -> str:
-    target = view.target(record)
-    return plain(f"{target.label} ({target.pattern_label(record)}, {record.caller})")
+def _label(view: View, of: Record, against: Record | None) -> str:
+    """Targets and cases in words, what both share said once."""
+
+    def case(record: Record) -> str:
+        return f"{view.target(record).pattern_label(record)}, {record.caller}"
+
+    where, other = view.target(of).label, against and view.target(against).label
+    if against is None or against.key == of.key:
+        return plain(f"{where} ({case(of)})")
+    if other == where:
+        return plain(f"{where} ({case(of)} against {case(against)})", 300)
+    return plain(f"{where} ({case(of)}) against {other} ({case(against)})", 300)

@@ -19,6 +19,7 @@ COMPARED = {
     "graph-vs-eager": ("eager", "graph"),
     "graph-vs-fused-wgsl": ("graph", "fused-wgsl"),
     "fused-vs-graph": ("graph", "fused-cuda"),
+    "hybrid-vs-eager": ("hybrid", "eager"),
     "scan-vs-jit": ("jit", "scan"),
     "wgsl-fusion": ("wgsl", "fused-wgsl"),
 }
@@ -48,6 +49,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("compiled", "torch.compile of the step", lambda r: r.stack == "torch-compile"),
     Kind("launches", "a launch a step", lambda r: r.stack in ("cuda-driver", "triton") and r.pattern == "per-submit"),
     Kind("eager", "eager operations", lambda r: r.pattern == "per-submit"),
+    Kind("hybrid", "every other step on the host", lambda r: r.pattern == "hybrid"),
 )  # fmt: skip
 """The first that fits names an arm."""
 

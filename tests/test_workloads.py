@@ -194,6 +194,28 @@ def test_torch(name: str) -> None:
     counts(_work_torch.open_eager("cpu", case(name, "per-submit")))
 
 
+@pytest.mark.needs("torch")
+def test_torch_in_turn_with_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every other step is the host's."""
+    from overhead.probes import _work_torch
+
+    made = _work_torch.open_eager("cpu", case("acrobot", "hybrid"))
+    assert isinstance(made, _work_torch.HybridWork)
+    seen: list[str] = []
+
+    def noting(place: str, step: Any) -> Any:
+        def noted(state: dict[str, Any]) -> Any:
+            seen.append(place)
+            return step(state)
+
+        return noted
+
+    monkeypatch.setattr(made, "step", noting("device", made.step))
+    monkeypatch.setattr(made, "_host_step", noting("host", made._host_step))
+    counts(made)
+    assert seen == ["device", "host"] * 4
+
+
 @pytest.mark.needs("torch", "cxx")
 def test_torch_compiled() -> None:
     from overhead.probes import _work_torch
@@ -252,7 +274,6 @@ def test_a_language_that_is_missing_is_said() -> None:
 
 @pytest.mark.parametrize("stack", ["numpy", "torch", "jax", "wgpu-native", "cuda-graph", "cuda-driver", "triton"])
 def test_stacks_offer_workloads_early_and_late(stack: str) -> None:
-    api = "CPU" if stack == "numpy" else "CUDA"
     target = Target(stack=stack, api="CPU" if stack == "numpy" else "CUDA", adapter="x", options={"platform": "cuda"})
     star = list(registry()[stack].space(target).star())
     assert star[1].workload == "recurrence"

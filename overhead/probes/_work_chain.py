@@ -22,18 +22,17 @@ _WRAP = 1 << 32
 
 
 Arm = tuple[Pattern, dict[str, Scalar]]
-EARLY = 2
-"""Numbers of elements that a light workload runs at before the rarer cases of a stack."""
 
 
-def space(star: Space, arms: Sequence[Arm], *, software: bool) -> Space:
+def space(star: Space, arms: Sequence[Arm], *, software: bool, late: Sequence[Arm] = ()) -> Space:
     """The stack's own space and, beside it, every workload by every arm, for each number of elements.
 
-    Where a workload is light, the first numbers come right after the base: a short run shall hold them.
+    Where a workload is light, its first arm at its first number comes right after the base: a short run shall hold one
+    of every stack, and has room for little more. ``late`` arms come last.
     """
     found = workloads().values()
-    first = [case for w in found if not w.heavy for case in _cases(w, arms, software)[: EARLY * len(arms)]]
-    all_of_them = [case for w in found for case in _cases(w, arms, software)]
+    first = [_cases(w, arms, software)[0] for w in found if not w.heavy]
+    all_of_them = [case for some in (arms, late) for w in found for case in _cases(w, some, software)]
     allowed = star.allowed
     return dataclasses.replace(
         star,

@@ -24,8 +24,8 @@ Step = Callable[[], object]
 
 
 def open_eager(device: str, case: Case) -> WorkChain:
-    """Eager, one operation after another."""
-    return verified(TorchWork(device, case))
+    """Eager, one operation after another; ``hybrid``: every other step on the host."""
+    return verified((HybridWork if case.pattern == "hybrid" else TorchWork)(device, case))
 
 
 def open_compiled(device: str, case: Case) -> WorkChain:
@@ -90,6 +90,39 @@ class TorchWork(WorkChain):
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "entry": "python", "autograd": "no_grad", "threads": 1}
+
+
+class HybridWork(TorchWork):
+    """Steps in turn on the device and on the host, the state copied over before each.
+
+    Where the device is the host's CPU nothing is copied: the control.
+    """
+
+    overlap = "serial"
+
+    def __init__(self, device: str, case: Case) -> None:
+        super().__init__(device, case)
+        self.overlap = "serial"
+        self._host = torch.device("cpu")
+        self._host_step = step_of(self, torch, {name: torch.from_numpy(v) for name, v in self.inputs.items()})
+
+    def put(self, state: dict[str, Array]) -> None:
+        super().put(state)
+        self._on_device = True
+
+    def issue(self, n: int) -> None:
+        values, on_device = self.values, self._on_device
+        for _ in repeat(None, n):
+            where, step = (self.place, self.step) if on_device else (self._host, self._host_step)
+            values = step({name: value.to(where) for name, value in values.items()})
+            on_device = not on_device
+        self.values, self._on_device = values, on_device
+
+    def device(self, n: int) -> DeviceTime | None:
+        return None
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "host_steps": "every other", "copies": "state, pageable, before each step"}
 
 
 class InPlace(TorchWork):

@@ -42,7 +42,7 @@ class TorchProbe(Probe):
         from overhead.probes._work_chain import space
 
         star = Space(base, {"alloc": ["allocating"]}, extra)
-        return space(star, [("per-submit", {})], software=target.api == "CPU")
+        return space(star, [("per-submit", {})], software=target.api == "CPU", late=[("hybrid", {})])
 
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)

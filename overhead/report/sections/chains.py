@@ -16,12 +16,13 @@ from overhead.workloads import workloads
 
 COLOURS = {
     "graph": "#999933", "fused-wgsl": "#56a0d3", "wgsl": "#9cc9e8", "fused-cuda": "#7fbf7b", "fused-triton": "#b3a2d0",
-    "scan": "#e0b050", "jit": "#f0d9a0", "compiled": "#d99fc9", "launches": "#c7c7a0", "eager": "#c8c8c8",
+    "scan": "#e0b050", "jit": "#f0d9a0", "compiled": "#d99fc9", "launches": "#c7c7a0",
+    "eager": "#c8c8c8", "hybrid": "#b0a090",
 }  # fmt: skip
 NAMES = {
     "graph": "CUDA graph", "fused-wgsl": "fused WGSL", "wgsl": "WGSL per step", "fused-cuda": "fused CUDA",
     "fused-triton": "fused Triton", "scan": "scan", "jit": "jit per step", "compiled": "compiled step",
-    "launches": "launches", "eager": "eager",
+    "launches": "launches", "eager": "eager", "hybrid": "hybrid",
 }  # fmt: skip
 
 

@@ -16,7 +16,8 @@ from overhead.measure.live import LEAST_ROUNDS, Live, Unverified
 from overhead.measure.sampler import Chain
 
 ROUNDS = 30
-"""A process's time is cut into about this many rounds; a cheap case passes its ladder several times in each."""
+"""A process's time is cut into at most this many rounds, fewer where the dearest case could not take part in each; a
+cheap case passes its ladder several times in a round."""
 KNEE_SECONDS = 1.0
 """A case with less time than this looks for the queue's knee only if it is one of the extras."""
 OVERTIME = 1.5
@@ -55,7 +56,7 @@ class _Conductor:
         for what, act in (("first", self.first), ("calibrate", self.calibrate), ("once", self.once)):
             for case in list(self.live.values()):
                 self.guard(case, what, act)
-        number = 0
+        number, self.planned = 0, self.plan()
         while not (rule := self.rule(number)):
             self.round(number)
             number += 1
@@ -114,15 +115,25 @@ class _Conductor:
             self.emit(Taken(case.key, taken.name, taken.values, taken.at, taken.reason))
         case.issued = case.chain.executed()
 
+    def left(self) -> float:
+        """ns of the time that remain."""
+        return max(0.0, self.settings.seconds * 1e9 - (self.clock.now() - self.start))
+
+    def plan(self) -> int:
+        """How many rounds to cut the time into, so that every case can take part in each: pairs are formed by round."""
+        shares = sum(case.seconds for case in self.live.values())
+        most = min((self.left() * case.seconds / shares / case.cost for case in self.live.values()), default=0.0)
+        return max(self.settings.min_rounds, min(ROUNDS, int(most)))
+
     def round(self, number: int) -> None:
         """Every live case once, in a new order; each gets time in proportion to its share, whatever a pass costs it."""
         self.emit(Doing("", f"round {number}"))
         gc.collect()
         weather = sampler.canary(self.clock)
-        left = self.settings.seconds * 1e9 - (self.clock.now() - self.start)
         shares = sum(case.seconds for case in self.live.values())
+        slot = self.left() / shares / max(1, self.planned - number)
         for case in self.live.values():
-            case.credit += max(left, 0.0) * case.seconds / shares / max(1, ROUNDS - number)
+            case.credit += slot * case.seconds
         order = list(self.live.values())
         self.dice.shuffle(order)
         for case in order:

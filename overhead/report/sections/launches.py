@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from overhead.derived import PARTS, Graph, Span, graphs, span
 from overhead.format import MICRO, count, listed, micro_spread, number, plain, spread
-from overhead.report.draw import LINE, MARKERS, ROW, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.report.draw import LINE, MARKERS, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
@@ -60,11 +60,13 @@ def _rows(targets: list[Target], unit: str) -> Rows:
 
 
 def _launch_drawing(units: dict[str, Rows]) -> Drawing:
-    figure, grid = canvas([ROW * len(rows) for rows in units.values()], 2)
+    places = {t.label.partition(" on ")[2] for rows in units.values() for records in rows.values() for t, _ in records}
+    figure, grid = canvas([LINE * len(rows) for rows in units.values()], 2, around=0.75)
     for axes, (unit, rows) in zip(grid, units.items(), strict=True):
         for ax, name in zip(axes, ("complete", "host"), strict=True):
-            dot_rows(ax, [_row(label, records, name) for label, records in rows.items()])
-            ax.set_title(f"{name}, {MICRO} per {unit}")
+            dot_rows(ax, [_row(records, name, alone=len(places) == 1) for records in rows.values()])
+            ax.set_title(name)
+            ax.set_xlabel(f"{MICRO} per {unit}", fontsize=7.5, labelpad=1)
         axes[1].set_yticklabels([])
     callers = {r.caller for rows in units.values() for records in rows.values() for _, r in records}
     marker_legend(figure, {c: MARKERS[c] for c in CALLERS if c in callers})
@@ -78,11 +80,15 @@ def _launch_drawing(units: dict[str, Rows]) -> Drawing:
     )  # fmt: skip
 
 
-def _row(label: str, records: list[tuple[Target, Record]], name: str) -> Row:
+def _row(records: list[tuple[Target, Record]], name: str, *, alone: bool) -> Row:
+    """The way in a few words; the device in them only where there are several."""
+    target, first = records[0]
     marks = [m for t, r in records for m in mark(r.figure(name), colour(t.stack), MARKERS[r.caller])]
     absent = [f"{r.caller} {(r.figure(name) or r).status}" for _, r in records if r.value(name) is None]
-    short = label.split(", ")
-    return Row("\n".join([short[0].partition(" on ")[0], " ".join(short[1:])]), marks, ", ".join(absent))
+    shown = {k: v for k, v in first.params.items() if k not in ELSEWHERE}
+    way = [word if isinstance(v, bool | int) else word.partition("=")[2]
+           for word, v in zip(words(shown), shown.values(), strict=True)]  # fmt: skip
+    return Row(" ".join([target.stack if alone else f"{target.label},", *way]), marks, ", ".join(absent))
 
 
 def _launch_table(units: dict[str, Rows]) -> Table:

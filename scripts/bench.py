@@ -1,4 +1,4 @@
-"""``bench.py [known-truth|harness]``: the method against known truth, and what the harness adds to what it measures.
+"""``bench.py [known-truth|harness|agreement]``: known truth, what the harness adds, and the tools of others on a GPU.
 
 Exit 0 where every claim holds, 1 where one fails.
 """
@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from scripts.bench_agreement import agreement
 from scripts.harness import Harness, measure_harness
 from scripts.known_truth import FIGURES, KNEE, SCENARIOS, Outcome, Scenario, Score, run, score
 from scripts.other_rules import RULES
@@ -172,7 +173,9 @@ def _print(claims: list[Claim], console: Console) -> None:
         console.print(f"{'holds ' if claim.holds else 'FAILS '} {claim.words}", highlight=False)
 
 
-BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {"known-truth": known_truth, "harness": harness}
+BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
+    "known-truth": known_truth, "harness": harness, "agreement": agreement,
+}  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,0 +1,255 @@
+"""``bench.py agreement``: our figures beside the tools of NVIDIA's and PyTorch's engineers, in one run on one GPU.
+
+Only the same quantity is judged. What is another quantity is printed with what it is. A tool that is missing or fails
+is named with its reason, and the others go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+WITHIN = 0.05
+"""How far the ratio of two figures of one quantity may be from 1."""
+INTERVAL = 0.01
+"""The relative width that each tool is timed to, by its own account."""
+PATIENCE_S = 20.0
+"""Of each tool, to that interval."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a tool says of one quantity, ns; ``reason`` why it says nothing. ``seconds``: to its own 1 % interval,
+    None where it did not get there in ``PATIENCE_S``, with ``rule``: what it calls its interval."""
+
+    tool: str
+    subject: str
+    quantity: str
+    value: float | None = None
+    reason: str = ""
+    seconds: float | None = None
+    rule: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One of theirs beside ours. ``same``: whether it is the same quantity, ``what``: else what it is."""
+
+    theirs: Answer
+    ours: Answer
+    same: bool
+    what: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours over theirs."""
+        return self.ours.value / self.theirs.value if self.ours.value and self.theirs.value else None
+
+    @property
+    def within(self) -> bool | None:
+        """Whether they agree; None where that is not asked or not known."""
+        return None if not self.same or self.ratio is None else abs(self.ratio - 1) <= WITHIN
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A quantity of theirs and ours to set beside it, by tool, subject and quantity."""
+
+    tool: str
+    subject: str
+    quantity: str
+    against: str
+    same: bool = True
+    what: str = ""
+
+
+ADD, STEP = "torch x.add_(1)", "LCG step"
+_COLD = "one launch at a time on an emptied L2 cache, between two events: it holds the device's start and end"
+_STARVED = (
+    "only two launches wait behind its blocker, so where launching takes longer than the kernel this is the host's rate"
+)
+WANTED: tuple[Wanted, ...] = (
+    Wanted("torch.utils.benchmark", ADD, "complete", "complete"),
+    Wanted("nvbench", f"{ADD}, graph of 100", "batch", "device_busy"),
+    Wanted("nvbench", f"{STEP}, graph of 100", "batch", "device_busy"),
+    Wanted("do_bench_cudagraph", ADD, "node", "node"),
+    Wanted("do_bench_cudagraph", STEP, "node", "node"),
+    Wanted("nvbench", ADD, "batch", "device_busy", False, _STARVED),
+    Wanted("nvbench", STEP, "batch", "device_busy", False, _STARVED),
+    Wanted("nvbench", ADD, "cold", "device_busy", False, _COLD),
+    Wanted("nvbench", STEP, "cold", "device_busy", False, _COLD),
+    Wanted("do_bench", ADD, "median", "complete", False, f"{_COLD}; the cache is emptied by a kernel before each"),
+    Wanted(
+        "torch.profiler", ADD, "cudaLaunchKernel", "host", False,
+        "the runtime call alone, slowed by the tracing: neither Python nor torch's dispatcher are in it",
+    ),
+)  # fmt: skip
+
+
+def rows(theirs: Iterable[Answer], ours: Iterable[Answer]) -> list[Row]:
+    """Every wanted pair; what was not answered carries the tool's reason, or that it said nothing."""
+    named = {(a.tool, a.subject, a.quantity): a for a in theirs}
+    mine = {(a.subject, a.quantity): a for a in ours}
+    silent = {a.tool: a.reason for a in named.values() if a.reason and not a.subject}
+    found = []
+    for w in WANTED:
+        missing = Answer(w.tool, w.subject, w.quantity, reason=silent.get(w.tool, "it said nothing of this"))
+        own = Answer("overhead", w.subject, w.against, reason="not measured")
+        them, us = named.get((w.tool, w.subject, w.quantity), missing), mine.get((w.subject, w.against), own)
+        found.append(Row(them, us, w.same, w.what))
+    return found
+
+
+def first_within(times: Sequence[float], values: Sequence[float], width: float) -> float | None:
+    """The time at which the 95 % interval of the mean of all values so far first has this relative half-width.
+
+    Student's t over at least six values; None if never.
+    """
+    from scipy.stats import t
+
+    for count in range(6, len(values) + 1):
+        seen = values[:count]
+        middle = statistics.fmean(seen)
+        half = float(t.ppf(0.975, count - 1)) * statistics.stdev(seen) / count**0.5
+        if middle > 0 and half <= width * middle:
+            return times[count - 1]
+    return None
+
+
+def repeat_until(
+    once: Callable[[], Sequence[float]], width: float, patience: float, now: Callable[[], float] = time.perf_counter
+) -> tuple[float | None, list[float]]:
+    """Repeat a tool, keeping all its values, until the quartiles of all lie within ``width`` of the median.
+
+    Seconds that it took, None where ``patience`` seconds did not do, and the values.
+    """
+    start, values = now(), list[float]()
+    while now() - start < patience:
+        values += once()
+        if len(values) >= 4:
+            low, middle, high = statistics.quantiles(values, n=4)
+            if middle > 0 and (high - low) <= width * middle:
+                return now() - start, values
+    return None, values
+
+
+def attempt(tool: str, act: Callable[[], list[Answer]]) -> list[Answer]:
+    """The tool's answers, or one that says why there are none."""
+    try:
+        return act()
+    except (Exception, SystemExit) as error:
+        words = " ".join(str(error).split())[:300]
+        return [Answer(tool, "", "", reason=f"{type(error).__name__}: {words}")]
+
+
+def no_cuda() -> str:
+    """Why nothing can be compared here; empty where it can."""
+    from overhead.probes.base import Unavailable
+    from overhead.probes.torch import cuda_torch
+
+    try:
+        cuda_torch()
+    except Unavailable as error:
+        return error.reason
+    return ""
+
+
+def agreement(options: argparse.Namespace, console: Console) -> bool:
+    """All tools on this machine's first GPU; tables, or JSON. Holds where no ratio of one quantity is beyond 5 %."""
+    reason = no_cuda()
+    if reason:
+        note = {"agreement": [], "reason": reason}
+        print(json.dumps(note)) if options.json else console.print(f"agreement: not run: {reason}", highlight=False)
+        return True
+    from scripts import agreement_tools as tools
+
+    ours = attempt("overhead", tools.ours)
+    theirs = [a for name, act in tools.TOOLS.items() for a in attempt(name, act)]
+    found = rows(theirs, ours)
+    if options.json:
+        body = [{**asdict(r), "ratio": r.ratio, "within": r.within} for r in found]
+        print(json.dumps({"agreement": body, "ours": [asdict(a) for a in ours]}, indent=1))
+    else:
+        show(found, ours, console)
+    return all(r.within is not False for r in found)
+
+
+def show(found: list[Row], ours: list[Answer], console: Console) -> None:
+    """Three tables: the same quantities, the others, and the time to a 1 % interval."""
+    console.print(_agreement_table([r for r in found if r.same]))
+    others = Table(title="other quantities, for orientation", title_justify="left")
+    for name in ("tool", "of", "says, us", "ours, us", "what it is"):
+        others.add_column(name, justify="right" if name.endswith("us") else "left")
+    for r in found:
+        if not r.same:
+            named = f"{r.theirs.subject}: {r.theirs.quantity}"
+            ours_named = f"{r.ours.quantity} {_micro(r.ours)}"
+            others.add_row(r.theirs.tool, named, _micro(r.theirs), ours_named, r.theirs.reason or r.what)
+    console.print(others)
+    table = Table(title=f"seconds to an interval of {INTERVAL:.0%}, by each one's own account", title_justify="left")
+    for name in ("tool", "of", "seconds", f"what is {INTERVAL:.0%}"):
+        table.add_column(name, justify="right" if name == "seconds" else "left")
+    for a in [*ours, *(r.theirs for r in found)]:
+        if a.rule:
+            within = f"{a.seconds:.2f}" if a.seconds is not None else f"over {PATIENCE_S:.0f}"
+            table.add_row(a.tool, f"{a.subject}: {a.quantity}", within, a.rule)
+    console.print(table)
+    for a in ours:
+        if a.reason:
+            console.print(f"overhead: {a.subject} {a.quantity}: {a.reason}", highlight=False)
+
+
+def _agreement_table(found: list[Row]) -> Table:
+    table = Table(title="the same quantity, measured by both in this run", title_justify="left")
+    for name in ("tool", "of", "theirs, us", "ours", "ours, us", "ours / theirs", f"within {WITHIN:.0%}"):
+        table.add_column(name, justify="right" if name.endswith("us") or "/" in name else "left")
+    for r in found:
+        ratio = f"{r.ratio:.3f}" if r.ratio is not None else "-"
+        verdict = {True: "yes", False: "no", None: r.theirs.reason or r.ours.reason or "no value"}[r.within]
+        named = f"{r.theirs.subject}: {r.theirs.quantity}"
+        table.add_row(r.theirs.tool, named, _micro(r.theirs), r.ours.quantity, _micro(r.ours), ratio, verdict)
+    return table
+
+
+def _micro(answer: Answer) -> str:
+    return "-" if answer.value is None else f"{answer.value / 1e3:.3f}"
+
+
+@dataclass
+class Seen:
+    """A measurement as it went: each round's time and the raw rounds, and what was taken once."""
+
+    start: float = field(default_factory=time.perf_counter)
+    times: dict[str, list[float]] = field(default_factory=dict)
+    rounds: dict[str, list[Any]] = field(default_factory=dict)
+    once: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    at: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+
+    def take(self, event: Any) -> None:
+        """Sort one event of ``conduct``."""
+        from overhead.measure.conduct import Dropped, Rounded, Taken
+        from overhead.measure.figures import Round
+
+        if isinstance(event, Rounded):
+            self.times.setdefault(event.case, []).append(time.perf_counter() - self.start)
+            self.rounds.setdefault(event.case, []).append(Round(event.samples, event.canary, event.round))
+        elif isinstance(event, Taken):
+            self.once.setdefault(event.case, {})[event.name] = event.values
+            self.at.setdefault(event.case, {})[event.name] = event.at
+        elif isinstance(event, Dropped):
+            self.dropped[event.case] = f"{event.status}: {event.reason}"
+
+    def process(self, case: str) -> Any:
+        """One case's process, as the estimator takes it."""
+        from overhead.measure.figures import Process
+
+        return Process(self.rounds.get(case, []), self.once.get(case, {}), self.at.get(case, {}))

@@ -27,7 +27,6 @@ from overhead.probes.kernels import lcg
 from overhead.results import BadFile, Case, Gpu, Header, Line, Machine, Target
 
 MAX_BYTES = 64 << 20
-FORMAT = "overhead-browser"
 
 
 class _Entry(Struct, forbid_unknown_fields=True, frozen=True):
@@ -50,15 +49,6 @@ class Download(Struct, forbid_unknown_fields=True, frozen=True):
     hidden: bool
     page: wire.Page
     replicates: Annotated[list[Annotated[list[_Entry], Meta(max_length=64)]], Meta(min_length=1, max_length=100)]
-
-
-def is_download(path: Path) -> bool:
-    """Whether the file looks like a page's download, from its first bytes alone."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(200).lstrip().startswith(f'{{"format":"{FORMAT}"'.encode())
-    except OSError:
-        return False
 
 
 def read_download(path: Path) -> Download:

@@ -162,6 +162,21 @@ def test_once_values_become_figures() -> None:
     assert {"naive_idle", "empty_wait", "first", "prepare", "start_latency"} <= set(values)
 
 
+def test_what_was_asked_for_in_vain_says_why() -> None:
+    reasons = {"device_span": "no timestamps", "naive": "said, yet there is a value"}
+    bare = [Process(p.rounds, {"naive": [5.0]}, {}, reasons) for p in lines(600.0, 600.0).processes]
+    found = estimate(Series(bare), 0.03)
+    assert (found["device_span"].status, found["device_span"].reason) == ("unavailable", "no timestamps")
+    assert found["naive"].value == 5.0
+
+
+def test_what_a_recording_costs_is_a_line_of_its_own() -> None:
+    once, at = {"making:capture": [150.0, 600.0, 5_100.0]}, {"making:capture": [1, 10, 100]}
+    found = estimate(Series([Process(p.rounds, once, at) for p in lines(600.0, 600.0).processes]), 0.03)
+    assert found["making:capture"].value == pytest.approx(50.0)
+    assert found["making:capture:fixed"].value == pytest.approx(100.0)
+
+
 def test_device_time_below_its_clocks_step_has_no_value() -> None:
     once = {"device_span": [1_100.0, 600.0], "device_quantum": [1_000.0]}
     found = estimate(

@@ -17,11 +17,15 @@ class Round:
 
 @dataclass(frozen=True)
 class Process:
-    """What one fresh process gave: its rounds, and by name the values taken once with the n of each (or empty)."""
+    """What one fresh process gave: its rounds, and by name the values taken once with the n of each (or empty).
+
+    ``reasons``: by name, why there is no value.
+    """
 
     rounds: Sequence[Round] = ()
     once: Mapping[str, Sequence[float]] = field(default_factory=dict)
     at: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -7,27 +7,30 @@ import numpy as np
 from overhead.measure.figures import Estimate, Process, Series
 from overhead.measure.fit import Floats, theil_sen
 from overhead.measure.gates import across, without_value
+from overhead.measure.ladder import LEGACY_N
 
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
 PLAIN = ("naive", "naive_idle", "empty_wait", "first", "start_latency")
 """The median of a process's values is the process's value."""
-PER_UNIT = ("device_busy", "device_span", "prepare_per_unit")
+PER_UNIT = ("device_busy", "device_span")
 """A slope over the n at which the values were taken."""
-LEGACY_N = 100
 DEVICE_STEPS = 30
 """The slope's part of the device time in units of that clock's step."""
 
 
 def once_figures(series: Series, target: float) -> dict[str, Estimate]:
-    """By name: ``naive``, ``naive_idle``, ``legacy``, ``empty_wait``, ``first``, ``prepare``, ``prepare_per_unit``,
+    """By name: ``naive``, ``naive_idle``, ``legacy``, ``empty_wait``, ``first``, ``prepare``, ``start_latency``,
     ``p50`` ``p95`` ``p99``, ``device_busy`` or ``device_span``, ``stage:NAME``, ``making:PART`` (a unit of the
-    recording) and ``making:PART:fixed``; ns, only those that were taken.
+    recording) and ``making:PART:fixed``; ns. Those that were asked for in vain are ``unavailable`` with the reason.
     """
     values: dict[str, list[float]] = {}
+    refused: dict[str, str] = {}
     for process in series.processes:
         for name, value in _of_process(process).items():
             values.setdefault(name, []).append(value)
-    return {name: _figure(name, found, series, target) for name, found in values.items()}
+        refused |= {name: why for name, why in process.reasons.items() if why and not process.once.get(name)}
+    missing = {name: Estimate(status="unavailable", reason=why) for name, why in refused.items()}
+    return missing | {name: _figure(name, found, series, target) for name, found in values.items()}
 
 
 def _figure(name: str, values: list[float], series: Series, target: float) -> Estimate:
@@ -53,9 +56,8 @@ def _of_process(process: Process) -> dict[str, float]:
         found |= {name: float(np.percentile(once["latency"], percent)) for name, percent in PERCENTILES.items()}
     if "prepare" in once:
         found["prepare"] = float(once["prepare"][0])
-        once["prepare_per_unit"] = once["prepare"]
     for name in PER_UNIT:
-        at = process.at.get(name.removesuffix("_per_unit"), ())
+        at = process.at.get(name, ())
         if name in once and len(at) == once[name].size:
             line = theil_sen(np.asarray(at, dtype=np.float64), once[name])
             if line is not None:

@@ -97,6 +97,11 @@ def _parser() -> argparse.ArgumentParser:
     _markdown(claims)
     _json(claims)
     claims.set_defaults(call=_claims)
+
+    export = commands.add_parser("export", help="a run's figures for other programs")
+    export.add_argument("path", metavar="PATH", type=Path, help="fingerprint or journal")
+    export.add_argument("--format", choices=["csv", "github", "pyperf"], default="csv")
+    export.set_defaults(call=_export)
     return parser
 
 
@@ -262,6 +267,13 @@ def _claims(a: argparse.Namespace) -> int:
         print(render.markdown(found), end="")
     else:
         render.show(found)
+    return DONE
+
+
+def _export(a: argparse.Namespace) -> int:
+    from overhead.export import export
+
+    print(export(a.path, a.format), end="")
     return DONE
 
 

@@ -7,7 +7,7 @@ import functools
 import pytest
 
 from overhead.probes import _cuda_api
-from overhead.probes.base import Chain, Probe, Unavailable, Unverified
+from overhead.probes.base import Chain, Probe, Unavailable, Unverified, device_id
 from overhead.probes.cuda_driver import CudaDriverProbe
 from overhead.probes.cuda_graph import CudaGraphProbe
 from overhead.results import Case, Target
@@ -214,7 +214,7 @@ def test_without_cuda_bindings_only_its_caller_is_missing(monkeypatch: pytest.Mo
 def test_targets_carry_what_identifies_the_device() -> None:
     (found,) = PROBES[0].targets()
     assert (found.adapter, found.api, found.driver) == ("Fake GPU", "CUDA", "CUDA 13.0")
-    assert found.device == "00010203-0405-0607-0809-0a0b0c0d0e0f"
+    assert found.device == device_id(bytes(range(16)))
     assert _cuda_api.driver().devices()[0].architecture == "sm_90"
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-import uuid
 from collections.abc import Mapping
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
-from overhead.probes.base import Unavailable
+from overhead.probes.base import Unavailable, device_id
 
 DRIVER_PAGE = "install NVIDIA's driver: https://www.nvidia.com/drivers"
 OLDEST = 12000
@@ -75,11 +74,11 @@ class CudaError(RuntimeError):
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """A device as the driver tells it; ``architecture`` as in ``sm_90``."""
+    """A device as the driver tells it; ``device`` its short id, ``architecture`` as in ``sm_90``."""
 
     ordinal: int
     name: str
-    uuid: str
+    device: str
     architecture: str
 
 
@@ -146,8 +145,8 @@ class CudaDriver:
         self.call("cuDeviceGetUuid_v2", byref(identity), handle)
         numbers = (self.number("cuDeviceGetAttribute", which, handle) for which in (_COMPUTE_MAJOR, _COMPUTE_MINOR))
         major, minor = numbers
-        text = str(uuid.UUID(bytes=bytes(identity)))
-        return CudaDevice(ordinal, name.value.decode(errors="replace"), text, f"sm_{major}{minor}")
+        device = device_id(bytes(identity))
+        return CudaDevice(ordinal, name.value.decode(errors="replace"), device, f"sm_{major}{minor}")
 
 
 def open_library() -> ctypes.CDLL:

@@ -7,13 +7,12 @@ has wrong values for the constants of extensions).
 from __future__ import annotations
 
 import functools
-import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from overhead.probes.base import Unavailable
+from overhead.probes.base import Unavailable, device_id
 
 _LOADER_MEND = {
     "linux": "apt install libvulkan1 mesa-vulkan-drivers",
@@ -148,7 +147,7 @@ def _adapter(index: int, handle: Any) -> Adapter | None:
         index=index,
         handle=handle,
         name=name,
-        device="" if software else hashlib.sha256(uuid).hexdigest()[:12],
+        device="" if software else device_id(uuid),
         software=software,
         driver=" ".join(filter(None, [_text(driver.driverName), _text(driver.driverInfo)])),
         version=version[:2],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Literal
@@ -180,6 +181,11 @@ def _unique(cases: Iterable[Case], allowed: Callable[[Case], bool]) -> Iterator[
         if case.key not in seen and allowed(case):
             seen.add(case.key)
             yield msgspec.structs.replace(case, unit="step") if case.pattern == "fused" else case
+
+
+def device_id(uuid: bytes) -> str:
+    """What tells two devices of one name apart in a file: short, the same through every API, and no serial number."""
+    return hashlib.sha256(uuid).hexdigest()[:12]
 
 
 class Probe(abc.ABC):

@@ -60,7 +60,7 @@ def driver_targets(stack: str) -> list[Target]:
             stack=stack,
             api="CUDA",
             adapter=device.name,
-            device=device.uuid,
+            device=device.device,
             driver=f"CUDA {version}",
             versions={"cuda-driver": version},
             options={"ordinal": device.ordinal},

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from typing import Any
 
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported, vary
+from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported, device_id, vary
 from overhead.results import Api, Case, Scalar, Target
 
 
@@ -112,7 +113,8 @@ def torch_target(torch: Any, stack: str, name: str) -> Target:
     adapter, device = {"cpu": ("CPU", ""), "mps": ("Apple GPU", "")}.get(kind, ("", ""))
     if not adapter:
         properties = getattr(torch, kind).get_device_properties(name)
-        adapter, device = properties.name, str(getattr(properties, "uuid", name))
+        identity = getattr(properties, "uuid", None)
+        adapter, device = properties.name, device_id(uuid.UUID(str(identity)).bytes) if identity else name
     versions = {"torch": torch.__version__, "cuda-runtime": torch.version.cuda, "hip": torch.version.hip}
     return Target(
         stack=stack,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from overhead.collection import Skipped, collect, tell
 from overhead.errors import UsageError
 from overhead.format import plain
 from overhead.report.parts import Drawing, Part
 from overhead.report.registry import register, registered
-from overhead.results import BadFile, Fingerprint
+from overhead.results import Fingerprint
 from overhead.view import View
 
 if TYPE_CHECKING:
@@ -23,24 +22,15 @@ PAGE = "index.html"
 FIGURES = "figures"
 
 
-@dataclasses.dataclass(frozen=True)
-class Skipped:
-    """A file of a folder that is not in the page, and why; the name without its folder."""
-
-    name: str
-    reason: str
-
-
 def build(paths: Sequence[Path], out: Path) -> Path:
     """Draw the page from fingerprints, journals and folders of them; returns the path of the page.
 
     A bad file named alone raises ``BadFile``; among several, or in a folder, it is skipped and listed on stderr and in
     the page. An output folder that cannot be written raises ``UsageError``.
     """
-    fingerprints, skipped = _load(paths)
-    for s in skipped:
-        print(f"overhead: skipped {s.name}: {s.reason}", file=sys.stderr)
-    return render(fingerprints, out, skipped)
+    loaded, skipped = collect(paths)
+    tell(skipped)
+    return render([one.fingerprint for one in loaded], out, skipped)
 
 
 def render(fingerprints: Sequence[Fingerprint], out: Path, skipped: Sequence[Skipped] = ()) -> Path:
@@ -59,37 +49,6 @@ def render(fingerprints: Sequence[Fingerprint], out: Path, skipped: Sequence[Ski
     except OSError as error:
         raise UsageError(f"{out}: cannot write the page: {error.strerror or error}") from error
     return page
-
-
-def _load(paths: Sequence[Path]) -> tuple[list[Fingerprint], list[Skipped]]:
-    from overhead.reduce import load
-
-    alone = len(paths) == 1 and not paths[0].is_dir()
-    found: list[Fingerprint] = []
-    skipped: list[Skipped] = []
-    for path in _files(paths):
-        try:
-            found.append(load(path))
-        except BadFile as error:
-            if alone:
-                raise
-            skipped.append(Skipped(plain(path.name, 80), plain(str(error).removeprefix(f"{path}: "), 300)))
-    if not found:
-        place = ", ".join(str(p) for p in paths)
-        raise BadFile(f"{place}: no fingerprint or journal here" + (f" ({len(skipped)} bad)" if skipped else ""))
-    return found, skipped
-
-
-def _files(paths: Iterable[Path]) -> Iterable[Path]:
-    """Files as named, and of a folder its fingerprints and the journals that have not become one."""
-    for path in paths:
-        if not path.is_dir():
-            yield path
-            continue
-        done = sorted(path.glob("*.json"))
-        stems = {p.stem for p in done}
-        yield from done
-        yield from (p for p in sorted(path.glob("*.jsonl")) if p.name.split(".")[0] not in stems)
 
 
 def _newest(fingerprints: Sequence[Fingerprint]) -> list[Fingerprint]:

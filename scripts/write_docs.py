@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
-from overhead.keyfigures import key_figures  # noqa: E402
+from overhead.keyfigures import KeyFigure, key_figures  # noqa: E402
 from overhead.probes import registry  # noqa: E402
 
 
@@ -34,8 +34,14 @@ def figures() -> str:
     files = [results.read_fingerprint(path) for path in paths]
     columns = [key_figures(file) for file in files]
     names = [(file.machine.gpus[0].name if file.machine.gpus else f"{file.machine.cpu}, no GPU") for file in files]
-    rows = [[row[0].label, *(figure.text for figure in row)] for row in zip(*columns, strict=True)]
+    rows = [[row[0].label, *map(_marked, row)] for row in zip(*columns, strict=True)]
     return _table(["", *names], rows)
+
+
+def _marked(figure: KeyFigure) -> str:
+    """The figure with its status, where that is not ``ok``."""
+    status = next((word for word in ("noisy", "bimodal") if figure.reason.startswith(word)), "")
+    return f"{figure.text} ({status})" if status else figure.text
 
 
 def filled(text: str) -> str:

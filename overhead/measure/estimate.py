@@ -9,7 +9,7 @@ import numpy as np
 
 from overhead.measure.figures import Estimate, Paired, Process, Round, Series
 from overhead.measure.fit import Floats, Misfit, misfit
-from overhead.measure.gates import across, modes, without_value
+from overhead.measure.gates import BOOTSTRAP_FROM, across, modes, without_value
 from overhead.measure.modes import APART, Split, split
 from overhead.measure.oncefigures import once_figures
 from overhead.measure.pairs import marginal, paired
@@ -71,7 +71,8 @@ class _Case:
             both = self.bimodal("fixed", rounds, two) if two is not None else None
             return both or Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
         scale = abs(float(np.mean(values))) + complete.value + max(map(quantum_of, self.processes))
-        return across(values, self.target, scale=scale, rounds=_arrays(self.rounds("fixed")))
+        rounds = _arrays(self.rounds("fixed")) if len(values) >= BOOTSTRAP_FROM else ()
+        return across(values, self.target, scale=scale, rounds=rounds)
 
     def knee(self) -> dict[str, Estimate]:
         """Where most processes saw ``issue`` bend."""

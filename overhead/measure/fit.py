@@ -46,9 +46,12 @@ def siegel_slope(n: Floats, y: Floats) -> float | None:
     if n.size == 0 or n.min() == n.max():
         return None
     across = np.subtract.outer(n, n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slopes = np.where(across != 0, np.subtract.outer(y, y) / across, np.nan)
-    return float(np.median(np.nanmedian(slopes, axis=1)))
+    apart = across != 0
+    slopes = np.full(across.shape, np.inf)
+    np.divide(np.subtract.outer(y, y), across, out=slopes, where=apart)
+    slopes.sort(axis=1)
+    others, row = np.count_nonzero(apart, axis=1), np.arange(n.size)
+    return float(np.median((slopes[row, (others - 1) // 2] + slopes[row, others // 2]) / 2))
 
 
 @functools.lru_cache(maxsize=32)

@@ -71,8 +71,8 @@ class _Case:
             both = self.bimodal("fixed", rounds, two) if two is not None else None
             return both or Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
         scale = abs(float(np.mean(values))) + complete.value + max(map(quantum_of, self.processes))
-        rounds = _arrays(self.rounds("fixed")) if len(values) >= BOOTSTRAP_FROM else ()
-        return across(values, self.target, scale=scale, rounds=rounds)
+        resampled = _arrays(self.rounds("fixed")) if len(values) >= BOOTSTRAP_FROM else ()
+        return across(values, self.target, scale=scale, rounds=resampled)
 
     def knee(self) -> dict[str, Estimate]:
         """Where most processes saw ``issue`` bend."""

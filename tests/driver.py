@@ -35,7 +35,7 @@ class Driver:
     """A browser that is told what to do; a context manager that ends it and removes its profile."""
 
     def __init__(self, browser: Browser) -> None:
-        self.profile = Path(tempfile.mkdtemp(prefix="overhead-test-"))
+        self.profile = Path(tempfile.mkdtemp(prefix="overhead-driver-"))
         self.downloads = self.profile / "downloads"
         self.downloads.mkdir()
         self.process: subprocess.Popen[bytes] | None = None

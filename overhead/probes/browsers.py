@@ -29,7 +29,7 @@ _LATENT = frozenset({"wait-each", "read-each"})
 _ORDERLESS = frozenset({"per-submit", "per-k", "per-pass", "one-pass"})
 _PIPELINED = frozenset({"per-submit", "per-k"})
 _LEAST_NS = {"chromium": 40_000_000, "firefox": 150_000_000}
-"""Chromium's GPU process looks for finished work about every 2 ms; Firefox every 100 ms: less than a stair is no rise."""
+"""Chromium looks for finished work about every 2 ms, Firefox every 100 ms, where less than a stair is no rise."""
 _MAX_N = {"fused": 1 << 24, "wait-each": 64, "read-each": 64}
 
 

@@ -13,7 +13,7 @@ class Stopped extends Error {}
 // drown in the wait, only those with `keep` go into the rounds.
 async function climb(gpu, chain, { rungs, keep, sample_ms, waits }, record) {
   const first = (await gpu.checked(() => sample(chain, [0, 0, 0, 1, 1, 1]))).map(record);
-  const wait = Math.min(...first.map((row) => row[2]));
+  const wait = Math.min(...first.filter(([n]) => n === 1).map((row) => row[2]));
   const limit = Math.max(sample_ms * 1e6, waits * wait);
   const ladder = [];
   for (const n of rungs) {

@@ -35,7 +35,7 @@ def register(cls: type[Probe]) -> type[Probe]:
 
 
 def registry() -> dict[str, Probe]:
-    """All stacks by name, ours first, then entry points of the group ``overhead.probes``."""
+    """All stacks in the order of their names: ours, and those of entry points of the group ``overhead.probes``."""
     global _loaded
     if not _loaded:
         _loaded = True
@@ -47,7 +47,7 @@ def registry() -> dict[str, Probe]:
                 entry.load()
             except Exception as error:  # somebody else's package must not take ours down
                 raise BadPlugin(f"entry point {entry.name} = {entry.value}: {type(error).__name__}: {error}") from error
-    return _probes
+    return dict(sorted(_probes.items()))
 
 
 def load_plugin(path: Path) -> None:

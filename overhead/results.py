@@ -387,6 +387,8 @@ def is_journal(path: Path) -> bool:
 def read_fingerprint(path: Path) -> Fingerprint:
     """Decode a fingerprint strictly. Raises ``BadFile``."""
     raw = _bounded(path, MAX_FINGERPRINT_BYTES)
+    if raw.startswith(b'{"format":"overhead-browser"'):
+        raise BadFile(f"{path}: what a page measured by hand; take it in with: overhead browser --import {path}")
     try:
         found = _fingerprint_decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:

@@ -98,6 +98,13 @@ def test_a_foreign_file_is_refused_in_one_line(tmp_path: Path, body: bytes) -> N
     assert str(refused.value).startswith(str(path))
 
 
+def test_a_page_s_download_names_the_command_that_takes_it_in(tmp_path: Path) -> None:
+    path = tmp_path / "download.json"
+    path.write_bytes(b'{"format":"overhead-browser","cases":[]}')
+    with pytest.raises(BadFile, match="overhead browser --import"):
+        results.read_fingerprint(path)
+
+
 def tampered(tmp_path: Path, field: str, value: object) -> Path:
     body = msgspec.to_builtins(fingerprint(record()))
     place = body["records"][0] if field in body["records"][0] or field == "unknown" else body

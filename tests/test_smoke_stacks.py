@@ -25,7 +25,8 @@ def script() -> ModuleType:
 
 
 def test_a_stack_is_run_case_by_case() -> None:
-    done = subprocess.run([sys.executable, SCRIPT, "numpy", "--case", "step per-submit binding"], capture_output=True, text=True)
+    command = [sys.executable, SCRIPT, "numpy", "--case", "step per-submit binding"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0
     assert done.stdout.count("  ok  ") == 2
     assert "T(100)=" in done.stdout

@@ -20,7 +20,7 @@ MAX_PAIRS = 100_000
 """Pairs beyond this many are drawn at random (seeded): their median is good to half a per cent of their spread."""
 FEW = 8
 """Fewer samples at one n than this say too little of their spread to call one of them disturbed."""
-FAR = 3.0
+FAR = 3.5
 """A sample this many standard deviations over its n's median was interrupted."""
 
 
@@ -102,8 +102,8 @@ def undisturbed(n: Floats, y: Floats) -> Mask:
 
     The spread is taken from the half below the median, which an interruption cannot widen. Interruptions hit a sample
     in proportion to its length, so leaving them in the fit tilts it: at 50 a second and 4 ms a sample Theil-Sen over
-    everything is 0.2 to 0.3 % too high, without them under 0.1 %. The samples stay in the file; a standard deviation
-    of 3 cuts so few clear ones (1 in 700) that the median does not feel it.
+    everything is 0.2 to 0.3 % too high, without them under 0.1 %. The samples stay in the file; 3.5 standard
+    deviations cut so few clear ones (1 in 4,300) that the median does not feel it.
     """
     clear = np.ones(n.size, dtype=np.bool_)
     steps = np.diff(np.unique(y))

@@ -27,7 +27,7 @@ class Knee:
 
 
 def find_knee(n: Floats, issue: Floats) -> Knee | None:
-    """Two straight pieces through the rungs' levels of ``issue``; None where one line serves.
+    """Two straight pieces through the rungs' medians of ``issue``; None where one line serves.
 
     The depth is what was issued and not finished at the bend: the device, which began with the first unit, works at the
     pace that ``issue`` shows once the queue is full.
@@ -36,7 +36,7 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
     if rungs.size < BELOW + ABOVE:
         return None
     groups = [issue[n == rung] for rung in rungs]
-    curve = np.array([_level(group) for group in groups])
+    curve = np.array([float(np.median(group)) for group in groups])
     error = np.array([_error(group) for group in groups])
     best: tuple[float, Knee] | None = None
     for split in range(BELOW, rungs.size - ABOVE + 1):
@@ -54,15 +54,10 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
     return best[1] if best else None
 
 
-def _level(issue: Floats) -> float:
-    """The rung's value: the median, the lower quartile of so few that an interruption could make up half of them."""
-    return float(np.percentile(issue, 50 if issue.size >= FEW else 25))
-
-
 def _error(issue: Floats) -> float:
-    """ns: the standard error of the level; a hundredth of it where the rung has too few samples to say."""
+    """ns: the standard error of the median; a hundredth of it where the rung has too few samples to say."""
     if issue.size < FEW:
-        return _level(issue) / 100
+        return float(np.median(issue)) / 100
     return max(1.2533 * lower_spread(issue) / issue.size**0.5, 1.0)
 
 

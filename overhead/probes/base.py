@@ -72,6 +72,7 @@ class Chain(abc.ABC):
     synchronous: bool = False
     latency: bool = False
     executes: bool = True
+    flags: Sequence[str] = ()
     least_ns: int = 0
     clock_step_ns: int = 0
 

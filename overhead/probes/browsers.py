@@ -64,7 +64,7 @@ class BrowserChain(Chain):
                 raise Unverified("the page answered for other n than it was asked for")
             rows += answer.samples
             if not answer.visible and "hidden-page" not in self.flags:
-                self.flags.append("hidden-page")
+                self.flags = [*self.flags, "hidden-page"]
         return rows
 
     def issue(self, n: int) -> None:

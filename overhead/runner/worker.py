@@ -93,7 +93,7 @@ class Worker:
                 wait_spins=chain.wait_spins,
                 window=chain.window(),
                 kernels=chain.kernels(),
-                flags=[],
+                flags=list(chain.flags),
             )
         )
         self._once(name, "open", [took])

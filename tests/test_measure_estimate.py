@@ -136,6 +136,14 @@ def test_two_speeds_give_both() -> None:
     assert "two speeds" in found["complete"].reason
 
 
+def test_rounds_under_other_weather_are_labelled() -> None:
+    calm = lines(600.0, 601.0)
+    rounds = [replace(r, canary=(50_000, 90_000) if r.number == 0 else r.canary) for r in calm.processes[0].rounds]
+    found = estimate(Series([Process(rounds), calm.processes[1]]), 0.1)["complete"]
+    assert found.rule.endswith("the canary was off by over 5% in 12% of the rounds")
+    assert "canary" not in estimate(calm, 0.1)["complete"].rule
+
+
 def test_a_knee_is_a_figure_where_most_processes_see_it() -> None:
     law = Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64, jitter=0.002)
     found = estimate(series(law, extras=frozenset({"case"})), 0.03)

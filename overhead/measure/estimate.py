@@ -10,7 +10,7 @@ import numpy as np
 from overhead.measure.figures import Estimate, Paired, Process, Round, Series
 from overhead.measure.fit import Floats, Misfit, misfit
 from overhead.measure.gates import BOOTSTRAP_FROM, across, modes, without_value
-from overhead.measure.modes import APART, Split, split
+from overhead.measure.modes import APART, CANARY, Split, labelled, split
 from overhead.measure.oncefigures import once_figures
 from overhead.measure.pairs import marginal, paired
 from overhead.measure.process import SLOPES, ProcessFit, by_round, fit_process, quantum_of
@@ -56,9 +56,17 @@ class _Case:
         two = self.speeds(rounds)
         both = self.bimodal(name, rounds, two) if two is not None else None
         found = both or self.gate(name, across(values, self.target, rounds=_arrays(rounds)))
+        return replace(found, rule="; ".join([found.rule, *self.remarks(name)]))
+
+    def remarks(self, name: str) -> list[str]:
+        """What a reader of the figure should know besides."""
+        said = []
+        off = labelled(np.array([value for rounds in self.weather for value in rounds.values() if value]))
+        if off.any():
+            said.append(f"the canary was off by over {CANARY:.0%} in {off.mean():.0%} of the rounds")
         if name == "host" and self.series.wait_spins and not self.series.synchronous:
-            return replace(found, rule=f"{found.rule}; the wait spins, so work deferred into it is not told")
-        return found
+            said.append("the wait spins, so work deferred into it is not told")
+        return said
 
     def fixed(self, complete: Estimate) -> Estimate:
         """The intercept: worth what its line is worth."""

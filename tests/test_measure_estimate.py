@@ -56,6 +56,13 @@ def test_from_ten_processes_rounds_and_processes_are_resampled() -> None:
     assert across([5.0] * 10, 0.03, rounds=[np.zeros(0)] * 10).low == 5.0
 
 
+def test_ten_processes_of_a_case_are_resampled_for_every_slope_and_the_intercept() -> None:
+    found = estimate(lines(*(600.0 + i for i in range(10))), 0.01)
+    assert all("hierarchical bootstrap" in found[name].rule for name in ("issue", "host", "complete", "fixed"))
+    assert found["complete"].value == pytest.approx(604.5)
+    assert found["fixed"].status == "ok"
+
+
 def test_the_bootstrap_keeps_its_word() -> None:
     draw = np.random.default_rng(1)
     held = 0
@@ -248,6 +255,11 @@ def test_a_family_gives_what_each_thing_adds() -> None:
     assert marginal(family, figure="issue")["per_bind"].status == "unavailable"
     with pytest.raises(KeyError):
         marginal({"fused": family["one-pass"]})
+
+
+def test_a_family_without_numbers_tells_nothing() -> None:
+    bare = Series([Process([Round([[1, 5, 9]] * 9)])] * 2)
+    assert {e.status for e in marginal({"per-submit": bare, "one-pass": bare}).values()} == {"unavailable"}
 
 
 def test_a_cost_that_may_be_nothing_is_not_separable() -> None:

@@ -25,7 +25,7 @@ def script() -> ModuleType:
 
 
 def test_a_stack_is_run_case_by_case() -> None:
-    command = [sys.executable, SCRIPT, "numpy", "--case", "step per-submit binding"]
+    command = [sys.executable, str(SCRIPT), "numpy", "--case", "step per-submit binding"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0
     assert done.stdout.count("  ok  ") == 2

@@ -15,7 +15,7 @@ _HOMES = {
     "run": "overhead.runner.run",
     "load": "overhead.reduce",
     "compare": "overhead.versus",
-    "to_pandas": "overhead.tables",
+    "to_pandas": "overhead.reading.tables",
 }
 
 

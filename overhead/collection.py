@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from overhead.format import plain
+from overhead.reading.format import plain
 from overhead.reduce import load
 from overhead.results import BadFile, Fingerprint
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from overhead._host import HOST, Host
 from overhead.machine import identity, volatile
+from overhead.machine.host import HOST, Host
 
 _ADVICE = {
     "governor": "sudo cpupower frequency-set -g performance",

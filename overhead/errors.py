@@ -5,5 +5,3 @@ from __future__ import annotations
 
 class UsageError(ValueError):
     """Wrong use or bad input: the message is one line that says what and where."""
-
-

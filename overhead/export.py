@@ -12,10 +12,10 @@ from typing import Any
 
 from overhead.collection import Loaded, collect, tell
 from overhead.errors import UsageError
-from overhead.format import plain, valued
+from overhead.reading.format import plain, valued
+from overhead.reading.tables import COLUMNS, rows
 from overhead.reduce import series_of
 from overhead.results import Figure, Fingerprint, Record
-from overhead.tables import COLUMNS, rows
 from overhead.versus.sides import FIGURE, sampled, samples_beside
 
 TRACKED = (FIGURE, "host")

@@ -7,12 +7,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead.format import MICRO, micro_spread, plain, valued
-from overhead.keyfigures import key_figures
-from overhead.ladder import Ladder, ladders
+from overhead.reading.format import MICRO, micro_spread, plain, valued
+from overhead.reading.keyfigures import key_figures
+from overhead.reading.ladder import Ladder, ladders
+from overhead.reading.sentences import ladder_sentences, left_out, opening, share_of_host
+from overhead.reading.view import Target, View, by_patterns, why
 from overhead.results import Fingerprint, Record
-from overhead.sentences import ladder_sentences, left_out, opening, share_of_host
-from overhead.view import Target, View, by_patterns, why
 
 _FIGURES = ("complete", "host", "fixed", "naive")
 

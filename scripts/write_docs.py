@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
-from overhead.keyfigures import KeyFigure, key_figures  # noqa: E402
 from overhead.probes import registry  # noqa: E402
+from overhead.reading.keyfigures import KeyFigure, key_figures  # noqa: E402
 
 
 def schema() -> str:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from overhead import chains
-from overhead.chains import crossing, graph_against_wgsl, groups
+from overhead.reading import chains
+from overhead.reading.chains import crossing, graph_against_wgsl, groups
+from overhead.reading.sentences import chain_opening, opening
+from overhead.reading.view import View
 from overhead.report import render
 from overhead.results import Api, Fingerprint, Record
-from overhead.sentences import chain_opening, opening
-from overhead.view import View
 from tests.fake_report import fingerprint, record
 
 

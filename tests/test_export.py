@@ -13,8 +13,8 @@ import pytest
 
 from overhead.errors import UsageError
 from overhead.export import FORMATS, export
+from overhead.reading.tables import COLUMNS
 from overhead.results import BadFile, Target, read_fingerprint, write_fingerprint
-from overhead.tables import COLUMNS
 from tests.fake_report import crowded, fingerprint, record
 from tests.fake_runs import COSTS, TARGET, Made
 
@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 def test_csv_is_read_by_pandas(path: Path) -> None:
     import pandas
 
-    from overhead.tables import to_pandas
+    from overhead.reading.tables import to_pandas
 
     read = pandas.read_csv(io.StringIO(export(path, "csv")))
     made = to_pandas(read_fingerprint(path))

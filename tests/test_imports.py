@@ -66,7 +66,8 @@ def test_results_imports_nothing_else_of_ours() -> None:
     assert imports(PACKAGE / "results.py") <= {"overhead.errors", "overhead.errors.UsageError"}
 
 
-READERS = [PACKAGE / "reduce.py", PACKAGE / "tables.py", *(PACKAGE / "report").rglob("*.py")]
+FOLDERS = ("claims", "reading", "report", "versus")
+READERS = [PACKAGE / "reduce.py", *(path for folder in FOLDERS for path in (PACKAGE / folder).rglob("*.py"))]
 
 
 @pytest.mark.parametrize("path", sorted(READERS), ids=lambda p: p.name)

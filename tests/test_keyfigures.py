@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from overhead.keyfigures import KeyFigure, key_figures
+from overhead.reading.keyfigures import KeyFigure, key_figures
 from overhead.results import Comparison, Figure, Fingerprint, Unavailable
 from tests.fake_report import crowded, figure, fingerprint, record, share
 

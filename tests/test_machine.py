@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from overhead import _redact, machine, results
-from overhead._host import Host
+from overhead import machine, results
 from overhead.doctor import Check, checks
-from overhead.machine import Owner, redact
+from overhead.machine import Owner, owner, redact
+from overhead.machine.host import Host
 
 SMI = "nvidia-smi --query-gpu={} --format=csv,noheader,nounits"
 H100 = {
@@ -332,7 +332,7 @@ def test_a_user_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyError("uid not found")
 
     monkeypatch.setattr("getpass.getuser", nobody)
-    assert _redact.owner.__wrapped__().user == ""
+    assert owner.owner.__wrapped__().user == ""
 
 
 # Redaction
@@ -381,7 +381,7 @@ def test_names_that_tell_nothing_stay() -> None:
 
 
 def test_nothing_of_this_machines_owner_is_left() -> None:
-    whose = _redact.owner()
+    whose = owner.owner()
     text = f"{' '.join(whose.hosts)} {whose.home}/.cache/x {whose.user} /tmp/y"
     left = redact(text)
     assert whose.home not in left

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.derived import Span, graphs, synchronised
+from overhead.reading.derived import Span, graphs, synchronised
+from overhead.reading.view import View
 from overhead.results import Figure, Fingerprint, Params, Record
-from overhead.view import View
 from tests.fake_report import figure, fingerprint, record
 
 GPU: dict[str, Any] = {"api": "CUDA", "adapter": "Fake GPU", "unit": "launch"}

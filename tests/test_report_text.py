@@ -6,12 +6,12 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from overhead import format as shown
-from overhead.ladder import Check, ladders, overlap_check, stages_check
+from overhead.reading import format as shown
+from overhead.reading.ladder import Check, ladders, overlap_check, stages_check
+from overhead.reading.sentences import ladder_sentences, opening, verdict
+from overhead.reading.view import View
 from overhead.results import Caller, Figure, Overlap, Record, Status, Unavailable
-from overhead.sentences import ladder_sentences, opening, verdict
 from overhead.show import show, show_key_figures
-from overhead.view import View
 from tests.fake_report import crowded, figure, fingerprint, record, share
 
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.needs("pandas")
 
 
 def test_one_row_a_figure_and_none_is_dropped() -> None:
-    from overhead.tables import COLUMNS, to_pandas
+    from overhead.reading.tables import COLUMNS, to_pandas
 
     run = crowded()
     frame = to_pandas(run)
@@ -22,7 +22,7 @@ def test_one_row_a_figure_and_none_is_dropped() -> None:
 
 
 def test_values_and_coordinates_stand_in_their_columns() -> None:
-    from overhead.tables import to_pandas
+    from overhead.reading.tables import to_pandas
 
     frame = to_pandas(fingerprint(record("dawn", "per-k", 20_000, params={"k": 16, "wait": "poll"})))
     row = frame[frame.figure == "complete"].iloc[0]
@@ -32,7 +32,7 @@ def test_values_and_coordinates_stand_in_their_columns() -> None:
 
 
 def test_comparisons_have_a_table_of_their_own() -> None:
-    from overhead.tables import COMPARISON_COLUMNS, comparisons_to_pandas
+    from overhead.reading.tables import COMPARISON_COLUMNS, comparisons_to_pandas
 
     top, ffi = record(caller="binding"), record(caller="ffi")
     frame = comparisons_to_pandas(fingerprint(top, ffi, comparisons=[share("binding-share", top, ffi, 5e3)]))
@@ -42,7 +42,7 @@ def test_comparisons_have_a_table_of_their_own() -> None:
 
 
 def test_an_empty_run_is_an_empty_table() -> None:
-    from overhead.tables import COLUMNS, to_pandas
+    from overhead.reading.tables import COLUMNS, to_pandas
 
     frame = to_pandas(fingerprint())
     assert len(frame) == 0
@@ -51,6 +51,6 @@ def test_an_empty_run_is_an_empty_table() -> None:
 
 def test_the_public_name_is_this_function() -> None:
     import overhead
-    from overhead.tables import to_pandas
+    from overhead.reading.tables import to_pandas
 
     assert overhead.to_pandas is to_pandas

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from overhead.claims.registry import Check
 from overhead.claims.select import against_of, pairs
-from overhead.format import plain, valued
+from overhead.reading.format import plain, valued
+from overhead.reading.view import View, named, why
 from overhead.results import Figure, Fingerprint, Record, Status
-from overhead.view import View, named, why
 
 _NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 

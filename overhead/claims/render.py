@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from overhead.claims.judging import Judged
 from overhead.claims.registry import Source
 from overhead.claims.rules import VERDICTS
-from overhead.markdown import table
+from overhead.reading.markdown import table
 
 _COLOUR = {"reproduced": "green", "partial": "yellow", "refuted": "red"}
 

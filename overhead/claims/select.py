@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import msgspec
 
 from overhead.claims.registry import Check, Selector
+from overhead.reading.view import View
 from overhead.results import Record
-from overhead.view import View
 
 _COMMON_WORDS = frozenset({"device", "graphics", "corporation", "software", "adapter", "gpu", "vulkan", "the"})
 

@@ -9,7 +9,7 @@ from overhead.claims.measured import Measured
 from overhead.claims.registry import Check, Claim, Unit
 from overhead.claims.rules import Verdict, bounds, implied, outer_bounds, published
 from overhead.claims.select import making
-from overhead.format import MICRO, TIMES, count, listed, spread
+from overhead.reading.format import MICRO, TIMES, count, listed, spread
 
 MOST = 3
 """Targets named one by one; more are counted."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.collection import Skipped, collect, tell
 from overhead.errors import UsageError
-from overhead.format import plain
+from overhead.reading.format import plain
+from overhead.reading.view import View
 from overhead.report.parts import Drawing, Part
 from overhead.report.registry import register, registered
 from overhead.results import Fingerprint
-from overhead.view import View
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from overhead.format import in_micro, plain, valued
+from overhead.reading.format import in_micro, plain, valued
 from overhead.results import Figure as Number
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from overhead.keyfigures import KeyFigure
+from overhead.reading.keyfigures import KeyFigure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,8 +7,8 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable
 
+from overhead.reading.view import View
 from overhead.report.parts import Part
-from overhead.view import View
 
 Build = Callable[[View], Iterable[Part]]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from overhead.format import percent, plain, valued
+from overhead.reading.format import percent, plain, valued
 from overhead.results import Fingerprint, Record
 from overhead.versus import decide
 from overhead.versus.calls import Call, Evidence, call, run_spread

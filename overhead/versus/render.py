@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from overhead.format import MICRO, TIMES, count, factor, number, percent, spread
-from overhead.markdown import escaped, table
+from overhead.reading.format import MICRO, TIMES, count, factor, number, percent, spread
+from overhead.reading.markdown import escaped, table
 from overhead.versus.verdicts import CaseVerdict, Verdict, Verdicts
 
 HEADINGS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "smallest shift told")

@@ -13,10 +13,10 @@ from overhead import results
 from overhead.collection import Skipped, collect
 from overhead.measure.figures import Process, Series
 from overhead.measure.process import fit_process
+from overhead.reading.view import View
 from overhead.reduce import series_of
 from overhead.results import BadFile, Fingerprint, Machine, Record
 from overhead.versus.decide import Floats
-from overhead.view import View
 
 FIGURE = "complete"
 """What is compared: the sustained rate, ns per unit."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead import chains
-from overhead.chains import COMPARED, LENGTHS, Arm, Group, Span, crossing, steps_of
-from overhead.format import MICRO, factor, number, plain, spread
+from overhead.reading import chains
+from overhead.reading.chains import COMPARED, LENGTHS, Arm, Group, Span, crossing, steps_of
+from overhead.reading.format import MICRO, factor, number, plain, spread
+from overhead.reading.sentences import chain_opening
+from overhead.reading.view import View, why
 from overhead.report.draw import INK, canvas
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
-from overhead.sentences import chain_opening
-from overhead.view import View, why
 from overhead.workloads import workloads
 
 COLOURS = {

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from overhead.format import MICRO, count, micro, plain, valued
+from overhead.reading.format import MICRO, count, micro, plain, valued
+from overhead.reading.view import Target, View
 from overhead.report.draw import GRID, INK, MUTED, PAPER, canvas, plain_log_ticks, two_lines
 from overhead.report.palette import colour
 from overhead.report.parts import Drawing, Part, Text
 from overhead.report.registry import register
 from overhead.results import Record
-from overhead.view import Target, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from overhead import ladder, sentences
-from overhead.format import MICRO, bounds, count, micro, micro_spread, number, plain, valued
-from overhead.ladder import Device, Ladder, Share
+from overhead.reading import ladder, sentences
+from overhead.reading.format import MICRO, bounds, count, micro, micro_spread, number, plain, valued
+from overhead.reading.ladder import Device, Ladder, Share
+from overhead.reading.view import View
 from overhead.report.draw import INK, MUTED, PAPER, canvas
 from overhead.report.palette import SHARES
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
-from overhead.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

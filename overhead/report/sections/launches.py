@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.derived import PARTS, Graph, Span, graphs, span
-from overhead.format import MICRO, count, listed, micro_spread, number, plain, spread
+from overhead.reading.derived import PARTS, Graph, Span, graphs, span
+from overhead.reading.format import MICRO, count, listed, micro_spread, number, plain, spread
+from overhead.reading.view import CALLERS, Target, View, why, words
 from overhead.report.draw import LINE, MARKERS, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Record
-from overhead.view import CALLERS, Target, View, why, words
 
 ELSEWHERE = {"wait", "stream", "arguments", "dependency", "workload"}
 """Axes that other sections show: their rows would hide the stacks."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.reading.view import View
 from overhead.report.parts import Cell, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Scalar
-from overhead.view import View
 
 
 @register("machine", "The machine", 90, brief=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.format import MICRO, micro_spread, valued
+from overhead.reading.format import MICRO, micro_spread, valued
+from overhead.reading.view import CALLERS, Target, View, named
 from overhead.report.draw import INK, MARKERS, ROW, Mark, Row, canvas, dot_rows, marker_legend
 from overhead.report.draw import mark as marked
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Comparison, Record
-from overhead.view import CALLERS, Target, View, named
 
 PARTS = {
     "per_submit": "a submit",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.format import plain, valued
+from overhead.reading.format import plain, valued
+from overhead.reading.sentences import left_out
+from overhead.reading.view import View
 from overhead.report.parts import Cell, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Record
-from overhead.sentences import left_out
-from overhead.view import View
 
 
 @register("missing", "What is missing, and why", 95)

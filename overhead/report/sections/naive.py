@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.format import MICRO, factor, micro_spread
-from overhead.keyfigures import overstatement
+from overhead.reading.format import MICRO, factor, micro_spread
+from overhead.reading.keyfigures import overstatement
+from overhead.reading.view import Target, View
 from overhead.report.draw import INK, ROW, Mark, Row, canvas, dot_rows, marker_legend
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Record
-from overhead.view import Target, View
 
 SHOTS = {"naive": "T(1), warm", "naive_idle": "T(1) after 50 ms idle", "legacy": "T(100)/100"}
 SHAPES = dict(zip(SHOTS, ("o", "s", "^"), strict=True))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.format import has_value, micro_spread, spread
+from overhead.reading.format import has_value, micro_spread, spread
+from overhead.reading.view import View
 from overhead.report.parts import Cell, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Figure, Record
-from overhead.view import View
 
 FIGURES = ("complete", "host", "issue", "fixed", "device_busy", "device_span", "naive", "legacy", "prepare", "first")
 

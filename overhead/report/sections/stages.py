@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.format import MICRO, count, micro_spread, number, plain
-from overhead.ladder import staged, stages_check
+from overhead.reading.format import MICRO, count, micro_spread, number, plain
+from overhead.reading.ladder import staged, stages_check
+from overhead.reading.sentences import verdict
+from overhead.reading.view import CALLERS, Target, View
 from overhead.report.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Figure, Record
-from overhead.sentences import verdict
-from overhead.view import CALLERS, Target, View
 
 Group = list[tuple[Record, list[Figure]]]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.keyfigures import key_figures
+from overhead.reading.keyfigures import key_figures
+from overhead.reading.sentences import opening
+from overhead.reading.view import View
 from overhead.report.parts import Cards, Part, Text
 from overhead.report.registry import register
-from overhead.sentences import opening
-from overhead.view import View
 
 
 @register("summary", "In short", 10, brief=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.derived import Span, Synchronised, synchronised
-from overhead.format import MICRO, TIMES, count, listed, plain, spread
+from overhead.reading.derived import Span, Synchronised, synchronised
+from overhead.reading.format import MICRO, TIMES, count, listed, plain, spread
+from overhead.reading.view import View, why
 from overhead.report.draw import INK, LINE, Mark, Row, canvas, dot_rows, marker_legend, two_lines
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Record
-from overhead.view import View, why
 
 ACTS = {
     "item": ".item()", "cpu": ".cpu()", "cpu-pinned": "copy to pinned memory", "branch": "a branch on a value",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.format import MICRO, micro_spread, plain
+from overhead.reading.format import MICRO, micro_spread, plain
+from overhead.reading.view import Target, View, words
 from overhead.report.draw import ROW, Mark, Row, canvas, dot_rows, mark, marker_legend
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Record
-from overhead.view import Target, View, words
 
 STATES = {"empty_wait": "nothing issued", "naive": "one unit, warm", "naive_idle": "one unit after 50 ms idle"}
 SHAPES = dict(zip(STATES, ("v", "o", "s"), strict=True))

@@ -6,9 +6,9 @@ import dataclasses
 import math
 
 from overhead.comparisons import WEBGPU
-from overhead.format import bounds, valued
+from overhead.reading.format import bounds, valued
+from overhead.reading.view import CALLERS, Target, View, by_patterns, named, why
 from overhead.results import Comparison, Figure, Record
-from overhead.view import CALLERS, Target, View, by_patterns, named, why
 
 STEPS = ("binding", "interpreter", "framework", "api", "driver", "python")
 """The rungs in their order; each is the comparison ``<name>-share``. ``python`` stands where it is not split."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead._host import Host
+from overhead.machine.host import Host
 
 _CAPPED = {
     0x4: "power cap",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-from overhead._host import HOST, Host
-from overhead._nvidia import nvidia_smi, throttling
-from overhead._redact import redact
+from overhead.machine.host import HOST, Host
+from overhead.machine.nvidia import nvidia_smi, throttling
+from overhead.machine.owner import redact
 from overhead.results import Volatile
 
 _CPU = "/sys/devices/system/cpu"

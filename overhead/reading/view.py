@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
-from overhead.format import plain, without_brackets
+from overhead.reading.format import plain, without_brackets
 from overhead.results import VALUED, Comparison, Figure, Fingerprint, Record, Scalar
 
 CALLERS = ("binding", "browser", "ffi", "native")

@@ -9,10 +9,10 @@ import platform
 import re
 from collections.abc import Iterable
 
-from overhead._host import HOST, Host
-from overhead._nvidia import nvidia_smi
-from overhead._redact import Owner, redact
-from overhead._volatile import volatile
+from overhead.machine.host import HOST, Host
+from overhead.machine.nvidia import nvidia_smi
+from overhead.machine.owner import Owner, redact
+from overhead.machine.state import volatile
 from overhead.results import Gpu, Machine
 
 __all__ = ["Owner", "identity", "redact", "versions", "volatile"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from overhead import chains
-from overhead.format import MICRO, bounds, count, factor, listed, micro, percent, plain, time, valued
-from overhead.keyfigures import overstatement
-from overhead.ladder import Check, Ladder, Share
+from overhead.reading import chains
+from overhead.reading.format import MICRO, bounds, count, factor, listed, micro, percent, plain, time, valued
+from overhead.reading.keyfigures import overstatement
+from overhead.reading.ladder import Check, Ladder, Share
+from overhead.reading.view import Target, View, why
 from overhead.results import Record
-from overhead.view import Target, View, why
 
 OBJECTS = {
     "wgpu-native": "wgpu-py objects", "dawn": "wgpu-py objects", "torch": "Python binding of torch",

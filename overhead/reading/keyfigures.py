@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from overhead.format import MICRO, bounds, factor, has_value, listed, micro, percent, valued
+from overhead.reading.format import MICRO, bounds, factor, has_value, listed, micro, percent, valued
+from overhead.reading.view import Target, View, named, why
 from overhead.results import Figure, Fingerprint, Record
-from overhead.view import Target, View, named, why
 
 GPU_STACKS = ("wgpu-native", "dawn", "vulkan", "cuda-driver", "torch", "chromium", "firefox", "safari")
 """Whose figure is told where one stands for the machine."""

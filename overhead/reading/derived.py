@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from overhead.format import bounds, plain, valued
+from overhead.reading.format import bounds, plain, valued
+from overhead.reading.view import Target, View
 from overhead.results import Figure, Record
-from overhead.view import Target, View
 
 PARTS = ("capture", "instantiate", "upload")
 """What must happen before a graph's first launch; torch's capture uploads with the first launch instead."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from overhead.format import bounds, valued
+from overhead.reading.format import bounds, valued
+from overhead.reading.view import View
 from overhead.results import Record
-from overhead.view import View
 from overhead.workloads import workloads
 
 COMPARED = {

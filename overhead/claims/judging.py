@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from overhead.claims.rules import Verdict, implied, of_one, overall
 from overhead.claims.select import making
 from overhead.claims.sentences import explain
 from overhead.collection import collect, tell
+from overhead.reading.view import View
 from overhead.results import Fingerprint
 
 
@@ -58,27 +59,53 @@ def judge(paths: Sequence[Path]) -> list[Judged]:
     return judge_runs([one.fingerprint for one in loaded])
 
 
-def judge_runs(runs: Sequence[Fingerprint]) -> list[Judged]:
-    """Judge every claim; of each machine its newest run that has the records."""
+def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
+    """Judge every claim; of each machine its newest run that has the records. One run is held at a time."""
+    return judge_evidence([gather(View(run)) for run in runs])
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one run has to say to the claims, by their ids; ``flawed`` with the published flaws put back."""
+
+    machine: str
+    created: str
+    found: dict[str, list[Measured]]
+    flawed: dict[str, list[Measured]]
+
+
+def gather(view: View) -> Evidence:
+    """Compute every claim's quantity from one run."""
+    found: dict[str, list[Measured]] = {}
+    flawed: dict[str, list[Measured]] = {}
+    for claim in claims():
+        if claim.test is None or claim.test.kind == "implied" or not (own := measure(claim.test, view)):
+            continue
+        found[claim.id] = own
+        flawed[claim.id] = measure(claim.flawed, view) if claim.flawed else []
+    run = view.fingerprint
+    return Evidence(run.machine.id, run.created, found, flawed)
+
+
+def judge_evidence(runs: Sequence[Evidence]) -> list[Judged]:
+    """Judge every claim from what the runs have to say; of each machine its newest run that has the records."""
     ordered = sorted(runs, key=lambda run: run.created, reverse=True)
     return [_judged(claim, ordered) for claim in claims()]
 
 
-def _judged(claim: Claim, runs: Sequence[Fingerprint]) -> Judged:
+def _judged(claim: Claim, runs: Sequence[Evidence]) -> Judged:
     source, test = sources()[claim.source], claim.test
     if test is None:
         return Judged(claim, source, "not testable here", claim.untested)
     if test.kind == "implied":
         verdict: Verdict = "refuted" if implied(claim, test) > test.limit else "inconclusive"
         return Judged(claim, source, verdict, explain(claim, verdict, (), ()))
-    machines: dict[str, list[Measured]] = {}
-    flawed: dict[str, list[Measured]] = {}
+    newest: dict[str, Evidence] = {}
     for run in runs:
-        if run.machine.id not in machines and (found := measure(test, run)):
-            machines[run.machine.id] = found
-            flawed[run.machine.id] = measure(claim.flawed, run) if claim.flawed else []
-    measured = tuple((one, of_one(claim, test, one)) for found in machines.values() for one in found)
-    back = tuple(one for found in flawed.values() for one in found)
+        if claim.id in run.found:
+            newest.setdefault(run.machine, run)
+    measured = tuple((one, of_one(claim, test, one)) for run in newest.values() for one in run.found[claim.id])
+    back = tuple(one for run in newest.values() for one in run.flawed[claim.id])
     verdict = overall([each for _, each in measured])
     sentence = explain(claim, verdict, measured, back)
     return Judged(claim, source, verdict, sentence, measured, back, making(test, claim.flawed))

@@ -8,7 +8,7 @@ from overhead.claims.registry import Check
 from overhead.claims.select import against_of, pairs
 from overhead.reading.format import plain, valued
 from overhead.reading.view import View, named, why
-from overhead.results import Figure, Fingerprint, Record, Status
+from overhead.results import Figure, Record, Status
 
 _NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -48,10 +48,10 @@ class _Missing(Exception):
     """There is no value; the message says why."""
 
 
-def measure(test: Check, fingerprint: Fingerprint) -> list[Measured]:
+def measure(test: Check, view: View) -> list[Measured]:
     """The quantity on every target of the run that has the records for it."""
-    view = View(fingerprint)
-    machine = plain(", ".join(gpu.name for gpu in fingerprint.machine.gpus) or fingerprint.machine.cpu)
+    own = view.fingerprint.machine
+    machine = plain(", ".join(gpu.name for gpu in own.gpus) or own.cpu)
     found = []
     for of, against in pairs(test, view):
         records = [of] if against is None else [of, against]

@@ -38,7 +38,11 @@ class KeyFigure:
 
 def key_figures(fingerprint: Fingerprint) -> list[KeyFigure]:
     """The twelve, in order, whatever the file holds."""
-    view = View(fingerprint)
+    return key_figures_of(View(fingerprint))
+
+
+def key_figures_of(view: View) -> list[KeyFigure]:
+    """The same, where there is a view already."""
     return [make(view, label) for label, make in _LIST]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from overhead.reading.format import plain, without_brackets
@@ -164,14 +165,12 @@ def _labels(firsts: list[Record]) -> dict[str, str]:
         on = f"{r.stack} on {' '.join(place)}" if place else r.stack
         return on + (" (runs nothing)" if not r.executes else " (software)" if r.software else "")
 
+    said_of = [[said(r, depth) for depth in range(3)] for r in firsts]
+    counts = [Counter(words[depth] for words in said_of) for depth in range(3)]
     labels: dict[str, str] = {}
-    for r in firsts:
-        depth = next((d for d in (0, 1, 2) if _alone(r, firsts, d, said)), 0)
-        label = said(r, depth)
-        taken = list(labels.values()).count(label) + sum(1 for v in labels.values() if v.startswith(f"{label} ["))
-        labels[r.target_key] = f"{label} [{taken + 1}]" if taken else label
+    taken: Counter[str] = Counter()
+    for r, own in zip(firsts, said_of, strict=True):
+        label = next((own[depth] for depth in range(3) if counts[depth][own[depth]] == 1), own[0])
+        taken[label] += 1
+        labels[r.target_key] = f"{label} [{taken[label]}]" if taken[label] > 1 else label
     return labels
-
-
-def _alone(record: Record, others: list[Record], depth: int, said: Callable[[Record, int], str]) -> bool:
-    return sum(1 for other in others if said(other, depth) == said(record, depth)) == 1

@@ -17,12 +17,18 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from scripts.agreement_subjects import ADD, ADD_GRAPH, STEP, STEP_GRAPH
+
 WITHIN = 0.05
 """How far the ratio of two figures of one quantity may be from 1."""
 INTERVAL = 0.01
 """The relative width that each tool is timed to, by its own account."""
 PATIENCE_S = 20.0
 """Of each tool, to that interval."""
+TO = " to 1 %"
+"""Ends the name of our quantity whose answer is the seconds to that interval."""
+GOAL = 1 / 3
+"""Of the fastest tool's seconds: what ours should take."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,25 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Race:
+    """One quantity's seconds to a 1 % interval, each by its own account: ours, and the tools of the same quantity."""
+
+    ours: Answer
+    theirs: tuple[Answer, ...]
+
+    @property
+    def share(self) -> float | None:
+        """Ours over the fastest tool's, at the most where that did not get there; None where ours did not."""
+        fastest = min((a.seconds or PATIENCE_S for a in self.theirs), default=None)
+        return None if fastest is None or self.ours.seconds is None else self.ours.seconds / fastest
+
+    @property
+    def held(self) -> bool:
+        """Whether ours takes a third of the fastest's, or less."""
+        return self.share is not None and self.share <= GOAL
+
+
+@dataclass(frozen=True)
 class Wanted:
     """A quantity of theirs and ours to set beside it, by tool, subject and quantity."""
 
@@ -71,15 +96,14 @@ class Wanted:
     what: str = ""
 
 
-ADD, STEP = "torch x.add_(1)", "LCG step"
 _COLD = "one launch at a time on an emptied L2 cache, between two events: it holds the device's start and end"
 _STARVED = (
     "only two launches wait behind its blocker, so where launching takes longer than the kernel this is the host's rate"
 )
 WANTED: tuple[Wanted, ...] = (
     Wanted("torch.utils.benchmark", ADD, "complete", "complete"),
-    Wanted("nvbench", f"{ADD}, graph of 100", "batch", "device_busy"),
-    Wanted("nvbench", f"{STEP}, graph of 100", "batch", "device_busy"),
+    Wanted("nvbench", ADD_GRAPH, "batch", "device_busy"),
+    Wanted("nvbench", STEP_GRAPH, "batch", "device_busy"),
     Wanted("do_bench_cudagraph", ADD, "node", "node"),
     Wanted("do_bench_cudagraph", STEP, "node", "node"),
     Wanted("nvbench", ADD, "batch", "device_busy", False, _STARVED),
@@ -106,6 +130,15 @@ def rows(theirs: Iterable[Answer], ours: Iterable[Answer]) -> list[Row]:
         them, us = named.get((w.tool, w.subject, w.quantity), missing), mine.get((w.subject, w.against), own)
         found.append(Row(them, us, w.same, w.what))
     return found
+
+
+def races(found: Iterable[Row], ours: Iterable[Answer]) -> list[Race]:
+    """For each quantity whose seconds we took, the tools that measure the same one and say when they are there."""
+    timed: dict[tuple[str, str], list[Answer]] = {}
+    for r in found:
+        if r.same and r.theirs.rule:
+            timed.setdefault((r.theirs.subject, f"{r.ours.quantity}{TO}"), []).append(r.theirs)
+    return [Race(a, tuple(timed.get((a.subject, a.quantity), ()))) for a in ours if a.quantity.endswith(TO)]
 
 
 def first_within(times: Sequence[float], values: Sequence[float], width: float) -> float | None:
@@ -176,7 +209,8 @@ def agreement(options: argparse.Namespace, console: Console) -> bool:
     found = rows(theirs, ours)
     if options.json:
         body = [{**asdict(r), "ratio": r.ratio, "within": r.within} for r in found]
-        print(json.dumps({"agreement": body, "ours": [asdict(a) for a in ours]}, indent=1))
+        timed = [{**asdict(r), "share": r.share, "held": r.held} for r in races(found, ours)]
+        print(json.dumps({"agreement": body, "seconds": timed, "ours": [asdict(a) for a in ours]}, indent=1))
     else:
         show(found, ours, console)
     return all(r.within is not False for r in found)
@@ -194,14 +228,9 @@ def show(found: list[Row], ours: list[Answer], console: Console) -> None:
             ours_named = f"{r.ours.quantity} {_micro(r.ours)}"
             others.add_row(r.theirs.tool, named, _micro(r.theirs), ours_named, r.theirs.reason or r.what)
     console.print(others)
-    table = Table(title=f"seconds to an interval of {INTERVAL:.0%}, by each one's own account", title_justify="left")
-    for name in ("tool", "of", "seconds", f"what is {INTERVAL:.0%}"):
-        table.add_column(name, justify="right" if name == "seconds" else "left")
-    for a in [*ours, *(r.theirs for r in found)]:
-        if a.rule:
-            within = f"{a.seconds:.2f}" if a.seconds is not None else f"over {PATIENCE_S:.0f}"
-            table.add_row(a.tool, f"{a.subject}: {a.quantity}", within, a.rule)
-    console.print(table)
+    console.print(_seconds_table(found, ours))
+    for race in races(found, ours):
+        console.print(_verdict(race), highlight=False)
     for a in ours:
         if a.reason:
             console.print(f"overhead: {a.subject} {a.quantity}: {a.reason}", highlight=False)
@@ -217,6 +246,30 @@ def _agreement_table(found: list[Row]) -> Table:
         named = f"{r.theirs.subject}: {r.theirs.quantity}"
         table.add_row(r.theirs.tool, named, _micro(r.theirs), r.ours.quantity, _micro(r.ours), ratio, verdict)
     return table
+
+
+def _seconds_table(found: list[Row], ours: list[Answer]) -> Table:
+    table = Table(title=f"seconds to an interval of {INTERVAL:.0%}, by each one's own account", title_justify="left")
+    for name in ("tool", "of", "seconds", f"what is {INTERVAL:.0%}"):
+        table.add_column(name, justify="right" if name == "seconds" else "left")
+    for a in [*ours, *(r.theirs for r in found)]:
+        if a.rule:
+            within = f"{a.seconds:.2f}" if a.seconds is not None else f"over {PATIENCE_S:.0f}"
+            table.add_row(a.tool, f"{a.subject}: {a.quantity}", within, a.rule)
+    return table
+
+
+def _verdict(race: Race) -> str:
+    """Whether the goal was met, in a line."""
+    met = "met    " if race.held else "NOT MET"
+    start = f"{met} goal, a third of the fastest tool's time: {race.ours.subject}, {race.ours.quantity}"
+    if not race.theirs:
+        return f"{start}: no tool of the same quantity says when it is there"
+    fastest = min(race.theirs, key=lambda a: a.seconds or PATIENCE_S)
+    if race.share is None:
+        return f"{start}: ours took over {PATIENCE_S:.0f} s"
+    most = "at most " if fastest.seconds is None else ""
+    return f"{start}: ours takes {most}{race.share:.2f} times that of {fastest.tool}"
 
 
 def _micro(answer: Answer) -> str:

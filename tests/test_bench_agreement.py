@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from scripts import bench_agreement as ba
-from scripts.agreement_tools import LAUNCHED, from_nvbench
-from scripts.bench_agreement import ADD, STEP, WANTED, Answer
+from scripts.agreement_nvbench import answers, ask, nvbench
+from scripts.agreement_subjects import ADD, STEP
+from scripts.bench_agreement import WANTED, Answer
 
 
 def test_only_the_same_quantity_is_judged() -> None:
@@ -69,21 +72,76 @@ def test_a_tool_is_repeated_until_its_quartiles_are_close_or_patience_ends() -> 
     assert never is None
 
 
-def test_nvbenchs_file() -> None:
-    def summary(tag: str, value: float) -> dict[str, object]:
-        return {"tag": tag, "data": [{"name": "value", "type": "float64", "value": str(value)}]}
+def summary(tag: str, value: str | None) -> dict[str, object]:
+    return {"tag": tag, "data": [{"name": "value", "type": "float64", "value": value}]}
 
-    told = [summary("nv/cold/time/gpu/mean", 5e-6), summary("nv/cold/time/gpu/stdev/relative", 0.004),
-            summary("nv/cold/walltime", 1.5), summary("nv/batch/time/gpu/mean", 2e-6)]  # fmt: skip
-    document = {"benchmarks": [
-        {"name": "subject1", "states": [{"summaries": told}]},
-        {"name": "subject3", "states": [{"summaries": None, "skip_reason": "deadlock"}]},
-    ]}  # fmt: skip
-    found = {(a.subject, a.quantity): a for a in from_nvbench(document)}
-    assert found[STEP, "batch"].value == pytest.approx(2_000)
-    assert found[STEP, "cold"].value == pytest.approx(5_000)
-    assert found[STEP, "cold"].seconds == 1.5
-    assert found[LAUNCHED[3], "batch"].reason == "deadlock"
+
+def document(*told: dict[str, object], skip: str | None = None) -> str:
+    return json.dumps({"benchmarks": [{"name": "subject", "states": [{"summaries": told, "skip_reason": skip}]}]})
+
+
+TOLD = (summary("nv/cold/time/gpu/mean", "5e-6"), summary("nv/cold/time/gpu/stdev/relative", "0.004"),
+        summary("nv/cold/walltime", "1.5"), summary("nv/batch/time/gpu/mean", "2e-6"))  # fmt: skip
+
+
+def test_nvbenchs_file() -> None:
+    found = {a.quantity: a for a in answers(STEP, document(*TOLD), "")}
+    assert found["batch"].value == pytest.approx(2_000)
+    assert found["cold"].value == pytest.approx(5_000)
+    assert found["cold"].seconds == 1.5
+    endless = (TOLD[0], summary("nv/cold/time/gpu/stdev/relative", None), *TOLD[2:])
+    assert {a.quantity: a.seconds for a in answers(STEP, document(*endless), "")} == {"cold": None, "batch": None}
+
+
+def test_nvbenchs_log_serves_where_its_file_is_empty() -> None:
+    log = "Pass: Cold: 0.004712ms GPU, 0.010ms CPU, 0.50s total GPU, 1.23s total wall, 106112x\n"
+    log += "Pass: Batch: 0.002123ms GPU, 0.51s total GPU, 0.51s total wall, 240000x"
+    found = {a.quantity: a.value for a in answers(STEP, "", log)}
+    assert found == {"batch": pytest.approx(2_123), "cold": pytest.approx(4_712)}
+
+
+def test_why_nvbench_gives_no_number() -> None:
+    skipped = answers(STEP, document(skip="RuntimeError: deadlock"), "the process ended with 0")
+    assert {a.reason for a in skipped} == {"RuntimeError: deadlock; last: the process ended with 0"}
+    crashed = answers(STEP, "", "Fatal Python error: Segmentation fault\nthe process ended with -11")
+    assert all("its JSON of 0 characters" in a.reason and a.reason.endswith("ended with -11") for a in crashed)
+
+
+def test_a_subject_is_tried_again_without_the_blocking_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    def child(index: int, path: Path, blocking: bool) -> str:
+        if blocking:
+            return "Segmentation fault\nthe process ended with -11"
+        path.write_text(document(*TOLD))
+        return "the process ended with 0"
+
+    assert {a.quantity: a.value for a in ask(1, child)} == {"batch": pytest.approx(2_000), "cold": pytest.approx(5_000)}
+    assert "Segmentation fault" in capsys.readouterr().err
+    never = ask(1, lambda index, path, blocking: "no words\nthe process ended with 3")
+    assert len(never) == 2
+    assert all("with its blocking kernel" in a.reason and "without its blocking kernel" in a.reason for a in never)
+    assert all(a.value is None for a in never)
+
+
+def test_the_process_of_a_subject_says_why_it_fails() -> None:
+    if importlib.util.find_spec("cuda") is not None:
+        pytest.skip("cuda is installed: the process would run")
+    found = ask(1)
+    assert all("No module named 'cuda'" in a.reason or "ended with 1" in a.reason for a in found)
+    with pytest.raises(ModuleNotFoundError, match="cuda-bench"):
+        nvbench()
+
+
+def test_the_goal_of_a_third() -> None:
+    ours = [Answer("overhead", ADD, "complete to 1 %", seconds=2.0, rule="ours"),
+            Answer("overhead", STEP, "node to 1 %", seconds=0.5, rule="ours")]  # fmt: skip
+    theirs = [Answer("torch.utils.benchmark", ADD, "complete", 1.0, rule="never there"),
+              Answer("do_bench_cudagraph", STEP, "node", 1.0, seconds=0.05, rule="IQR")]  # fmt: skip
+    complete, node = ba.races(ba.rows(theirs, ours), ours)
+    assert complete.share == pytest.approx(0.1)
+    assert complete.held
+    assert node.share == pytest.approx(10.0)
+    assert not node.held
+    assert not ba.Race(Answer("overhead", ADD, "complete to 1 %"), complete.theirs).held
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -105,5 +163,14 @@ def test_the_tables_hold_values_verdicts_and_reasons(capsys: pytest.CaptureFixtu
               Answer("nvbench", "", "", reason="ImportError: cuda.bench")]  # fmt: skip
     ba.show(ba.rows(theirs, ours), ours, Console(width=200))
     said = capsys.readouterr().out
-    for words in ("4.500", "1.022", "yes", "ImportError: cuda.bench", "0.80", "over 20"):
+    for words in (
+        "4.500",
+        "1.022",
+        "yes",
+        "ImportError: cuda.bench",
+        "0.80",
+        "over 20",
+        "met     goal",
+        "at most 0.04 times",
+    ):
         assert words in said

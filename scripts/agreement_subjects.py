@@ -1,0 +1,43 @@
+"""What the tools of ``bench.py agreement`` launch: torch's addition and the LCG step, one at a time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Literal
+
+ADD, STEP = "torch x.add_(1)", "LCG step"
+NODES = 100
+"""Steps in the graphs that are launched whole."""
+ADD_GRAPH, STEP_GRAPH = f"{ADD}, graph of {NODES}", f"{STEP}, graph of {NODES}"
+
+
+def words(mode: Literal["inference", "no_grad"]) -> Any:
+    """256 int32 on the device; inference mode as our eager chain has it, the other where a graph captures them."""
+    import torch
+
+    from overhead.probes._torch_steps import enter
+
+    enter(mode)
+    return torch.zeros(256, dtype=torch.int32, device="cuda")
+
+
+def adding() -> Callable[[], object]:
+    """One addition in place."""
+    return functools.partial(words("no_grad").add_, 1)
+
+
+def stepping() -> tuple[Callable[[int], object], Any]:
+    """Launch the step on a stream; and what must be closed."""
+    from overhead.probes._cuda_api import driver
+    from overhead.probes._cuda_launch import GRID
+    from overhead.probes._cuda_session import Session, step_arguments
+
+    session = Session(driver(), 0, own_stream=False)
+    function, arguments = session.kernel("step.cu", "step1"), step_arguments(session, 1)
+    call = session.driver.call
+
+    def launch(stream: int) -> object:
+        return call("cuLaunchKernel", function, *GRID, stream, arguments.address, None)
+
+    return launch, session

@@ -42,9 +42,10 @@ def plainest(selector: Selector, view: View, like: Record | None = None) -> list
     """
     found: dict[str, Record] = {}
     for record in view.fingerprint.records:
-        held = found.get(record.target_key)
-        fits = _matches(selector, record) and (like is None or _agree(selector, record, like))
-        if fits and (held is None or len(record.params) < len(held.params)):
+        if not _matches(selector, record) or (like is not None and not _agree(selector, record, like)):
+            continue
+        held = found.setdefault(record.target_key, record)
+        if len(record.params) < len(held.params):
             found[record.target_key] = record
     return list(found.values())
 
@@ -55,17 +56,14 @@ def _agree(selector: Selector, record: Record, like: Record) -> bool:
 
 
 def _matches(selector: Selector, record: Record) -> bool:
-    wanted = {
-        "api": selector.api,
-        "pattern": selector.pattern,
-        "caller": selector.caller,
-        "dependency": selector.dependency or "chained",
-        "workload": selector.workload or "step",
-    }
     return (
-        (record.executes or selector.api == "Null")
-        and (selector.stack is None or record.stack in selector.stack)
-        and all(value is None or getattr(record, field) == value for field, value in wanted.items())
+        (selector.stack is None or record.stack in selector.stack)
+        and record.workload == (selector.workload or "step")
+        and record.pattern == (selector.pattern or record.pattern)
+        and record.caller == (selector.caller or record.caller)
+        and record.dependency == (selector.dependency or "chained")
+        and record.api == (selector.api or record.api)
+        and (record.executes or selector.api == "Null")
         and all(record.params.get(name) == value for name, value in (selector.params or {}).items())
     )
 

@@ -92,6 +92,38 @@ def test_chains_of_different_modes_alternate() -> None:
 
 
 @needs_torch
+@pytest.mark.parametrize(("train", "name"), [(True, "h2d"), (True, "item"), (False, "h2d"), (False, "branch")])
+def test_a_network_is_followed_by_an_act_in_its_own_mode(train: bool, name: str) -> None:
+    import torch
+
+    from overhead.probes import _torch_waits
+    from overhead.probes._torch_chains import Acting
+    from overhead.probes._torch_steps import Add, Network
+
+    cpu = torch.device("cpu")
+    network = Network(cpu, train=train, varying=False)
+    act = _torch_waits.copy(cpu, name) if name == "h2d" else _torch_waits.action(cpu, name, network.reading)
+    chain = Acting(cpu, network, "2 steps", lambda: None, spins=False, action=act, every=2, waits=True)
+    beside = Acting(cpu, Add(cpu), "launch", lambda: None, spins=False, action=act, every=1, waits=True)
+    for one in (chain, beside, chain):
+        one.prepare(1)
+        one.issue(1)
+    assert chain.executed() == 2
+    assert beside.executed() == 1
+
+
+def test_no_unit_holds_more_training_steps_than_a_short_run_takes() -> None:
+    cases = of_step(PROBE.space(target("CUDA")).star())
+    assert max(int(case.params.get("every", 1)) for case in cases if case.workload != "step") == 4
+
+
+def test_a_short_run_sees_a_synchronisation_and_the_training_step() -> None:
+    first = list(PROBE.space(target("CUDA")).star())[:9]
+    assert {"item", "stream"} <= {case.params.get("sync") for case in first}
+    assert "mlp-train" in {case.workload for case in first}
+
+
+@needs_torch
 @pytest.mark.parametrize("varying", [False, True])
 def test_the_forward_pass_is_counted_by_its_losses(varying: bool) -> None:
     import torch
@@ -165,7 +197,7 @@ def test_units_say_what_they_hold(api: Api) -> None:
         many = "launches" if case.workload == "step" else "steps"
         assert case.unit == (one if every == 1 else f"{every} {many}")
         if "sync" in case.params:
-            assert case.pattern in ("wait-each", "read-each")
+            assert (case.pattern in ("wait-each", "read-each")) == (case.params["sync"] != "h2d-pinned")
 
 
 def test_a_space_loads_no_torch() -> None:

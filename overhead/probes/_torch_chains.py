@@ -87,14 +87,18 @@ class NativeEager(Eager):
 
 
 class Acting(Eager):
-    """A unit is ``every`` steps and one action of the host: a wait, a value read back, a copy to the device."""
+    """A unit is ``every`` steps and one action of the host: a wait, a value read back, a copy to the device.
+
+    ``waits``: whether the device has finished when the action returns.
+    """
 
     def __init__(
-        self, device: Any, body: Body, unit: str, wait: Action, *, spins: bool, action: Action, every: int
+        self, device: Any, body: Body, unit: str, wait: Action, *, spins: bool, action: Action, every: int, waits: bool
     ) -> None:
         super().__init__(device, body, unit, wait, spins=spins)
-        self.overlap = "serial"
-        self.latency = every == 1
+        if waits:
+            self.overlap = "serial"
+        self.latency = waits and every == 1
         self._every = every
         self._loop = _after_each(body.step, action) if every == 1 else _after_some(body.loop(), action, every)
 

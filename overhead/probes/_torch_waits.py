@@ -31,6 +31,11 @@ def reads(name: str) -> bool:
     return any(name in names for names in READS.values())
 
 
+def waits(name: str) -> bool:
+    """Whether the host has waited for the device when the action returns."""
+    return name != "h2d-pinned"
+
+
 def action(device: Any, name: str, reading: Callable[[Callable[[Any], object]], Action]) -> Action:
     """The action of that name; ``reading`` binds one that reads to the value that it reads."""
     if reads(name):
@@ -88,8 +93,10 @@ def copy(device: Any, name: str) -> Action:
     """The action that copies 256 int32 from the host to the device."""
     import torch
 
-    source = torch.zeros(256, dtype=torch.int32)
-    target = source.to(device)
+    # What inference mode makes cannot be written to outside it, and the step that this follows may train.
+    with torch.inference_mode(False):
+        source = torch.zeros(256, dtype=torch.int32)
+        target = source.to(device, copy=True)
     if name == "h2d":
         return lambda: target.copy_(source)
     pinned = source.pin_memory()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import uuid
 from typing import Any
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported, device_id, vary
-from overhead.results import Api, Case, Scalar, Target
+from overhead.results import Api, Case, Pattern, Scalar, Target
 
 
 @register
@@ -35,11 +34,13 @@ class TorchProbe(Probe):
     def space(self, target: Target) -> Space:
         from overhead.probes._torch_waits import WAITS
 
-        waits = WAITS[_TYPES[target.api]]
+        kind = _TYPES[target.api]
+        waits = WAITS[kind]
         params: dict[str, Scalar] = {"alloc": "in-place", "operand": "number", **({"wait": waits[0]} if waits else {})}
         base = Case(pattern="per-submit", unit="launch", params=params)
         at_the_end = [vary(base, "wait", wait) for wait in waits[1:]]
-        extra = [*_pairs(base), *_synchronised(base, _TYPES[target.api], at_the_end)]
+        in_place, allocating = _pair(base, "in-place"), _pair(base, "allocating")
+        extra = [*in_place, *_synchronised(base, kind), *allocating, *at_the_end, *_every_way(base, kind)]
         from overhead.probes._work_chain import space
 
         star = Space(base, {"alloc": ["allocating"]}, extra)
@@ -72,9 +73,9 @@ class TorchProbe(Probe):
             return _torch_chains.NativeEager(device, body, case.unit, wait, spins=spins)
         if "sync" not in case.params:
             return _torch_chains.Eager(device, body, case.unit, wait, spins=spins)
-        action = _torch_waits.action(device, str(case.params["sync"]), body.reading)
-        every = int(case.params["every"])
-        return _torch_chains.Acting(device, body, case.unit, wait, spins=spins, action=action, every=every)
+        sync, every = str(case.params["sync"]), int(case.params["every"])
+        action, waits = _torch_waits.action(device, sync, body.reading), _torch_waits.waits(sync)
+        return _torch_chains.Acting(device, body, case.unit, wait, spins=spins, action=action, every=every, waits=waits)
 
 
 _TYPES: dict[str, str] = {"CPU": "cpu", "CUDA": "cuda", "HIP": "cuda", "LevelZero": "xpu", "MPS": "mps"}
@@ -126,36 +127,45 @@ def torch_target(torch: Any, stack: str, name: str) -> Target:
     )
 
 
-def _pairs(base: Case) -> list[Case]:
+def _pair(base: Case, alloc: str) -> list[Case]:
     """The same operation from Python and from a compiled loop."""
-    tensor = vary(base, "operand", "tensor")
+    tensor = vary(vary(base, "operand", "tensor"), "alloc", alloc)
+    return [vary(tensor, "caller", caller) for caller in ("binding", "native")]
+
+
+def _synchronised(base: Case, kind: str) -> list[Case]:
+    """What a synchronisation costs, the most telling first: one read and one wait after every step, on the step and,
+    where a device works, on the networks'."""
     return [
-        vary(vary(tensor, "alloc", alloc), "caller", caller)
-        for alloc in ("in-place", "allocating")
-        for caller in ("binding", "native")
+        case
+        for step in (base, *(_network(base, name, "fixed") for name in _networks(kind)))
+        for case in (step, *(_acting(step, sync, 1) for sync in _telling(kind)))
     ]
 
 
-def _synchronised(base: Case, kind: str, waits: list[Case]) -> list[Case]:
-    """What a synchronisation costs, the most telling first: one read and one wait on the step and on the networks'
-    (where a device works); other waits at the end; then every way, every k-th step, varying shapes."""
+def _every_way(base: Case, kind: str) -> list[Case]:
+    """Every way to synchronise, every k-th step, varying shapes."""
     from overhead.probes._torch_waits import COPIES, READS, WAITS
 
-    some = [*READS[kind][:1], *WAITS[kind][:1]]
-    every_way = [*READS[kind], *WAITS[kind], *COPIES[kind]]
-    networks = (
-        [] if kind == "cpu" else [_network(base, *at) for at in itertools.product(_NETWORKS, ("fixed", "varying"))]
-    )
-    fixed = [case for case in networks if case.params["shapes"] == "fixed"]
-    cases = [case for step in (base, *fixed) for case in (step, *(_acting(step, sync, 1) for sync in some))]
-    cases += waits
-    for step in (base, *fixed[:1]):
-        cases += [_acting(step, sync, 1) for sync in every_way]
-        cases += [_acting(step, sync, every) for sync in some for every in (10, 100)]
-    return cases + [case for step in networks for case in (step, *(_acting(step, sync, 1) for sync in some))]
+    cases = []
+    # The k-th training step is a millisecond each: more of them would not fit a short run.
+    for step, rhythms in ((base, (10, 100)), *((_network(base, name, "fixed"), (4,)) for name in _networks(kind)[:1])):
+        cases += [_acting(step, sync, 1) for sync in (*READS[kind], *WAITS[kind], *COPIES[kind])]
+        cases += [_acting(step, sync, every) for sync in _telling(kind) for every in rhythms]
+    varying = [_network(base, name, "varying") for name in _networks(kind)]
+    return cases + [case for step in varying for case in (step, *(_acting(step, sync, 1) for sync in _telling(kind)))]
 
 
-_NETWORKS = ("mlp-train", "mlp-forward")
+def _telling(kind: str) -> tuple[str, ...]:
+    """One read and one wait of a kind of device."""
+    from overhead.probes._torch_waits import READS, WAITS
+
+    return (*READS[kind][:1], *WAITS[kind][:1])
+
+
+def _networks(kind: str) -> tuple[str, ...]:
+    """The networks' steps; on the CPU nothing works beside the host, and one takes a tenth of a second."""
+    return () if kind == "cpu" else ("mlp-train", "mlp-forward")
 
 
 def _network(base: Case, workload: str, shapes: str) -> Case:
@@ -164,8 +174,9 @@ def _network(base: Case, workload: str, shapes: str) -> Case:
 
 
 def _acting(case: Case, sync: str, every: int) -> Case:
-    from overhead.probes._torch_waits import reads
+    from overhead.probes._torch_waits import reads, waits
 
     params = {**case.params, "sync": sync, "every": every}
     unit = case.unit if every == 1 else f"{every} {_PLURAL[case.unit]}"
-    return Case(pattern="read-each" if reads(sync) else "wait-each", unit=unit, workload=case.workload, params=params)
+    pattern: Pattern = "read-each" if reads(sync) else "wait-each" if waits(sync) else "per-submit"
+    return Case(pattern=pattern, unit=unit, workload=case.workload, params=params)

@@ -20,7 +20,7 @@ ACTS = {
     "h2d": "copy to the device", "h2d-pinned": "pinned copy to the device",
 }  # fmt: skip
 STEPS = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
-SHAPES = {1: "o", 10: "s", 100: "D"}
+SHAPES = {1: "o", 4: "v", 10: "s", 100: "D"}
 OTHER = "^"
 Groups = dict[tuple[str, str], list[Synchronised]]
 """By target and step."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from overhead.reading import chains
+from overhead.reading.chain_words import device_times, fusions, passings
 from overhead.reading.chains import crossing, graph_against_wgsl, groups
+from overhead.reading.derived import Span
 from overhead.reading.sentences import chain_opening, opening
 from overhead.reading.view import View
 from overhead.report import render
@@ -50,7 +53,7 @@ def test_every_arm_has_its_kind_and_its_cost() -> None:
     assert set(arms) == {"eager", "graph driver", "graph torch", "fused-wgsl", "wgsl", "fused-cuda"}
     cost = arms["graph driver"].cost(1500)
     assert cost.value == pytest.approx(20_000 + 1500 * 2_000)
-    assert cost.low < cost.value < cost.high
+    assert cost.floor < cost.value < cost.ceiling
     assert not arms["graph driver"].extrapolated(4096)
     assert arms["graph driver"].extrapolated(4097)
 
@@ -66,7 +69,7 @@ def test_where_one_passes_another() -> None:
     found = crossing(arms["graph driver"], arms["fused-wgsl"])
     assert found.steps is not None
     assert found.steps.value == pytest.approx(40_000 / 1_950)
-    assert found.steps.low < found.steps.value < found.steps.high
+    assert found.steps.floor < found.steps.value < found.steps.ceiling
     assert crossing(arms["fused-wgsl"], arms["fused-cuda"]).always
     assert crossing(arms["fused-cuda"], arms["fused-wgsl"]).never
 
@@ -94,9 +97,50 @@ def test_no_headline_without_a_gpu() -> None:
     assert chain_opening(View(fingerprint(record()))) == ""
 
 
-def test_the_page_draws_the_map(tmp_path: Path) -> None:
+def test_the_page_draws_the_maps(tmp_path: Path) -> None:
     page = render([gpu()], tmp_path).read_text(encoding="utf-8")
-    assert "The cheapest way to run recurrence" in page
-    assert "a CUDA graph of all steps passes eager operations from" in page or "beats eager operations" in page
+    for title in ("The cheapest way", "A CUDA graph against eager", "Fused WGSL against a CUDA graph", "Fusing the"):
+        assert title in page
+    assert "Which way to run recurrence" in page
     assert "unverified: off by 0.3" in page
-    assert "Fusing the steps of recurrence in WGSL makes a step cheaper by" in page
+    assert "generations a second" in page
+    assert (tmp_path / "figures" / "chains-recurrence-arms.png").exists()
+
+
+def test_sentences_say_where_one_passes_another_and_what_fusion_saves() -> None:
+    found = groups(View(gpu()))
+    said = passings(found)[0]
+    assert said.startswith("recurrence, 4,096 elements: a CUDA graph of all steps ")
+    assert "fused WGSL passes a CUDA graph of all steps from 2" in said
+    (wgsl, cuda) = fusions(found)
+    assert wgsl.startswith("Fusing the steps of recurrence in WGSL makes a step faster by 30")
+    assert "at 1,000,000 elements" in wgsl
+    assert "CUDA, against a graph" in cuda
+
+
+def test_the_devices_own_time_is_set_against_the_fused_cuda_kernels() -> None:
+    unbounded = arm("wgpu-native", "fused", 42.0, 60_000.0, params={"checks": "unbounded-loops"})
+    run = fingerprint(*gpu().records, arm("wgpu-native", "fused", 120.0, 60_000.0), unbounded)
+    (said,) = device_times(groups(View(run)))
+    assert "takes 0.02 \u00b5s for a step of the fused CUDA kernel (cuda-driver)" in said
+    assert "through wgpu-native 3.0" in said
+    assert "through wgpu-native without loop bounds 1.0" in said
+    assert said.endswith("within 1.5 times: dawn and wgpu-native without loop bounds.")
+    none = fingerprint(arm("cuda-driver", "fused", 40.0, 1.0), arm("dawn", "fused", 120.0, 1.0))
+    assert device_times(groups(View(none)))[0].endswith("within 1.5 times: none.")
+
+
+def test_a_figure_without_an_interval_decides_nothing() -> None:
+    one, other = by_name(gpu())["graph driver"], by_name(gpu())["fused-wgsl"]
+    bare = dataclasses.replace(other, slope=Span(50.0), fixed=Span(60_000.0))
+    found = crossing(one, bare)
+    assert (found.steps, found.always, found.never) == (None, False, False)
+
+
+def test_precisions_are_groups_of_their_own() -> None:
+    half = arm("torch", "per-submit", 20_000.0, 1.0, params={"precision": "float16"})
+    found = groups(View(fingerprint(*gpu().records, half)))
+    assert [(g.elements, g.precision) for g in found] == [
+        (4096, "float16"), (4096, "float32"), (1_000_000, "float32")
+    ]  # fmt: skip
+    assert found[0].title == "recurrence in float16, 4,096 elements"

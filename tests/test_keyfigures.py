@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from overhead.reading.keyfigures import KeyFigure, key_figures
+from overhead.reading.sentences import opening
+from overhead.reading.view import View
 from overhead.results import Comparison, Figure, Fingerprint, Unavailable
 from tests.fake_report import crowded, figure, fingerprint, record, share
 
@@ -81,3 +84,14 @@ def test_submit_graph_node_and_fused_step() -> None:
 def test_a_noisy_figure_says_so() -> None:
     found = by_label(fingerprint(record(status="noisy", reason="half-width 14 %")))
     assert found["One dispatch, wgpu-native"].reason == "noisy: half-width 14 %"
+
+
+def test_a_workload_that_was_asked_for_alone_is_no_figure_of_the_step() -> None:
+    made = record("dawn", "per-submit", unit="step", params={"elements": 4096})
+    alone = msgspec.structs.replace(made, workload="simulation")
+    found = by_label(fingerprint(alone))
+    assert {(k.value, k.record) for k in found.values()} == {(None, "")}
+    assert found["One dispatch, Dawn"].reason == "the step was not part of this run"
+    beside = by_label(fingerprint(alone, record("dawn", each=20_000)))
+    assert beside["One dispatch, Dawn"].value == 20_000
+    assert "dawn" not in " ".join(opening(View(fingerprint(alone))))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from overhead.reading.format import bounds, valued
+from overhead.reading.derived import Span, span
+from overhead.reading.format import plain, without_brackets
 from overhead.reading.view import View
 from overhead.results import Record
 from overhead.workloads import workloads
@@ -24,8 +25,11 @@ COMPARED = {
     "wgsl-fusion": ("wgsl", "fused-wgsl"),
 }
 """Named comparisons of kinds: the one that starts cheaper, then the one that costs less a step."""
-LENGTHS = (1, 10, 100, 500, 1500, 5000, 10_000)
+LENGTHS = (1, 10, 100, 10_000)
 """Steps at which arms are compared, besides the workload's own."""
+PRECISION = "float32"
+"""Where a record names no other."""
+PROCESSORS = ("gpu", "software", "cpu")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,21 +59,6 @@ KINDS: tuple[Kind, ...] = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Span:
-    """A value with the interval that its parts allow."""
-
-    value: float
-    low: float
-    high: float
-
-    def over(self, other: Span) -> Span:
-        """The ratio, its interval over all that both allow."""
-        low = self.low / other.high if other.high > 0 else 0.0
-        high = self.high / other.low if other.low > 0 else float("inf")
-        return Span(self.value / other.value, low, high)
-
-
-@dataclasses.dataclass(frozen=True)
 class Arm:
     """One record of a workload, with its fit. Times in ns."""
 
@@ -82,15 +71,24 @@ class Arm:
     """The largest number of steps that was measured."""
 
     @property
+    def way(self) -> str:
+        """The stack, and what it adds to or leaves out of the kernel where that is a choice."""
+        without = " without loop bounds" if self.record.params.get("checks") == "unbounded-loops" else ""
+        return plain(self.record.stack, 40) + without
+
+    @property
+    def device(self) -> Span | None:
+        """ns of the device's time that a step takes, None where it is not known or holds gaps."""
+        return span(self.record.figure("device_busy"))
+
+    @property
     def processor(self) -> str:
-        """What computes: ``gpu``, ``software`` or ``cpu``."""
+        """What computes, one of ``PROCESSORS``."""
         return "cpu" if self.record.api == "CPU" else "software" if self.record.software else "gpu"
 
     def cost(self, steps: float) -> Span:
         """A chain of so many steps and one wait."""
-        low = max(self.fixed.low, 0.0) + max(self.slope.low, 0.0) * steps
-        high = max(self.fixed.high, 0.0) + self.slope.high * steps
-        return Span(max(self.fixed.value, 0.0) + self.slope.value * steps, low, high)
+        return positive(self.fixed) + positive(self.slope) * steps
 
     def extrapolated(self, steps: float) -> bool:
         """Whether no chain of that length was measured."""
@@ -99,12 +97,28 @@ class Arm:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """All arms of a workload at one number of elements, on one kind of processor; ``failed`` have no speed."""
+    """All arms of a workload at one number of elements, in one precision; ``failed`` have no speed."""
 
     workload: str
     elements: int
+    precision: str
     arms: tuple[Arm, ...]
     failed: tuple[Record, ...]
+
+    @property
+    def name(self) -> str:
+        """The workload, with the precision where it is not float32."""
+        other = "" if self.precision == PRECISION else f" in {plain(self.precision, 20)}"
+        return plain(self.workload, 40) + other
+
+    @property
+    def title(self) -> str:
+        """``recurrence, 4,096 elements``."""
+        return f"{self.name}, {self.elements:,} element{'s' if self.elements > 1 else ''}"
+
+    def on(self, processor: str) -> Group:
+        """The arms that one kind of processor computes."""
+        return dataclasses.replace(self, arms=tuple(a for a in self.arms if a.processor == processor))
 
     def best(self, steps: float, kinds: Iterable[str] | None = None) -> Arm | None:
         """The cheapest arm at that length, of these kinds."""
@@ -115,6 +129,15 @@ class Group:
         """The cheapest arm of each kind at that length, cheapest first."""
         found = [arm for kind in KINDS if (arm := self.best(steps, {kind.name})) is not None]
         return sorted(found, key=lambda a: a.cost(steps).value)
+
+    def rivals(self, before: str, after: str, steps: float) -> tuple[Arm, Arm] | None:
+        """The cheapest arm of each of two kinds at that length, on the first kind of processor that has both."""
+        for processor in PROCESSORS:
+            there = self.on(processor)
+            first, second = there.best(steps, {before}), there.best(steps, {after})
+            if first is not None and second is not None:
+                return first, second
+        return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,63 +152,68 @@ class Crossing:
 
 
 def groups(view: View) -> list[Group]:
-    """The file's workloads by number of elements; arms that compute on the CPU's cores stand with the GPU's."""
-    found: dict[tuple[str, int], list[Record]] = {}
+    """The file's workloads by elements and precision; arms that compute on the CPU's cores stand with the GPU's."""
+    found: dict[tuple[str, int, str], list[Record]] = {}
     for target in view.stacked:
         for record in target.records:
             elements = record.params.get("elements")
             if isinstance(elements, int) and not isinstance(elements, bool) and elements > 0 and record.unit == "step":
-                found.setdefault((record.workload, elements), []).append(record)
+                precision = str(record.params.get("precision", PRECISION))
+                found.setdefault((record.workload, elements, precision), []).append(record)
     return [_group(view, *key, records) for key, records in sorted(found.items())]
 
 
-def _group(view: View, workload: str, elements: int, records: Sequence[Record]) -> Group:
+def _group(view: View, workload: str, elements: int, precision: str, records: Sequence[Record]) -> Group:
     arms = [arm for record in records if (arm := _arm(view, record)) is not None]
     kept = {id(a.record) for a in arms}
-    return Group(workload, elements, tuple(arms), tuple(r for r in records if id(r) not in kept))
+    return Group(workload, elements, precision, tuple(arms), tuple(r for r in records if id(r) not in kept))
 
 
 def _arm(view: View, record: Record) -> Arm | None:
-    slope, fixed = _span(record, "complete"), _start(record)
+    slope, fixed = span(record.figure("complete")), _start(record)
     kind = next((k for k in KINDS if k.is_one(record)), None)
     if slope is None or slope.value <= 0 or kind is None:
         return None
     longest = max((p.n for p in record.curve), default=0)
-    own = {k: v for k, v in record.params.items() if k != "elements"}
-    words = " ".join([record.pattern, *(str(v) for _, v in sorted(own.items()))])
-    return Arm(record, kind, f"{view.target(record).label}, {words}", slope, fixed, longest)
+    own = {k: v for k, v in record.params.items() if k not in ("elements", "precision")}
+    words = " ".join([record.pattern, *(plain(str(v), 40) for _, v in sorted(own.items()))])
+    return Arm(record, kind, f"{_place(view, record)}, {words}", slope, fixed, longest)
+
+
+def _place(view: View, record: Record) -> str:
+    """The stack, and of its device only what tells it from the others of the file."""
+    adapters = {without_brackets(t.first.adapter) for t in view.stacked if t.first.api != "CPU"}
+    if len(adapters) > 1:
+        return view.target(record).label
+    where = " (CPU)" if record.api == "CPU" else " (software)" if record.software else ""
+    return plain(record.stack, 40) + where
 
 
 def _start(record: Record) -> Span:
     """What a chain costs besides its steps: the fit's intercept; where that is below zero, its shortest chain."""
-    fixed = _span(record, "fixed")
+    fixed = span(record.figure("fixed"))
     if fixed is not None and fixed.value > 0:
         return fixed
     shortest = min(record.curve, key=lambda p: p.n, default=None)
     return Span(shortest.total, shortest.q1, shortest.q3) if shortest is not None else Span(0.0, 0.0, 0.0)
 
 
-def _span(record: Record, name: str) -> Span | None:
-    figure = record.figure(name)
-    value = valued(figure)
-    if figure is None or value is None:
-        return None
-    low, high = bounds(figure)
-    return Span(value, value if low is None else low, value if high is None else high)
+def positive(found: Span) -> Span:
+    """What of it is above zero: no cost is less."""
+    low, high = (None if end is None else max(end, 0.0) for end in (found.low, found.high))
+    return Span(max(found.value, 0.0), low, high)
 
 
 def crossing(first: Arm, second: Arm) -> Crossing:
     """Where the second passes the first, by their fits: it costs more to start and less a step."""
-    start, gain = second.fixed, first.slope
-    if second.slope.high < gain.low and second.fixed.high <= first.fixed.low:
+    saved, paid = first.slope - second.slope, second.fixed - first.fixed
+    if saved.floor > 0 and paid.ceiling <= 0:
         return Crossing(first, second, None, always=True)
-    if second.slope.low >= gain.high and second.fixed.low >= first.fixed.high:
+    if saved.ceiling <= 0 and paid.floor >= 0:
         return Crossing(first, second, None, never=True)
-    saved = Span(gain.value - second.slope.value, gain.low - second.slope.high, gain.high - second.slope.low)
-    paid = Span(start.value - first.fixed.value, start.low - first.fixed.high, start.high - first.fixed.low)
-    if saved.low <= 0 or paid.value <= 0:
+    if saved.floor <= 0 or paid.value <= 0:
         return Crossing(first, second, None)
-    return Crossing(first, second, Span(paid.value / saved.value, max(paid.low, 0) / saved.high, paid.high / saved.low))
+    return Crossing(first, second, positive(paid) / saved)
 
 
 def steps_of(name: str) -> int:
@@ -197,8 +225,7 @@ def steps_of(name: str) -> int:
 def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, Arm, Arm] | None:
     """The headline pair, on GPUs at the workload's own length: the recurrence first, and the size nearest to 4,096."""
     for group in sorted(found, key=lambda g: (g.workload != "recurrence", abs(g.elements - 4096))):
-        on_gpu = dataclasses.replace(group, arms=tuple(a for a in group.arms if a.processor == "gpu"))
-        steps = steps_of(group.workload)
+        on_gpu, steps = group.on("gpu"), steps_of(group.workload)
         graph, wgsl = on_gpu.best(steps, {"graph"}), on_gpu.best(steps, {"fused-wgsl"})
         if graph is not None and wgsl is not None:
             return group, graph, wgsl

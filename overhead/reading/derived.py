@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 
 from overhead.reading.format import bounds, plain, valued
@@ -20,6 +21,16 @@ class Span:
     value: float
     low: float | None = None
     high: float | None = None
+
+    @property
+    def floor(self) -> float:
+        """The lower end; minus infinity where it is not known."""
+        return -math.inf if self.low is None else self.low
+
+    @property
+    def ceiling(self) -> float:
+        """The upper end; infinity where it is not known."""
+        return math.inf if self.high is None else self.high
 
     def __add__(self, other: Span) -> Span:
         return Span(self.value + other.value, _both(self.low, other.low), _both(self.high, other.high))

@@ -48,13 +48,17 @@ def key_figures_of(view: View) -> list[KeyFigure]:
 
 def _dispatch(*stacks: str) -> Callable[[View, str], KeyFigure]:
     def make(view: View, label: str) -> KeyFigure:
-        targets = view.best_of(stacks)
+        targets = _stepped(view, stacks)
         if not targets:
             return _absent(view, label, stacks)
-        base = targets[0].base
-        return _time(label, targets[0], base, "complete")
+        return _time(label, targets[0], targets[0].base, "complete")
 
     return make
+
+
+def _stepped(view: View, stacks: tuple[str, ...]) -> list[Target]:
+    """The best target of each stack that ran the step: a workload that was asked for alone is no figure of a stack."""
+    return [t for t in view.best_of(stacks) if t.stepped]
 
 
 def _pattern(pattern: str, *stacks: str) -> Callable[[View, str], KeyFigure]:
@@ -64,7 +68,7 @@ def _pattern(pattern: str, *stacks: str) -> Callable[[View, str], KeyFigure]:
         ]
         if not found:
             reason = _absent(view, label, stacks).reason
-            return _missing(label, reason if not view.best_of(stacks) else f"no {pattern} case was measured here")
+            return _missing(label, f"no {pattern} case was measured here" if _stepped(view, stacks) else reason)
         valued = [(t, r) for t, r in found if has_value(r.figure("complete"))]
         target, record = (valued or found)[0]
         return _time(label, target, record, "complete")
@@ -111,7 +115,7 @@ def _python_share(view: View, label: str) -> KeyFigure:
 
 
 def _overstatement(view: View, label: str) -> KeyFigure:
-    for target in view.best_of(GPU_STACKS):
+    for target in _stepped(view, GPU_STACKS):
         ratio = overstatement(target.base, "naive")
         if ratio is not None:
             value, low, high = ratio
@@ -135,7 +139,7 @@ def overstatement(record: Record, figure: str) -> tuple[float, float | None, flo
 
 def _representative(view: View, label: str, figure: str) -> KeyFigure:
     """The figure of the first GPU stack that has it."""
-    targets = view.best_of(GPU_STACKS)
+    targets = _stepped(view, GPU_STACKS)
     for target in targets:
         if has_value(target.base.figure(figure)):
             return _time(label, target, target.base, figure)
@@ -169,7 +173,9 @@ def _missing(label: str, reason: str, target: Target | None = None, record: Reco
 
 
 def _absent(view: View, label: str, stacks: tuple[str, ...]) -> KeyFigure:
-    """Missing because none of the stacks has a target: what the run said of them."""
+    """Missing because none of the stacks has a target that ran the step: what the run said of them."""
+    if view.best_of(stacks):
+        return _missing(label, "the step was not part of this run")
     known = [u for u in view.fingerprint.unavailable if u.stack in stacks]
     if known:
         mend = f"; {known[0].mend}" if known[0].mend else ""

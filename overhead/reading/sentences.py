@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from overhead.reading import chains
-from overhead.reading.format import MICRO, bounds, count, factor, listed, micro, percent, plain, time, valued
+from overhead.reading.format import MICRO, bounds, count, factor, listed, micro, percent, time, valued
 from overhead.reading.keyfigures import overstatement
 from overhead.reading.ladder import Check, Ladder, Share
 from overhead.reading.view import Target, View, why
@@ -18,7 +18,7 @@ OBJECTS = {
 
 def opening(view: View) -> list[str]:
     """What one unit costs here per stack, how far a single timed one misleads, and what is missing."""
-    best = [t for stack in view.stacks if (t := view.best(stack)) is not None]
+    best = [t for stack in view.stacks if (t := view.best(stack)) is not None and t.stepped]
     said = [costs(target) for target in best]
     return [s for s in [chain_opening(view), *said, overstated(best), only_software(view), missing(view)] if s]
 
@@ -31,17 +31,17 @@ def chain_opening(view: View) -> str:
     group, graph, wgsl = found
     steps = chains.steps_of(group.workload)
     slow, fast = sorted((graph, wgsl), key=lambda a: -a.cost(steps).value)
-    ratio = slow.cost(steps).over(fast.cost(steps))
+    ratio = slow.cost(steps) / fast.cost(steps)
     each = {a.kind.name: f"{micro_of(a.slope.value)} {MICRO} a step" for a in (graph, wgsl)}
     verdict = (
         f"{fast.kind.title} is {factor(ratio.value, ratio.low, ratio.high)} as fast"
-        if ratio.low > 1
+        if ratio.floor > 1
         else "the two are not told apart"
     )
     beyond = " (longer than the longest chain measured)" if any(a.extrapolated(steps) for a in (graph, wgsl)) else ""
     return (
         f"{steps:,} dependent steps of {group.elements:,} elements ({group.workload}){beyond}: a CUDA graph takes "
-        f"{micro_of(graph.cost(steps).value)} {MICRO} ({each['graph']}), fused WGSL through {plain(wgsl.record.stack)} "
+        f"{micro_of(graph.cost(steps).value)} {MICRO} ({each['graph']}), fused WGSL through {wgsl.way} "
         f"{micro_of(wgsl.cost(steps).value)} {MICRO} ({each['fused-wgsl']}): {verdict}."
     )
 

@@ -44,8 +44,13 @@ class Target:
 
     @property
     def base(self) -> Record:
-        """The case that the target's other cases vary: the planner puts it first."""
-        return self.records[0]
+        """The case that the target's other cases vary: the planner puts it first. Of the step, if that was measured."""
+        return next((r for r in self.records if r.workload == "step"), self.records[0])
+
+    @property
+    def stepped(self) -> bool:
+        """Whether the base case is one of the step, not of a workload that was asked for alone."""
+        return self.base.workload == "step"
 
     def varied(self, record: Record) -> dict[str, Scalar]:
         """The parameters in which the record differs from the base case, dependency included; absent ones as ''."""

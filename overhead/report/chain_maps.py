@@ -1,0 +1,132 @@
+"""Drawings of chains: the cheapest way by steps and elements, one way against another, and each arm's cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from overhead.reading.chains import LENGTHS, Arm, Group, steps_of
+from overhead.reading.derived import Span
+from overhead.reading.format import MICRO, TIMES, number, plain
+from overhead.report.draw import INK, LINE, Mark, Row, canvas, dot_rows
+from overhead.report.palette import colour
+from overhead.report.parts import Drawing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = {
+    "graph": "#b8b84d", "fused-wgsl": "#56a0d3", "wgsl": "#9cc9e8", "fused-cuda": "#7fbf7b", "fused-triton": "#b3a2d0",
+    "scan": "#e0b050", "jit": "#f0d9a0", "compiled": "#d99fc9", "launches": "#c7c7a0",
+    "eager": "#c8c8c8", "hybrid": "#b0a090",
+}  # fmt: skip
+NAMES = {
+    "graph": "CUDA\ngraph", "fused-wgsl": "fused\nWGSL", "wgsl": "WGSL\nper step", "fused-cuda": "fused\nCUDA",
+    "fused-triton": "fused\nTriton", "scan": "jitted\nloop", "jit": "jitted\nstep", "compiled": "compiled\nstep",
+    "launches": "launch\na step", "eager": "eager", "hybrid": "hybrid",
+}  # fmt: skip
+DUELS = {
+    ("eager", "graph"): "A CUDA graph against eager",
+    ("graph", "fused-wgsl"): "Fused WGSL against a CUDA graph",
+    ("wgsl", "fused-wgsl"): "Fusing the steps in WGSL",
+    ("jit", "scan"): "A jitted loop against a jitted step",
+}
+"""Pairs that have a map: the one that starts cheaper, then the one that costs less a step."""
+CELL = 0.5
+"""Inches of a map's row."""
+Field = Callable[[Group, int], tuple[str, str, bool, bool] | None]
+"""At so many steps: the winning kind, a line below its name, whether it is told from the next, whether it lies beyond
+the longest chain that was measured; None for an empty field."""
+
+
+def maps(found: Sequence[Group]) -> Drawing:
+    """Steps by elements for one workload: the cheapest way, and each duel that was measured."""
+    steps = steps_of(found[0].workload)
+    panels: list[tuple[str, Sequence[Group], Field]] = [("The cheapest way", found, _cheapest)]
+    for pair, title in DUELS.items():
+        held = [group for group in found if group.rivals(*pair, steps)]
+        if held:
+            panels.append((title, held, _duel(*pair)))
+    figure, grid = canvas([CELL * len(rows) for _, rows, _ in panels], around=0.55)
+    for (ax,), (title, rows, field) in zip(grid, panels, strict=True):
+        _map(ax, rows, sorted({*LENGTHS, steps}), field)
+        ax.set_title(title)
+        ax.set_ylabel("elements")
+    grid[-1][0].set_xlabel("dependent steps")
+    name = plain(found[0].workload, 40)
+    return Drawing(
+        f"chains-{name}", f"Which way to run {name}, by steps and elements",
+        f"Maps of steps by elements: each field names the cheapest way to run {name} there and its time, or which of "
+        "two ways is the faster and how many times.",
+        "From the fits. Pale: the intervals do not tell it from the next. Asterisk: longer than any chain measured.",
+        figure,
+    )  # fmt: skip
+
+
+def _map(ax: Axes, found: Sequence[Group], lengths: Sequence[int], field: Field) -> None:
+    from matplotlib.patches import Rectangle
+
+    ax.grid(False)
+    for row, group in enumerate(found):
+        for column, steps in enumerate(lengths):
+            shown = field(group, steps)
+            if shown is None:
+                continue
+            kind, below, told, beyond = shown
+            shade = COLOURS.get(kind, "#c8c8c8")
+            ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=shade, alpha=1.0 if told else 0.4,
+                                   edgecolor="white", linewidth=1.2))  # fmt: skip
+            text = f"{NAMES.get(kind, kind)}\n{below}{'*' if beyond else ''}"
+            ax.text(column, row, text, ha="center", va="center", fontsize=7, linespacing=1.1, color="#1b1d1f")
+    ax.set_xticks(range(len(lengths)), [f"{n:,}" for n in lengths])
+    ax.set_yticks(range(len(found)), [f"{g.elements:,}" for g in found])
+    ax.set_xlim(-0.5, len(lengths) - 0.5)
+    ax.set_ylim(-0.5, len(found) - 0.5)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+
+
+def _cheapest(group: Group, steps: int) -> tuple[str, str, bool, bool] | None:
+    order = group.by_kind(steps)
+    if not order:
+        return None
+    best = order[0].cost(steps)
+    told = len(order) < 2 or order[1].cost(steps).floor > best.ceiling
+    return order[0].kind.name, f"{number(best.value / 1e3)} {MICRO}", told, order[0].extrapolated(steps)
+
+
+def _duel(before: str, after: str) -> Field:
+    def field(group: Group, steps: int) -> tuple[str, str, bool, bool] | None:
+        pair = group.rivals(before, after, steps)
+        if pair is None:
+            return None
+        slow, fast = sorted(pair, key=lambda arm: -arm.cost(steps).value)
+        ratio: Span = slow.cost(steps) / fast.cost(steps)
+        beyond = any(arm.extrapolated(steps) for arm in pair)
+        return fast.kind.name, f"{number(ratio.value, ratio.low, ratio.high)}{TIMES}", ratio.floor > 1, beyond
+
+    return field
+
+
+def costs(group: Group) -> Drawing:
+    """A row an arm: the whole chain at the workload's own length, the cheapest first."""
+    steps = steps_of(group.workload)
+    arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
+    figure, [[ax]] = canvas([LINE * 1.4 * len(arms)], around=0.75)
+    dot_rows(ax, [Row(arm.label, [_mark(arm, steps)]) for arm in arms])
+    ax.set_xlabel(f"{MICRO} for {steps:,} steps")
+    ax.axvline(arms[0].cost(steps).value / 1e3, color=INK, linewidth=0.6, zorder=1)
+    name = plain(group.workload, 40)
+    return Drawing(
+        f"chains-{name}-arms", f"{steps:,} steps by each way: {group.title}",
+        f"A dot plot on a log axis: microseconds of a chain of {steps:,} steps for {len(arms)} ways to run it; the "
+        "numbers are in the table below.",
+        "One chain and one wait, from the fits; recording and compiling not counted. Hollow: noisy or bimodal.",
+        figure,
+    )  # fmt: skip
+
+
+def _mark(arm: Arm, steps: int) -> Mark:
+    cost = arm.cost(steps)
+    low, high = (None if v is None else v / 1e3 for v in (cost.low, cost.high))
+    return Mark(cost.value / 1e3, low, high, colour(arm.record.stack), hollow=arm.record.status != "ok")

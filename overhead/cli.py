@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from overhead.errors import UsageError
 
 if TYPE_CHECKING:
     from overhead.runner.run import Outcome
+    from overhead.versus import Verdicts
 
 DONE, GATE, USAGE, INTERRUPTED = 0, 1, 2, 130
 LOCAL = Path("reports/local")
@@ -48,6 +50,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--software", action="store_true", help="software adapters too, where there is a GPU")
     run.add_argument("--require", metavar="STACK", action="append", default=[], help="exit 1 unless it gave a figure")
     run.add_argument("--resume", metavar="FILE", type=Path, help="go on with an interrupted run's journal")
+    run.add_argument(
+        "--python",
+        metavar="PYTHON",
+        action="append",
+        default=[],
+        help="measure under this interpreter; given twice, under both in turn, and compare",
+    )
     _measuring(run)
     _plugin(run)
     _json(run)
@@ -147,6 +156,7 @@ def _run(a: argparse.Namespace) -> int:
         software=a.software,
         resume=a.resume,
         require=a.require,
+        pythons=a.python,
     )
 
 
@@ -173,18 +183,30 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
     try:
         outcome = run(stacks, profile=a.profile, out=a.out, listener=Progress(), **more)
     except Interrupted as stopped:
-        print(f"overhead: interrupted; everything measured is in {stopped.journal}", file=sys.stderr)
-        print(f"overhead: go on with: overhead run --resume {stopped.journal}", file=sys.stderr)
+        where = " and ".join(map(str, stopped.journals))
+        again = ["overhead", "run", "--resume", str(stopped.journals[0])]
+        for option, values in (("--python", more.get("pythons", ())), ("--plugin", more.get("plugins", ()))):
+            again += [word for value in values for word in (option, str(value))]
+        print(f"overhead: interrupted; everything measured is in {where}", file=sys.stderr)
+        print(f"overhead: go on with: {shlex.join(again)}", file=sys.stderr)
         return INTERRUPTED
     _tell(a, outcome)
-    missing = outcome.without_figure(require)
+    both = [outcome, outcome.beside] if outcome.beside else [outcome]
+    missing = {name: reason for one in both for name, reason in one.without_figure(require).items()}
     for name, reason in missing.items():
         print(f"overhead: required stack {name} gave no figure: {reason}", file=sys.stderr)
     return GATE if missing else DONE
 
 
 def _tell(a: argparse.Namespace, outcome: Outcome) -> int:
-    if a.json:
+    if outcome.beside is not None:
+        from overhead.versus import compare
+
+        found = compare(outcome.path, outcome.beside.path)
+        _tell_verdicts(a, found)
+        if not a.json:
+            print(f"fingerprints: {outcome.path} and {outcome.beside.path}")
+    elif a.json:
         from overhead import results
 
         _print_json(results.to_builtins(outcome.fingerprint))
@@ -245,16 +267,22 @@ def _report(a: argparse.Namespace) -> int:
 
 
 def _compare(a: argparse.Namespace) -> int:
-    from overhead.versus import compare, render
+    from overhead.versus import compare
 
     found = compare(a.base, a.new, a.fail_over)
+    _tell_verdicts(a, found, markdown=a.markdown)
+    return GATE if found.failed else DONE
+
+
+def _tell_verdicts(a: argparse.Namespace, found: Verdicts, markdown: bool = False) -> None:
+    from overhead.versus import render
+
     if a.json:
         _print_json(found.to_dict())
-    elif a.markdown:
+    elif markdown:
         print(render.markdown(found), end="")
     else:
         render.show(found)
-    return GATE if found.failed else DONE
 
 
 def _claims(a: argparse.Namespace) -> int:

@@ -125,6 +125,7 @@ class _Journal:
                 rounds=self.rounds[key].get(process, ()),
                 once={name: once.values for name, once in self.once[key].get(process, {}).items()},
                 at={name: once.at for name, once in self.once[key].get(process, {}).items()},
+                number=process,
             )
             for process in sorted({*self.rounds[key], *self.once[key]})
         ]
@@ -140,6 +141,7 @@ class _Journal:
             created=header.created,
             profile=header.profile,
             machine=header.machine,
+            together=header.together,
             volatile=header.volatile,
             versions=header.versions,
             kernels={n: h for o in self.opened.values() for n, h in o.kernels.items()},

@@ -224,6 +224,16 @@ class Machine(_Base, kw_only=True):
 Volatile = Annotated[dict[Name, Scalar | list[Name]], Meta(max_length=64)]
 
 
+class Together(_Base, kw_only=True):
+    """One of two runs taken process by process in turn, under two interpreters: ``id`` is in both files.
+
+    Processes of one number were measured one right after the other.
+    """
+
+    id: Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$")]
+    side: Literal["base", "new"]
+
+
 class Fingerprint(_Base, kw_only=True):
     """A whole run, without its raw samples."""
 
@@ -232,6 +242,7 @@ class Fingerprint(_Base, kw_only=True):
     created: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     profile: Profile
     machine: Machine
+    together: Together | None = None
     volatile: Volatile = {}
     versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
     kernels: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
@@ -257,6 +268,7 @@ class Header(_Line, kw_only=True, tag="header"):
     created: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     profile: Profile
     machine: Machine
+    together: Together | None = None
     volatile: Volatile = {}
     versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
 

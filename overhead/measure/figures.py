@@ -26,6 +26,7 @@ class Process:
     once: Mapping[str, Sequence[float]] = field(default_factory=dict)
     at: Mapping[str, Sequence[int]] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
+    number: int = 0
 
 
 @dataclass(frozen=True)

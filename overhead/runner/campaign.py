@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 import psutil
 
 from overhead.measure.planner import Plan
-from overhead.results import Ended, Failed, Line
+from overhead.results import Ended, Failed, Line, Together
 from overhead.runner.baton import baton
+from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.journal import Journal, Past
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Job, Pause, Ready
@@ -32,49 +33,93 @@ def memory_limit() -> int:
 
 
 @dataclasses.dataclass
+class Lane:
+    """What is measured under one interpreter into one journal; ``together`` where it is one of two."""
+
+    journal: Journal
+    tasks: Sequence[Task]
+    past: Past | None = None
+    interpreter: Interpreter = HERE
+    together: Together | None = None
+    dropped: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+
+    def missing(self, processes: int) -> dict[str, int]:
+        """By target, how many processes the journal does not hold yet."""
+        done = self.past.done if self.past else {}
+        return {t.target.key: max(0, processes - done.get(t.target.key, 0)) for t in self.tasks}
+
+
+@dataclasses.dataclass
 class _Started:
+    lane: Lane
     task: Task
     process: int
     worker: WorkerProcess
 
 
+Turn = list[tuple[Lane, Task]]
+"""The workers of one target, one a lane, that measure one right after the other."""
+
+
 class Campaign:
-    """Runs tasks for the plan's number of processes and journals what they say."""
+    """Runs the lanes' tasks for the plan's number of processes and journals what they say.
+
+    With two lanes their workers of a target take turns, and who comes first changes from process to process.
+    """
 
     def __init__(
-        self, journal: Journal, plan: Plan, listener: Listener, plugins: list[str], rng: random.Random
+        self, lanes: Sequence[Lane], plan: Plan, listener: Listener, plugins: list[str], rng: random.Random
     ) -> None:
-        self.journal, self.plan, self.listener, self.plugins, self.rng = journal, plan, listener, plugins, rng
-        self.dropped: set[tuple[str, str]] = set()
+        self.lanes, self.plan, self.listener, self.plugins, self.rng = lanes, plan, listener, plugins, rng
+        self.seed = rng.getrandbits(32)
+        self.first = rng.getrandbits(1)
         self.next_process: dict[str, int] = {}
+        for past in (lane.past for lane in lanes if lane.past):
+            for key, number in past.next_process.items():
+                self.next_process[key] = max(number, self.next_process.get(key, 0))
         self.waited = 0.0
-        self.abreast = max(1, min(8, os.cpu_count() or 1))
+        self.abreast = max(1, min(8, os.cpu_count() or 1) // len(lanes))
 
-    def run(self, tasks: Sequence[Task], past: Past | None) -> None:
+    def run(self) -> None:
         """Every task in every replicate that the past does not hold yet."""
-        done = dict(past.done) if past else {}
-        self.next_process = dict(past.next_process) if past else {}
-        missing = {t.target.key: max(0, self.plan.processes - done.get(t.target.key, 0)) for t in tasks}
-        planned = sum((t.seconds + START_S) * missing[t.target.key] for t in tasks)
+        missing = [lane.missing(self.plan.processes) for lane in self.lanes]
+        pairs = [(m, t) for lane, m in zip(self.lanes, missing, strict=True) for t in lane.tasks]
         began, finished, self.waited = time.monotonic(), 0.0, 0.0
-        self.listener.begin(planned)
+        self.listener.begin(sum((t.seconds + START_S) * m[t.target.key] for m, t in pairs))
         for replicate in range(self.plan.processes):
-            due = [t for t in tasks if missing[t.target.key] > self.plan.processes - 1 - replicate]
-            self.rng.shuffle(due)
-            for group in _groups(due, self.abreast):
-                if self.plan.wall_s is not None and time.monotonic() - began - self.waited > self.plan.wall_s:
+            turns = self._turns(replicate, missing)
+            for group in _groups(turns, self.abreast):
+                if self._over(time.monotonic() - began):
                     self.listener.note(
-                        f"the wall limit of {self.plan.wall_s:.0f} s is reached: "
+                        f"the wall limit of {self._wall_s():.0f} s is reached: "
                         f"the rest of process {replicate + 1} of {self.plan.processes} is not measured"
                     )
                     return
                 self._group(group)
-                finished += sum(t.seconds + START_S for t in group)
+                finished += sum(t.seconds + START_S for turn in group for _, t in turn)
                 self.listener.advance(finished)
 
-    def _group(self, tasks: Sequence[Task]) -> None:
+    def _turns(self, replicate: int, missing: Sequence[dict[str, int]]) -> list[Turn]:
+        """Who is due in this replicate: targets in a new order, the lanes of each in turn (AB, BA, AB, ...)."""
+        turns: dict[str, Turn] = {}
+        left = self.plan.processes - 1 - replicate
+        for lane, lacks in zip(self.lanes, missing, strict=True):
+            for task in lane.tasks:
+                if lacks[task.target.key] > left:
+                    turns.setdefault(task.target.key, []).append((lane, task))
+        due = list(turns.values())
+        self.rng.shuffle(due)
+        return [turn if (replicate + self.first) % 2 == 0 else turn[::-1] for turn in due]
+
+    def _wall_s(self) -> float:
+        return (self.plan.wall_s or 0.0) * len(self.lanes)
+
+    def _over(self, elapsed_s: float) -> bool:
+        return self.plan.wall_s is not None and elapsed_s - self.waited > self._wall_s()
+
+    def _group(self, turns: Sequence[Turn]) -> None:
         """Start these workers together; once all are open and quiet, let them measure one after the other."""
-        started = [s for s in (self._start(task) for task in tasks) if s]
+        started = [s for turn in turns for s in self._start_turn(turn)]
         try:
             ready = [s for s in started if self._until_ready(s)]
             for one in ready:
@@ -83,13 +128,22 @@ class Campaign:
             for one in started:
                 one.worker.end()
 
-    def _start(self, task: Task) -> _Started | None:
-        left = task.without(self.dropped)
-        if not left.assignments:
-            return None
+    def _start_turn(self, turn: Turn) -> list[_Started]:
+        """The workers of one turn; they share the process's number."""
+        process = self._number(turn[0][1])
+        return [s for lane, task in turn if (s := self._start(lane, task, process))]
+
+    def _number(self, task: Task) -> int:
         key = task.target.key
         process = self.next_process.get(key, 0)
         self.next_process[key] = process + 1
+        return process
+
+    def _start(self, lane: Lane, task: Task, process: int) -> _Started | None:
+        left = task.without(lane.dropped)
+        if not left.assignments:
+            return None
+        key = task.target.key
         job = Job(
             worker=key,
             process=process,
@@ -99,11 +153,17 @@ class Campaign:
             min_rounds=self.plan.min_rounds,
             max_rounds=self.plan.max_rounds,
             target=self.plan.target,
-            seed=self.rng.getrandbits(32),
+            seed=random.Random(f"{self.seed} {key} {process}").getrandbits(32),
         )
-        self.listener.working(f"opening {key}")
-        worker = WorkerProcess(job, task.target.environment, silence_s=SILENCE_S, memory_bytes=memory_limit())
-        return _Started(left, process, worker)
+        self.listener.working(_named(f"opening {key}", lane))
+        worker = WorkerProcess(
+            job,
+            task.target.environment,
+            interpreter=lane.interpreter,
+            silence_s=SILENCE_S,
+            memory_bytes=memory_limit(),
+        )
+        return _Started(lane, left, process, worker)
 
     def _until_ready(self, one: _Started) -> bool:
         """Keep what the worker says while it opens its chains. A death costs its case alone; the rest starts anew."""
@@ -111,16 +171,16 @@ class Campaign:
             while not isinstance(answer := one.worker.listen(), Ready):
                 if answer is None:
                     raise Died(-1, "the worker ended before it measured")
-                self._keep(answer)  # type: ignore[arg-type]
+                self._keep(one.lane, answer)  # type: ignore[arg-type]
         except Died as death:
             return self._again(one, death) and self._until_ready(one)
-        self.journal.sync()
+        one.lane.journal.sync()
         return True
 
     def _measure(self, one: _Started) -> None:
         """Hand over the baton and keep every round; a death costs the case it was at, the rest is measured anew."""
         while True:
-            self.listener.working(f"{one.task.target.key}, process {one.process + 1}")
+            self.listener.working(_named(f"{one.task.target.key}, process {one.process + 1}", one.lane))
             asked = time.monotonic()
             try:
                 with baton(lambda: self.listener.note("waiting: another run is measuring on this machine")):
@@ -136,23 +196,23 @@ class Campaign:
         ended = False
         while (answer := one.worker.listen()) is not None:
             if isinstance(answer, Pause):
-                self.journal.sync()
+                one.lane.journal.sync()
                 one.worker.go()
             else:
-                self._keep(answer)  # type: ignore[arg-type]
+                self._keep(one.lane, answer)  # type: ignore[arg-type]
             if isinstance(answer, Ended):
-                self.journal.sync()
+                one.lane.journal.sync()
                 ended = True
                 break  # what happens while it releases its objects harms nobody
         if not ended:
             raise Died(-1, "the worker ended before it had measured everything")
 
-    def _keep(self, line: Line) -> None:
+    def _keep(self, lane: Lane, line: Line) -> None:
         if isinstance(line, Failed):
-            self.dropped.add((line.target, line.case))
+            lane.dropped.add((line.target, line.case))
             line = redacted(line)
-            self.listener.note(f"{line.target} {line.case}: {line.status}: {line.reason}")
-        self.journal.write([line])
+            self.listener.note(_named(f"{line.target} {line.case}: {line.status}: {line.reason}", lane))
+        lane.journal.write([line])
 
     def _again(self, one: _Started, death: Died) -> bool:
         """Note the death against the case that caused it, or against all where none did; start the rest anew."""
@@ -161,6 +221,7 @@ class Campaign:
         guilty = [assignments[death.index]] if 0 <= death.index < len(assignments) else list(assignments)
         for a in guilty:
             self._keep(
+                one.lane,
                 Failed(
                     target=a.target.key,
                     case=a.case.key,
@@ -168,16 +229,20 @@ class Campaign:
                     process=one.process,
                     status="failed",
                     reason=death.reason,
-                )
+                ),
             )
-        self.journal.sync()
-        fresh = self._start(one.task)
+        one.lane.journal.sync()
+        fresh = self._start(one.lane, one.task, self._number(one.task))
         if fresh is None:
             return False
         one.task, one.process, one.worker = fresh.task, fresh.process, fresh.worker
         return True
 
 
-def _groups(tasks: Sequence[Task], size: int) -> Iterator[Sequence[Task]]:
-    for start in range(0, len(tasks), size):
-        yield tasks[start : start + size]
+def _named(text: str, lane: Lane) -> str:
+    return f"{lane.together.side}: {text}" if lane.together else text
+
+
+def _groups(turns: Sequence[Turn], size: int) -> Iterator[Sequence[Turn]]:
+    for start in range(0, len(turns), size):
+        yield turns[start : start + size]

@@ -11,6 +11,7 @@ import msgspec
 
 from overhead.probes import registry
 from overhead.results import Target, Unavailable
+from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.protocol import Found, Job
 from overhead.runner.spawn import Died, WorkerProcess
 
@@ -27,12 +28,15 @@ class Discovery:
 
 
 def discover(
-    stacks: Iterable[str], plugins: Sequence[str] = (), tell: Callable[[str], None] = lambda name: None
+    stacks: Iterable[str],
+    plugins: Sequence[str] = (),
+    tell: Callable[[str], None] = lambda name: None,
+    interpreter: Interpreter = HERE,
 ) -> Discovery:
     """Ask the stacks, as many at a time as there are cores; ``tell`` hears of each stack answered."""
     asked = [(name, environment) for name in stacks for environment in _environments(name)]
     with ThreadPoolExecutor(max_workers=max(1, min(8, os.cpu_count() or 1))) as pool:
-        answers = list(pool.map(lambda a: _ask(a[0], a[1], plugins, tell), asked))
+        answers = list(pool.map(lambda a: _ask(a[0], a[1], plugins, tell, interpreter), asked))
     targets: dict[str, Target] = {}
     missing = []
     for (name, environment), found in zip(asked, answers, strict=True):
@@ -52,9 +56,15 @@ def _environments(name: str) -> list[dict[str, str]]:
         return [{}]
 
 
-def _ask(name: str, environment: dict[str, str], plugins: Sequence[str], tell: Callable[[str], None]) -> Found:
+def _ask(
+    name: str,
+    environment: dict[str, str],
+    plugins: Sequence[str],
+    tell: Callable[[str], None],
+    interpreter: Interpreter,
+) -> Found:
     job = Job(worker=f"discover {name}", stack=name, plugins=list(plugins))
-    worker = WorkerProcess(job, environment, silence_s=SILENCE_S, memory_bytes=MEMORY_BYTES)
+    worker = WorkerProcess(job, environment, interpreter=interpreter, silence_s=SILENCE_S, memory_bytes=MEMORY_BYTES)
     try:
         answer = worker.listen()
         return answer if isinstance(answer, Found) else Found(reason="the worker gave no answer")

@@ -12,37 +12,40 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from overhead import machine, results
+from overhead import results
 from overhead.errors import UsageError
-from overhead.measure.planner import PROFILES, Plan
-from overhead.probes import load_plugin, registry
+from overhead.measure.planner import PROFILES
+from overhead.probes import load_plugin
 from overhead.reduce import reduce_journal
-from overhead.results import Fingerprint, Header, LeftOut, Missing, Omitted, Pattern, Planned, Profile, Target
+from overhead.results import Fingerprint, Pattern, Profile
 from overhead.runner.campaign import Campaign
-from overhead.runner.discover import discover
-from overhead.runner.journal import Journal, Past
+from overhead.runner.interpreter import interpreters
 from overhead.runner.progress import Listener
-from overhead.runner.redaction import redacted
-from overhead.runner.schedule import Choice, Task, again, schedule
+from overhead.runner.schedule import Choice
+from overhead.runner.start import SIDES, begin, go_on, known_stacks
 
 DEFAULT_FOLDER = Path("reports/local")
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C: everything measured is in ``journal``."""
+    """Ctrl-C: everything measured is in ``journals``, of which ``--resume`` takes the first."""
 
-    def __init__(self, journal: Path) -> None:
-        super().__init__(str(journal))
-        self.journal = journal
+    def __init__(self, journals: Sequence[Path]) -> None:
+        super().__init__(", ".join(map(str, journals)))
+        self.journals = list(journals)
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """A finished run: the fingerprint and where it and its raw samples lie."""
+    """A finished run: the fingerprint and where it and its raw samples lie.
+
+    ``beside``: the run under the second interpreter, where two were given.
+    """
 
     fingerprint: Fingerprint
     path: Path
     samples: Path
+    beside: Outcome | None = None
 
     def without_figure(self, stacks: Iterable[str]) -> dict[str, str]:
         """Of these stacks those without any figure that carries a value, with the reason."""
@@ -60,79 +63,41 @@ def run(
     software: bool = False,
     resume: Path | None = None,
     out: Path | None = None,
+    pythons: Sequence[str] = (),
     listener: Listener | None = None,
 ) -> Outcome:
     """Measure this machine. Empty ``stacks`` means all but those measured only on request.
 
-    Writes ``out`` (or ``reports/local/<time>.json``) and its raw samples beside it. Raises ``UsageError`` on wrong use
-    or a file that cannot be written, ``Interrupted`` on Ctrl-C; in both cases what was measured is in the journal.
+    Writes ``out`` (or ``reports/local/<time>.json``) and its raw samples beside it. ``pythons``: the interpreter of the
+    workers, or two that take turns process by process; their files then lie in folders ``base`` and ``new`` beside each
+    other. Raises ``UsageError`` on wrong use or a file that cannot be written, ``Interrupted`` on Ctrl-C; in both cases
+    what was measured is in the journal.
     """
     listener = listener or Listener()
     for plugin in plugins:
         load_plugin(plugin)
     names = [str(p) for p in plugins]
-    if resume is not None:
-        start = _go_on(resume, names, listener)
-    else:
-        choice = Choice(frozenset(patterns), frozenset(workloads), software, full=profile == "thorough")
-        start = _begin(_stacks(stacks), choice, _profile(profile, patterns), journal_path(out), names, listener)
-    try:
-        campaign = Campaign(start.journal, start.plan, listener, names, random.Random(start.journal.path.name))
-        campaign.run(start.tasks, start.past)
-    except KeyboardInterrupt:
-        raise Interrupted(start.journal.path) from None
-    finally:
-        listener.end()
-        start.journal.close()
-    return finish(start.journal.path)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Start:
-    """A journal open for writing and what is to be measured into it."""
-
-    journal: Journal
-    plan: Plan
-    tasks: list[Task]
-    past: Past | None = None
-
-
-def _begin(
-    stacks: Sequence[str], choice: Choice, profile: Profile, path: Path, plugins: Sequence[str], listener: Listener
-) -> _Start:
-    """A new run: discover, plan, and write the journal's head."""
-    found = discover(stacks, plugins, lambda name: listener.working(f"asked {name}"))
-    tasks, left_out = schedule(found.targets, choice, PROFILES[profile])
-    if not tasks:
-        raise UsageError(_nothing(found.missing))
-    journal = Journal(path, append=False)
-    journal.write([_header(profile, found.targets)])
-    journal.write(redacted(Missing(unavailable=m)) for m in found.missing)
-    journal.write(Omitted(left_out=omitted) for omitted in left_out)
-    for task in tasks:
-        journal.write(redacted(Planned(worker=task.target.key, target=a.target, case=a.case)) for a in task.assignments)
-    journal.sync()
-    _tell_left_out(listener, left_out)
-    return _Start(journal, PROFILES[profile], tasks)
-
-
-def _go_on(path: Path, plugins: Sequence[str], listener: Listener) -> _Start:
-    """An interrupted run: what its journal planned and has not measured yet."""
-    past = Past(path)
-    plan = PROFILES[past.header.profile]
-    found = discover(_stacks(sorted({p.target.stack for p in past.planned})), plugins)
-    tasks, gone = again(((p.worker, p.target, p.case) for p in past.planned), found.targets, plan)
-    for key in sorted(gone):
-        listener.note(f"{key}: planned, but not found any more")
-    return _Start(Journal(path, append=True), plan, tasks, past)
-
-
-def _stacks(stacks: Sequence[str]) -> list[str]:
-    known = registry()
-    for name in stacks:
-        if name not in known:
-            raise UsageError(f"unknown stack {name!r}; known: {', '.join(sorted(known))}")
-    return list(dict.fromkeys(stacks)) or [name for name, probe in known.items() if not probe.on_request]
+    if len(pythons) > len(SIDES):
+        raise UsageError(f"--python: {len(pythons)} interpreters; one measures, two are compared")
+    with interpreters(pythons) as given:
+        if resume is not None:
+            plan, lanes = go_on(resume, given, names, listener)
+        else:
+            choice = Choice(frozenset(patterns), frozenset(workloads), software, full=profile == "thorough")
+            plan, lanes = begin(
+                known_stacks(stacks), choice, _profile(profile, patterns), journal_path(out), given, names, listener
+            )
+        journals = [lane.journal.path for lane in lanes]
+        try:
+            Campaign(lanes, plan, listener, names, random.Random(journals[0].name)).run()
+        except KeyboardInterrupt:
+            raise Interrupted(journals) from None
+        finally:
+            listener.end()
+            for lane in lanes:
+                lane.journal.close()
+    first, *others = [finish(journal) for journal in journals]
+    return dataclasses.replace(first, beside=others[0]) if others else first
 
 
 def _profile(profile: str, patterns: Sequence[str]) -> Profile:
@@ -161,35 +126,6 @@ def journal_path(out: Path | None) -> Path:
     if not os.access(path.parent, os.W_OK):
         raise UsageError(f"{path.parent}: no permission to write here")
     return path
-
-
-def _header(profile: Profile, targets: Sequence[Target]) -> Header:
-    stacks = dict.fromkeys(t.stack for t in targets)
-    distributions = sorted({d for name in stacks for d in registry()[name].distributions})
-    versions = {k: v for t in targets for k, v in t.versions.items()} | machine.versions(distributions)
-    return Header(
-        schema_version=results.SCHEMA_VERSION,
-        method_version=results.METHOD_VERSION,
-        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        profile=profile,
-        machine=machine.identity(),
-        volatile=machine.volatile(),
-        versions=versions,
-    )
-
-
-def _tell_left_out(listener: Listener, left_out: Sequence[LeftOut]) -> None:
-    by_reason: dict[str, list[str]] = {}
-    for one in left_out:
-        by_reason.setdefault(one.reason, []).append(one.target if one.case == "all" else f"{one.target} {one.case}")
-    for reason, names in by_reason.items():
-        some = "; ".join(names[:3]) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
-        listener.note(f"left out ({reason}): {some}")
-
-
-def _nothing(missing: Sequence[results.Unavailable]) -> str:
-    why = "; ".join(f"{m.stack}: {m.reason}" + (f" (mend: {m.mend})" if m.mend else "") for m in missing)
-    return f"nothing to measure: {why or 'no case matches what was asked for'}"
 
 
 def finish(journal: Path) -> Outcome:

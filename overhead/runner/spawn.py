@@ -7,7 +7,6 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -19,6 +18,7 @@ import psutil
 
 from overhead.results import Line
 from overhead.runner import doing
+from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.protocol import GO, Job, Message, Rubbish, decode, encode
 
 POLL_SECONDS = 1.0
@@ -36,7 +36,15 @@ class Died(Exception):
 class WorkerProcess:
     """A running worker. ``listen`` gives its lines one by one; ``go`` hands it the baton."""
 
-    def __init__(self, job: Job, environment: Mapping[str, str], *, silence_s: float, memory_bytes: int) -> None:
+    def __init__(
+        self,
+        job: Job,
+        environment: Mapping[str, str],
+        *,
+        silence_s: float,
+        memory_bytes: int,
+        interpreter: Interpreter = HERE,
+    ) -> None:
         self.silence_s, self.memory_bytes = silence_s, memory_bytes
         self._folder = tempfile.TemporaryDirectory(prefix="overhead-")
         self._note = Path(self._folder.name) / "doing"
@@ -44,11 +52,11 @@ class WorkerProcess:
         doing.create(self._note)
         self.job = msgspec.structs.replace(job, doing_file=str(self._note))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "overhead.runner.worker"],
+            interpreter.command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, **environment},
+            env={**os.environ, **interpreter.environment, **environment},
             start_new_session=True,
         )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()

@@ -22,10 +22,14 @@ MOVED = 0.05
 
 @dataclass(frozen=True)
 class Evidence:
-    """One case: its samples in each run of BASE and of NEW. Each side needs two processes."""
+    """One case: its samples in each run of BASE and of NEW. Each side needs two processes.
+
+    ``paired``: the sides' processes were measured in turn, and the n-th of one side belongs to the n-th of the other.
+    """
 
     base: tuple[Sampled, ...]
     new: tuple[Sampled, ...]
+    paired: bool = False
 
     @property
     def slopes(self) -> tuple[Runs, Runs]:
@@ -81,11 +85,18 @@ def call(cases: Sequence[Evidence], fail_over: float | None = None) -> list[Call
 
 
 def _trials(cases: Sequence[Evidence]) -> list[Trial]:
-    plain = decide.trials([c.slopes[0] for c in cases], [c.slopes[1] for c in cases])
+    paired = all(c.paired for c in cases)
+    plain = _tested([c.slopes for c in cases], paired)
     moved = [(i, units) for i, c in enumerate(cases) if (units := c.in_own_units) is not None]
-    others = decide.trials([units[0] for _, units in moved], [units[1] for _, units in moved])
+    others = _tested([units for _, units in moved], paired)
     in_own_units = {i: other.ways for (i, _), other in zip(moved, others, strict=True)}
     return [Trial(trial.ways + in_own_units.get(i, ())) for i, trial in enumerate(plain)]
+
+
+def _tested(sides: Sequence[tuple[Runs, Runs]], paired: bool) -> list[Trial]:
+    if paired:
+        return decide.paired([np.concatenate(new) - np.concatenate(base) for base, new in sides])
+    return decide.trials([base for base, _ in sides], [new for _, new in sides])
 
 
 def _within(trial: Trial, margin: float) -> bool:
@@ -94,7 +105,10 @@ def _within(trial: Trial, margin: float) -> bool:
 
 
 def run_spread(case: Evidence) -> float | None:
-    """Standard deviation of the runs' means, as a logarithm; None where there are too few runs."""
+    """Standard deviation, as a logarithm, of the runs' means, or of what pairs differ by; None with too few runs."""
+    if case.paired:
+        base, new = case.slopes
+        return float((np.concatenate(new) - np.concatenate(base)).std(ddof=1))
     if sum(len(side) - 1 for side in case.slopes) < decide.LEAST_RUNS_DF:
         return None
     return math.sqrt(decide.between(*case.slopes))

@@ -29,7 +29,7 @@ LEAST_RUNS_DF = 2
 MODERATE = 4.0
 """The other cases' run-to-run spread counts like at most this many runs of the case's own: they share its weather."""
 MODERATE_FROM = 20
-"""With fewer cases what they have in common is not known well enough, and ``FLOOR`` takes its place."""
+"""With fewer cases what they have in common is not known well enough: ``FLOOR`` takes its place, or it counts less."""
 TINY = 1e-12
 """A variance under this is the clock's grain, not stability."""
 
@@ -133,19 +133,38 @@ def trials(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> l
     ]
 
 
-def moderated(variances: Sequence[float], df: Sequence[int], expected: Sequence[float]) -> list[tuple[float, float]]:
+def paired(differences: Sequence[Floats]) -> list[Trial]:
+    """Each case's trial from ``ln(new / base)`` of processes measured in turn, one value a pair.
+
+    What the machine does from run to run meets both of a pair. Each case needs two pairs.
+    """
+    spread = moderated([float(d.var(ddof=1)) for d in differences], [d.size - 1 for d in differences])
+    return [
+        Trial((Shift(float(d.mean()), math.sqrt(variance / d.size), df),))
+        for d, (variance, df) in zip(differences, spread, strict=True)
+    ]
+
+
+def moderated(
+    variances: Sequence[float], df: Sequence[int], expected: Sequence[float] | None = None
+) -> list[tuple[float, float]]:
     """Each variance drawn towards what all cases have in common, and the degrees of freedom that it then has.
 
     G. K. Smyth, Linear models and empirical Bayes methods for assessing differential expression in microarray
     experiments, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3, with the prior's weight bounded by ``MODERATE``. With few
-    cases the variance ``expected`` of each is the prior.
+    cases the variance ``expected`` of each is the prior, or, without it, the mean variance with a weight that falls
+    with the number of cases.
     """
+    if not len(variances):
+        return []
     v = np.maximum(np.array(variances, dtype=np.float64), TINY)
     d = np.array(df, dtype=np.float64)
-    if v.size < MODERATE_FROM:
+    if v.size >= MODERATE_FROM:
+        prior, common = _in_common(v, d)
+    elif expected is not None:
         prior, common = MODERATE, np.array(expected, dtype=np.float64)
     else:
-        prior, common = _in_common(v, d)
+        prior, common = MODERATE * (v.size - 1) / (MODERATE_FROM - 1), np.full(v.size, (d * v).sum() / d.sum())
     return list(zip(((prior * common + d * v) / (prior + d)).tolist(), (prior + d).tolist(), strict=True))
 
 

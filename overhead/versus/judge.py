@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,8 +13,8 @@ from overhead.reading.format import percent, plain, valued
 from overhead.results import Fingerprint, Record
 from overhead.versus import decide
 from overhead.versus.calls import Call, Evidence, call, run_spread
-from overhead.versus.pairing import ABSENT, match, refusal
-from overhead.versus.sides import FIGURE, Sampled, Side
+from overhead.versus.pairing import ABSENT, in_turn, match, refusal, together
+from overhead.versus.sides import FIGURE, Run, Sampled, Side
 from overhead.versus.verdicts import CaseVerdict, Difference, Verdicts
 
 _MACHINE = ("id", "cpu", "cores", "memory_gib")
@@ -22,12 +23,13 @@ _MACHINE = ("id", "cpu", "cores", "memory_gib")
 def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
     """Every case of either side, in BASE's order."""
     same_machine = base.machine.id == new.machine.id
-    opened = [_opened(base, b, new, n, same_machine) for b, n in match(base, new)]
+    pairs = together(base, new)
+    opened = [_opened(base, b, new, n, same_machine, pairs) for b, n in match(base, new)]
     tested = [o for o in opened if isinstance(o, _Open)]
     calls = iter(call([o.evidence for o in tested], fail_over))
     return Verdicts(
-        base=tuple(plain(run.path.name) for run in base.runs),
-        new=tuple(plain(run.path.name) for run in new.runs),
+        base=_names(base, new),
+        new=_names(new, base),
         same_machine=same_machine,
         differences=tuple(_differences(base.runs[-1].fingerprint, new.runs[-1].fingerprint)),
         yardstick=_yardstick([o.evidence for o in tested]) if same_machine else "two machines: ratios and no test",
@@ -35,6 +37,14 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
         cases=tuple(_closed(o, next(calls)) if isinstance(o, _Open) else o for o in opened),
         skipped=tuple(plain(f"{s.path.name}: {s.reason}") for side in (base, new) for s in side.skipped),
     )
+
+
+def _names(side: Side, other: Side) -> tuple[str, ...]:
+    """The side's files; with their folder where the other side has a file of one of these names."""
+    names = [run.path.name for run in side.runs]
+    if not {*names}.isdisjoint(run.path.name for run in other.runs):
+        names = [f"{run.path.parent.name}/{run.path.name}" for run in side.runs]
+    return tuple(map(plain, names))
 
 
 @dataclass(frozen=True)
@@ -46,9 +56,14 @@ class _Open:
 
 
 def _opened(
-    base: Side, base_key: str | None, new: Side, new_key: str | None, same_machine: bool
+    base: Side,
+    base_key: str | None,
+    new: Side,
+    new_key: str | None,
+    same_machine: bool,
+    pairs: Sequence[tuple[Run, Run]],
 ) -> CaseVerdict | _Open:
-    """The verdict where it needs no test, else what the test needs."""
+    """The verdict where it needs no test, else what the test needs. ``pairs``: the runs, if all were taken together."""
     if base_key is None or new_key is None:
         only, key = (new, new_key or "") if base_key is None else (base, base_key)
         return CaseVerdict(key, _label(only, key), "undecided", f"only in {only.name}")
@@ -66,12 +81,12 @@ def _opened(
     unsampled = [run.path.name for side, key in sides for run in side.of(key) if run.sampled is None]
     if unsampled:
         return replace(by_figures, reason=f"no raw samples beside {plain(unsampled[0])}")
-    held = [_held(side, key) for side, key in sides]
+    held = _in_turn(base_key, new_key, pairs) if pairs else [_held(side, key) for side, key in sides]
     counts = [sum(s.slopes.size for s in samples) for samples in held]
     counted = replace(by_figures, processes=(counts[0], counts[1]), runs=(len(held[0]), len(held[1])))
     if min(counts) < 2:
         return replace(counted, reason="one process a side gives no spread")
-    return _Open(counted, Evidence(*held))
+    return _Open(counted, Evidence(held[0], held[1], paired=bool(pairs)))
 
 
 def _closed(opened: _Open, found: Call) -> CaseVerdict:
@@ -95,6 +110,16 @@ def _held(side: Side, key: str) -> tuple[Sampled, ...]:
     return tuple(s for s in found if s.slopes.size)
 
 
+def _in_turn(base_key: str, new_key: str, pairs: Sequence[tuple[Run, Run]]) -> list[tuple[Sampled, ...]]:
+    """What each side holds of the case, process beside process."""
+    held = [
+        in_turn(base.sampled[base_key], new.sampled[new_key])
+        for base, new in pairs
+        if base.sampled and new.sampled and base_key in base.sampled and new_key in new.sampled
+    ]
+    return [tuple(one[i] for one in held if one[i].slopes.size) for i in (0, 1)]
+
+
 def _by_figures(blank: CaseVerdict, base: Record, new: Record) -> CaseVerdict:
     """The ratio of the figures, with the widest interval that both intervals allow."""
     b, n = base.figure(FIGURE), new.figure(FIGURE)
@@ -110,6 +135,9 @@ def _by_figures(blank: CaseVerdict, base: Record, new: Record) -> CaseVerdict:
 def _yardstick(tested: list[Evidence]) -> str:
     """The run-to-run spread that the verdicts were measured by, in words."""
     spreads = [s for case in tested if (s := run_spread(case)) is not None]
+    if spreads and tested[0].paired:
+        spread = percent(statistics.median(spreads))
+        return f"measured in turn: pairs of processes differ by {spread} (standard deviation, the median case)"
     if not spreads:
         return f"one run a side: the means of runs are taken to spread by {percent(decide.FLOOR)} (standard deviation)"
     widest = max(tested, key=lambda case: len(case.base) + len(case.new))

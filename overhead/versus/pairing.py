@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from overhead.results import Record, Scalar
-from overhead.versus.sides import Side
+from overhead.versus.sides import Run, Sampled, Side
 
 ABSENT = "absent"
 
@@ -37,6 +37,34 @@ def _by_kind(side: Side, keys: Iterable[str]) -> dict[tuple[object, ...], list[s
         record = side.record(key)
         kinds.setdefault((record.stack, record.api, record.software, record.case.key), []).append(key)
     return kinds
+
+
+def together(base: Side, new: Side) -> list[tuple[Run, Run]]:
+    """The runs of BASE and NEW that were taken together, where all of them were; else none."""
+    pairs = [(b, n) for b in base.runs for n in new.runs if _one_weather(b, n)]
+    whole = len(pairs) == len(base.runs) == len(new.runs) == len({id(n) for _, n in pairs})
+    return pairs if whole else []
+
+
+def _one_weather(base: Run, new: Run) -> bool:
+    mine, theirs = base.fingerprint.together, new.fingerprint.together
+    return mine is not None and theirs is not None and mine.id == theirs.id and mine.side != theirs.side
+
+
+def in_turn(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
+    """The processes of two runs taken together, those of one number side by side.
+
+    What is left over, where a worker died and another took its place, is paired in its order, while there is any.
+    """
+    common = [n for n in base.numbers if n in new.numbers]
+    rest = [[n for n in side.numbers if n not in common] for side in (base, new)]
+    more = list(zip(*rest, strict=False))
+    return _of(base, common + [b for b, _ in more]), _of(new, common + [n for _, n in more])
+
+
+def _of(sampled: Sampled, numbers: list[int]) -> Sampled:
+    at = [sampled.numbers.index(n) for n in numbers]
+    return Sampled(sampled.slopes[at], sampled.canary[at] if sampled.canary.size else sampled.canary, tuple(numbers))
 
 
 def refusal(base: Side, base_key: str, new: Side, new_key: str) -> str:

@@ -26,10 +26,14 @@ NATIVE_SPIN = 1
 
 @dataclass(frozen=True)
 class Sampled:
-    """Logarithms of a case's slope (ns per unit), one a process, and of the machine's canary there (ns), if any."""
+    """Logarithms of a case's slope (ns per unit), one a process, and of the machine's canary there (ns), if any.
+
+    ``numbers``: of the processes, in their order.
+    """
 
     slopes: Floats
     canary: Floats
+    numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,14 +123,15 @@ def _same_run(header: results.Header, fingerprint: Fingerprint, samples: Path) -
 
 def sampled(series: Series) -> Sampled:
     """One slope and one canary a process; a process without a positive slope gives none."""
-    slopes, canary = [], []
+    slopes, canary, numbers = [], [], []
     for process in series.processes:
         slope = fit_process(process, series).value(FIGURE) if process.rounds else None
         if slope is not None and slope > 0:
             slopes.append(slope)
             canary.append(_speed(process))
+            numbers.append(process.number)
     known = all(canary)
-    return Sampled(np.log(np.array(slopes)), np.log(np.array(canary)) if known else np.zeros(0))
+    return Sampled(np.log(np.array(slopes)), np.log(np.array(canary)) if known else np.zeros(0), tuple(numbers))
 
 
 def _speed(process: Process) -> float:

@@ -67,13 +67,13 @@ def test_every_unit_is_counted(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", CASES)
-def test_device_time_and_stages_leave_the_count_alone(key: str) -> None:
+def test_device_time_leaves_the_count_alone_and_stages_count(key: str) -> None:
     chain = opened(key)
     try:
         run(chain, 3)
         found = chain.device(20)
         durations = chain.stages(5)
-        assert chain.executed() == 3
+        assert chain.executed() == (8 if durations else 3)
         assert (found is None) == chain.latency
         assert all(len(times) == 5 for times in durations.values())
         if found is not None:
@@ -121,8 +121,9 @@ def test_a_wait_is_one_list_of_calls(wait: str) -> None:
     session.close()
 
 
-def test_a_launch_that_fails_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    chain = opened(the("cuda-driver", pattern="per-submit", caller="native"))
+@pytest.mark.parametrize("where", [{"pattern": "per-submit", "caller": "native"}, {"loops": 4000}])
+def test_a_launch_that_fails_is_seen(where: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = opened(the("cuda-driver", **where))
     monkeypatch.setenv("FAKE_CUDA_FAIL", "1")
     run(chain, 4)
     with pytest.raises(Unverified, match="CUDA_ERROR_INVALID_VALUE"):
@@ -131,10 +132,10 @@ def test_a_launch_that_fails_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_graph_that_ran_in_part_is_seen() -> None:
-    from overhead.probes._cuda_graphs import launches_of
+    from overhead.probes._cuda_chains import launches_of
 
     assert launches_of(300, 100) == 3
-    with pytest.raises(Unverified, match="3 launches of 100 nodes ran, and 1 nodes"):
+    with pytest.raises(Unverified, match="3 launches of 100 steps ran, and 1 steps"):
         launches_of(301, 100)
 
 
@@ -216,6 +217,12 @@ def test_targets_carry_what_identifies_the_device() -> None:
     assert (found.adapter, found.api, found.driver) == ("Fake GPU", "CUDA", "CUDA 13.0")
     assert found.device == device_id(bytes(range(16)))
     assert _cuda_api.driver().devices()[0].architecture == "sm_90"
+
+
+def test_every_caller_passes_0_8_and_32_arguments() -> None:
+    found = {(case.caller, case.params["arguments"]) for probe, case in CASES.values()
+             if probe.name == "cuda-driver" and case.pattern == "per-submit"}  # fmt: skip
+    assert {(caller, count) for caller in ("binding", "native", "ffi") for count in (0, 1, 8, 32)} <= found
 
 
 def test_fused_counts_loops_and_its_unit_is_a_step() -> None:

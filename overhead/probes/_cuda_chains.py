@@ -115,7 +115,6 @@ class Launches(CudaChain):
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
         if self.case.caller == "binding":
             return {}
-        self.aside += n
         durations = {name: times.tolist() for name, times in self._stages(n).items()}
         self._wait()
         return durations
@@ -133,6 +132,30 @@ class Launches(CudaChain):
             "checked": self.case.caller == "native",
             "precision": "uint32",
         }
+
+
+class LoopLaunches(CudaChain):
+    """n launches from a compiled loop, each of a kernel that loops a fixed number of times."""
+
+    def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
+        super().__init__(driver, ordinal, case, own_stream=case.params["stream"] == "own")
+
+    def build(self) -> None:
+        self._loops = int(self.case.params["loops"])
+        self._arguments = Arguments(self.session.words, self._loops)
+        kernel = self.session.kernel("fused.cu", "fused")
+        self._issue = compile_native(Program(body=(launch_call(self.session, kernel, self._arguments, checked=True),)))
+
+    def issue(self, n: int) -> None:
+        self._issue(n)
+
+    def executed(self) -> int:
+        if code := self._issue.failure():
+            raise Unverified(f"cuLaunchKernel failed with {self.session.driver.error_name(code)}")
+        return launches_of(self.session.steps(), self._loops) - self.aside
+
+    def window(self) -> dict[str, Scalar]:
+        return {"call": "cuLaunchKernel", "arguments": 2, "loops": self._loops, "checked": True, "precision": "uint32"}
 
 
 class Fused(CudaChain):
@@ -157,6 +180,14 @@ class Fused(CudaChain):
 
     def window(self) -> dict[str, Scalar]:
         return {"call": "cuLaunchKernel", "launches": 1, "arguments": 2, "precision": "uint32"}
+
+
+def launches_of(steps: int, size: int) -> int:
+    """Launches of so many steps each that made these. Raises ``Unverified`` where one did not run whole."""
+    launches, rest = divmod(steps, size)
+    if rest:
+        raise Unverified(f"{launches} launches of {size} steps ran, and {rest} steps")
+    return launches
 
 
 def _each(issue: Issue, after: Action) -> Issue:

@@ -12,7 +12,7 @@ from itertools import repeat
 from typing import Any
 
 from overhead.probes._cuda_api import CudaDriver
-from overhead.probes._cuda_chains import CudaChain
+from overhead.probes._cuda_chains import CudaChain, launches_of
 from overhead.probes._cuda_launch import GRID, Action, Issue, bindings, driver_call
 from overhead.probes._cuda_session import Session, step_arguments
 from overhead.probes.base import Unverified
@@ -206,14 +206,6 @@ def repeated(action: Action) -> Issue:
             action()
 
     return loop
-
-
-def launches_of(steps: int, nodes: int) -> int:
-    """Launches of a graph of n nodes that made these steps. Raises ``Unverified`` where one did not run whole."""
-    launches, rest = divmod(steps, nodes)
-    if rest:
-        raise Unverified(f"{launches} launches of {nodes} nodes ran, and {rest} nodes")
-    return launches
 
 
 def _nothing() -> Any:

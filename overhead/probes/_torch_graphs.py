@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from overhead.probes import _torch_waits
 from overhead.probes._cuda_api import CudaDriver
-from overhead.probes._cuda_graphs import LARGEST, SIZES, Making, launches_of, repeated
+from overhead.probes._cuda_chains import launches_of
+from overhead.probes._cuda_graphs import LARGEST, SIZES, Making, repeated
 from overhead.probes._cuda_launch import Action
 from overhead.probes._torch_chains import Body, Eager
 from overhead.probes._torch_steps import Add, enter

@@ -9,7 +9,10 @@ from overhead.results import Case, Scalar, Target
 
 @register
 class CudaDriverProbe(Probe):
-    """``arguments``: kernel parameters; with 0 the pointer lies in device memory. ``stream``: default, or its own."""
+    """``arguments``: kernel parameters; with 0 the pointer lies in device memory. ``stream``: default, or its own.
+
+    ``loops``: a launch runs the step that often and so takes the device longer than the host: the queue fills.
+    """
 
     name = "cuda-driver"
     title = "CUDA driver API"
@@ -31,7 +34,12 @@ class CudaDriverProbe(Probe):
         native, each = vary(base, "caller", "native"), vary(base, "pattern", "wait-each")
         extra = [
             Case(pattern="fused", unit="step", params=base.params),
-            *(vary(native, "arguments", count) for count in (0, 8, 32)),
+            vary(vary(native, "loops", 4000), "arguments", 2),
+            *(
+                vary(vary(base, "caller", caller), "arguments", count)
+                for caller in ("native", "ffi")
+                for count in (0, 8, 32)
+            ),
             *(vary(each, "caller", caller) for caller in ("native", "ffi")),
         ]
         from overhead.probes._work_chain import space
@@ -40,14 +48,15 @@ class CudaDriverProbe(Probe):
 
     def open(self, target: Target, case: Case) -> Chain:
         from overhead.probes._cuda_api import driver
-        from overhead.probes._cuda_chains import Fused, Launches
+        from overhead.probes._cuda_chains import Fused, Launches, LoopLaunches
 
         ordinal = int(target.options["ordinal"])
         if "elements" in case.params:
             from overhead.probes import _work_cuda
 
             return _work_cuda.open_case(driver(), ordinal, case)
-        return (Fused if case.pattern == "fused" else Launches)(driver(), ordinal, case)
+        kind = Fused if case.pattern == "fused" else LoopLaunches if "loops" in case.params else Launches
+        return kind(driver(), ordinal, case)
 
 
 def driver_targets(stack: str) -> list[Target]:

@@ -13,7 +13,7 @@ from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Record
 
-ELSEWHERE = {"wait", "stream", "arguments", "dependency", "workload"}
+ELSEWHERE = {"wait", "stream", "arguments", "loops", "sync", "dependency", "workload"}
 """Axes that other sections show: their rows would hide the stacks."""
 STEPS = {
     "capture": "capture", "instantiate": "instantiate", "upload": "upload", "first_launch": "first launch and its wait",

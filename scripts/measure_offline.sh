@@ -55,24 +55,15 @@ if [ -n "${DEBS:-}" ] && step "unpack $DEBS" unpack; then
         [ -d "$folder" ] && export LD_LIBRARY_PATH="$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
     done
 fi
-[ -d /usr/local/nvidia/lib64 ] && export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64"
 
 step "install the wheels of $wheels" \
     "$python" -m pip install --quiet --no-index --no-deps --no-compile --no-cache-dir --upgrade --target "$site" "$wheels"/*.whl
 export PYTHONPATH="$site:$repository${PYTHONPATH:+:$PYTHONPATH}"
 export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-$temporary}" COLUMNS="${COLUMNS:-140}"
 
-# The loader looks in its own folders alone; some machines mount NVIDIA's driver elsewhere.
-if [ -z "${VK_DRIVER_FILES:-}" ] && ! ls /etc/vulkan/icd.d/nvidia* /usr/share/vulkan/icd.d/nvidia* >/dev/null 2>&1; then
-    for manifest in /usr/local/nvidia/share/vulkan/icd.d/nvidia*.json /usr/local/share/vulkan/icd.d/nvidia*.json \
-        /usr/lib/*-linux-gnu/nvidia/*/nvidia_icd.json /opt/nvidia/*/nvidia_icd.json; do
-        if [ -f "$manifest" ]; then
-            export VK_DRIVER_FILES=$manifest VK_ICD_FILENAMES=$manifest
-            say "NVIDIA's Vulkan driver: $manifest"
-            break
-        fi
-    done
-fi
+# shellcheck source=/dev/null
+. "$repository/scripts/nvidia_environment.sh"
+say "Vulkan driver: ${VK_DRIVER_FILES:-in the usual folders}"
 
 cd "$repository" || exit 2
 command -v nvidia-smi >/dev/null && step "nvidia-smi" nvidia-smi

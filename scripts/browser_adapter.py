@@ -49,8 +49,11 @@ def gpu_info(browser: Browser, seconds: float) -> dict[str, Any]:
         command = browser.command(Path(profile), "about:blank")
         child = subprocess.Popen(
             ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{to_us}', "sh", *command[:-1], "--remote-debugging-pipe"],
-            pass_fds=(to_browser, to_us), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            pass_fds=(to_browser, to_us),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_browser)
         os.close(to_us)
         try:

@@ -21,6 +21,7 @@ shift 3
 [ $# -gt 0 ] || set -- --profile quick
 log=$results/browser_gpu.log
 : >"$log"
+: >"$results/said.log"
 python=${PYTHON:-python3}
 temporary=$(mktemp -d) || exit 2
 linked=()
@@ -57,14 +58,14 @@ start_display() {
         mkdir -p /usr/share/X11 && ln -s "$tree/share/xkb" /usr/share/X11/xkb && linked+=(/usr/share/X11/xkb)
     fi
     mkdir -p -m 1777 /tmp/.X11-unix
-    LD_LIBRARY_PATH=$tree/lib "$tree/bin/Xvfb" :77 -screen 0 1280x800x24 -nolisten tcp -extension GLX >>"$results/xvfb.log" 2>&1 &
+    LD_LIBRARY_PATH=$tree/lib "$tree/bin/Xvfb" :77 -screen 0 1280x800x24 -nolisten tcp -extension GLX >"$temporary/xvfb" 2>&1 &
     xvfb=$!
     for _ in $(seq 50); do
         [ -S /tmp/.X11-unix/X77 ] && return
         kill -0 "$xvfb" 2>/dev/null || break
         sleep 0.1
     done
-    say "== no display: $(tail -n 1 "$results/xvfb.log")"
+    say "== no display: $(tail -n 1 "$temporary/xvfb")"
     xvfb=
 }
 
@@ -91,7 +92,7 @@ try() { # try NAME DISPLAY BROWSER FLAGS: print what it gives; 0 where that is a
         grep -iE 'vulkan|angle|egl|gpu|dawn|webgpu|driver|wgpu|cannot open|error while' "$temporary/said" |
             grep -vE 'INFO|DEBUG' | sed -E 's/^\[[^]]*[0-9]:([A-Z]+:[^]]*)\]/[\1]/' | sort | uniq -c | sort -rn | cut -c 1-260 | head -n 12 | tee -a "$log"
     fi
-    { echo "-- all that $1 wrote:"; cat "$temporary/said"; } >>"$results/said.log"
+    { echo "-- what $1 wrote last:"; tail -c 100000 "$temporary/said"; } >>"$results/said.log"
     return "$code"
 }
 
@@ -102,7 +103,7 @@ measure() { # measure NAME DISPLAY BROWSER FLAGS STACK...
     stacks=$(printf -- '-p %s ' "$@")
     # shellcheck disable=SC2086
     DISPLAY=$display OVERHEAD_BROWSER=$parts/$browser/$browser.sh OVERHEAD_BROWSER_FLAGS=$flags \
-        "$scripts/measure_offline.sh" "$wheels" "$results" $stacks "${arguments[@]}" && measured=$((measured + 1))
+        "$scripts/measure_offline.sh" "$wheels" "$results/$browser" $stacks "${arguments[@]}" && measured=$((measured + 1))
 }
 
 arguments=("$@")

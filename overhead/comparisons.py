@@ -25,6 +25,8 @@ class Named:
     differs: frozenset[str]
     """Axes on which the two may differ: fields of the case, ``stack``, or keys of ``params`` and ``window``."""
     same_adapter: bool = True
+    times: str = ""
+    """``against`` is taken so many times as this key of the window of ``of`` says."""
 
 
 def _caller(name: str, title: str, of: str, against: str, **of_only: Scalar | frozenset[str]) -> Named:
@@ -51,6 +53,7 @@ NAMED: tuple[Named, ...] = (
         {"stack": "floor", "caller": "native"},
         frozenset({"stack", "wait", "pattern", "unit", "call", "barrier"}),
         same_adapter=False,
+        times="calls",
     ),
     Named(
         "validation-share",

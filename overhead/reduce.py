@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import cast
 
+import msgspec
+
 from overhead import results
 from overhead.comparisons import NAMED, pairs
 from overhead.measure import estimate as est
@@ -98,7 +100,8 @@ class _Journal:
                     est.Round(samples=line.samples, canary=line.canary, number=line.round)
                 )
             case Once():
-                self.once[self._key(line)][line.process][line.name] = line
+                taken = self.once[self._key(line)][line.process]
+                taken[line.name] = _joined(taken.get(line.name), line)
             case Failed():
                 self.failed[self._key(line)] = line
             case Missing(unavailable=unavailable):
@@ -206,7 +209,8 @@ class _Journal:
             where = {(self.planned[k][0].key, self.planned[k][1].key): k for k in keys}
             for named, of, against in pairs([self.planned[k] for k in keys]):
                 first, second = where[of[0].key, of[1].key], where[against[0].key, against[1].key]
-                paired = est.paired(self.series(first), self.series(second), named.figure, self.target)
+                times = float(self.opened[first].window.get(named.times, 1)) if first in self.opened else 1.0
+                paired = est.paired(self.series(first), self.series(second), named.figure, self.target, times)
                 figures = [_figure("difference", paired.difference), _figure("ratio", paired.ratio)]
                 found.append(
                     Comparison(
@@ -263,6 +267,13 @@ class _Journal:
             for worker in dict.fromkeys(k.worker for k in self.planned)
             if ended.get(worker, 0) < wanted
         ]
+
+
+def _joined(before: Once | None, line: Once) -> Once:
+    """What is taken in every round comes a line a round."""
+    if before is None:
+        return line
+    return msgspec.structs.replace(line, values=[*before.values, *line.values], at=[*before.at, *line.at])
 
 
 def _figure(name: str, e: est.Estimate, rule: str = "") -> Figure:

@@ -1,4 +1,4 @@
-"""``bench.py [known-truth|harness|agreement]``: known truth, what the harness adds, and the tools of others on a GPU.
+"""``bench.py [BENCH]``: known truth of figures and of the split, what the harness adds, the tools of others on a GPU.
 
 Exit 0 where every claim holds, 1 where one fails.
 """
@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: the worker processes are the parallelism
 
@@ -21,17 +21,11 @@ from rich.progress import track
 from rich.table import Table
 
 from scripts.bench_agreement import agreement
+from scripts.bench_split import split_truth
 from scripts.harness import Harness, measure_harness
+from scripts.held import Claim, print_claims
 from scripts.known_truth import FIGURES, KNEE, SCENARIOS, Outcome, Scenario, Score, run, score
 from scripts.other_rules import RULES
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sentence that the numbers bear out or don't."""
-
-    words: str
-    holds: bool
 
 
 def _one(job: tuple[int, int, str]) -> Outcome:
@@ -61,7 +55,7 @@ def known_truth(options: argparse.Namespace, console: Console) -> bool:
     else:
         console.print(_coverage_table(scores, options))
         console.print(_rules_table(scores, grouped))
-        _print(claims, console)
+        print_claims(claims, console)
     return all(claim.holds for claim in claims)
 
 
@@ -164,17 +158,12 @@ def harness(options: argparse.Namespace, console: Console) -> bool:
     else:
         console.print(f"clock: steps of {found.resolution_ns} ns, {found.clock_ns:.0f} ns a reading;"
                       f" the CPU clock {found.cpu_clock_ns:.0f} ns", highlight=False)  # fmt: skip
-        _print(claims, console)
+        print_claims(claims, console)
     return all(claim.holds for claim in claims)
 
 
-def _print(claims: list[Claim], console: Console) -> None:
-    for claim in claims:
-        console.print(f"{'holds ' if claim.holds else 'FAILS '} {claim.words}", highlight=False)
-
-
 BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
-    "known-truth": known_truth, "harness": harness, "agreement": agreement,
+    "known-truth": known_truth, "split": split_truth, "harness": harness, "agreement": agreement,
 }  # fmt: skip
 
 

@@ -119,7 +119,7 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
         settings = Settings(seconds, plan.target, plan.min_rounds, plan.max_rounds, seed, frozenset({"case"}))
         conduct({"case": chain}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
-        processes.append(_process(events))
+        processes.append(process_of(events))
         for name, rule in RULES.items():
             others.setdefault(name, []).append(rule(processes[-1], chain, clock))
     law = scenario.law
@@ -135,12 +135,13 @@ def _seed(scenario: Scenario, seed: int, process: int) -> int:
     return zlib.crc32(f"{scenario.name} {seed} {process}".encode())
 
 
-def _process(events: list[Event]) -> Process:
+def process_of(events: list[Event], case: str = "case") -> Process:
+    """What one fake process gave of a case."""
     for event in events:
         if isinstance(event, Dropped):
             raise RuntimeError(f"the fake stack failed: {event.reason}")
-    taken = [e for e in events if isinstance(e, Taken)]
-    rounds = [Round(e.samples, e.canary, e.round) for e in events if isinstance(e, Rounded)]
+    taken = [e for e in events if isinstance(e, Taken) and e.case == case]
+    rounds = [Round(e.samples, e.canary, e.round) for e in events if isinstance(e, Rounded) and e.case == case]
     return Process(rounds, {e.name: e.values for e in taken}, {e.name: e.at for e in taken})
 
 

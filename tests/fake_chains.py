@@ -32,7 +32,13 @@ def process_of(events: Sequence[Event], case: str) -> Process:
     """The rounds and once-values of a case among the events."""
     taken = [e for e in events if isinstance(e, Taken) and e.case == case]
     rounds = [Round(e.samples, e.canary, e.round) for e in events if isinstance(e, Rounded) and e.case == case]
-    return Process(rounds, {e.name: e.values for e in taken if e.values}, {e.name: e.at for e in taken})
+    values: dict[str, list[float]] = {}
+    at: dict[str, list[int]] = {}
+    for e in taken:
+        if e.values:
+            values.setdefault(e.name, []).extend(e.values)
+            at.setdefault(e.name, []).extend(e.at)
+    return Process(rounds, values, at)
 
 
 def dropped(events: Sequence[Event]) -> dict[str, Dropped]:

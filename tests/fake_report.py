@@ -114,6 +114,8 @@ def crowded() -> Fingerprint:
         callers: list[Caller] = ["ffi", "native"] if stack != "vulkan" else ["native"]
         for c, caller in enumerate(callers):
             stages = tuple(figure(f"stage:{n}", scale / 9 / (c + 1)) for n in STAGES if caller == "native")
+            if stages:
+                stages += (figure("unstaged", 0.7 * scale / (c + 2)), figure("stages_gap", 0.01 * scale))
             chain.append(
                 record(
                     each=scale / (c + 2),

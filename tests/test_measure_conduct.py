@@ -10,6 +10,8 @@ import pytest
 
 from overhead.measure.conduct import Doing, Event, Rounded, Settings, Taken, conduct
 from overhead.measure.fake import FakeClock, FakeDeviceTime, FastFakeChain, Law, Weather
+from overhead.measure.figures import Series
+from overhead.measure.oncefigures import once_figures
 from tests.fake_chains import Steady, dropped, measured
 
 
@@ -210,13 +212,46 @@ def test_a_recording_tells_what_preparing_it_took() -> None:
     assert found["case"].once["prepare"] == pytest.approx([140], abs=100)
 
 
-def test_stages_device_time_and_recordings_are_asked_for_and_may_be_refused() -> None:
+def test_stages_are_timed_in_each_round_between_two_chains_without_a_clock() -> None:
     class Telling(Steady):
-        refuses = False
-
         def stages(self, n: int) -> Mapping[str, Sequence[int]]:
             self.issue(n)
-            return {"encode": [400] * n, "submit": [700] * n, "clock": [100] * n}
+            self.wait()
+            return {"encode": [400] * n, "submit": [850] * n, "clock": [100] * n}
+
+    clock = FakeClock()
+    _, events, found = measured({"case": Telling(clock), "plain": Steady(clock)}, clock, staged=frozenset({"case"}))
+    once, count = found["case"].once, len(rounds(events, "case"))
+    assert not dropped(events)
+    assert count >= 6
+    assert [len(once[name]) for name in ("stage:encode", "stage:submit", "unstaged", "stage_clock")] == [count] * 4
+    assert set(once["stage:encode"]) == {300.0}
+    assert set(once["stage:submit"]) == {750.0}
+    assert once["unstaged"] == pytest.approx([1_000.0] * count, rel=0.01)
+    figures = once_figures(Series([found["case"]] * 3), 0.03)
+    assert figures["stages_gap"].value == pytest.approx(50.0, abs=2)
+    assert figures["stages_gap"].status == "ok"
+    assert not any(name.startswith("stage") for name in found["plain"].once)
+
+
+def test_a_chain_without_stages_is_asked_once() -> None:
+    asked = []
+
+    class Silent(Steady):
+        def stages(self, n: int) -> Mapping[str, Sequence[int]]:
+            asked.append(n)
+            return {}
+
+    clock = FakeClock()
+    _, events, found = measured({"case": Silent(clock)}, clock, staged=frozenset({"case"}))
+    assert len(asked) == 1
+    assert not dropped(events)
+    assert "unstaged" not in found["case"].once
+
+
+def test_device_time_and_recordings_are_asked_for_and_may_be_refused() -> None:
+    class Telling(Steady):
+        refuses = False
 
         def device(self, n: int) -> FakeDeviceTime | None:
             if self.refuses:
@@ -227,9 +262,7 @@ def test_stages_device_time_and_recordings_are_asked_for_and_may_be_refused() ->
             return {"capture": ([1, 10], [100.0, 1_000.0])}
 
     clock = FakeClock()
-    _, events, found = measured({"case": Telling(clock)}, clock, staged=frozenset({"case"}))
-    assert found["case"].once["stage:encode"] == [300.0]
-    assert found["case"].once["stage:submit"] == [600.0]
+    _, events, found = measured({"case": Telling(clock)}, clock)
     assert found["case"].once["making:capture"] == [100.0, 1_000.0]
     assert found["case"].once["device_quantum"] == [1.0]
     assert not dropped(events)

@@ -163,14 +163,17 @@ def test_complete_is_checked_against_the_declared_overlap() -> None:
 
 
 def test_stages_are_checked_against_the_unstaged_issue() -> None:
-    whole, parts = record(each=10e3), [figure(f"stage:{n}", 3.5e3, width=0.01) for n in ("a", "b")]
-    good, bad = stages_check(whole, parts), stages_check(whole, parts[:1])
+    def of(gap: float | None, width: float = 0.01) -> Check | None:
+        parts = (figure("unstaged", 7e3), figure("stages_gap", gap, width=width) if gap else figure("other", 1.0))
+        return stages_check(record(each=10e3, more=parts))
+
+    good, bad = of(0.2e3), of(-3.5e3)
     assert good is not None
     assert good.agrees
     assert bad is not None
     assert (bad.predicted, bad.agrees) == (3.5e3, False)
     assert verdict(bad) == "differs by −50 %"
-    assert stages_check(whole, [*parts, figure("stage:c", None, "failed")]) is None
+    assert of(None) is None
 
 
 def test_comparisons_that_run_in_a_circle_or_lead_nowhere_end() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,13 +19,25 @@ class Clock(Protocol):
 
     def sleep(self, seconds: float) -> None: ...
 
+    def processors(self) -> list[int]:
+        """Those on which the calling thread may be put; empty where it cannot be moved."""
+
+    def move(self, processors: Sequence[int]) -> None:
+        """Put the calling thread, and what threads it starts from now on, on these."""
+
 
 class SystemClock:
-    """The machine's clocks, without a Python frame between the caller and them."""
+    """The machine's clocks, without a Python frame between the caller and them, and its processors."""
 
     now = staticmethod(time.perf_counter_ns)
     thread_cpu = staticmethod(time.thread_time_ns)
     sleep = staticmethod(time.sleep)
+
+    def processors(self) -> list[int]:
+        return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+    def move(self, processors: Sequence[int]) -> None:
+        os.sched_setaffinity(0, processors)
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ import gc
 import random
 from collections.abc import Callable, Mapping
 
-from overhead.measure import once, sampler
+from overhead.measure import once, sampler, stages
 from overhead.measure.clock import Clock, clock_facts
 from overhead.measure.events import Doing, Dropped, Event, Rounded, Settings, Taken, reason_of, status_of
 from overhead.measure.figures import Round
 from overhead.measure.ladder import Limits, calibrate
 from overhead.measure.live import LEAST_ROUNDS, Live, Unverified
-from overhead.measure.sampler import Chain
+from overhead.measure.sampler import Chain, runs_itself
+from overhead.measure.shelter import Shelter
 
 ROUNDS = 30
 """A process's time is cut into at most this many rounds, fewer where the dearest case could not take part in each; a
@@ -28,15 +29,18 @@ def conduct(chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit:
     """Measure all chains of this worker in alternation; return the rule that stopped it, in words.
 
     A case that raises is emitted as ``Dropped`` and the rest goes on. KeyboardInterrupt passes through. The garbage
-    collector is run and frozen before the windows and off until the end.
+    collector is run and frozen before the windows and off until the end. Once each case has run, so that the stacks
+    have started their threads, the calling thread stays on processors that run at full speed.
     """
     enabled = gc.isenabled()
     gc.collect()
     gc.freeze()
     gc.disable()
+    conductor = _Conductor(chains, clock, settings, emit)
     try:
-        return _Conductor(chains, clock, settings, emit).run()
+        return conductor.run()
     finally:
+        conductor.close()
         gc.unfreeze()
         if enabled:
             gc.enable()
@@ -46,15 +50,29 @@ class _Conductor:
     def __init__(
         self, chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit: Callable[[Event], None]
     ) -> None:
-        self.live = {key: Live(key, chain, settings.share(key, len(chains))) for key, chain in chains.items()}
+        self.live = {
+            key: Live(
+                key, chain, settings.share(key, len(chains)), staged=key in settings.staged and not runs_itself(chain)
+            )
+            for key, chain in chains.items()
+        }
         self.clock, self.settings, self.emit = clock, settings, emit
         self.start = clock.now()
         self.dice = random.Random(settings.seed)
         self.facts = clock_facts(clock)
+        self.shelter: Shelter | None = None
+
+    def close(self) -> None:
+        if self.shelter is not None:
+            self.shelter.close()
 
     def run(self) -> str:
-        for what, act in (("first", self.first), ("calibrate", self.calibrate), ("once", self.once)):
+        for case in list(self.live.values()):
+            self.guard(case, "first", self.first)
+        self.shelter = Shelter(self.clock)
+        for what, act in (("calibrate", self.calibrate), ("once", self.once)):
             for case in list(self.live.values()):
+                self.shelter.settle()
                 self.guard(case, what, act)
         number, self.planned = 0, self.plan()
         while not (rule := self.rule(number)):
@@ -129,7 +147,6 @@ class _Conductor:
         """Every live case once, in a new order; each gets time in proportion to its share, whatever a pass costs it."""
         self.emit(Doing("", f"round {number}"))
         gc.collect()
-        weather = sampler.canary(self.clock)
         shares = sum(case.seconds for case in self.live.values())
         slot = self.left() / shares / max(1, self.planned - number)
         for case in self.live.values():
@@ -139,11 +156,12 @@ class _Conductor:
         for case in order:
             passes = case.passes(number < self.settings.min_rounds)
             if passes:
-                self.guard(case, f"round {number}", functools.partial(self.sample, number, passes, weather))
+                self.guard(case, f"round {number}", functools.partial(self.sample, number, passes))
 
-    def sample(self, number: int, passes: int, weather: list[int], case: Live) -> None:
+    def sample(self, number: int, passes: int, case: Live) -> None:
         """One case's part of a round, and the proof that it happened."""
-        chain, start = case.chain, self.clock.now()
+        assert self.shelter is not None
+        before, chain, start = self.shelter.settle(), case.chain, self.clock.now()
         ns = case.ladder.draw(passes, self.dice)
         rows = sampler.sample(chain, ns, self.clock)
         case.issued += sampler.units(chain, ns)
@@ -153,12 +171,24 @@ class _Conductor:
             case.issued += sampler.units(chain, ns)
             case.reads_cpu = all(len(row) == 4 for row in read)
             rows += read
+        if case.staged:
+            self.stages(case)
         case.verify()
+        weather = [max(pair) for pair in zip(before, self.shelter.again(), strict=True)]
         case.keep(Round(rows, weather, number), self.settings.target)
         if case.rounds == 0:
             rows = rows + [list(row) for row in case.ladder.extra]
         case.spend(self.clock.now() - start, passes)
         self.emit(Rounded(case.key, number, rows, weather))
+
+    def stages(self, case: Live) -> None:
+        """The case's calls one by one; never again where it has none to tell."""
+        n = stages.length(case.ladder)
+        parts, issued = stages.staged(case.chain, n, self.clock)
+        case.issued += issued
+        case.staged = bool(parts)
+        for name, value in parts.items():
+            self.emit(Taken(case.key, name, [value], [n]))
 
 
 __all__ = [

@@ -69,6 +69,12 @@ class FakeClock:
     def sleep(self, seconds: float) -> None:
         self.time += seconds * 1e9
 
+    def processors(self) -> list[int]:
+        return []
+
+    def move(self, processors: Sequence[int]) -> None:
+        raise AssertionError("this clock's machine has no processors to choose from")
+
     def canary(self) -> list[int]:
         """The canary's two times, as this machine's weather has them."""
         work = np.array([50e3, 50e3]) * self.speed * (1 + 0.004 * self.dice.standard_normal(2))

@@ -28,7 +28,8 @@ class Unverified(Exception):
 
 @dataclass
 class Live:
-    """``seconds``: its share of the process's time. ``credit``: ns it may spend now. ``cost``: ns a pass."""
+    """``seconds``: its share of the process's time. ``credit``: ns it may spend now. ``cost``: ns a pass.
+    ``staged``: its calls are also timed one by one."""
 
     key: str
     chain: Chain
@@ -41,6 +42,7 @@ class Live:
     spent: int = 0
     reads_cpu: bool = True
     steady: bool = False
+    staged: bool = False
     values: dict[str, list[float]] = field(default_factory=dict)
 
     def verify(self) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from overhead.measure import sampler
 from overhead.measure.clock import Clock
 from overhead.measure.events import reason_of, status_of
@@ -20,8 +18,6 @@ IDLE_SHARE = 0.25
 """Of a case's seconds, for idling before a single unit."""
 TIMES = 7
 LATENCIES = 500
-STAGED = 256
-STAGE_RUNS = 5
 STARTS = 50
 
 
@@ -84,35 +80,15 @@ def _legacy(chain: Chain, clock: Clock, ladder: Ladder, seconds: float) -> Once:
 
 def inside(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, staged: bool) -> Iterator[Once]:
     """What the chain tells of its inside, where it can: device time of held chains, what its recordings cost
-    and, where ``staged``, its calls one by one.
+    and, where ``staged``, how long the device takes to start.
 
     The chain runs as many units for these as it likes.
     """
     yield from _device(chain, clock, ladder, seconds)
     if staged:
-        yield from _stages(chain, min(ladder.ns[-1], STAGED))
         yield from _start_latency(chain)
     for part, (units, values) in chain.making().items():
         yield Once(f"making:{part}", [float(value) for value in values], list(units))
-
-
-def _stages(chain: Chain, n: int) -> Iterator[Once]:
-    """Per stage its own time a unit, ns: the median, over several chains of n units, of the sum of all its durations
-    less the clock readings that they hold, over n. A chain that was interrupted does not carry the median.
-
-    The clock's cost is the trimmed mean of readings with nothing between them; its median would be quantised.
-    """
-    runs = [chain.stages(n) for _ in range(STAGE_RUNS)]
-    if not runs[0]:
-        return
-    chain.wait()
-    readings = np.sort(np.concatenate([np.asarray(run["clock"], np.float64) for run in runs]))
-    cost = float(readings[readings.size // 10 : readings.size - readings.size // 10].mean())
-    yield Once("stage_clock", [cost])
-    for name in runs[0]:
-        if name != "clock":
-            sums = [float(np.sum(run[name])) - len(run[name]) * cost for run in runs]
-            yield Once(f"stage:{name}", [float(np.median(sums)) / n], [n])
 
 
 def _start_latency(chain: Chain) -> Iterator[Once]:

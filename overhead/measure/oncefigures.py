@@ -8,9 +8,10 @@ from overhead.measure.figures import Estimate, Process, Series
 from overhead.measure.fit import Floats, theil_sen
 from overhead.measure.gates import across, without_value
 from overhead.measure.ladder import LEGACY_N
+from overhead.measure.stages import UNSTAGED
 
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
-PLAIN = ("naive", "naive_idle", "empty_wait", "first", "start_latency")
+PLAIN = ("naive", "naive_idle", "empty_wait", "first", "start_latency", UNSTAGED)
 """The median of a process's values is the process's value."""
 PER_UNIT = ("device_busy", "device_span")
 """A slope over the n at which the values were taken."""
@@ -20,8 +21,9 @@ DEVICE_STEPS = 30
 
 def once_figures(series: Series, target: float) -> dict[str, Estimate]:
     """By name: ``naive``, ``naive_idle``, ``legacy``, ``empty_wait``, ``first``, ``prepare``, ``start_latency``,
-    ``p50`` ``p95`` ``p99``, ``device_busy`` or ``device_span``, ``stage:NAME``, ``making:PART`` (a unit of the
-    recording) and ``making:PART:fixed``; ns. Those that were asked for in vain are ``unavailable`` with the reason.
+    ``p50`` ``p95`` ``p99``, ``device_busy`` or ``device_span``, ``stage:NAME``, ``unstaged`` and ``stages_gap`` (the
+    sum of the stages less the unstaged ``issue`` of the same round), ``making:PART`` (a unit of the recording) and
+    ``making:PART:fixed``; ns. Those that were asked for in vain are ``unavailable`` with the reason.
     """
     values: dict[str, list[float]] = {}
     refused: dict[str, str] = {}
@@ -34,7 +36,8 @@ def once_figures(series: Series, target: float) -> dict[str, Estimate]:
 
 
 def _figure(name: str, values: list[float], series: Series, target: float) -> Estimate:
-    found = across(values, target)
+    scale = _unstaged(series) if name == "stages_gap" else None
+    found = across(values, target, scale=scale)
     if name not in ("device_busy", "device_span") or found.value is None:
         return found
     quantum = max(
@@ -62,13 +65,23 @@ def _of_process(process: Process) -> dict[str, float]:
             line = theil_sen(np.asarray(at, dtype=np.float64), once[name])
             if line is not None:
                 found[name] = line.slope
-    found |= {name: float(once[name][0]) for name in once if name.startswith("stage:")}
+    stages = {name: values for name, values in once.items() if name.startswith("stage:")}
+    found |= {name: float(np.median(values)) for name, values in stages.items()}
+    if stages and UNSTAGED in once:
+        rounds = min(values.size for values in (*stages.values(), once[UNSTAGED]))
+        gaps = sum(values[:rounds] for values in stages.values()) - once[UNSTAGED][:rounds]
+        found["stages_gap"] = float(np.median(gaps))
     for name in (name for name in once if name.startswith("making:")):
         line = theil_sen(np.asarray(process.at[name], dtype=np.float64), once[name])
         if line is not None:
             found |= {name: line.slope, f"{name}:fixed": line.intercept}
     legacy = _legacy(process, once.get("legacy"))
     return found | ({} if legacy is None else {"legacy": legacy})
+
+
+def _unstaged(series: Series) -> float:
+    """ns: what a gap between the stages and the whole is judged by."""
+    return float(np.mean([np.median(p.once[UNSTAGED]) for p in series.processes if p.once.get(UNSTAGED)]))
 
 
 def _legacy(process: Process, taken: Floats | None) -> float | None:

@@ -18,12 +18,12 @@ def _rounds(series: Series, figure: str) -> list[dict[int, float]]:
     return [by_round(p, series, figure, fit_process(p, series).knee) for p in series.processes]
 
 
-def paired(of: Series, against: Series, figure: str, target: float = 0.03) -> Paired:
+def paired(of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0) -> Paired:
     """``of`` minus ``against`` and ``of`` over ``against``, for cases that alternated in the same processes.
 
-    Formed in each round that both have, the median of a process's rounds, then across processes. The difference is
-    judged against the size of ``of``. A negative difference stays negative; where its interval holds 0 or lies below,
-    it is ``noisy`` with the reason that the two are not separable.
+    ``against`` counts ``times`` times. Formed in each round that both have, the median of a process's rounds, then
+    across processes. The difference is judged against the size of ``of``. A negative difference stays negative; where
+    its interval holds 0 or lies below, it is ``noisy`` with the reason that the two are not separable.
     """
     differences: list[Floats] = []
     ratios: list[Floats] = []
@@ -31,7 +31,7 @@ def paired(of: Series, against: Series, figure: str, target: float = 0.03) -> Pa
     for mine, theirs in zip(_rounds(of, figure), _rounds(against, figure), strict=False):
         both = sorted(mine.keys() & theirs.keys())
         if both:
-            a, b = np.array([mine[r] for r in both]), np.array([theirs[r] for r in both])
+            a, b = np.array([mine[r] for r in both]), times * np.array([theirs[r] for r in both])
             differences.append(a - b)
             sizes.append(float(np.median(np.abs(a))))
             if np.all(b != 0):

@@ -121,7 +121,7 @@ class WebGpuChain(Chain):
         return DeviceClock(self)
 
     def aside(self, steps: int) -> None:
-        """Steps that ran but are not to count as executed: those of ``device`` and ``stages``."""
+        """Steps that ran but are not to count as executed: those of ``device``."""
         self._aside += steps
 
     def units_a_submit(self, n: int) -> int:
@@ -133,7 +133,6 @@ class WebGpuChain(Chain):
         self.prepare(n)
         found = self._stages(n)
         self.wait()
-        self.aside(n)
         return cast(Mapping[str, Sequence[int]], found)
 
     @functools.cached_property

@@ -17,7 +17,7 @@ def space(target: Target) -> Space:
     dawn = target.stack == "dawn"
     waits: dict[str, list[Scalar]] = {"wait": [*(["work-done"] if dawn else []), "map", "read-buffer"]}
     axes: dict[str, list[Scalar]] = {
-        "caller": ["native", "ffi"],
+        "caller": ["ffi"],
         "pattern": ["one-pass", "per-pass", "fused", "wait-each", "read-each"],
         "bindgroup": ["rotated", "fresh"],
         "argument": ["write-buffer", "dynamic-offset", "immediates"],
@@ -27,7 +27,9 @@ def space(target: Target) -> Space:
         **({"validation": ["skip"]} if dawn else {}),
         "dependency": ["independent"],
     }
-    return Space(_BASE, axes, [case for case in _extra(dawn) if _fits(target, case)], lambda case: _fits(target, case))
+    extra = [case for case in _extra(dawn) if _fits(target, case)]
+    native = Case(pattern="per-submit", caller="native")
+    return Space(_BASE, axes, extra, lambda case: _fits(target, case), early=[native])
 
 
 def _extra(dawn: bool) -> Iterator[Case]:

@@ -102,7 +102,8 @@ class Chain(abc.ABC):
         return None
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-        """Each call's own time in the chain, ns: durations by stage, a clock reading in each, and ``clock`` alone."""
+        """Each call's own time in a chain of n units, ns: durations by stage, a clock reading in each, and ``clock``
+        alone. Empty where it has none to tell, and then runs nothing; otherwise the n units count as issued."""
         return {}
 
     def start_latency(self, n: int) -> StartLatency | None:

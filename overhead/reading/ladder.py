@@ -173,13 +173,13 @@ def overlap_check(record: Record) -> Check | None:
     return _check(complete, host + device if record.overlap == "serial" else max(host, device), parts)
 
 
-def stages_check(record: Record, stages: list[Figure]) -> Check | None:
-    """The calls timed one by one against the unstaged ``issue``. None where a part has no value."""
-    issue = record.figure("issue")
-    measured, values = valued(issue), [v for f in stages if (v := valued(f)) is not None]
-    if issue is None or measured is None or len(values) < len(stages):
+def stages_check(record: Record) -> Check | None:
+    """The calls timed one by one against the same chain without a clock inside, paired in the rounds."""
+    whole, gap = record.figure("unstaged"), record.figure("stages_gap")
+    measured, over = valued(whole), valued(gap)
+    if gap is None or measured is None or over is None:
         return None
-    return _check(measured, sum(values), [issue, *stages])
+    return _check(measured, measured + over, [gap])
 
 
 def _check(measured: float, predicted: float, parts: list[Figure]) -> Check:

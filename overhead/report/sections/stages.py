@@ -31,8 +31,8 @@ def stages(view: View) -> Iterator[Part]:
     yield _drawing(found)
     yield Table(
         f"Do the calls add up to what issuing costs? {MICRO} per unit",
-        ["target", "pattern", "caller", "sum of the calls", "issue, measured whole", "verdict"],
-        [_adds_up(t, pattern, r, figures) for t, pattern, group in found for r, figures in group],
+        ["target", "pattern", "caller", "sum of the calls", "issue, in the same rounds", "verdict"],
+        [_adds_up(t, pattern, r) for t, pattern, group in found for r, _ in group],
         numeric=(3, 4), folded=True,
     )  # fmt: skip
     rows: list[list[str | Cell]] = [
@@ -73,8 +73,8 @@ def _call(figure: Figure) -> str:
     return figure.name.removeprefix("stage:")
 
 
-def _adds_up(target: Target, pattern: str, record: Record, figures: list[Figure]) -> list[str | Cell]:
-    check, issue = stages_check(record, figures), record.figure("issue")
+def _adds_up(target: Target, pattern: str, record: Record) -> list[str | Cell]:
+    check, issue = stages_check(record), record.figure("unstaged")
     sums = [number(check.predicted / 1e3)] if check is not None else [""]
     sums += [micro_spread(issue) if issue is not None else "missing"]
     said = verdict(check) if check is not None else "a part has no figure"

@@ -1,0 +1,70 @@
+"""Keep the measuring thread on a processor that runs at full speed.
+
+A hyperthread loses about a third of its speed while its neighbour works, and in a virtual machine the neighbour may be
+anybody's: spells of a second, each processor by itself. The canary tells; another processor is usually free of it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from overhead.measure.clock import Clock
+from overhead.measure.sampler import canary
+
+SLOW = 1.15
+"""A canary this many times the machine's usual best is taken on a slow processor."""
+MEMORY, BEST = 400, 10
+"""The usual best: this percentile of so many last readings."""
+
+
+class Shelter:
+    """``settle`` moves the calling thread where it can; ``close`` gives it all its processors back."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.processors = clock.processors()
+        self.at = 0
+        self.seen: deque[int] = deque(maxlen=MEMORY)
+        if len(self.processors) > 1:
+            for index in range(len(self.processors)):
+                self._reading(index)
+        self.settle()
+
+    def settle(self) -> list[int]:
+        """The canary's ``[python_ns, native_ns]`` where the thread is now: after a move if this one was slow."""
+        here = self.again()
+        if not self._slow(here) or len(self.processors) < 2:
+            return here
+        found = [(sum(here), self.at)]
+        for step in range(1, len(self.processors)):
+            index = (found[0][1] + step) % len(self.processors)
+            there = self._reading(index)
+            if not self._slow(there):
+                return there
+            found.append((sum(there), index))
+        return self._reading(min(found)[1])
+
+    def again(self) -> list[int]:
+        """The canary where the thread is; a slow reading is taken twice, since an interrupt lengthens but one."""
+        read = self._canary()
+        return min(read, self._canary(), key=sum) if self._slow(read) else read
+
+    def close(self) -> None:
+        if len(self.processors) > 1:
+            self.clock.move(self.processors)
+
+    def _reading(self, index: int) -> list[int]:
+        self.clock.move([self.processors[index]])
+        self.at = index
+        canary(self.clock)
+        return self._canary()
+
+    def _canary(self) -> list[int]:
+        read = canary(self.clock)
+        self.seen.append(sum(read))
+        return read
+
+    def _slow(self, read: list[int]) -> bool:
+        return sum(read) > SLOW * float(np.percentile(self.seen, BEST))

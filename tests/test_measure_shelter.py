@@ -1,0 +1,83 @@
+"""The measuring thread flees from slow processors, on a fake machine whose canaries are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overhead.measure.clock import SystemClock
+from overhead.measure.conduct import Rounded
+from overhead.measure.fake import FakeClock
+from overhead.measure.shelter import Shelter
+from tests.fake_chains import Steady, measured
+
+
+class Machine(FakeClock):
+    """So many processors; those in ``slow`` run at two thirds of full speed."""
+
+    def __init__(self, count: int, slow: Sequence[int] = ()) -> None:
+        super().__init__()
+        self.count, self.slow_ones, self.on, self.moves = count, set(slow), 0, 0
+
+    def processors(self) -> list[int]:
+        return list(range(10, 10 + self.count))
+
+    def move(self, processors: Sequence[int]) -> None:
+        self.moves += 1
+        self.on = processors[0] - 10 if len(processors) == 1 else -1
+
+    def canary(self) -> list[int]:
+        times = 1.6 if self.on in self.slow_ones else 1.0
+        self.time += 100_000 * times
+        return [int(50_000 * times), int(50_000 * times)]
+
+
+def test_stays_where_it_is_fast() -> None:
+    machine = Machine(4)
+    shelter = Shelter(machine)
+    at, moves = machine.on, machine.moves
+    assert shelter.settle() == [50_000, 50_000]
+    assert (machine.on, machine.moves) == (at, moves)
+
+
+def test_moves_off_a_processor_that_turns_slow_and_says_how_fast_it_is_there() -> None:
+    machine = Machine(4)
+    shelter = Shelter(machine)
+    machine.slow_ones = {machine.on}
+    assert shelter.again() == [80_000, 80_000]
+    assert shelter.settle() == [50_000, 50_000]
+    assert machine.on not in machine.slow_ones
+
+
+def test_takes_the_best_where_all_are_slow_and_gives_the_processors_back() -> None:
+    machine = Machine(3)
+    shelter = Shelter(machine)
+    machine.slow_ones = {0, 1, 2}
+    assert shelter.settle() == [80_000, 80_000]
+    shelter.close()
+    assert machine.on == -1
+
+
+def test_one_processor_is_never_left() -> None:
+    machine = Machine(1, slow=[0])
+    shelter = Shelter(machine)
+    shelter.settle()
+    shelter.close()
+    assert machine.moves == 0
+
+
+def test_rounds_are_measured_on_fast_processors_and_say_so() -> None:
+    machine = Machine(4, slow=[0, 2])
+    _, events, _ = measured({"case": Steady(machine)}, machine)
+    told = [e.canary for e in events if isinstance(e, Rounded)]
+    assert told
+    assert set(map(tuple, told)) == {(50_000, 50_000)}
+    assert machine.on == -1
+
+
+def test_this_machine_lets_itself_be_asked() -> None:
+    clock = SystemClock()
+    before = clock.processors()
+    shelter = Shelter(clock)
+    assert len(shelter.settle()) == 2
+    shelter.close()
+    assert clock.processors() == before

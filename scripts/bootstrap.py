@@ -99,7 +99,9 @@ def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
         return own | extras
     if target in ("lint", "bench"):
         return own
-    return own | {"wgpu", "torch"} | ({f"cuda{min(cuda // 1000, 13)}"} if cuda and cuda >= 12000 else set())
+    # JAX is another 350 MB installed: the tests run it on the CPU, and whoever wants to measure it asks for it.
+    own |= {"wgpu", "torch"} | ({"jax"} if target == "test" else set())
+    return own | ({f"cuda{min(cuda // 1000, 13)}"} if cuda and cuda >= 12000 else set())
 
 
 # The system's own packages
@@ -266,7 +268,7 @@ def install(extras: set[str], cuda: int | None) -> set[str]:
         left_out.add("torch")
         say("going on without torch; EXTRAS=report,wgpu,torch takes the default build, some gigabytes on Linux")
     chosen = sorted(extras - left_out)
-    if {"cuda12", "cuda13", "jax"} & set(chosen) or ("torch" in chosen and not in_venv(HAS_TORCH)):
+    if {"cuda12", "cuda13"} & set(chosen) or ("torch" in chosen and not in_venv(HAS_TORCH)):
         announce([f".[{','.join(chosen)}]"])
     say(f"installing Python packages ({', '.join(chosen) or 'base'}): a minute or two")
     if call(pip("install", "-qq", "--editable", f".[{','.join(chosen)}]")):

@@ -1,0 +1,125 @@
+"""How far apart two or more runs of one machine lie, record by record: ``python scripts/run_spread.py RUN RUN...``.
+
+A record's spread is its largest value over its smallest, less 1. Markdown, for the notes beside committed fingerprints:
+by what bounds the record (that of the first run), by stack, and the widest records. Fingerprints or journals; only runs
+of one machine, one profile and one method are set side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from overhead.errors import UsageError
+from overhead.reading.markdown import table
+from overhead.reduce import load
+from overhead.results import VALUED, Fingerprint, Record
+
+GOAL = 0.02
+"""The spread that host-bound records should stay within."""
+WIDEST = 10
+BOUNDS = {"host": "host-bound", "device": "device-bound", "balanced": "balanced", "": "one submission"}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One record in all runs: ``values`` in ns, a run each; ``ok`` where it was so in each run."""
+
+    record: Record
+    values: tuple[float, ...]
+    ok: bool
+
+    @property
+    def wide(self) -> float:
+        """The largest over the smallest, less 1."""
+        return max(self.values) / min(self.values) - 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", metavar="RUN", type=Path)
+    parser.add_argument("--figure", default="complete", help="the figure that is compared")
+    parser.add_argument("-p", "--stack", action="append", default=[], help="only this stack; may be repeated")
+    options = parser.parse_args(arguments)
+    try:
+        runs = [load(path) for path in options.runs]
+        refuse(runs)
+    except UsageError as error:
+        print(f"run_spread.py: {error}", file=sys.stderr)
+        return 2
+    found = spreads(runs, options.figure, options.stack)
+    print("\n".join(report(runs, options.figure, found)))
+    return 0
+
+
+def refuse(runs: Sequence[Fingerprint]) -> None:
+    """Raise ``UsageError`` where the runs can't be set side by side."""
+    if len(runs) < 2:
+        raise UsageError("a spread needs two runs")
+    of: dict[str, Callable[[Fingerprint], object]] = {
+        "machine": lambda run: run.machine.id, "profile": lambda run: run.profile,
+        "method version": lambda run: run.method_version, "start": lambda run: run.created,
+    }  # fmt: skip
+    for name, get in of.items():
+        different = len({get(run) for run in runs})
+        if name == "start" and different < len(runs):
+            raise UsageError("two of the runs are the same run")
+        if name != "start" and different > 1:
+            raise UsageError(f"the runs differ in their {name}: {', '.join(str(get(run)) for run in runs)}")
+
+
+def spreads(runs: Sequence[Fingerprint], name: str, stacks: Sequence[str] = ()) -> list[Spread]:
+    """Every record that has the figure above zero in all runs, in the first run's order."""
+    others = [{record.key: record for record in run.records} for run in runs[1:]]
+    found = []
+    for record in runs[0].records:
+        beside = [record, *(own[record.key] for own in others if record.key in own)]
+        figures = [figure for one in beside if (figure := one.figure(name)) is not None and figure.status in VALUED]
+        values = tuple(figure.value for figure in figures if figure.value is not None and figure.value > 0)
+        if len(values) == len(runs) and (not stacks or record.stack in stacks):
+            found.append(Spread(record, values, all(figure.status == "ok" for figure in figures)))
+    return found
+
+
+def report(runs: Sequence[Fingerprint], name: str, found: Sequence[Spread]) -> list[str]:
+    """The Markdown's lines."""
+    machine = ", ".join(gpu.name for gpu in runs[0].machine.gpus if not gpu.software) or runs[0].machine.cpu
+    starts = ", ".join(run.created for run in runs)
+    times = collections.Counter(record.key for run in runs for record in run.records)
+    alone = sum(count < len(runs) for count in times.values())
+    lines = [f"`{name}` of {machine}, profile {runs[0].profile}, {len(runs)} runs: {starts}.", ""]
+    lines += [f"{len(found)} records have it in every run; {alone} records are not in all of them.", ""]
+    by_bound = [(words, [s for s in found if s.record.bound == bound]) for bound, words in BOUNDS.items()]
+    lines += _summary("bound", by_bound)
+    host = [s for s in found if s.record.bound == "host"]
+    if host:
+        within = sum(s.wide <= GOAL for s in host)
+        lines += [f"{within} of {len(host)} host-bound records lie within {GOAL:.0%}.", ""]
+    stacks = dict.fromkeys(s.record.stack for s in found)
+    lines += _summary("stack", [(stack, [s for s in found if s.record.stack == stack]) for stack in stacks])
+    widest = sorted(found, key=lambda s: -s.wide)[:WIDEST]
+    rows = [[s.record.key, BOUNDS[s.record.bound], "yes" if s.ok else "no", f"{s.wide:.1%}",
+             ", ".join(f"{value / 1e3:.4g}" for value in s.values)] for s in widest]  # fmt: skip
+    return [*lines, *table(["the widest", "bound", "ok in each", "spread", "us"], rows)]
+
+
+def _summary(heading: str, groups: Iterable[tuple[str, list[Spread]]]) -> list[str]:
+    rows = [[words, *_told(group), *_told([s for s in group if s.ok])] for words, group in groups if group]
+    names = ("records", "median", "largest")
+    return [*table([heading, *names, *(f"{name}, ok in each" for name in names)], rows), ""]
+
+
+def _told(group: list[Spread]) -> list[str]:
+    wide = [s.wide for s in group]
+    return [str(len(wide)), *((f"{statistics.median(wide):.1%}", f"{max(wide):.1%}") if wide else ("-", "-"))]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,52 +1,141 @@
-"""torch.compile of an unrolled loop: what works is timed, what does not is killed and named."""
+"""torch.compile of an unrolled loop: what works is timed, what does not is ended and named; nothing is left over."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
+import msgspec
+import psutil
 import pytest
 
-from overhead.probes import _work_unrolled
-from overhead.probes._work_unrolled import MIB, Outcome, attempt
+from overhead.measure.figures import Process, Series
+from overhead.measure.oncefigures import once_figures
+from overhead.probes import _work_unrolled, registry
+from overhead.probes._bounded import Child, Ended
+from overhead.probes._work_unrolled import MIB, Failed, Unrolled, cases
+from overhead.results import Target
+from overhead.runner.schedule import Choice
+from overhead.workloads import UNROLLED
+
+LOOP = cases(on_gpu=False)[1]
+CHILD = """
+import time
+from overhead.probes._bounded import serve
+def answer(request):
+    {}
+    return {{}}
+serve(answer)
+"""
 
 
-def run(code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit_s: float = 30.0) -> Outcome:
-    """``attempt`` with another program as its child."""
-    start = subprocess.Popen
-    monkeypatch.setattr(
-        "overhead.probes._work_unrolled.subprocess.Popen",
-        lambda command, **rest: start([sys.executable, "-c", code], **rest),
+@pytest.fixture
+def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """``doing(code)``: the child does this at every request, instead of compiling."""
+
+    def use(code: str) -> None:
+        (tmp_path / "fake_child.py").write_text(CHILD.format(code))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])]))
+        monkeypatch.setattr(_work_unrolled, "Child", lambda module, *rest: Child("fake_child", *rest))
+        monkeypatch.setattr(_work_unrolled, "_cache", lambda device: str(tmp_path))
+
+    return use
+
+
+@pytest.mark.parametrize(
+    ("code", "class_of_failure"),
+    [
+        ("time.sleep(0 if request['do'] == 'start' else 600)", "time limit after 0"),
+        ("kept = bytearray(400 << 20); time.sleep(600)", "memory limit after"),
+        ("raise SystemExit('no compiler')", "died with exit code 1: no compiler after"),
+        (
+            "if request['do'] == 'compile': return {'failure': 'RecursionError', 'detail': 'deep', 'compile_ns': 3e9}",
+            "RecursionError after 3.0 s",
+        ),
+    ],
+)
+def test_a_failure_is_named_with_what_it_took(doing: Any, code: str, class_of_failure: str) -> None:
+    doing(code)
+    with pytest.raises(Failed, match=class_of_failure):
+        Unrolled("cpu", LOOP, compile_s=0.5, memory_bytes=200 * MIB)
+
+
+def test_a_child_that_holds_too_much_was_seen_to(doing: Any) -> None:
+    doing("kept = bytearray(400 << 20); time.sleep(600)")
+    child = _work_unrolled.Child("fake_child", {}, 200 * MIB)
+    with pytest.raises(Ended, match="memory limit"):
+        child.ask("anything")
+    assert child.peak_bytes > 200 * MIB
+    assert not psutil.pid_exists(child.pid)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
+@pytest.mark.parametrize("busy", ["time.sleep(600)", "subprocess.run(['sleep', '600'])"])
+def test_a_child_dies_with_its_parent_and_takes_its_own_along(doing: Any, busy: str) -> None:
+    doing(f"import subprocess; {busy}")
+    code = (
+        "from overhead.probes._bounded import Child\nchild = Child('fake_child', {}, 1 << 40)\n"
+        "print(child.pid, flush=True)\nchild.ask('anything')"
     )
-    return attempt(10, "cpu", limit_s, 200 * MIB, tmp_path)
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = psutil.Process(int(parent.stdout.readline()))
+    family = _family(child, 2 if "sleep'" in busy else 1)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    _, alive = psutil.wait_procs(family, timeout=20)
+    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_a_child_that_takes_too_long_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found = run("import time; time.sleep(600)", monkeypatch, tmp_path, limit_s=0.5)
-    assert (found.failure, found.speed_up) == ("time limit", None)
+def _family(child: psutil.Process, size: int) -> list[psutil.Process]:
+    """The child and what it started, once there are so many."""
+    for _ in range(400):
+        family = [child, *child.children(recursive=True)]
+        if len(family) >= size:
+            return family
+        time.sleep(0.05)
+    raise AssertionError("the child started nothing")
 
 
-def test_a_child_that_holds_too_much_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found = run("import time; x = bytearray(400 << 20); time.sleep(600)", monkeypatch, tmp_path)
-    assert found.failure == "memory limit"
-    assert found.peak_bytes > 200 * MIB
+def test_its_cases_are_never_mixed_with_others_and_run_when_named() -> None:
+    target = Target(stack="torch-compile", api="CUDA", adapter="A", options={"device": "cuda:0"})
+    star = list(registry()["torch-compile"].space(target).star())
+    loops = [case for case in star if case.workload == UNROLLED]
+    assert [case.params.get("steps") for case in loops] == [None, 10, 100, 500]
+    assert [case.unit for case in loops] == ["step", "10 steps", "100 steps", "500 steps"]
+    assert not any(Choice().takes(case) for case in loops)
+    assert all(Choice(workloads=frozenset({UNROLLED})).takes(case) for case in loops)
+    assert not any(Choice(workloads=frozenset({"recurrence"})).takes(case) for case in loops)
+    cpu = msgspec.structs.replace(target, api="CPU", options={"device": "cpu"})
+    steps = [case.params.get("steps") for case in registry()["torch-compile"].space(cpu).star()]
+    assert [n for n in steps if n is not None] == [10, 100, 500, 1000, 1500, 5000]
 
 
-def test_a_child_that_dies_is_named_with_its_last_word(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found = run("raise SystemExit('no compiler')", monkeypatch, tmp_path)
-    assert (found.failure, found.detail) == ("died", "exit 1: no compiler")
-
-
-def test_a_failure_has_its_class(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found = run("""print('{"torch": "2", "compile_s": 3.0, "failure": "RecursionError"}')""", monkeypatch, tmp_path)
-    assert (found.failure, found.compile_s, found.torch) == ("RecursionError", 3.0, "2")
+def test_what_opening_took_becomes_figures() -> None:
+    processes = [Process(once={"compile": [ns], "peak_memory": [9e8]}) for ns in (3e9, 5e9)]
+    found = once_figures(Series(processes), 0.1)
+    assert (found["compile"].value, found["compile"].unit) == (4e9, "ns")
+    assert (found["peak_memory"].value, found["peak_memory"].unit) == (9e8, "bytes")
 
 
 @pytest.mark.needs("torch", "cxx")
-def test_a_short_loop_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_work_unrolled, "ELEMENTS", 64)
-    found = Outcome(3, **_work_unrolled.child(3, "cpu"))
-    assert found.failure == ""
-    assert found.compile_s > 0
-    assert found.speed_up is not None
+def test_a_short_loop_compiles_runs_and_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor.runtime.runtime_utils import cache_dir
+
+    monkeypatch.setattr(_work_unrolled, "_cache", lambda device: cache_dir())
+    short = msgspec.structs.replace(LOOP, params={"mode": "default", "elements": 64, "steps": 2})
+    chain = Unrolled("cpu", short, compile_s=300.0)
+    try:
+        assert {name: value > 0 for name, value in chain.opening().items()} == {"compile": True, "peak_memory": True}
+        before = chain.executed()
+        rows = chain.sample([1, 3], cpu=False)
+        assert [row[0] for row in rows] == [1, 3]
+        chain.issue(2)
+        assert chain.executed() - before == 1 + 3 + 2 + 2
+    finally:
+        chain.close()

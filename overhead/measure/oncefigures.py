@@ -11,7 +11,7 @@ from overhead.measure.ladder import LEGACY_N
 from overhead.measure.stages import UNSTAGED
 
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
-PLAIN = ("naive", "naive_idle", "empty_wait", "first", "start_latency", UNSTAGED)
+PLAIN = ("naive", "naive_idle", "empty_wait", "first", "start_latency", "compile", "peak_memory", UNSTAGED)
 """The median of a process's values is the process's value."""
 PER_UNIT = ("device_busy", "device_span")
 """A slope over the n at which the values were taken."""
@@ -21,9 +21,10 @@ DEVICE_STEPS = 30
 
 def once_figures(series: Series, target: float) -> dict[str, Estimate]:
     """By name: ``naive``, ``naive_idle``, ``legacy``, ``empty_wait``, ``first``, ``prepare``, ``start_latency``,
-    ``p50`` ``p95`` ``p99``, ``device_busy`` or ``device_span``, ``stage:NAME``, ``unstaged`` and ``stages_gap`` (the
-    sum of the stages less the unstaged ``issue`` of the same round), ``making:PART`` (a unit of the recording) and
-    ``making:PART:fixed``; ns. Those that were asked for in vain are ``unavailable`` with the reason.
+    ``compile``, ``peak_memory`` (bytes), ``p50`` ``p95`` ``p99``, ``device_busy`` or ``device_span``, ``stage:NAME``,
+    ``unstaged`` and ``stages_gap`` (the sum of the stages less the unstaged ``issue`` of the same round),
+    ``making:PART`` (a unit of the recording) and ``making:PART:fixed``; ns where nothing else is said. Those that were
+    asked for in vain are ``unavailable`` with the reason.
     """
     values: dict[str, list[float]] = {}
     refused: dict[str, str] = {}
@@ -37,7 +38,7 @@ def once_figures(series: Series, target: float) -> dict[str, Estimate]:
 
 def _figure(name: str, values: list[float], series: Series, target: float) -> Estimate:
     scale = _unstaged(series) if name == "stages_gap" else None
-    found = across(values, target, scale=scale)
+    found = across(values, target, scale=scale, unit="bytes" if name == "peak_memory" else "ns")
     if name not in ("device_busy", "device_span") or found.value is None:
         return found
     quantum = max(

@@ -114,6 +114,10 @@ class Chain(abc.ABC):
         """What a recording costs outside the window, by part (capture, instantiate): its units, and ns of each."""
         return {}
 
+    def opening(self) -> Mapping[str, float]:
+        """What opening the chain took, where it tells: ``compile`` (ns), ``peak_memory`` (resident bytes)."""
+        return {}
+
     def window(self) -> dict[str, Scalar]:
         """What the window holds: submits, passes, bind changes, arguments, wait, recording, validation, precision."""
         return {}

@@ -11,7 +11,7 @@ from overhead.measure.planner import Allotment, Candidate, Plan, allot
 from overhead.probes import registry
 from overhead.results import Case, LeftOut, Target
 from overhead.runner.protocol import Assignment
-from overhead.workloads import workloads
+from overhead.workloads import UNROLLED, workloads
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Choice:
 
 def _heavy(name: str) -> bool:
     found = workloads().get(name)
-    return found is not None and found.heavy
+    return name == UNROLLED or (found is not None and found.heavy)
 
 
 def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[list[Task], list[LeftOut]]:

@@ -60,6 +60,7 @@ class Worker:
         for name, assignment in self.by_id.items():
             self.doing(name, "opening")
             self._open(name, assignment)
+            self.out.flush()  # a slow compile is a silence of its own, and costs its own case at most
         self.doing("", "waiting for its turn")
         self.say(Ready())
         self.out.flush()
@@ -97,6 +98,8 @@ class Worker:
             )
         )
         self._once(name, "open", [took])
+        for figure, value in chain.opening().items():
+            self._once(name, figure, [value])
 
     def _failed(self, name: str, status: str, reason: str) -> None:
         a = self.by_id[name]

@@ -13,7 +13,9 @@ from overhead.workloads.base import Workload
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _NOT_WORKLOADS = {"base", "sources", "equivalence"}
-_RESERVED = {"step", "mlp-train", "mlp-forward"}
+UNROLLED = "recurrence-unrolled"
+"""A workload's name for the loop of all its steps, compiled as one function: minutes, so only by name."""
+_RESERVED = {"step", "mlp-train", "mlp-forward", UNROLLED}
 _workloads: dict[str, Workload] = {}
 
 
@@ -31,6 +33,11 @@ def workloads() -> dict[str, Workload]:
     """All workloads by name."""
     _load()
     return _workloads
+
+
+def unrolled_of(name: str) -> str:
+    """The workload whose loop it is."""
+    return name.removesuffix("-unrolled")
 
 
 def named(names: Iterable[str]) -> frozenset[str]:

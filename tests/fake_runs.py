@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from overhead import results
 from overhead.measure.fake import FakeClock, FastFakeChain, Law, Weather
 from overhead.reduce import reduce_journal
-from overhead.results import Case, Ended, Header, Line, Machine, Opened, Planned, Round, Scalar, Target
+from overhead.results import Case, Ended, Header, Line, Machine, Opened, Planned, Round, Scalar, Target, Together
 
 MACHINE = Machine(id="0123456789ab", cpu="a CPU", cores=2, memory_gib=24)
 TARGET = Target(stack="fake", api="CPU", adapter="A")
@@ -35,6 +35,11 @@ class Made:
     method_version: int = results.METHOD_VERSION
     slow: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
+    together: Together | None = None
+    numbers: Sequence[int] = ()
+    """Of the processes, where they are not simply counted."""
+    drift: Mapping[int, float] = field(default_factory=dict)
+    """By process number, how many times slower everything was then."""
 
     def lines(self) -> list[Line]:
         header = Header(
@@ -44,13 +49,16 @@ class Made:
             profile="default",
             machine=self.machine,
             versions=dict(self.versions),
+            together=self.together,
         )
         key = self.target.key
         lines: list[Line] = [header]
         lines += [Planned(worker=key, target=self.target, case=CASES[name]) for name in self.costs]
-        for process in range(self.processes):
+        for process in self.numbers or range(self.processes):
             clock = FakeClock(self.weather, seed=100 * self.seed + process, slow=self.slow)
-            chains = {n: FastFakeChain(Law(host=c, device=10.0, own=0.002), clock) for n, c in self.costs.items()}
+            slower = self.drift.get(process, 1.0)
+            laws = {name: Law(host=slower * cost, device=10.0, own=0.002) for name, cost in self.costs.items()}
+            chains = {name: FastFakeChain(law, clock) for name, law in laws.items()}
             lines += [
                 Opened(
                     target=key, case=CASES[n].key, worker=key, process=process, overlap="pipelined",

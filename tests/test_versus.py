@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ import pytest
 
 from overhead.errors import UsageError
 from overhead.measure.fake import Weather
-from overhead.results import BadFile, Failed, Target, encode_line
+from overhead.results import BadFile, Failed, Target, Together, encode_line
 from overhead.versus import Verdicts, compare
 from overhead.versus.render import markdown, show
 from tests.fake_runs import CASES, COSTS, MACHINE, TARGET, Made
@@ -92,6 +93,73 @@ def test_fail_over_fails_only_beyond_doubt(tmp_path: Path) -> None:
     for limit in (0.0, 5.0, 10.0, 20.0):
         beyond = large.low is not None and large.low > 1 + limit / 100
         assert bool(compare(base, new, limit).failed) == beyond
+
+
+def in_turn(folder: Path, common: int = 3, numbers: tuple[int, ...] = (), **changes: object) -> tuple[Path, Path]:
+    """Two runs taken together on a machine whose speed wanders by 20 % from process to process; NEW costs as asked."""
+    paths = []
+    for seed, side in ((2 * common, "base"), (2 * common + 1, "new")):
+        (folder / side).mkdir(exist_ok=True)
+        drift = {number: 1 + 0.2 * math.sin(number + common) for number in range(9)}
+        own = Together(id=f"{common:012d}", side=side)  # type: ignore[arg-type]
+        made = dataclasses.replace(Made(seed=seed, drift=drift, together=own), **(changes if side == "new" else {}))  # type: ignore[arg-type]
+        made = dataclasses.replace(made, numbers=numbers if side == "new" else ())
+        paths.append(made.write(folder / side / f"{common}.json"))
+    return paths[0], paths[1]
+
+
+def test_runs_taken_together_are_compared_pair_by_pair(tmp_path: Path) -> None:
+    slower = {name: 1.03 * cost for name, cost in COSTS.items()}
+    base, new = in_turn(tmp_path, costs=slower)
+    found = compare(base, new)
+    assert set(by_case(found).values()) == {"slower"}
+    assert found.yardstick.startswith("measured in turn: pairs of processes differ by")
+    assert found.base == ("base/3.json",)
+    assert found.new == ("new/3.json",)
+    assert all(c.smallest is not None and c.smallest < 0.03 for c in found.cases)
+    assert [c.failed for c in compare(base, new, 1).cases] == [True] * 3
+    assert set(by_case(compare(new, base)).values()) == {"faster"}
+
+
+def test_the_same_wandering_machine_without_the_pairs_tells_nothing(tmp_path: Path) -> None:
+    slower = {name: 1.03 * cost for name, cost in COSTS.items()}
+    base, _ = in_turn(tmp_path, 1, costs=slower)
+    _, other = in_turn(tmp_path, 2, costs=slower)
+    found = compare(base, other)
+    assert found.yardstick.startswith("one run a side")
+    assert not {"slower", "faster"} & set(by_case(found).values())
+
+
+def test_the_same_build_twice_taken_together_is_the_same(tmp_path: Path) -> None:
+    assert set(by_case(compare(*in_turn(tmp_path))).values()) == {"same"}
+
+
+def test_several_runs_taken_together_are_matched_by_what_they_say_not_by_name(tmp_path: Path) -> None:
+    for common in (1, 2):
+        in_turn(tmp_path, common)
+    for old, new in (("1", "x"), ("2", "1"), ("x", "2")):
+        for end in ("json", "samples.jsonl.gz"):
+            (tmp_path / "new" / f"{old}.{end}").rename(tmp_path / "new" / f"{new}.{end}")
+    found = compare(tmp_path / "base", tmp_path / "new")
+    assert found.yardstick.startswith("measured in turn")
+    assert {c.processes for c in found.cases} == {(10, 10)}
+    assert set(by_case(found).values()) == {"same"}
+    (tmp_path / "new" / "1.json").unlink()
+    assert not compare(tmp_path / "base", tmp_path / "new").yardstick.startswith("measured in turn")
+
+
+def test_a_process_that_died_leaves_the_other_pairs_as_they_were(tmp_path: Path) -> None:
+    found = compare(*in_turn(tmp_path, numbers=(1, 2, 3, 4, 8)))
+    assert {c.processes for c in found.cases} == {(5, 5)}
+    (tmp_path / "less").mkdir()
+    few = compare(*in_turn(tmp_path / "less", numbers=(1, 2, 4)))
+    assert {c.processes for c in few.cases} == {(3, 3)}
+    assert set(by_case(few).values()) <= {"same", "undecided"}
+
+
+def test_a_file_beside_itself_is_no_pair(tmp_path: Path) -> None:
+    base, _ = in_turn(tmp_path)
+    assert compare(base, base).yardstick.startswith("one run a side")
 
 
 @pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from overhead.versus import decide
-from overhead.versus.decide import ALPHA, Floats, Shift, Trial, holm, moderated, trials
+from overhead.versus.decide import ALPHA, Floats, Shift, Trial, holm, moderated, paired, trials
 
 TRIALS = 800
 
@@ -55,6 +55,31 @@ def test_several_runs_a_side_hold_the_level_of_all_cases_together(run: float, ca
         p = [trial.p() for trial in trials(sides[0], sides[1])]
         wrong += any(one <= level for one, level in zip(p, holm(p), strict=True))
     assert wrong / 200 <= decide.PROMISED + 3 * math.sqrt(decide.PROMISED * (1 - decide.PROMISED) / 200)
+
+
+@pytest.mark.parametrize(("cases", "common"), [(1, 0.0), (5, 0.02), (20, 0.0), (20, 0.02), (30, 0.005)])
+@pytest.mark.parametrize("pairs", [3, 5])
+def test_pairs_hold_the_level_of_all_cases_together(pairs: int, cases: int, common: float) -> None:
+    """Weather that both of a pair meet, and weather of a process that all its cases share."""
+    dice = np.random.default_rng([pairs, cases, round(1e3 * common)])
+    wrong = 0
+    for _ in range(400):
+        size = 0.005 * np.exp(dice.normal(0, 0.5, cases))
+        weather = dice.normal(0, 0.2, (pairs, 1))
+        base, new = (
+            weather + dice.normal(0, common, (pairs, 1)) + size * dice.standard_normal((pairs, cases)) for _ in "ab"
+        )
+        p = [trial.p() for trial in paired(list((new - base).T))]
+        wrong += any(one <= level for one, level in zip(p, holm(p), strict=True))
+    assert wrong / 400 <= decide.PROMISED + 3 * math.sqrt(decide.PROMISED * (1 - decide.PROMISED) / 400)
+
+
+def test_pairs_of_one_case_are_student_s_paired_test() -> None:
+    dice = np.random.default_rng(5)
+    base, new = dice.normal(0, 0.1, 6), dice.normal(0.05, 0.1, 6)
+    (found,) = paired([new - base])
+    assert found.p() == pytest.approx(float(stats.ttest_rel(new, base).pvalue))
+    assert paired([]) == []
 
 
 @pytest.mark.parametrize("runs", [1, 3])

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from overhead.reading.derived import Span, graphs, synchronised
+from overhead.reading.training import trainings
 from overhead.reading.view import View
 from overhead.results import Figure, Fingerprint, Params, Record
 from tests.fake_report import figure, fingerprint, record
@@ -155,6 +156,53 @@ def test_the_sentences_name_the_cheapest_the_dearest_and_the_rarer() -> None:
     assert "after every 10 steps 1.2" in text
     assert "MLP forward pass" in text
     assert "removes nothing; keeps as nodes pinned copy to the device; forbids .item()" in text
+
+
+def network(workload: str, each: float, act: str = "", shapes: str = "fixed") -> Record:
+    own = torch(each, act, params={"wait": "stream", "shapes": shapes}, unit="step")
+    return msgspec.structs.replace(own, workload=workload)
+
+
+TRAINING = fingerprint(
+    network("mlp-forward", 300_000.0), network("mlp-forward", 340_000.0, "item"),
+    network("mlp-train", 900_000.0), network("mlp-train", 1_000_000.0, "item"),
+    network("mlp-train", 950_000.0, "h2d"),
+    network("mlp-forward", 310_000.0, shapes="varying"), network("mlp-forward", 360_000.0, "item", "varying"),
+    network("mlp-train", 960_000.0, shapes="varying"), network("mlp-train", 1_200_000.0, "item", "varying"),
+)  # fmt: skip
+
+
+def test_training_and_synchronisation_come_apart() -> None:
+    found = {(t.shapes, t.act): t for t in trainings(synchronised(View(TRAINING)))}
+    assert set(found) == {("fixed", "item"), ("fixed", "h2d"), ("varying", "item")}
+    fixed = found["fixed", "item"]
+    assert fixed.rest is not None
+    assert fixed.rest.value == 600_000
+    assert fixed.share is not None
+    assert fixed.share.value == pytest.approx(0.1)
+    assert found["fixed", "h2d"].forward is None
+    assert found["fixed", "h2d"].rest is None
+    varying = found["varying", "item"]
+    assert varying.share is not None
+    assert varying.share.value == pytest.approx(0.2)
+
+
+def test_the_training_panel() -> None:
+    parts = sections(TRAINING)["synchronisation"]
+    text = prose(parts)
+    assert "of the 900 µs of a training step, 300 µs are the forward pass. .item() after each adds 100" in text
+    assert "MLP with varying shapes: of the 960" in text
+    assert [p.name for p in parts if p.kind == "drawing"] == ["synchronisation", "training"]
+    table = next(p for p in parts if p.kind == "table" and p.caption == "Training and synchronisation")
+    assert len(table.rows) == 3
+    assert table.rows[1][3] == ""
+
+
+def test_a_training_step_without_its_forward_pass_has_a_row_and_no_panel() -> None:
+    file = fingerprint(network("mlp-train", 900_000.0), network("mlp-train", 1_000_000.0, "item"))
+    parts = sections(file)["synchronisation"]
+    assert "training" not in [p.name for p in parts if p.kind == "drawing"]
+    assert "Training and synchronisation" in [p.caption for p in parts if p.kind == "table"]
 
 
 def test_what_has_no_figure_keeps_its_row_and_its_reason() -> None:

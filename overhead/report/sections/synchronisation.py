@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from overhead.reading.derived import Span, Synchronised, synchronised
-from overhead.reading.format import MICRO, TIMES, count, listed, plain, spread
+from overhead.reading.format import MICRO, TIMES, count, listed, number, percent, plain, spread
+from overhead.reading.training import Training, trainings
 from overhead.reading.view import View, why
-from overhead.report.draw import INK, LINE, Mark, Row, canvas, dot_rows, marker_legend, two_lines
+from overhead.report.draw import INK, LINE, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
@@ -22,6 +23,7 @@ ACTS = {
 STEPS = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
 SHAPES = {1: "o", 4: "v", 10: "s", 100: "D"}
 OTHER = "^"
+KINDS = {"fixed": "o", "varying": "s"}
 Groups = dict[tuple[str, str], list[Synchronised]]
 """By target and step."""
 
@@ -36,8 +38,14 @@ def synchronisation(view: View) -> Iterator[Part]:
     if told:
         yield Text([sentence(*key, group) for key, group in told.items()])
         yield _drawing(told)
+    training = trainings(found)
+    if drawn := [t for t in training if t.forward_alone is not None and t.alone is not None]:
+        yield Text(apart(drawn))
+        yield _training_drawing(drawn)
     if found:
         yield _table(groups)
+    if training:
+        yield _training_table(training)
     captured = [r for t in view.executing for r in t.records if t.stack == "cuda-graph" and verdicts(r)]
     if captured:
         yield Text([in_graph(verdicts(captured[0]))])
@@ -112,6 +120,93 @@ def _drawing(groups: Groups) -> Drawing:
         "both intervals allow; a hollow mark's interval reaches zero, or one, or a figure behind it is noisy.",
         figure,
     )  # fmt: skip
+
+
+def apart(found: Sequence[Training]) -> list[str]:
+    """By target and shapes: what of a training step is the forward pass, and what each act adds to either."""
+    groups: dict[tuple[str, str], list[Training]] = {}
+    for t in found:
+        groups.setdefault((t.target.label, t.shapes), []).append(t)
+    return [_apart(*place, group) for place, group in groups.items()]
+
+
+def _apart(target: str, shapes: str, group: list[Training]) -> str:
+    first = group[0]
+    start = f"{target}, MLP with {plain(shapes, 20)} shapes"
+    whole, forward = first.alone, first.forward_alone
+    if whole is None or forward is None:
+        return f"{start}: the step alone has no figure."
+    said = (
+        f"{start}: of the {_short(whole)} {MICRO} of a training step, {_short(forward)} {MICRO} are the forward pass."
+    )
+    for t in group:
+        cost, share, other = t.whole.cost, t.share, t.forward.cost if t.forward else None
+        if cost is None or share is None:
+            continue
+        beside = f", and {_micro(other)} {MICRO} to the forward pass alone" if other is not None else ""
+        part = percent(share.value, share.low, share.high)
+        said += f" {_act(t.act)} after each adds {_micro(cost)} {MICRO}, {part} of the step with it{beside}."
+    return said
+
+
+def _training_drawing(found: Sequence[Training]) -> Drawing:
+    groups: dict[str, list[Training]] = {}
+    for t in found:
+        groups.setdefault(t.target.label, []).append(t)
+    acts = [list(dict.fromkeys(t.act for t in group)) for group in groups.values()]
+    figure, grid = canvas([LINE * 2 * (1 + len(own)) for own in acts], around=0.75)
+    for (ax,), (target, group), own in zip(grid, groups.items(), acts, strict=True):
+        by_shapes = {t.shapes: t for t in group}.values()
+        rows = []
+        for name, which in (("forward pass", "forward"), ("training step", "whole")):
+            plain_marks = [m for t in by_shapes for m in _step_mark(getattr(t, which), t.shapes, alone=True)]
+            rows.append(Row(name, plain_marks))
+            for act in own:
+                marks = [m for t in group if t.act == act for m in _step_mark(getattr(t, which), t.shapes, alone=False)]
+                rows.append(Row(f"{name}, {_act(act)}", marks, "" if marks else "no figure"))
+        dot_rows(ax, rows, log=False)
+        ax.set_xlim(left=0)
+        ax.set_title(two_lines(target), fontsize=8)
+        ax.set_xlabel(f"{MICRO} a step", fontsize=7.5, labelpad=1)
+    marker_legend(
+        figure, {f"{plain(s, 20)} shapes": KINDS.get(s, OTHER) for s in dict.fromkeys(t.shapes for t in found)}
+    )
+    return Drawing(
+        "training", "Training work and synchronisation",
+        "Dot plot: microseconds of the forward pass and of the whole training step, alone and with one synchronisation "
+        f"after each, for {count(len(groups), 'target')}; the numbers are in the table below.",
+        "The forward pass runs in inference mode. What the whole step takes beyond it is training; what a step with a "
+        "synchronisation takes beyond the same step without is the synchronisation.",
+        figure,
+    )  # fmt: skip
+
+
+def _step_mark(s: Synchronised | None, shapes: str, *, alone: bool) -> list[Mark]:
+    record = None if s is None else s.plain if alone else s.record
+    return [] if s is None or record is None else mark(
+        record.figure("complete"), colour(s.target.stack), KINDS.get(shapes, OTHER)
+    )  # fmt: skip
+
+
+def _training_table(found: Sequence[Training]) -> Table:
+    rows: list[list[str | Cell]] = []
+    for t in found:
+        spans = (t.forward_alone, t.rest, t.alone, t.forward.cost if t.forward else None, t.whole.cost)
+        share = "" if t.share is None else percent(t.share.value, t.share.low, t.share.high)
+        numbers = [_micro(value) if value else "" for value in spans]
+        rows.append([Cell(t.target.label, t.target.stack), plain(t.shapes, 20), _act(t.act), *numbers, share])
+    return Table(
+        "Training and synchronisation",
+        ["target", "shapes", "act after each step", f"forward pass, {MICRO}", f"rest of the training, {MICRO}",
+         f"whole step, {MICRO}", f"the act adds to the forward pass, {MICRO}", f"to the whole step, {MICRO}",
+         "of the step with it"],
+        rows, numeric=(3, 4, 5, 6, 7, 8), folded=True,
+    )  # fmt: skip
+
+
+def _short(value: Span) -> str:
+    low, high = (None if v is None else v / 1e3 for v in (value.low, value.high))
+    return number(value.value / 1e3, low, high)
 
 
 def _row(act: str, group: list[Synchronised], name: str, unit: float) -> Row:

@@ -1,0 +1,63 @@
+"""The training step taken apart: its forward pass, the rest of the training, and a synchronisation after it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from overhead.reading.derived import Span, Synchronised, span
+from overhead.reading.view import Target
+
+FORWARD, WHOLE = "mlp-forward", "mlp-train"
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """One kind of shapes on one target, with one act of the host after every step. Spans are ns a step."""
+
+    target: Target
+    shapes: str
+    act: str
+    whole: Synchronised
+    forward: Synchronised | None
+
+    @property
+    def alone(self) -> Span | None:
+        """The whole step without the act."""
+        return _complete(self.whole)
+
+    @property
+    def forward_alone(self) -> Span | None:
+        """The forward pass and loss without the act, in inference mode."""
+        return None if self.forward is None else _complete(self.forward)
+
+    @property
+    def rest(self) -> Span | None:
+        """What training adds to the forward pass: recording it for autograd, backward, the optimiser."""
+        whole, forward = self.alone, self.forward_alone
+        return None if whole is None or forward is None else whole - forward
+
+    @property
+    def share(self) -> Span | None:
+        """What part of the step with the act after it the act adds, 0 to 1."""
+        cost, together = self.whole.cost, span(self.whole.record.figure("complete"))
+        return None if cost is None or together is None or together.value <= 0 else cost / together
+
+
+def trainings(found: Sequence[Synchronised]) -> list[Training]:
+    """Every training step with an act after each, beside the forward pass with the same act, in the file's order."""
+    each = [s for s in found if s.every == 1]
+    forward = {_place(s): s for s in each if s.record.workload == FORWARD}
+    return [
+        Training(s.target, str(s.record.params.get("shapes", "")), s.act, s, forward.get(_place(s)))
+        for s in each
+        if s.record.workload == WHOLE
+    ]
+
+
+def _place(s: Synchronised) -> tuple[str, str, str]:
+    return s.target.key, str(s.record.params.get("shapes", "")), s.act
+
+
+def _complete(s: Synchronised) -> Span | None:
+    return None if s.plain is None else span(s.plain.figure("complete"))

@@ -19,9 +19,14 @@ from overhead.measure.oncefigures import once_figures
 from overhead.probes import _work_unrolled, registry
 from overhead.probes._bounded import Child, Ended
 from overhead.probes._work_unrolled import MIB, Failed, Unrolled, cases
-from overhead.results import Target
+from overhead.reading.chains import groups
+from overhead.reading.unrolled import sentence, unrolled
+from overhead.reading.view import View
+from overhead.report import render
+from overhead.results import Fingerprint, Params, Record, Target
 from overhead.runner.schedule import Choice
 from overhead.workloads import UNROLLED
+from tests.fake_report import figure, fingerprint, record
 
 LOOP = cases(on_gpu=False)[1]
 CHILD = """
@@ -139,3 +144,44 @@ def test_a_short_loop_compiles_runs_and_is_counted(monkeypatch: pytest.MonkeyPat
         assert chain.executed() - before == 1 + 3 + 2 + 2
     finally:
         chain.close()
+
+
+def loop(steps: int, each: float | None, seconds: float = 10.0, **more: Any) -> Record:
+    took = (figure("compile", seconds * 1e9), figure("peak_memory", 800.0 * MIB)) if each else ()
+    params: Params = {"mode": "default", "elements": 4096, "steps": steps}
+    place: Any = {"api": "CPU", "adapter": "CPU", "unit": f"{steps} steps"}
+    made = record("torch-compile", "per-submit", each, params=params, more=took, **place, **more)
+    return msgspec.structs.replace(made, workload=UNROLLED)
+
+
+def run_of_loops() -> Fingerprint:
+    params: Params = {"mode": "eager", "elements": 4096}
+    eager = record("torch-compile", "per-submit", 20_000.0, api="CPU", adapter="CPU", unit="step", params=params)
+    failed = loop(1000, None, status="failed", reason="RecursionError after 3.0 s and 500 MiB: too deep")
+    records = [
+        msgspec.structs.replace(eager, workload=UNROLLED),
+        loop(100, 500_000.0, 30.0),
+        loop(10, 40_000.0),
+        failed,
+    ]
+    return fingerprint(*records, versions={"torch": "2.13.0"})
+
+
+def test_the_speed_up_is_the_eager_steps_over_the_call() -> None:
+    (found,) = unrolled(View(run_of_loops()))
+    assert [one.steps for one in found.loops] == [10, 100, 1000]
+    assert [one.speed_up and round(one.speed_up.value, 6) for one in found.loops] == [5.0, 4.0, None]
+    assert groups(View(run_of_loops())) == []
+    said = sentence(found)
+    assert "(torch-compile, torch 2.13.0): 10 steps take 10 s to compile and run 5 times as fast as eager" in said
+    assert "100 steps take 30 s to compile and run 4 times as fast" in said
+    assert "1,000 steps fail (failed: RecursionError after 3.0 s" in said
+
+
+def test_the_page_draws_lengths_and_failures(tmp_path: Path) -> None:
+    text = render([run_of_loops()], tmp_path).read_text(encoding="utf-8")
+    assert "A whole loop under torch.compile: torch-compile, torch 2.13.0" in text
+    assert "RecursionError after 3.0 s" in text
+    assert (tmp_path / "figures" / "unrolled.png").exists()
+    nothing_worked = fingerprint(loop(10, None, status="failed", reason="died"))
+    assert "no length was measured" not in sentence(unrolled(View(nothing_worked))[0])

@@ -14,7 +14,7 @@ from overhead.reading.derived import Span, span
 from overhead.reading.format import plain, without_brackets
 from overhead.reading.view import View
 from overhead.results import Record
-from overhead.workloads import workloads
+from overhead.workloads import UNROLLED, workloads
 
 COMPARED = {
     "graph-vs-eager": ("eager", "graph"),
@@ -157,7 +157,9 @@ def groups(view: View) -> list[Group]:
     for target in view.stacked:
         for record in target.records:
             elements = record.params.get("elements")
-            if isinstance(elements, int) and not isinstance(elements, bool) and elements > 0 and record.unit == "step":
+            if record.workload == UNROLLED or record.unit != "step":
+                continue
+            if isinstance(elements, int) and not isinstance(elements, bool) and elements > 0:
                 precision = str(record.params.get("precision", PRECISION))
                 found.setdefault((record.workload, elements, precision), []).append(record)
     return [_group(view, *key, records) for key, records in sorted(found.items())]

@@ -9,15 +9,16 @@ from pathlib import Path
 
 from overhead.reading.format import plain
 from overhead.reduce import load
-from overhead.results import BadFile, Fingerprint
+from overhead.results import BadFile, Fingerprint, Machine
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A run and the file that it came from."""
+    """A run and the file that it came from; ``argument`` is the place among the paths that named it."""
 
     path: Path
     fingerprint: Fingerprint
+    argument: int = 0
 
 
 @dataclass(frozen=True)
@@ -33,20 +34,37 @@ def collect(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
 
     Raises ``BadFile`` where a file named alone is bad, or where nothing at all could be loaded.
     """
+    found = list(each(paths))
+    return [one for one in found if isinstance(one, Loaded)], [one for one in found if isinstance(one, Skipped)]
+
+
+def each(paths: Sequence[Path]) -> Iterator[Loaded | Skipped]:
+    """The same one by one, so that a caller need not hold them all.
+
+    Of two files that give one machine id to different machines the first counts, the other is skipped.
+    """
     alone = len(paths) == 1 and not paths[0].is_dir()
-    found: list[Loaded] = []
+    machines: dict[str, tuple[Machine, Path]] = {}
     skipped: list[Skipped] = []
-    for path in _files(paths):
+    for argument, path in _files(paths):
         try:
-            found.append(Loaded(path, load(path)))
+            one = Loaded(path, load(path), argument)
         except BadFile as error:
             if alone:
                 raise
             skipped.append(Skipped(path, str(error).removeprefix(f"{path}: ")))
-    if not found:
+            yield skipped[-1]
+            continue
+        own = one.fingerprint.machine
+        first, holder = machines.setdefault(own.id, (own, path))
+        if _description(first) != _description(own):
+            reason = f"claims the machine id {own.id} of {holder.name}, and describes another machine"
+            yield Skipped(path, reason)
+        else:
+            yield one
+    if not machines:
         bad = f" ({len(skipped)} that cannot be read; the first: {skipped[0].reason})" if skipped else ""
         raise BadFile(f"{', '.join(map(str, paths)) or 'no path'}: no fingerprint or journal here{bad}")
-    return found, skipped
 
 
 def tell(skipped: Iterable[Skipped]) -> None:
@@ -55,13 +73,18 @@ def tell(skipped: Iterable[Skipped]) -> None:
         print(f"overhead: skipped {plain(one.path.name, 80)}: {plain(one.reason, 300)}", file=sys.stderr)
 
 
-def _files(paths: Iterable[Path]) -> Iterator[Path]:
+def _description(machine: Machine) -> tuple[str, int, int, int]:
+    """What the id hashes, as far as the file tells it: a GPU's name may change with the list that named it."""
+    return machine.cpu, machine.cores, machine.memory_gib, sum(not gpu.software for gpu in machine.gpus)
+
+
+def _files(paths: Iterable[Path]) -> Iterator[tuple[int, Path]]:
     """Files as named; of a folder its fingerprints, and the journals that have not become one."""
-    for path in paths:
+    for argument, path in enumerate(paths):
         if not path.is_dir():
-            yield path
+            yield argument, path
             continue
         done = sorted(path.glob("*.json"))
-        yield from done
         stems = {p.stem for p in done}
-        yield from (p for p in sorted(path.glob("*.jsonl")) if p.stem not in stems)
+        left = [p for p in sorted(path.glob("*.jsonl")) if p.stem not in stems]
+        yield from ((argument, p) for p in (*done, *left))

@@ -125,9 +125,12 @@ def _overstatement(view: View, label: str) -> KeyFigure:
 
 
 def overstatement(record: Record, figure: str) -> tuple[float, float | None, float | None] | None:
-    """How many times a one-shot figure (``naive``, ``naive_idle``, ``legacy``) is the slope of ``complete``, with the
-    widest interval that both intervals allow; None where either has no value."""
-    shot, slope = record.figure(figure), record.figure("complete")
+    """How many times a one-shot figure (``naive``, ``naive_idle``, ``legacy``) is the slope of ``complete``."""
+    return ratio_of(record.figure(figure), record.figure("complete"))
+
+
+def ratio_of(shot: Figure | None, slope: Figure | None) -> tuple[float, float | None, float | None] | None:
+    """The ratio with the widest interval that both intervals allow; None where either has no value above zero."""
     one, each = valued(shot), valued(slope)
     if shot is None or slope is None or one is None or each is None or one <= 0 or each <= 0:
         return None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from overhead.reading import chains
-from overhead.reading.format import MICRO, bounds, count, factor, listed, micro, percent, time, valued
+from overhead.reading.format import MICRO, bounds, count, factor, has_value, listed, micro, percent, time, valued
 from overhead.reading.keyfigures import overstatement
-from overhead.reading.ladder import Check, Ladder, Share
+from overhead.reading.ladder import Check, Ladder, Share, ladders
 from overhead.reading.view import Target, View, why
 from overhead.results import Record
 
@@ -14,6 +14,8 @@ OBJECTS = {
     "cupy": "CuPy objects", "cuda-driver": "cuda-bindings calls", "numpy": "Python binding of NumPy",
 }  # fmt: skip
 """What the rung ``binding`` (or ``python``) is, by stack."""
+HEADLINE = ("dawn", "wgpu-native", "chromium", "firefox", "safari", "vulkan", "cuda-driver", "torch", "numpy")
+"""Whose figure the page opens with: the first that has a clear one on hardware, else on what there is."""
 
 
 def opening(view: View) -> list[str]:
@@ -21,6 +23,17 @@ def opening(view: View) -> list[str]:
     best = [t for stack in view.stacks if (t := view.best(stack)) is not None and t.stepped]
     said = [costs(target) for target in best]
     return [s for s in [chain_opening(view), *said, overstated(best), only_software(view), missing(view)] if s]
+
+
+def headline(view: View) -> list[str]:
+    """What the page opens with: one unit through the most telling stack, who takes that time, and the chains."""
+    targets = [t for t in view.best_of(HEADLINE) if has_value(t.base.figure("complete"))]
+    if not targets:
+        return [s for s in (only_software(view), missing(view)) if s]
+    first = min(targets, key=lambda t: (t.first.api == "CPU", t.software, t.base.status != "ok"))
+    own = [f for f in ladders(view) if f.target.key == first.key and f.split and not first.software]
+    said = [costs(first), *map(_ladder, own[:1]), chain_opening(view), overstated([first]), only_software(view)]
+    return [s for s in said if s]
 
 
 def chain_opening(view: View) -> str:

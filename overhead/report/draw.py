@@ -28,7 +28,7 @@ INK, MUTED, GRID, PAPER = "#1b1d1f", "#63686d", "#dadde1", "#fefefe"
 _THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"}
 """Colours that the page's light or dark theme replaces in inline SVG."""
 MARKERS = {"binding": "o", "browser": "^", "ffi": "s", "native": "D"}
-_SIZE = {"o": 5.5, "^": 6.0, "s": 5.0, "D": 4.6, "P": 6.0, "X": 6.0, "v": 6.0}
+SIZE = {"o": 5.5, "^": 6.0, "s": 5.0, "D": 4.6, "P": 6.0, "X": 6.0, "v": 6.0, "*": 8.0, "|": 10.0}
 
 
 @contextlib.contextmanager
@@ -70,7 +70,7 @@ def canvas(heights: Sequence[float], columns: int = 1, *, around: float = 0.5) -
 
 @dataclasses.dataclass(frozen=True)
 class Mark:
-    """A dot with its interval, in the axis' own unit; hollow where the status is not ``ok``."""
+    """A dot with its interval, in the axis' own unit; hollow where the status is not ``ok``, ``ring`` marks it out."""
 
     value: float
     low: float | None
@@ -78,6 +78,7 @@ class Mark:
     colour: str
     marker: str = "o"
     hollow: bool = False
+    ring: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +120,7 @@ def dot_rows(ax: Axes, rows: Sequence[Row], *, log: bool = True) -> None:
 def two_lines(label: str) -> str:
     """A target's label in two lines where it is long."""
     text = plain(label, 80)
-    return text.replace(" on ", "\n", 1) if len(text) > 22 else text
+    return re.sub(r" (?:on|over) ", "\n", text, count=1) if len(text) > 22 else text
 
 
 def log_axis(ax: Axes, rows: Sequence[Row]) -> None:
@@ -151,7 +152,7 @@ def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], linestyle="", marker=shape, markersize=_SIZE.get(shape, 5), color=MUTED, label=plain(name, 40))
+        Line2D([], [], linestyle="", marker=shape, markersize=SIZE.get(shape, 5), color=MUTED, label=plain(name, 40))
         for name, shape in shapes.items()
     ]
     figure.legend(handles=handles, loc="outside upper left", ncols=min(4, len(handles)), handletextpad=0.2)
@@ -163,7 +164,7 @@ def svg(figure: Figure) -> str:
     if engine is not None:
         engine.execute(figure)
         engine.execute(figure)  # tick labels that appear with the first layout are placed by the second
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return file.getvalue()
@@ -175,7 +176,7 @@ def inline(text: str, name: str, label: str) -> str:
 
     body = text[text.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r'\b(id="|xlink:href="#|href="#|url\(#)', rf"\1{name}-", body)
+    body = re.sub(r'\b(id="|xlink:href="#|href="#|url\(#)', rf"\g<1>{name}-", body)
     body = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", body, count=1)
     body = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", body, count=1)
     for ours, theirs in _THEME.items():
@@ -188,8 +189,9 @@ def _dot(ax: Axes, y: float, m: Mark, log: bool) -> None:
         low = max(m.low, m.value / 1e3) if log else m.low
         ax.plot([low, m.high], [y, y], color=m.colour, linewidth=1.6, zorder=2)
     ax.plot(
-        [m.value], [y], linestyle="", marker=m.marker, markersize=_SIZE.get(m.marker, 5), markeredgecolor=m.colour,
-        markerfacecolor=PAPER if m.hollow else m.colour, markeredgewidth=1.2, zorder=3,
+        [m.value], [y], linestyle="", marker=m.marker, markersize=SIZE.get(m.marker, 5),
+        markeredgecolor=INK if m.ring else m.colour, markerfacecolor=PAPER if m.hollow else m.colour,
+        markeredgewidth=1.2, zorder=4 if m.ring else 3,
     )  # fmt: skip
 
 

@@ -14,11 +14,16 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """Sentences, a paragraph each; ``quiet`` for remarks."""
+    """Sentences, a paragraph each; ``quiet`` for remarks, ``lead`` for what the page opens with.
+
+    ``folded``: a title under which they open on request.
+    """
 
     kind: ClassVar[str] = "text"
     paragraphs: Sequence[str]
     quiet: bool = False
+    lead: bool = False
+    folded: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,15 +36,19 @@ class Cards:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A table cell with a stack's colour before its text."""
+    """A table cell with a stack's colour before its text, or with a link to the page of a machine of that id."""
 
     text: str
-    stack: str
+    stack: str = ""
+    machine: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """``numeric`` columns align right; ``folded`` tables open on request. A row's first cell is its heading."""
+    """``numeric`` columns align right; ``folded`` tables open on request. A row's first cell is its heading.
+
+    ``prose``: cells hold sentences, so on a phone a row becomes a block and nothing scrolls sideways.
+    """
 
     kind: ClassVar[str] = "table"
     caption: str
@@ -47,6 +56,7 @@ class Table:
     rows: Sequence[Sequence[str | Cell]]
     numeric: Sequence[int] = ()
     folded: bool = False
+    prose: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,4 +71,16 @@ class Drawing:
     figure: Figure
 
 
-Part = Text | Cards | Table | Drawing
+@dataclasses.dataclass(frozen=True)
+class Sketch:
+    """A figure that is SVG text already (``overhead.report.sketch``), in the page and as the file ``<name>.svg``."""
+
+    kind: ClassVar[str] = "sketch"
+    name: str
+    title: str
+    alt: str
+    caption: str
+    svg: str
+
+
+Part = Text | Cards | Table | Drawing | Sketch

@@ -21,7 +21,7 @@ DRAWN = 14
 """Ladders drawn at most; the table holds all."""
 
 
-@register("ladder", "Who takes the time", 70)
+@register("ladder", "Who takes the time", 15)
 def who(view: View) -> Iterator[Part]:
     found = ladder.ladders(view)
     if not found:
@@ -31,9 +31,9 @@ def who(view: View) -> Iterator[Part]:
         ])  # fmt: skip
         return
     drawn = [f for f in found if f.split][:DRAWN]
-    yield Text(sentences.ladder_sentences(found))
     if drawn:
         yield _drawing(drawn)
+    yield Text(sentences.ladder_sentences(found))
     yield _table(found)
     yield _devices(found)
 

@@ -1,11 +1,11 @@
-"""The opening: what one unit costs per stack, how far a single timed one misleads, what is missing; the key figures."""
+"""The opening: what one unit costs here and who takes the time, the key figures, then a sentence for every stack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.keyfigures import key_figures
-from overhead.reading.sentences import opening
+from overhead.reading.keyfigures import key_figures_of
+from overhead.reading.sentences import headline, opening
 from overhead.reading.view import View
 from overhead.report.parts import Cards, Part, Text
 from overhead.report.registry import register
@@ -13,5 +13,9 @@ from overhead.report.registry import register
 
 @register("summary", "In short", 10, brief=True)
 def summary(view: View) -> Iterator[Part]:
-    yield Text(opening(view) or ["No stack could be measured on this machine; the reasons are below."])
-    yield Cards(key_figures(view.fingerprint))
+    lead = headline(view)
+    yield Text(lead or ["No stack could be measured on this machine; the reasons are below."], lead=True)
+    yield Cards(key_figures_of(view))
+    others = [sentence for sentence in opening(view) if sentence not in lead]
+    if others:
+        yield Text(others, folded="Every other stack in a sentence, and what is missing")

@@ -1,0 +1,1 @@
+"""Sections of the page over all machines: each module registers what it draws, by importing."""

@@ -1,0 +1,51 @@
+"""Published claims and what these measurements say of them; and the published points with their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.claims import published_points, sources
+from overhead.claims.render import cited, ordered, summary
+from overhead.claims.sentences import exact
+from overhead.report.gather import Machines
+from overhead.report.parts import Cell, Part, Table, Text
+from overhead.report.registry import register_across
+
+
+@register_across("claims", "Published claims, judged", 70)
+def claims(machines: Machines) -> Iterator[Part]:
+    found = ordered(machines.judged)
+    yield Text([
+        summary(found),
+        "A verdict comes from a rule that was written down before the measurements were looked at; each is explained "
+        "by a sentence made of the figures.",
+    ])  # fmt: skip
+    columns = ["claim", "published", "verdict", "why", "source"]
+    for title, open_ones in (("Claims with a verdict", True), ("Claims that these files cannot judge", False)):
+        rows: list[list[str | Cell]] = [
+            [one.claim.said, exact(one.claim), one.verdict, one.sentence, cited(one.source)]
+            for one in found
+            if (one.verdict != "not testable here") is open_ones
+        ]
+        if rows:
+            yield Table(title, columns, rows, folded=not open_ones, prose=True)
+
+
+@register_across("points", "Published points", 80)
+def points(machines: Machines) -> Iterator[Part]:
+    yield Text([
+        "The stars of the figures above: what others published of hardware that was not measured here. Each holds what "
+        "its contract says, so none enters a fit or a ratio with ours."
+    ])  # fmt: skip
+    rows: list[list[str | Cell]] = [
+        [f"[{i}] {p.vendor} {p.adapter}", f"{p.api}, {p.platform}", p.implementation, p.quantity,
+         f"{p.value:,.10g} {'µs' if p.unit == 'us' else p.unit}", p.contract, p.note, cited(sources()[p.source])]
+        for i, p in enumerate(published_points(), 1)
+    ]  # fmt: skip
+    columns = ["hardware", "API, platform", "implementation", "quantity", "value", "contract", "note", "source"]
+    yield Table("Published points and their sources", columns, rows, numeric=(4,), folded=True, prose=True)
+    yield Text([
+        "Contracts: sequential: 100 dispatches, a submission each, and one wait, over 100. Single: one dispatch and "
+        "its wait, as the source waits. Slope: fitted to totals over several counts. Back to back: many empty kernels "
+        "in a stream or graph, per kernel. Host call: the time until one call returns, nothing waited for."
+    ], quiet=True)  # fmt: skip

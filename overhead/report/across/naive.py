@@ -1,0 +1,60 @@
+"""By how much a single timed unit overstates the slope, by vendor, API and implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from overhead.reading.format import TIMES, count
+from overhead.reading.keyfigures import ratio_of
+from overhead.report import clouds
+from overhead.report.clouds import Value
+from overhead.report.digest import Way
+from overhead.report.draw import INK, ROW, canvas
+from overhead.report.gather import Machines
+from overhead.report.parts import Cell, Drawing, Part, Table
+from overhead.report.registry import register_across
+
+SHOTS = {"naive": "T(1), warm, over the slope", "legacy": "T(100)/100 over the slope"}
+UNITS = ("dispatch", "launch", "node")
+
+
+@register_across("across-naive", "Naive against slope", 40)
+def naive(machines: Machines) -> Iterator[Part]:
+    panels = {
+        shot: [one for unit in UNITS for one in clouds.lines(machines, unit, partial(overstated, shot=shot))]
+        for shot in SHOTS
+    }
+    panels = {shot: found for shot, found in panels.items() if found}
+    if not panels:
+        return
+    figure, grid = canvas([ROW * len(found) for found in panels.values()])
+    for (ax,), (shot, found) in zip(grid, panels.items(), strict=True):
+        clouds.draw(ax, found)
+        ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
+        ax.set_title(f"{SHOTS[shot]} (1 is right)")
+    clouds.legend(figure, many=any(map(clouds.crowded, panels.values())), points=False)
+    yield Drawing(
+        "across-naive", "What one-shot figures make of it, by implementation",
+        f"Dot plots on log axes over {count(len(machines.digests), 'machine')}: T(1) and T(100)/100 as a multiple of "
+        "the slope by implementation, vendor and API; the numbers are in the table below.",
+        "T(1) is what most benchmarks print, T(100)/100 the published “sequential” figure: both hold the wait. Each "
+        "ratio is of two figures of one case on one machine, its line all that both intervals allow.",
+        figure,
+    )  # fmt: skip
+    rows: list[list[str | Cell]] = [
+        [Cell(one.way.stack, one.way.stack), one.vendor, one.way.api, one.way.quantity, SHOTS[shot], *clouds.said(one)]
+        for shot, found in panels.items()
+        for one in found
+    ]
+    columns = ["implementation", "vendor", "API", "unit", "ratio", "machines", f"this machine, {TIMES}",
+               f"all: median and range, {TIMES}"]  # fmt: skip
+    yield Table("One-shot figures over the slope", columns, rows, numeric=(5, 6, 7), folded=len(rows) > 12)
+
+
+def overstated(way: Way, shot: str) -> Value | None:
+    """The one-shot figure as a multiple of the slope."""
+    found = ratio_of(way.figures.get(shot), way.figures.get("complete"))
+    if found is None:
+        return None
+    return (*found, all(way.figures[name].status == "ok" for name in (shot, "complete")))

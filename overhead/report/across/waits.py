@@ -1,0 +1,68 @@
+"""What waiting costs, by vendor, API and implementation; published waits hollow beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from overhead.claims import PublishedPoint
+from overhead.reading.format import MICRO, count, in_micro, valued
+from overhead.report import clouds
+from overhead.report.clouds import Line, Value
+from overhead.report.digest import Way
+from overhead.report.draw import ROW, canvas
+from overhead.report.gather import Machines
+from overhead.report.parts import Cell, Drawing, Part, Table
+from overhead.report.registry import register_across
+
+STATES = {
+    "empty_wait": "the wait alone, nothing issued", "naive": "one unit and its wait, warm",
+    "naive_idle": "one unit and its wait, after 50 ms idle",
+}  # fmt: skip
+PUBLISHED = {"empty_wait": "wait", "naive": "single"}
+UNITS = ("dispatch", "launch", "node")
+
+
+@register_across("across-waits", "What waiting costs, by implementation", 50)
+def waits(machines: Machines) -> Iterator[Part]:
+    panels: dict[str, tuple[list[Line], list[tuple[int, PublishedPoint]]]] = {}
+    for state in STATES:
+        ours = [one for unit in UNITS for one in clouds.lines(machines, unit, partial(_time, name=state))]
+        points = clouds.numbered(partial(_is_published, state=state))
+        if ours:
+            panels[state] = (ours, points)
+    if not panels:
+        return
+    figure, grid = canvas([ROW * (len(ours) + len(points)) for ours, points in panels.values()])
+    for (ax,), (state, (ours, points)) in zip(grid, panels.items(), strict=True):
+        clouds.draw(ax, ours, points)
+        ax.set_title(f"{STATES[state]}: {MICRO}")
+    crowd = any(clouds.crowded(ours) for ours, _ in panels.values())
+    clouds.legend(figure, many=crowd, points=any(points for _, points in panels.values()))
+    yield Drawing(
+        "across-waits", "Waits, by vendor, API and implementation",
+        f"Dot plots on log axes over {count(len(machines.digests), 'machine')}: microseconds of an empty wait, of one "
+        "unit with its wait, and of the same after idling; the numbers are in the table below.",
+        "Each implementation with its cheapest direct wait; a browser's only wait is the page's. Stars are published "
+        "figures, with the wait of their source, numbered as in the list of published points.",
+        figure,
+    )  # fmt: skip
+    rows: list[list[str | Cell]] = [
+        [Cell(one.way.stack, one.way.stack), one.vendor, one.way.api, STATES[state], *clouds.said(one)]
+        for state, (ours, _) in panels.items()
+        for one in ours
+    ]
+    columns = ["implementation", "vendor", "API", "what", "machines", f"this machine, {MICRO}",
+               f"all: median and range, {MICRO}"]  # fmt: skip
+    yield Table("Waits, measured", columns, rows, numeric=(4, 5, 6), folded=len(rows) > 12)
+
+
+def _is_published(point: PublishedPoint, state: str) -> bool:
+    return point.quantity == PUBLISHED.get(state)
+
+
+def _time(way: Way, name: str) -> Value | None:
+    if way.api == "CPU":
+        return None
+    figure = way.figures.get(name)
+    return None if figure is None or valued(figure) is None else (*in_micro(figure), figure.status == "ok")

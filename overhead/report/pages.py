@@ -1,0 +1,151 @@
+"""The files: pages from one template, and their figures as SVG and PNG."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from overhead.reading.format import plain
+from overhead.reading.view import View
+from overhead.report import draw
+from overhead.report.digest import Digest
+from overhead.report.gather import Machines
+from overhead.report.method import method
+from overhead.report.palette import colour
+from overhead.report.parts import Drawing, Part, Sketch
+from overhead.report.registry import registered, registered_across
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+PAGE, PAGES, FIGURES = "index.html", "pages", "figures"
+FRONT_ORDER = 18
+"""Where the drawings over all machines stand on the first page: after the ladder."""
+MACHINES, METHOD = f"{PAGES}/machines.html", f"{PAGES}/method.html"
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """A figure whose files are written, as the template takes it."""
+
+    kind: str
+    name: str
+    title: str
+    caption: str
+    svg: Markup
+    formats: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A section of a page: parts as the template takes them."""
+
+    name: str
+    title: str
+    parts: Sequence[Any]
+
+
+def write(machines: Machines, out: Path) -> Path:
+    """Write all pages and figures under ``out``; returns the first page. Raises ``OSError``."""
+    for folder in (FIGURES, PAGES):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+    site = _Site(machines, out)
+    with draw.style():
+        across = [Block(s.name, s.title, site.drawn(s.build(machines))) for s in registered_across()]
+        explained = [Block(name, title, site.drawn(parts)) for name, title, parts in method(View(machines.full))]
+        site.page(MACHINES, "Machines side by side", _many(machines), across)
+        site.page(METHOD, "How a cost is measured here", _about(machines.own), explained)
+        site.page(PAGE, "What one more piece of work costs here", _about(machines.own), _full(site, machines, across))
+    for digest in machines.digests[1:]:
+        own = f"{digest.machine.id}-"
+        blocks = [Block(name, title, site.drawn(parts, own)) for name, title, parts in digest.sections]
+        site.page(site.place(digest.machine.id), digest.name, _about(digest), blocks)
+    return out / PAGE
+
+
+def _full(site: _Site, machines: Machines, across: Sequence[Block]) -> list[Block]:
+    """The first machine's sections, and after its ladder where it stands among the others."""
+    view = View(machines.full)
+    front = {s.name for s in registered_across() if s.front}
+    blocks = [(s.order, Block(s.name, s.title, site.drawn(s.build(view)))) for s in registered() if s.full]
+    for block in across:
+        if block.name in front:
+            drawings = [part for part in block.parts if isinstance(part, Drawn)]
+            blocks.append((FRONT_ORDER, dataclasses.replace(block, parts=drawings)))
+    return [block for _, block in sorted(blocks, key=lambda one: one[0])]
+
+
+def _about(digest: Digest) -> str:
+    machine = digest.machine
+    gpus = [g.name for g in machine.gpus if not g.software]
+    measured = f"measured {digest.created[:10]} at {digest.created[11:16]} UTC, profile {digest.profile}"
+    return f"{', '.join(plain(name, 60) for name in [*gpus, machine.cpu])}; {measured}"
+
+
+def _many(machines: Machines) -> str:
+    days = sorted(d.created[:10] for d in machines.digests)
+    return f"{len(days)} fingerprint{'s' if len(days) > 1 else ''}, measured from {days[0]} to {days[-1]}"
+
+
+class _Site:
+    """What all pages share: the folder, the template, which machine has which page."""
+
+    def __init__(self, machines: Machines, out: Path) -> None:
+        self.machines, self.out = machines, out
+        self._template = _environment().get_template("page.html.j2")
+        self._css = _markup((Path(__file__).parent / "page.css").read_text(encoding="utf-8"))
+
+    def place(self, machine: str) -> str:
+        """The file of a machine's page; ids are twelve hexadecimal digits, so it stays in its folder."""
+        return PAGE if machine == self.machines.own.machine.id else f"{PAGES}/{machine}.html"
+
+    def drawn(self, parts: Iterable[Part], prefix: str = "") -> list[Any]:
+        """The parts as the template takes them; figures are written on the way."""
+        return [self._drawn(part, prefix) if isinstance(part, Drawing | Sketch) else part for part in parts]
+
+    def _drawn(self, part: Drawing | Sketch, prefix: str) -> Drawn:
+        name = prefix + part.name
+        text = part.svg if isinstance(part, Sketch) else draw.svg(part.figure)
+        (self.out / FIGURES / f"{name}.svg").write_text(text, encoding="utf-8")
+        if isinstance(part, Drawing):
+            part.figure.savefig(self.out / FIGURES / f"{name}.png")
+        inline = _markup(draw.inline(text, name, part.alt))
+        return Drawn(
+            "drawing", name, part.title, part.caption, inline, ("svg",) if isinstance(part, Sketch) else ("svg", "png")
+        )
+
+    def page(self, place: str, heading: str, about: str, blocks: Sequence[Block]) -> None:
+        """Write one page; ``place`` under the folder."""
+        root = "../" if "/" in place else ""
+        links = [
+            (PAGE, "This machine"),
+            (MACHINES, f"All machines ({len(self.machines.digests):,})"),
+            (METHOD, "Method"),
+        ]
+        text = self._template.render(
+            heading=heading, about=about, blocks=[b for b in blocks if b.parts], root=root, here=place,
+            links=links, css=self._css, skipped=self.machines.skipped if place in (PAGE, MACHINES) else (),
+            place=self.place, count=len(self.machines.digests),
+        )  # fmt: skip
+        (self.out / place).write_text(text, encoding="utf-8")
+
+
+def _environment() -> Environment:
+    import jinja2
+
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters["plain"] = plain
+    made.globals["colour"] = colour
+    return made
+
+
+def _markup(text: str) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(text)  # SVG whose writer has escaped what it draws, and our own style

@@ -137,10 +137,21 @@ def test_a_figure_without_an_interval_decides_nothing() -> None:
     assert (found.steps, found.always, found.never) == (None, False, False)
 
 
-def test_precisions_are_groups_of_their_own() -> None:
+def test_variants_are_groups_of_their_own() -> None:
     half = arm("torch", "per-submit", 20_000.0, 1.0, params={"precision": "float16"})
     found = groups(View(fingerprint(*gpu().records, half)))
-    assert [(g.elements, g.precision) for g in found] == [
-        (4096, "float16"), (4096, "float32"), (1_000_000, "float32")
+    assert [(g.elements, g.variant) for g in found] == [
+        (4096, (("precision", "float16"),)), (4096, ()), (1_000_000, ())
     ]  # fmt: skip
-    assert found[0].title == "recurrence in float16, 4,096 elements"
+    assert found[0].title == "recurrence (precision=float16), 4,096 elements"
+
+
+def test_what_splits_a_step_is_a_kind_of_its_own() -> None:
+    bodies = [("dawn", "one-pass", "separate"), ("dawn", "one-pass", "one"), ("dawn", "per-submit", "one"),
+              ("torch", "per-submit", "library"), ("torch", "per-submit", "separate"),
+              ("cuda-driver", "per-submit", "separate"), ("cuda-driver", "per-submit", "one")]  # fmt: skip
+    made = [arm(stack, pattern, 1_000.0, 1.0, params={"body": body}) for stack, pattern, body in bodies]
+    (group,) = groups(View(fingerprint(*made)))
+    assert sorted(a.kind.name for a in group.arms) == [
+        "eager", "launches", "launches-separate", "library", "wgsl", "wgsl-separate", "wgsl-submits"
+    ]  # fmt: skip

@@ -18,7 +18,7 @@ from overhead.measure.figures import Process, Series
 from overhead.measure.oncefigures import once_figures
 from overhead.probes import _work_unrolled, registry
 from overhead.probes._bounded import Child, Ended
-from overhead.probes._work_unrolled import MIB, Failed, Unrolled, cases
+from overhead.probes._work_unrolled import MIB, CompileError, Unrolled, cases
 from overhead.reading.chains import groups
 from overhead.reading.unrolled import sentence, unrolled
 from overhead.reading.view import View
@@ -66,7 +66,7 @@ def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 )
 def test_a_failure_is_named_with_what_it_took(doing: Any, code: str, class_of_failure: str) -> None:
     doing(code)
-    with pytest.raises(Failed, match=class_of_failure):
+    with pytest.raises(CompileError, match=class_of_failure):
         Unrolled("cpu", LOOP, compile_s=0.5, memory_bytes=200 * MIB)
 
 

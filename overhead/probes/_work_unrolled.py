@@ -36,7 +36,7 @@ MIB = 1 << 20
 MEMORY_BYTES = 8 * 1024 * MIB
 
 
-class Failed(Exception):
+class CompileError(Exception):
     """The loop did not compile: the class of failure first, then what it took until then."""
 
 
@@ -53,7 +53,7 @@ def _loop(eager: Case, steps: int) -> Case:
 
 
 def open_case(device: str, case: Case) -> Chain:
-    """The eager step in this process, or a compiled loop in a child. Raises ``Failed``, ``Unverified``."""
+    """The eager step in this process, or a compiled loop in a child. Raises ``CompileError``, ``Unverified``."""
     if case.params["mode"] == "eager":
         from overhead.probes._work_torch import open_eager
 
@@ -90,9 +90,9 @@ class Unrolled(Chain):
             raise Unverified(found["differs"])
         return found
 
-    def _failed(self, what: str, seconds: float, detail: str = "") -> Failed:
+    def _failed(self, what: str, seconds: float, detail: str = "") -> CompileError:
         took = f"{what} after {seconds:.1f} s and {self._child.peak_bytes / MIB:,.0f} MiB"
-        return Failed(f"{took}: {detail}" if detail else took)
+        return CompileError(f"{took}: {detail}" if detail else took)
 
     def opening(self) -> Mapping[str, float]:
         return self._opening

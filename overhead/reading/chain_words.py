@@ -58,15 +58,14 @@ def _passed(first: Arm, second: Arm) -> str:
 def fusions(found: Sequence[Group]) -> list[str]:
     """Where fusing the steps stops paying: a step's cost unfused over fused, from few elements to many."""
     said = []
-    for name in dict.fromkeys((g.workload, g.precision) for g in found):
-        own = [g for g in found if (g.workload, g.precision) == name]
+    for name in dict.fromkeys(g.name for g in found):
+        own = [g for g in found if g.name == name]
         for unfused, fused, language in FUSIONS:
             pairs = [(g, pair) for g in own if (pair := g.rivals(unfused, fused, FAR)) is not None]
             gains = [f"{times(a.slope / b.slope)} at {g.elements:,}" for g, (a, b) in pairs]
             if gains:
-                title = own[0].title.replace(f", {own[0].elements:,} elements", "")
                 said.append(
-                    f"Fusing the steps of {title} in {language} makes a step faster by {listed(gains)} elements."
+                    f"Fusing the steps of {name} in {language} makes a step faster by {listed(gains)} elements."
                 )
     return said
 

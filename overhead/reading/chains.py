@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from overhead.reading.derived import Span, span
 from overhead.reading.format import plain, without_brackets
-from overhead.reading.view import View
-from overhead.results import Record
+from overhead.reading.view import View, words
+from overhead.results import Record, Scalar
 from overhead.workloads import UNROLLED, workloads
 
 COMPARED = {
@@ -23,13 +23,18 @@ COMPARED = {
     "hybrid-vs-eager": ("hybrid", "eager"),
     "scan-vs-jit": ("jit", "scan"),
     "wgsl-fusion": ("wgsl", "fused-wgsl"),
+    "wgsl-operations": ("wgsl-separate", "wgsl"),
+    "cuda-operations": ("launches-separate", "launches"),
+    "library-vs-eager": ("eager", "library"),
 }
 """Named comparisons of kinds: the one that starts cheaper, then the one that costs less a step."""
 LENGTHS = (1, 10, 100, 10_000)
 """Steps at which arms are compared, besides the workload's own."""
-PRECISION = "float32"
-"""Where a record names no other."""
 PROCESSORS = ("gpu", "software", "cpu")
+
+
+Variant = tuple[tuple[str, Scalar], ...]
+"""Parameters that change what is computed, by name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,17 +46,27 @@ class Kind:
     is_one: Callable[[Record], bool]
 
 
+def _split(record: Record, pattern: str, body: str = "separate") -> bool:
+    """Whether a step is split so: into its operations, or not at all by the library's own call."""
+    return record.pattern == pattern and record.params.get("body") == body
+
+
 WGSL = frozenset({"wgpu-native", "dawn", "chromium", "firefox", "safari"})
+LAUNCHERS = frozenset({"cuda-driver", "triton"})
 KINDS: tuple[Kind, ...] = (
+    Kind("library", "the library's own call", lambda r: _split(r, "per-submit", "library")),
     Kind("graph", "a CUDA graph of all steps", lambda r: r.stack == "cuda-graph" and r.pattern == "replay"),
     Kind("fused-wgsl", "fused WGSL", lambda r: r.stack in WGSL and r.pattern == "fused"),
+    Kind("wgsl-separate", "WGSL, a dispatch an operation", lambda r: r.stack in WGSL and _split(r, "one-pass")),
     Kind("wgsl", "WGSL, a dispatch a step", lambda r: r.stack in WGSL and r.pattern == "one-pass"),
+    Kind("wgsl-submits", "WGSL, a submission a step", lambda r: r.stack in WGSL and r.pattern == "per-submit"),
     Kind("fused-cuda", "a fused CUDA kernel", lambda r: r.stack in ("cuda-driver", "cupy") and r.pattern == "fused"),
     Kind("fused-triton", "a fused Triton kernel", lambda r: r.stack == "triton" and r.pattern == "fused"),
     Kind("scan", "one jitted loop (scan, fori_loop)", lambda r: r.stack == "jax" and r.pattern == "fused"),
     Kind("jit", "a jitted step a call", lambda r: r.stack == "jax" and r.pattern == "per-submit"),
     Kind("compiled", "torch.compile of the step", lambda r: r.stack == "torch-compile"),
-    Kind("launches", "a launch a step", lambda r: r.stack in ("cuda-driver", "triton") and r.pattern == "per-submit"),
+    Kind("launches-separate", "a launch an operation", lambda r: r.stack in LAUNCHERS and _split(r, "per-submit")),
+    Kind("launches", "a launch a step", lambda r: r.stack in LAUNCHERS and r.pattern == "per-submit"),
     Kind("eager", "eager operations", lambda r: r.pattern == "per-submit"),
     Kind("hybrid", "every other step on the host", lambda r: r.pattern == "hybrid"),
 )  # fmt: skip
@@ -97,19 +112,19 @@ class Arm:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """All arms of a workload at one number of elements, in one precision; ``failed`` have no speed."""
+    """All arms of a workload at one number of elements, in one variant; ``failed`` have no speed."""
 
     workload: str
     elements: int
-    precision: str
+    variant: Variant
     arms: tuple[Arm, ...]
     failed: tuple[Record, ...]
 
     @property
     def name(self) -> str:
-        """The workload, with the precision where it is not float32."""
-        other = "" if self.precision == PRECISION else f" in {plain(self.precision, 20)}"
-        return plain(self.workload, 40) + other
+        """The workload, and its variant in brackets: ``rmsnorm (columns=896, precision=float16)``."""
+        own = f" ({', '.join(words(dict(self.variant)))})" if self.variant else ""
+        return plain(self.workload, 40) + own
 
     @property
     def title(self) -> str:
@@ -152,23 +167,29 @@ class Crossing:
 
 
 def groups(view: View) -> list[Group]:
-    """The file's workloads by elements and precision; arms that compute on the CPU's cores stand with the GPU's."""
-    found: dict[tuple[str, int, str], list[Record]] = {}
+    """The file's workloads by variant and elements; arms that compute on the CPU's cores stand with the GPU's."""
+    found: dict[tuple[str, Variant, int], list[Record]] = {}
     for target in view.stacked:
         for record in target.records:
             elements = record.params.get("elements")
             if record.workload == UNROLLED or record.unit != "step":
                 continue
             if isinstance(elements, int) and not isinstance(elements, bool) and elements > 0:
-                precision = str(record.params.get("precision", PRECISION))
-                found.setdefault((record.workload, elements, precision), []).append(record)
-    return [_group(view, *key, records) for key, records in sorted(found.items())]
+                found.setdefault((record.workload, _variant(record), elements), []).append(record)
+    return [_group(view, *key, found[key]) for key in sorted(found, key=lambda k: (k[0], str(k[1]), k[2]))]
 
 
-def _group(view: View, workload: str, elements: int, precision: str, records: Sequence[Record]) -> Group:
+def _variant(record: Record) -> Variant:
+    """Those of its parameters that change what is computed."""
+    known = workloads().get(record.workload)
+    names = {"precision", *(name for variant in (known.variants if known else ()) for name in variant)}
+    return tuple((name, value) for name, value in sorted(record.params.items()) if name in names)
+
+
+def _group(view: View, workload: str, variant: Variant, elements: int, records: Sequence[Record]) -> Group:
     arms = [arm for record in records if (arm := _arm(view, record)) is not None]
     kept = {id(a.record) for a in arms}
-    return Group(workload, elements, precision, tuple(arms), tuple(r for r in records if id(r) not in kept))
+    return Group(workload, elements, variant, tuple(arms), tuple(r for r in records if id(r) not in kept))
 
 
 def _arm(view: View, record: Record) -> Arm | None:
@@ -177,9 +198,10 @@ def _arm(view: View, record: Record) -> Arm | None:
     if slope is None or slope.value <= 0 or kind is None:
         return None
     longest = max((p.n for p in record.curve), default=0)
-    own = {k: v for k, v in record.params.items() if k not in ("elements", "precision")}
-    words = " ".join([record.pattern, *(plain(str(v), 40) for _, v in sorted(own.items()))])
-    return Arm(record, kind, f"{_place(view, record)}, {words}", slope, fixed, longest)
+    shared = {"elements", *dict(_variant(record))}
+    own = {k: v for k, v in record.params.items() if k not in shared}
+    what = " ".join([record.pattern, *(plain(str(v), 40) for _, v in sorted(own.items()))])
+    return Arm(record, kind, f"{_place(view, record)}, {what}", slope, fixed, longest)
 
 
 def _place(view: View, record: Record) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from overhead.reading.chains import LENGTHS, Arm, Group, steps_of
 from overhead.reading.derived import Span
-from overhead.reading.format import MICRO, TIMES, number, plain
+from overhead.reading.format import MICRO, TIMES, number
 from overhead.report.draw import INK, LINE, Mark, Row, canvas, dot_rows
 from overhead.report.palette import colour
 from overhead.report.parts import Drawing
@@ -18,18 +19,24 @@ if TYPE_CHECKING:
 COLOURS = {
     "graph": "#b8b84d", "fused-wgsl": "#56a0d3", "wgsl": "#9cc9e8", "fused-cuda": "#7fbf7b", "fused-triton": "#b3a2d0",
     "scan": "#e0b050", "jit": "#f0d9a0", "compiled": "#d99fc9", "launches": "#c7c7a0",
-    "eager": "#c8c8c8", "hybrid": "#b0a090",
+    "eager": "#c8c8c8", "hybrid": "#b0a090", "wgsl-separate": "#c5dff0", "wgsl-submits": "#b0cfe3",
+    "launches-separate": "#dcdcc4", "library": "#e3b5b5",
 }  # fmt: skip
 NAMES = {
     "graph": "CUDA\ngraph", "fused-wgsl": "fused\nWGSL", "wgsl": "WGSL\nper step", "fused-cuda": "fused\nCUDA",
     "fused-triton": "fused\nTriton", "scan": "jitted\nloop", "jit": "jitted\nstep", "compiled": "compiled\nstep",
-    "launches": "launch\na step", "eager": "eager", "hybrid": "hybrid",
+    "launches": "launch\na step", "eager": "eager", "hybrid": "hybrid", "wgsl-separate": "WGSL\nper op",
+    "wgsl-submits": "WGSL\nsubmits", "launches-separate": "launch\nan op", "library": "library\ncall",
 }  # fmt: skip
 DUELS = {
     ("eager", "graph"): "A CUDA graph against eager",
     ("graph", "fused-wgsl"): "Fused WGSL against a CUDA graph",
     ("wgsl", "fused-wgsl"): "Fusing the steps in WGSL",
     ("jit", "scan"): "A jitted loop against a jitted step",
+    ("hybrid", "eager"): "Staying on one side against alternating",
+    ("eager", "library"): "The library's own call against separate operations",
+    ("wgsl-separate", "wgsl"): "One kernel a step against separate ones in WGSL",
+    ("launches-separate", "launches"): "One kernel a step against separate ones in CUDA",
 }
 """Pairs that have a map: the one that starts cheaper, then the one that costs less a step."""
 CELL = 0.5
@@ -53,14 +60,19 @@ def maps(found: Sequence[Group]) -> Drawing:
         ax.set_title(title)
         ax.set_ylabel("elements")
     grid[-1][0].set_xlabel("dependent steps")
-    name = plain(found[0].workload, 40)
+    name = found[0].name
     return Drawing(
-        f"chains-{name}", f"Which way to run {name}, by steps and elements",
+        f"chains-{_slug(name)}", f"Which way to run {name}, by steps and elements",
         f"Maps of steps by elements: each field names the cheapest way to run {name} there and its time, or which of "
         "two ways is the faster and how many times.",
         "From the fits. Pale: the intervals do not tell it from the next. Asterisk: longer than any chain measured.",
         figure,
     )  # fmt: skip
+
+
+def _slug(name: str) -> str:
+    """A name that a file may have."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def _map(ax: Axes, found: Sequence[Group], lengths: Sequence[int], field: Field) -> None:
@@ -116,9 +128,8 @@ def costs(group: Group) -> Drawing:
     dot_rows(ax, [Row(arm.label, [_mark(arm, steps)]) for arm in arms])
     ax.set_xlabel(f"{MICRO} for {steps:,} steps")
     ax.axvline(arms[0].cost(steps).value / 1e3, color=INK, linewidth=0.6, zorder=1)
-    name = plain(group.workload, 40)
     return Drawing(
-        f"chains-{name}-arms", f"{steps:,} steps by each way: {group.title}",
+        f"chains-{_slug(group.name)}-arms", f"{steps:,} steps by each way: {group.title}",
         f"A dot plot on a log axis: microseconds of a chain of {steps:,} steps for {len(arms)} ways to run it; the "
         "numbers are in the table below.",
         "One chain and one wait, from the fits; recording and compiling not counted. Hollow: noisy or bimodal.",

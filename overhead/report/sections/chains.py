@@ -35,17 +35,17 @@ def chains_section(view: View) -> Iterator[Part]:
             yield Text(reasons[:20], quiet=True)
         return
     yield Text([s for s in (chain_opening(view), *passings(found), *fusions(found), *device_times(found)) if s])
-    for key in dict.fromkeys((g.workload, g.precision) for g in found):
-        yield from _workload([g for g in found if (g.workload, g.precision) == key])
+    for name in dict.fromkeys(g.name for g in found):
+        yield from _workload([g for g in found if g.name == name])
     yield Text([*_about(found), METHOD], quiet=True)
 
 
 def _workload(own: Sequence[Group]) -> Iterator[Part]:
-    """One workload in one precision: maps where it has several sizes, every arm drawn at the most telling, tables."""
+    """One workload in one variant: maps where it has several sizes, every arm drawn at the most telling, tables."""
     drawn = [g for g in own if g.arms]
-    if own[0].precision == chains.PRECISION and drawn:
-        if len(drawn) > 1:
-            yield chain_maps.maps(drawn)
+    if len(drawn) > 1:
+        yield chain_maps.maps(drawn)
+    if drawn:
         yield chain_maps.costs(max(drawn, key=lambda g: len(g.arms)))
     yield from map(_table, own)
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,6 +26,8 @@ METHOD_VERSION = 1
 """Figures of different method versions are never compared."""
 MAX_FINGERPRINT_BYTES = 4_000_000
 MAX_JOURNAL_BYTES = 512_000_000
+MAX_EXPANSION = 200
+"""Bytes from one compressed byte, beyond a million: samples come to about ten, a decompression bomb to a thousand."""
 
 Status = Literal["ok", "noisy", "bimodal", "nonlinear", "below-resolution", "unverified", "unavailable", "failed"]
 VALUED: frozenset[str] = frozenset({"ok", "noisy", "bimodal"})
@@ -40,8 +44,11 @@ Bound = Literal["host", "device", "balanced", ""]
 
 Name = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=4000)]
-StackName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
-FigureName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_:. -]{0,63}$")]
+# (?!\n), because Python's $ also matches before a closing line break.
+StackName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,31}$(?!\n)")]
+FigureName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_:. -]{0,63}$(?!\n)")]
+MachineId = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$(?!\n)")]
+Moment = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$(?!\n)")]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Nanoseconds = Annotated[int, Meta(ge=0, le=2**53)]
 Scalar = bool | int | float | Name
@@ -121,7 +128,7 @@ class Point(_Base, kw_only=True):
     q3: float
 
 
-class Record(_Base, kw_only=True):
+class Record(_Base, kw_only=True, dict=True):
     """Everything known of one case on one target."""
 
     stack: StackName
@@ -157,11 +164,11 @@ class Record(_Base, kw_only=True):
             params=self.params,
         )
 
-    @property
+    @cached_property
     def target_key(self) -> str:
         return f"{self.stack}@{self.api}:{self.adapter}" + (f"#{self.device}" if self.device else "")
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Target and case in one line; unique in a file."""
         return f"{self.target_key} {self.case.key}"
@@ -214,7 +221,7 @@ class Gpu(_Base, kw_only=True):
 class Machine(_Base, kw_only=True):
     """Identity: ``id`` hashes CPU model, core count, memory size and hardware GPUs, nothing else."""
 
-    id: Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$")]
+    id: MachineId
     cpu: Name
     cores: Count
     memory_gib: Count
@@ -230,7 +237,7 @@ class Together(_Base, kw_only=True):
     Processes of one number were measured one right after the other.
     """
 
-    id: Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$")]
+    id: MachineId
     side: Literal["base", "new"]
 
 
@@ -239,7 +246,7 @@ class Fingerprint(_Base, kw_only=True):
 
     schema_version: int
     method_version: int
-    created: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+    created: Moment
     profile: Profile
     machine: Machine
     together: Together | None = None
@@ -265,7 +272,7 @@ class Header(_Line, kw_only=True, tag="header"):
 
     schema_version: int
     method_version: int
-    created: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+    created: Moment
     profile: Profile
     machine: Machine
     together: Together | None = None
@@ -444,9 +451,12 @@ def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
 def _bounded(path: Path, limit: int) -> bytes:
     """The file's bytes, decompressed, refused past ``limit`` without reading on."""
     try:
-        with gzip.open(path, "rb") if path.name.endswith(".gz") else open(path, "rb") as file:
+        compressed = path.name.endswith(".gz")
+        if compressed:
+            limit = min(limit, max(1_000_000, MAX_EXPANSION * path.stat().st_size))
+        with gzip.open(path, "rb") if compressed else open(path, "rb") as file:
             raw = file.read(limit + 1)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise BadFile(f"{path}: {getattr(error, 'strerror', None) or _one_line(error)}") from None
     if len(raw) > limit:
         raise BadFile(f"{path}: larger than {limit:,} bytes")

@@ -11,6 +11,7 @@ from scipy import stats
 from overhead.measure.estimate import Process, Round, Series, bound, estimate, marginal, paired
 from overhead.measure.fake import Law, Weather
 from overhead.measure.figures import Estimate
+from overhead.measure.oncefigures import once_figures
 from overhead.measure.gates import BOOTSTRAP_FROM, across
 from overhead.measure.pairs import PARTS, counts_of
 from tests.fake_chains import lines, series
@@ -190,6 +191,18 @@ def test_what_a_recording_costs_is_a_line_of_its_own() -> None:
     found = estimate(Series([Process(p.rounds, once, at) for p in lines(600.0, 600.0).processes]), 0.03)
     assert found["making:capture"].value == pytest.approx(50.0)
     assert found["making:capture:fixed"].value == pytest.approx(100.0)
+
+
+def test_the_device_is_said_to_be_busy_where_most_processes_saw_it_so() -> None:
+    def named(*names: str) -> set[str]:
+        processes = [
+            Process(p.rounds, {name: [1_100.0, 600.0], "device_quantum": [1.0]}, {name: [100, 50]})
+            for p, name in zip(lines(600.0, 600.0, 600.0).processes, names, strict=True)
+        ]
+        return {name for name in once_figures(Series(processes), 0.03) if name.startswith("device")}
+
+    assert named("device_busy", "device_span", "device_busy") == {"device_busy"}
+    assert named("device_span", "device_span", "device_busy") == {"device_span"}
 
 
 def test_device_time_below_its_clocks_step_has_no_value() -> None:

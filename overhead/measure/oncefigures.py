@@ -14,7 +14,8 @@ PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
 PLAIN = ("naive", "naive_idle", "empty_wait", "first", "start_latency", "compile", "peak_memory", UNSTAGED)
 """The median of a process's values is the process's value."""
 PER_UNIT = ("device_busy", "device_span")
-"""A slope over the n at which the values were taken."""
+"""A slope over the n at which the values were taken. Where some processes saw the device starve and others did not, the
+figure is that of most."""
 DEVICE_STEPS = 30
 """The slope's part of the device time in units of that clock's step."""
 
@@ -32,6 +33,8 @@ def once_figures(series: Series, target: float) -> dict[str, Estimate]:
         for name, value in _of_process(process).items():
             values.setdefault(name, []).append(value)
         refused |= {name: why for name, why in process.reasons.items() if why and not process.once.get(name)}
+    if all(name in values for name in PER_UNIT):
+        values.pop(min(PER_UNIT, key=lambda name: len(values[name])))
     missing = {name: Estimate(status="unavailable", reason=why) for name, why in refused.items()}
     return missing | {name: _figure(name, found, series, target) for name, found in values.items()}
 

@@ -11,8 +11,8 @@ from scipy import stats
 from overhead.measure.estimate import Process, Round, Series, bound, estimate, marginal, paired
 from overhead.measure.fake import Law, Weather
 from overhead.measure.figures import Estimate
-from overhead.measure.oncefigures import once_figures
 from overhead.measure.gates import BOOTSTRAP_FROM, across
+from overhead.measure.oncefigures import once_figures
 from overhead.measure.pairs import PARTS, counts_of
 from tests.fake_chains import lines, series
 

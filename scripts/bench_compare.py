@@ -1,130 +1,133 @@
 """How often ``overhead compare`` calls a change where there is none, and misses one that is there.
 
-    python scripts/bench_compare.py [RECORDED FILE OR FOLDER]...
+    python scripts/bench.py compare
+    python scripts/bench_compare.py --write                                 (the figures of docs/compare.md anew)
+    python scripts/bench_compare.py --keep NAME RUNS [--turns BASE NEW]     (recorded runs in place of those kept)
 
-A/A pairs are two disjoint sets of processes out of separate runs of one machine. With recorded runs (four or more, with
-their raw samples) the runs are those; without, they are made on the fake machine of ``overhead.measure.fake``, whose
-samples are fitted as real ones are. The output says which. Exits 1 where false calls or misses are over the limits.
+A/A pairs are two disjoint sets of processes out of separate runs of one machine, or of runs taken in turn. Runs are
+those of ``compare_recorded.json``, recorded on a real machine, and those that the fake machine of
+``overhead.measure.fake`` makes, whose samples are fitted as real ones are. Exits 1 where false calls or misses are over
+the limits.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import math
+import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from overhead.errors import UsageError
-from overhead.measure.fake import FakeClock, FastFakeChain, Law, Weather
-from overhead.measure.figures import Process, Round, Series
-from overhead.versus.calls import Call, Evidence, call
-from overhead.versus.decide import POWER, PROMISED
-from overhead.versus.sides import Sampled, read_side, sampled
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 
+from overhead.errors import UsageError  # noqa: E402
+from overhead.versus.calls import Call, Evidence, call  # noqa: E402
+from overhead.versus.decide import POWER, PROMISED  # noqa: E402
+from overhead.versus.sides import Sampled  # noqa: E402
+from scripts import compare_pools as pools  # noqa: E402
+from scripts.compare_pools import Pool, Run  # noqa: E402
+
+FIGURES = ROOT / "docs" / "compare-bench.json"
 PAIRS = 200
 LEAST_POWER = 0.90
 SHIFT = 0.05
-LADDER = (1, 4, 16, 64, 128)
-ROUNDS = 8
-CASES = 20
 MOVED = 2
 """Cases of each pair that are made slower, one at a time."""
-RUNS = 16
-Run = Mapping[str, Sampled]
-"""By case, one slope a process."""
+SEED = 20_261_121
+BINS = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, math.inf)
+LEAST_IN_BIN = 20
 
 
 @dataclass(frozen=True)
-class Machine:
-    """A made-up machine. ``run``: standard deviation (logarithm) of a case's cost between runs."""
+class Row:
+    """What a set of A/A pairs came to. ``smallest``: the median shift told, as a share; ``called``: the share of shifts
+    of just that size that were called, ``at_5`` of shifts of 5 %, ``by_spread`` the same by the spread of processes."""
 
-    name: str
-    weather: Weather
-    run: float
-    processes: int = 3
-    slow: float = 0.0
-    """Chance that a whole run falls into the machine's second speed."""
+    machine: str
+    recorded: bool
+    cases: int
+    processes: int
+    runs: int
+    in_turn: bool
+    pairs: int
+    false: int
+    smallest: float
+    called: float
+    at_5: float
+    by_spread: dict[str, float] = field(default_factory=dict)
 
-
-MACHINES = (
-    Machine("quiet: processes 0.3 %, runs 0.3 %", Weather(spread=0.003), 0.003),
-    Machine("usual: processes 1 %, runs 1 %", Weather(spread=0.01), 0.01),
-    Machine("usual: processes 1 %, runs 1 %", Weather(spread=0.01), 0.01, processes=5),
-    Machine("noisy: processes 3 %, runs 1 %", Weather(spread=0.03), 0.01),
-    Machine("two speeds: half of the runs 2 times slower", Weather(spread=0.005, slowdown=2.0), 0.005, slow=0.5),
-)
-
-
-def simulated(machine: Machine, dice: np.random.Generator) -> list[Run]:
-    """Runs of a made-up machine, sampled and fitted as real ones are."""
-    laws = {f"case {i}": Law(host=500.0 * 2 ** (i % 8), device=100.0, own=0.003) for i in range(CASES)}
-    return [_run(machine, laws, dice) for _ in range(RUNS)]
-
-
-def _run(machine: Machine, laws: Mapping[str, Law], dice: np.random.Generator) -> Run:
-    slow = bool(dice.random() < machine.slow)
-    today = {name: replace(law, host=law.host * math.exp(dice.normal(0, machine.run))) for name, law in laws.items()}
-    clocks = [FakeClock(machine.weather, seed=int(dice.integers(2**32)), slow=slow) for _ in range(machine.processes)]
-    measured = [_process(today, clock) for clock in clocks]
-    return {name: sampled(Series([one[name] for one in measured])) for name in laws}
-
-
-def _process(laws: Mapping[str, Law], clock: FakeClock) -> dict[str, Process]:
-    chains = {name: FastFakeChain(law, clock) for name, law in laws.items()}
-    rounds: dict[str, list[Round]] = {name: [] for name in laws}
-    for number in range(ROUNDS):
-        canary = clock.canary()
-        for name, chain in chains.items():
-            rounds[name].append(Round(chain.sample(LADDER, False), canary, number))
-    return {name: Process(taken) for name, taken in rounds.items()}
-
-
-def recorded(paths: Sequence[Path]) -> list[Run]:
-    """Recorded runs of one machine, the cases that all of them hold. Raises ``BadFile``."""
-    runs = [run.sampled for run in read_side("recorded", paths).runs if run.sampled]
-    common = set.intersection(*({k for k, s in run.items() if s.slopes.size > 1} for run in runs)) if runs else set()
-    return [{key: run[key] for key in sorted(common)} for run in runs]
+    @property
+    def good(self) -> bool:
+        return self.false <= PROMISED * self.pairs and self.called >= LEAST_POWER
 
 
 def pairs(pool: Sequence[Run], runs: int, dice: np.random.Generator) -> Iterator[list[Evidence]]:
-    """A/A pairs: ``runs`` runs a side, no run on both sides; of each run a random set of its processes."""
-    for _ in range(PAIRS):
+    """A/A pairs, none twice: ``runs`` runs a side, no run on both sides; of each run a random set of its processes."""
+    seen: set[frozenset[tuple[bytes, ...]]] = set()
+    for _ in range(20 * PAIRS):
+        if len(seen) == PAIRS:
+            return
         chosen = dice.permutation(len(pool))[: 2 * runs]
         sides = [[_some(pool[i], dice) for i in half] for half in (chosen[:runs], chosen[runs:])]
-        yield [Evidence(*(tuple(run[case] for run in side) for side in sides)) for case in pool[0]]
+        base, new = sides
+        cases = [Evidence(tuple(r[case] for r in base), tuple(r[case] for r in new)) for case in pool[0]]
+        name = frozenset(tuple(sorted(s.slopes.tobytes() for s in side)) for side in (cases[0].base, cases[0].new))
+        if name not in seen:
+            seen.add(name)
+            yield cases
 
 
 def _some(run: Run, dice: np.random.Generator) -> Run:
     """All processes of the run but one, if that leaves three; the same for every case where each has a value."""
     least = min(s.slopes.size for s in run.values())
     keep = np.sort(dice.permutation(least)[: max(least - 1, min(least, 3))])
-    return {case: Sampled(s.slopes[keep], s.canary[keep] if s.canary.size else s.canary) for case, s in run.items()}
+    return {case: _at(s, keep) for case, s in run.items()}
+
+
+def pairs_in_turn(turns: tuple[Run, Run], count: int, dice: np.random.Generator) -> Iterator[list[Evidence]]:
+    """A/A pairs of ``count`` pairs of processes that were measured in turn; which of two is BASE is left to chance."""
+    least = min(s.slopes.size for run in turns for s in run.values())
+    for _ in range(PAIRS):
+        keep, swapped = dice.permutation(least)[:count], dice.random(count) < 0.5
+        cases = []
+        for case in turns[0]:
+            one, other = (_at(run[case], keep) for run in turns)
+            cases.append(Evidence((_mixed(one, other, swapped),), (_mixed(other, one, swapped),), paired=True))
+        yield cases
+
+
+def _at(sampled: Sampled, keep: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Sampled:
+    return Sampled(sampled.slopes[keep], sampled.canary[keep] if sampled.canary.size else sampled.canary)
+
+
+def _mixed(one: Sampled, other: Sampled, swapped: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Sampled:
+    canary = np.where(swapped, other.canary, one.canary) if one.canary.size and other.canary.size else np.zeros(0)
+    return Sampled(np.where(swapped, other.slopes, one.slopes), canary)
 
 
 @dataclass
 class Study:
-    """What a set of A/A pairs came to. ``at_5``: by case and pair, the processes' spread and whether 5 % was called."""
+    """``at_5``: by case and pair, the processes' spread and whether 5 % was called."""
 
-    false: int
-    pairs: int
-    missed: int
-    moved: int
-    smallest: list[float]
-    at_5: list[tuple[float, bool]]
-
-    @property
-    def good(self) -> bool:
-        return self.false <= PROMISED * self.pairs and self.missed <= (1 - LEAST_POWER) * self.moved
+    false: int = 0
+    pairs: int = 0
+    missed: int = 0
+    moved: int = 0
+    smallest: list[float] = field(default_factory=list)
+    at_5: list[tuple[float, bool]] = field(default_factory=list)
 
 
 def study(aa: Iterator[list[Evidence]], dice: np.random.Generator) -> Study:
     """Compare each pair as it is, then with one case at a time made slower on the NEW side, for some of the cases."""
-    found = Study(0, 0, 0, 0, [], [])
+    found = Study()
     for cases in aa:
         calls = call(cases)
         found.pairs += 1
@@ -149,49 +152,86 @@ def _spread(case: Evidence) -> float:
     return math.sqrt(float(np.mean([s.slopes.var(ddof=1) for s in (*case.base, *case.new) if s.slopes.size > 1])))
 
 
-BINS = (0.0, 0.005, 0.01, 0.02, 0.05, math.inf)
-
-
-def power_by_spread(found: Study) -> str:
+def power_by_spread(found: Study) -> dict[str, float]:
     """How often 5 % was called, by the spread between processes."""
-    said = []
+    shares = {}
     for low, high in itertools.pairwise(BINS):
         hits = [hit for spread, hit in found.at_5 if low <= spread < high]
-        if len(hits) >= 20:
-            upper = f"{high:.1%}" if math.isfinite(high) else "more"
-            said.append(f"{low:.1%} to {upper}: {np.mean(hits):.0%}")
-    return ", ".join(said)
+        if len(hits) >= LEAST_IN_BIN:
+            shares[f"{low:.1%} to {high:.1%}" if math.isfinite(high) else f"over {low:.0%}"] = float(np.mean(hits))
+    return shares
 
 
-def report(name: str, runs: int, found: Study) -> None:
-    print(f"{name}; {runs} {'run' if runs == 1 else 'runs'} a side: {'ok' if found.good else 'OVER THE LIMITS'}")
-    print(f"  pairs with a false call {found.false} of {found.pairs} (limit {PROMISED:.0%})")
-    smallest = math.expm1(float(np.median(found.smallest)))
-    called = 1 - found.missed / found.moved
-    print(f"  smallest shift told {smallest:.1%} (median); called when there {called:.1%} (limit {LEAST_POWER:.0%})")
-    print(f"  a shift of {SHIFT:.0%} called, by the spread between processes: {power_by_spread(found)}")
+def rows(pool: Pool, is_recorded: bool, dice: np.random.Generator) -> Iterator[Row]:
+    """One run a side, three a side where there are enough, and one taken in turn."""
+    several = [1, 3] if len(pool.runs) >= 6 else [1]
+    for runs in several:
+        yield _row(pool, is_recorded, runs, False, study(pairs(pool.runs, runs, dice), dice))
+    if pool.turns:
+        yield _row(pool, is_recorded, 1, True, study(pairs_in_turn(pool.turns, pool.processes, dice), dice))
+
+
+def _row(pool: Pool, is_recorded: bool, runs: int, in_turn: bool, found: Study) -> Row:
+    cases = len(pool.turns[0]) if in_turn and pool.turns else len(pool.runs[0])
+    return Row(
+        machine=pool.name,
+        recorded=is_recorded,
+        cases=cases,
+        processes=pool.processes,
+        runs=runs,
+        in_turn=in_turn,
+        pairs=found.pairs,
+        false=found.false,
+        smallest=math.expm1(float(np.median(found.smallest))),
+        called=1 - found.missed / found.moved,
+        at_5=float(np.mean([hit for _, hit in found.at_5])),
+        by_spread=power_by_spread(found),
+    )
+
+
+def _of_machine(index: int) -> list[Row]:
+    dice = np.random.default_rng([SEED, index])
+    return list(rows(pools.simulated(pools.MACHINES[index], dice), False, dice))
+
+
+def measure(jobs: int) -> list[Row]:
+    """All rows: the recorded machine's, if one was kept, and the made-up ones'."""
+    dice = np.random.default_rng(SEED)
+    found = list(rows(pools.load(), True, dice)) if pools.RECORDED.exists() else []
+    with ProcessPoolExecutor(jobs) as pool:
+        return found + [row for part in pool.map(_of_machine, range(len(pools.MACHINES))) for row in part]
+
+
+def words(row: Row) -> list[str]:
+    """A row for people."""
+    how = "in turn" if row.in_turn else f"{row.runs} {'run' if row.runs == 1 else 'runs'} a side"
+    kind = "recorded" if row.recorded else "simulated"
+    spreads = ", ".join(f"{spread}: {share:.0%}" for spread, share in row.by_spread.items())
+    verdict = "ok" if row.good else "OVER THE LIMITS"
+    return [
+        f"{kind}: {row.machine}; {row.cases} cases, {row.processes} processes, {how}: {verdict}",
+        f"  pairs with a false call {row.false} of {row.pairs} (limit {PROMISED:.0%})",
+        f"  smallest shift told {row.smallest:.1%} (median); called when there {row.called:.1%} "
+        f"(limit {LEAST_POWER:.0%}, stated with {POWER:.0%})",
+        f"  a shift of {SHIFT:.0%} called, by the spread between processes: {spreads}",
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("paths", nargs="*", type=Path, help="recorded runs of one machine")
-    given = parser.parse_args(arguments).paths
-    dice = np.random.default_rng(20_261_121)
-    if given:
-        pool = recorded(given)
-        if len(pool) < 4:
-            raise UsageError(f"{len(pool)} recorded runs with raw samples; at least 4 are needed")
-        pools = [(f"recorded: {len(pool)} runs, {len(pool[0])} cases", pool)]
-    else:
-        print(f"simulated on a fake clock, not recorded: {RUNS} runs of {CASES} cases each; stated with {POWER:.0%}")
-        pools = [(f"{m.name}; {m.processes} processes", simulated(m, dice)) for m in MACHINES]
-    good = True
-    for name, pool in pools:
-        for runs in (1, 3) if len(pool) >= 6 else (1, 2):
-            found = study(pairs(pool, runs, dice), dice)
-            report(name, runs, found)
-            good &= found.good
-    return 0 if good else 1
+    parser.add_argument("--write", action="store_true", help=f"write {FIGURES.relative_to(ROOT)}")
+    parser.add_argument("--keep", nargs=2, metavar=("NAME", "RUNS"), help="recorded runs of one machine, a folder")
+    parser.add_argument("--turns", nargs=2, type=Path, metavar=("BASE", "NEW"), help="its runs taken in turn")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args(arguments)
+    if given.keep:
+        pools.save(pools.recorded(given.keep[0], [Path(given.keep[1])], *(given.turns or ())))
+        return 0
+    found = measure(given.jobs)
+    print("\n".join(line for row in found for line in words(row)))
+    if given.write:
+        FIGURES.write_text(json.dumps([asdict(row) for row in found], indent=1) + "\n", "utf-8")
+    return 0 if all(row.good for row in found) else 1
 
 
 if __name__ == "__main__":

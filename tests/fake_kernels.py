@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,29 +16,81 @@ import numpy as np
 _BEFORE = """
 #include <math.h>
 #define __global__
+#define __device__ static
+#define __shared__ static
 #define __restrict__
-struct Index { unsigned int x; };
-static Index blockIdx, threadIdx, blockDim = {1};
-"""
-_AFTER = """
 typedef unsigned long long word;
-extern "C" void run_once(word s, word c, word f, word) {
-  for (blockIdx.x = 0; blockIdx.x < ELEMENTS + 1; ++blockIdx.x) once((float*)s, (unsigned int*)c, (const float*)f);
+struct Index { unsigned int x; };
+static Index blockIdx, blockDim;
+"""
+_HALF = """
+#include <immintrin.h>
+static float wide(unsigned short bits) { return _cvtsh_ss(bits); }
+static unsigned short narrow(float value) { return _cvtss_sh(value, 0); }
+"""
+_ALONE = """
+static Index threadIdx;
+template <class Kernel> void all(Kernel kernel, word groups, word threads) {
+  blockDim.x = threads;
+  for (blockIdx.x = 0; blockIdx.x < groups; ++blockIdx.x)
+    for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) kernel();
 }
-extern "C" void run_fused(word s, word c, word f, word n) {
-  for (blockIdx.x = 0; blockIdx.x < ELEMENTS + 1; ++blockIdx.x) fused((float*)s, (unsigned int*)c, (const float*)f, n);
+"""
+_TOGETHER = """
+#include <functional>
+#include <ucontext.h>
+#include <vector>
+static Index threadIdx;
+static ucontext_t home, fibers[1024];
+static std::function<void()> body;
+static unsigned int running;
+static void enter() { body(); --running; }
+static void __syncthreads() { swapcontext(&fibers[threadIdx.x], &home); }
+template <class Kernel> void all(Kernel kernel, word groups, word threads) {
+  static std::vector<char> stacks(1024 << 14);
+  blockDim.x = threads;
+  body = kernel;
+  for (blockIdx.x = 0; blockIdx.x < groups; ++blockIdx.x) {
+    for (word i = 0; i < threads; ++i) {
+      getcontext(&fibers[i]);
+      fibers[i].uc_stack.ss_sp = &stacks[i << 14];
+      fibers[i].uc_stack.ss_size = 1 << 14;
+      fibers[i].uc_link = &home;
+      makecontext(&fibers[i], enter, 0);
+    }
+    std::vector<bool> done(threads);
+    for (running = threads; running;)
+      for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) {
+        const unsigned int before = running;
+        if (done[threadIdx.x]) continue;
+        swapcontext(&home, &fibers[threadIdx.x]);
+        done[threadIdx.x] = running < before;
+      }
+  }
+}
+"""
+_RUN = """
+extern "C" void run_NAME(word s, word c, word f, word n, word groups, word threads) {
+  all([=] { NAME((NUMBER*)s, (unsigned int*)c, (const NUMBER*)f STEPS); }, groups, threads);
 }
 """
 
 
 @functools.cache
 def as_library(text: str) -> Path:
-    """The kernels as a shared library with ``run_once`` and ``run_fused``; one thread too many runs, as on a GPU."""
+    """The kernels as a shared library: ``run_<name>`` runs one in its groups and threads, which may wait for others."""
     folder = Path(tempfile.mkdtemp(prefix="overhead-test-"))
-    (folder / "kernel.cpp").write_text(_BEFORE + text + _AFTER)
+    number = "number" if "typedef" in text else "float"
+    runs = "".join(
+        _RUN.replace("NAME", name).replace("NUMBER", number).replace("STEPS", ", n" if "steps" in parameters else "")
+        for name, parameters in re.findall(r"__global__ void (\w+)\(([^)]*)\)", text)
+    )
+    half = "typedef unsigned short number" in text
+    threads = _TOGETHER if "__syncthreads" in text else _ALONE
+    (folder / "kernel.cpp").write_text(_BEFORE + (_HALF if half else "") + threads + text + runs)
     built = folder / "kernel.so"
-    command = ["g++", "-O1", "-w", "-shared", "-fPIC", "-o", str(built), str(folder / "kernel.cpp")]
-    subprocess.run(command, check=True, timeout=60)
+    command = ["g++", "-std=c++20", "-O1", "-w", "-shared", "-fPIC", *(["-mf16c"] if half else [])]
+    subprocess.run([*command, "-o", str(built), str(folder / "kernel.cpp")], check=True, timeout=60)
     return built
 
 
@@ -54,6 +107,13 @@ class Pointer:
 
     def __add__(self, offset: Any) -> Pointer:
         return Pointer(self.array, self.at + offset)
+
+
+class _Block(np.ndarray[Any, Any]):
+    """A block of numbers; one number is a block of no dimension."""
+
+    def to(self, kind: type) -> Any:
+        return self.astype(kind)
 
 
 class _Kernel:
@@ -75,18 +135,21 @@ class _Kernel:
 def fake_triton(monkeypatch: Any) -> None:
     """Make ``import triton`` find one that runs on NumPy."""
     language: Any = ModuleType("triton.language")
-    language.constexpr = np.float32
+    language.constexpr = lambda value: np.float32(value) if isinstance(value, float) else value
     language.program_id = lambda axis: language.group
     language.arange = np.arange
 
-    def load(pointer: Pointer, mask: Any, other: Any) -> Any:
+    def load(pointer: Pointer, mask: Any = True, other: Any = 0) -> Any:
         at = np.minimum(pointer.at, len(pointer.array) - 1)
-        return np.where(mask, pointer.array[at], np.array(other, pointer.array.dtype))
+        return np.where(mask, pointer.array[at], np.array(other, pointer.array.dtype)).view(_Block)
 
-    def store(pointer: Pointer, values: Any, mask: Any) -> None:
-        pointer.array[pointer.at[mask]] = values[mask]
+    def store(pointer: Pointer, values: Any, mask: Any = True) -> None:
+        at, values, mask = np.broadcast_arrays(pointer.at, values, mask)
+        pointer.array[at[mask]] = values[mask]
 
     language.load, language.store = load, store
+    language.sum, language.sqrt, language.sin, language.cos, language.exp = np.sum, np.sqrt, np.sin, np.cos, np.exp
+    language.float32, language.float16 = np.float32, np.float16
     module: Any = ModuleType("triton")
     module.language = language
     module.jit = lambda do_not_specialize: _Kernel
@@ -104,8 +167,8 @@ def fake_cupy() -> Any:
 
         def __call__(self, grid: tuple[int], block: tuple[int], arguments: tuple[Any, ...]) -> None:
             *arrays, count = arguments
-            assert grid[0] * block[0] >= len(arrays[1])
-            self.run(*(ctypes.c_uint64(a.ctypes.data) for a in arrays), ctypes.c_uint64(int(count)))
+            words = (*(a.ctypes.data for a in arrays), int(count), grid[0], block[0])
+            self.run(*map(ctypes.c_uint64, words))
 
     stream = SimpleNamespace(synchronize=lambda: None)
     module: Any = ModuleType("cupy")

@@ -26,7 +26,7 @@ class Session:
     def __init__(self, loaded: Library, target: Target, validation: str, robust: bool) -> None:
         self.library = loaded
         adapter = _webgpu_targets.adapter(loaded, target)
-        features = [name for name in ("timestamp-query", "immediates") if name in adapter.features]
+        features = [name for name in ("timestamp-query", "immediates", "shader-f16") if name in adapter.features]
         if loaded.is_dawn:
             # Dawn's WebGPU timestamps move in steps of 0.1 ms unless told otherwise.
             self.device = loaded.extras.request_device_sync(

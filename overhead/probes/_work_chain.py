@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import itertools
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,25 +14,64 @@ import numpy as np
 from overhead.probes._cuda_time import HeldChain
 from overhead.probes.base import Space, Unsupported, Unverified
 from overhead.results import Case, Pattern, Scalar
-from overhead.workloads import workloads
-from overhead.workloads.base import Array, Workload
+from overhead.workloads import sources, workloads
+from overhead.workloads.base import Array, Entry, Workload
 from overhead.workloads.equivalence import Differs, check
 
 _WRAP = 1 << 32
 """Counters are 32 bits wide."""
 
 
-Arm = tuple[Pattern, dict[str, Scalar]]
+@dataclasses.dataclass(frozen=True)
+class Arm:
+    """A way to run workloads.
+
+    ``bodies``: which it runs of a workload that has several; ``fits``: which workloads it runs at all; ``language``: of
+    its kernels, if it has any; ``early``: whether a short run shall hold it.
+    """
+
+    pattern: Pattern
+    params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+    bodies: tuple[str, ...] = ()
+    fits: Callable[[Workload], bool] = lambda workload: True
+    language: str = ""
+    early: bool = False
+
+
+def eager(*bodies: str) -> Arm:
+    """Operations of an array library, one after another."""
+    return Arm("per-submit", bodies=bodies)
+
+
+def fused(language: str, params: Mapping[str, Scalar] | None = None) -> Arm:
+    """One kernel that loops over the steps."""
+    return Arm("fused", params or {}, ("one",), language=language, early=True)
+
+
+def launches(language: str, *bodies: str) -> Arm:
+    """The kernels of a step, a launch each."""
+    return Arm("per-submit", bodies=bodies, language=language)
+
+
+def in_turn() -> list[Arm]:
+    """Every other step on the host, on one of its threads or on all."""
+    return [Arm("hybrid", fits=lambda w: not w.bodies), on_all_threads("hybrid")]
+
+
+def on_all_threads(pattern: Pattern) -> Arm:
+    """The pattern with all of the host's threads, where their speed is part of the question."""
+    return Arm(pattern, {"threads": "all"}, fits=lambda w: w.host_works)
 
 
 def space(star: Space, arms: Sequence[Arm], *, software: bool, late: Sequence[Arm] = ()) -> Space:
     """The stack's own space and, beside it, every workload by every arm, for each number of elements.
 
-    Where a workload is light, its first arm at its first number comes right after the base: a short run shall hold one
-    of every stack, and has room for little more. ``late`` arms come last.
+    Where a workload is light, its first arm at its first number comes right after the base, and so do the arms marked
+    early: a short run shall hold one of every stack, and has room for little more. ``late`` arms come last.
     """
     found = workloads().values()
-    first = [_cases(w, arms, software)[0] for w in found if not w.heavy]
+    soon = [arm for i, arm in enumerate(arms) if i == 0 or arm.early]
+    first = [case for w in found if not w.heavy for case in _cases(w, soon, software)[: len(soon)]]
     all_of_them = [case for some in (arms, late) for w in found for case in _cases(w, some, software)]
     allowed = star.allowed
     return dataclasses.replace(
@@ -43,17 +83,35 @@ def space(star: Space, arms: Sequence[Arm], *, software: bool, late: Sequence[Ar
 
 
 def _cases(workload: Workload, arms: Sequence[Arm], software: bool) -> list[Case]:
+    """All variants at their first number of elements by every arm and body, then at the second, and so on.
+
+    Of what is not written in a language, one case tells why.
+    """
+    made = [(variant, workload.at(variant)) for variant in workload.variants]
+    ranks = itertools.zip_longest(*([(v, w, n) for n in w.sizes(software)] for v, w in made))
     return [
-        Case(pattern=pattern, unit="step", workload=workload.name, params={**params, "elements": elements})
-        for elements in workload.sizes(software)
-        for pattern, params in arms
-    ]
+        Case(pattern=arm.pattern, unit="step", workload=workload.name,
+             params={**arm.params, **variant, "elements": elements, **body})
+        for variant, at, elements in filter(None, itertools.chain.from_iterable(ranks))
+        for arm in arms
+        if arm.fits(at) and (arm.language not in at.missing or elements == at.sizes(software)[0])
+        for body in _bodies(at, arm)
+    ]  # fmt: skip
+
+
+def _bodies(workload: Workload, arm: Arm) -> list[dict[str, Scalar]]:
+    """The arm's bodies as parameters; none where either side has no choice."""
+    if not workload.bodies or not arm.bodies:
+        return [{}]
+    return [{"body": body} for body in arm.bodies if body in workload.bodies]
 
 
 def wgsl_arms(stack: str) -> list[Arm]:
     """The patterns under which WGSL runs; ``checks`` where the library adds some to the kernel's loops."""
-    unbounded: list[Arm] = [("fused", {"checks": "unbounded-loops"})]
-    return [("fused", {}), ("one-pass", {}), *(unbounded if stack == "wgpu-native" else [])]
+    unbounded = [fused("wgsl", {"checks": "unbounded-loops"})] if stack == "wgpu-native" else []
+    each = Arm("one-pass", bodies=("separate", "one"), language="wgsl")
+    submitted = dataclasses.replace(each, pattern="per-submit", fits=lambda w: bool(w.bodies))
+    return [fused("wgsl"), *unbounded, each, submitted]
 
 
 class WorkChain(HeldChain):
@@ -66,17 +124,20 @@ class WorkChain(HeldChain):
         known = workloads()
         if case.workload not in known:
             raise Unsupported(f"no workload {case.workload} here")
-        self.case, self.workload = case, known[case.workload]
+        try:
+            self.case, self.workload = case, known[case.workload].at(case.params)
+        except KeyError as error:
+            raise Unsupported(f"{case.workload} has no such variant: {error}") from error
         self.elements = int(case.params["elements"])
         self._seed = secrets.randbits(32)
         self.rng = np.random.default_rng(self._seed)
         made = self.workload.inputs(self.elements, self.rng)
-        self.inputs = {name: np.asarray(values, np.float32) for name, values in made.items()}
+        self.inputs = {name: np.asarray(values, self.workload.dtype) for name, values in made.items()}
         self._last = self._total = 0
 
     @abc.abstractmethod
     def put(self, state: dict[str, Array]) -> None:
-        """Start over from this float32 state, counters 0."""
+        """Start over from this state, in the workload's precision, counters 0."""
 
     @abc.abstractmethod
     def fetch(self) -> tuple[dict[str, Array], Array]:
@@ -109,11 +170,15 @@ class WorkChain(HeldChain):
         except Differs as error:
             raise Unverified(f"differs from the reference: {error} (seed {self._seed})") from error
         start = self.workload.start(self.elements, self.rng)
-        self.put({name: values.astype(np.float32) for name, values in start.items()})
+        self.put({name: values.astype(self.workload.dtype) for name, values in start.items()})
         self._last = self._total = self.aside = 0
 
     def window(self) -> dict[str, Scalar]:
-        return {"language": self.language, "precision": "float32", "elements": self.elements}
+        return {"language": self.language, "precision": self.workload.precision, "elements": self.elements}
+
+    def zeros(self) -> dict[str, Array]:
+        """A state of zeros."""
+        return {f.name: np.zeros((self.elements, *f.shape), self.workload.dtype) for f in self.workload.state}
 
 
 C = TypeVar("C", bound=WorkChain)
@@ -129,18 +194,25 @@ def verified(chain: C) -> C:
     return chain
 
 
-def body(chain: WorkChain, language: str) -> str:
-    """The workload's body in a language. Raises ``Unsupported`` where it has none."""
-    found = str(getattr(chain.workload, language))
-    if not found:
+def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[Entry, ...]]:
+    """The workload's kernels in a language: their text, and those that a unit of the case launches, in order.
+
+    Raises ``Unsupported`` where it has none.
+    """
+    name, found = chain.workload.name, sources.kernels(chain.workload, language, chain.elements)
+    if found is None:
         reason = chain.workload.missing.get(language, "it is not written in it")
-        raise Unsupported(f"{chain.workload.name} has no {language}: {reason}")
-    return found
+        raise Unsupported(f"{name} has no {language}: {reason}")
+    body = "fused" if chain.case.pattern == "fused" else str(chain.case.params.get("body", "one"))
+    if body not in found.entries:
+        raise Unsupported(f"{name} has no body {body} in {language}")
+    return found.text, found.entries[body]
 
 
 def step_of(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
     """A function from all of the state, counters as ``steps``, to the next."""
-    step = chain.workload.step
+    by_library = chain.case.params.get("body") == "library"
+    step = chain.workload.library if by_library else chain.workload.step
 
     def run(state: dict[str, Any]) -> dict[str, Any]:
         steps = state["steps"]

@@ -1,11 +1,11 @@
-"""A workload's CUDA C through the driver: a launch a step, a graph of n launches, and one launch that loops."""
+"""A workload's CUDA C through the driver: a step's launches, a graph of n steps', and one launch that loops."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import byref, c_void_p
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from overhead.probes._cuda_api import CudaDriver
 from overhead.probes._cuda_compile import machine_code_of
 from overhead.probes._cuda_launch import bindings, bound_wait
 from overhead.probes._cuda_session import Arguments, Session, SessionClock
-from overhead.probes._work_chain import WorkChain, body, verified
+from overhead.probes._work_chain import WorkChain, kernels_of, verified
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
@@ -30,8 +30,8 @@ def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
     kinds: dict[str, type[Any]] = {"per-submit": LaunchedWork, "replay": GraphWork, "fused": FusedWork}
     if case.pattern not in kinds:
         raise Unsupported(f"a workload's CUDA C has no {case.pattern}")
-    chain: WorkChain = kinds[case.pattern](driver, ordinal, case)
-    return verified(chain)
+    made: WorkChain = kinds[case.pattern](driver, ordinal, case)
+    return verified(made)
 
 
 class WorkSession(Session):
@@ -57,36 +57,35 @@ class WorkSession(Session):
         self.driver.call("cuMemcpyDtoH_v2", found.ctypes.data, address, found.nbytes)
         return found
 
-    def function(self, name: str, text: str, entry: str) -> int:
-        """A kernel's function handle, its text compiled for this device."""
+    def functions(self, name: str, text: str, entries: Sequence[str]) -> list[int]:
+        """The kernels' function handles, their text compiled for this device."""
         code = machine_code_of(name, text, self._device.architecture)
         module = self._own("cuModuleUnload", "cuModuleLoadData", code)
-        return self.driver.made("cuModuleGetFunction", module, entry.encode())
+        return [self.driver.made("cuModuleGetFunction", module, entry.encode()) for entry in entries]
 
 
 class CudaWork(WorkChain):
-    """What the driver's patterns share: buffers, a kernel, its arguments, a stream of their own."""
+    """What the driver's patterns share: buffers, kernels, their arguments, a stream of their own."""
 
     language = "cuda"
-    entry = "once"
     call = "cuLaunchKernel"
     wait_spins = True
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
         super().__init__(case)
-        body(self, "cuda")
+        self._text, entries = kernels_of(self, "cuda")
         self.session = WorkSession(driver, ordinal, own_stream=True)
         try:
-            self._text = sources.cuda(self.workload, self.elements)
-            words = self.elements * sum(f.width for f in self.workload.state)
-            self._state_like = np.zeros(words, np.float32)
+            self._state_like = sources.state(self.workload, self.zeros(), self.elements)
             self._counters_like = np.zeros(self.elements, np.uint32)
             self.state = self.session.buffer(self._state_like)
             self.counters = self.session.buffer(self._counters_like)
-            inputs = self.session.buffer(sources.pack(self.workload.fixed, self.inputs))
+            inputs = self.session.buffer(sources.inputs(self.workload, self.inputs))
             self.arguments = Arguments(self.state, self.counters, inputs, 0)
-            self.function = self.session.function(f"{self.workload.name}.cu", self._text, self.entry)
-            self.grid = (-(-self.elements // sources.GROUP), 1, 1, sources.GROUP, 1, 1, 0)
+            names = [entry.name for entry in entries]
+            functions = self.session.functions(f"{self.workload.name}.cu", self._text, names)
+            grids = [(entry.groups, 1, 1, entry.threads, 1, 1, 0) for entry in entries]
+            self.kernels_of_a_unit = list(zip(functions, grids, strict=True))
             self._wait = bound_wait(self.session, "stream")
             self._clock: SessionClock | None = None
             self.build()
@@ -97,19 +96,22 @@ class CudaWork(WorkChain):
     def build(self) -> None:
         """Make what ``issue`` needs."""
         driver = bindings()
-        stream, function = driver.CUstream(self.session.stream), driver.CUfunction(self.function)
-        self.launch: Callable[[], object] = functools.partial(
-            driver.cuLaunchKernel, function, *self.grid, stream, self.arguments.address, 0
-        )
+        stream = driver.CUstream(self.session.stream)
+        self.launches_of_a_unit: list[Callable[[], object]] = [
+            functools.partial(
+                driver.cuLaunchKernel, driver.CUfunction(function), *grid, stream, self.arguments.address, 0
+            )
+            for function, grid in self.kernels_of_a_unit
+        ]
 
     def put(self, state: dict[str, Array]) -> None:
-        self.session.write(self.state, sources.pack(self.workload.state, state))
+        self.session.write(self.state, sources.state(self.workload, state, self.elements))
         self.session.write(self.counters, self._counters_like)
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         state = self.session.read(self.state, self._state_like)
         counters = self.session.read(self.counters, self._counters_like)
-        return sources.unpack(self.workload.state, state, self.elements), counters
+        return sources.unpack(self.workload, state, self.elements), counters
 
     def wait(self) -> None:
         self._wait()
@@ -122,25 +124,28 @@ class CudaWork(WorkChain):
         return {f"{self.workload.name}.cu": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "call": self.call, "stream": "own, non-blocking"}
+        launches = {"launches_a_unit": len(self.kernels_of_a_unit)} if len(self.kernels_of_a_unit) > 1 else {}
+        return {**super().window(), "call": self.call, "stream": "own, non-blocking", **launches}
 
     def close(self) -> None:
         self.session.close()
 
 
 class LaunchedWork(CudaWork):
-    """n launches of one step."""
+    """n steps, each by one launch or several."""
+
+    def build(self) -> None:
+        super().build()
+        self.launches = len(self.launches_of_a_unit)
 
     def issue(self, n: int) -> None:
-        launch = self.launch
-        for _ in repeat(None, n):
+        for launch in chain.from_iterable(repeat(self.launches_of_a_unit, n)):
             launch()
 
 
 class FusedWork(CudaWork):
     """One launch of n steps."""
 
-    entry = "fused"
     overlap = "serial"
     launches = 0
     max_n = 1 << 26
@@ -148,12 +153,16 @@ class FusedWork(CudaWork):
     def prepare(self, n: int) -> None:
         self.arguments.set(3, n)
 
+    def build(self) -> None:
+        super().build()
+        (self.launch,) = self.launches_of_a_unit
+
     def issue(self, n: int) -> None:
         self.launch()
 
 
 class GraphWork(CudaWork):
-    """n launches of one step in a graph that is captured outside the window and launched once."""
+    """The launches of n steps in a graph that is captured outside the window and launched once."""
 
     call = "cuGraphLaunch"
     recorded = True
@@ -163,12 +172,18 @@ class GraphWork(CudaWork):
 
     def build(self) -> None:
         self._kept: dict[int, int] = {}
-        self._one = functools.partial(
-            self.session.driver.call,
-            "cuLaunchKernel", self.function, *self.grid, self.session.stream, self.arguments.address, None,
-        )  # fmt: skip
+        call, stream = self.session.driver.call, self.session.stream
+        self.max_n = LARGEST_GRAPH // len(self.kernels_of_a_unit)
+        self._every = [
+            functools.partial(call, "cuLaunchKernel", function, *grid, stream, self.arguments.address, None)
+            for function, grid in self.kernels_of_a_unit
+        ]
         # The driver loads a kernel at its first launch, which a capture would refuse.
         self._one()
+
+    def _one(self) -> None:
+        for launch in self._every:
+            launch()
 
     def prepare(self, n: int) -> None:
         self._launch = self._launcher(n) if n else _nothing

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from overhead.probes._work_chain import WorkChain, body, verified
+from overhead.probes._work_chain import WorkChain, kernels_of, verified
 from overhead.probes._work_numpy import ArrayWork
 from overhead.probes.base import DeviceTime
 from overhead.results import Case, Scalar
@@ -54,24 +54,23 @@ class RawWork(WorkChain):
 
     def __init__(self, cupy: Any, case: Case) -> None:
         super().__init__(case)
-        body(self, "cuda")
         self._cupy = cupy
-        self._text = sources.cuda(self.workload, self.elements)
-        self._kernel = cupy.RawKernel(self._text, "fused", options=("--std=c++17",))
+        self._text, (entry,) = kernels_of(self, "cuda")
+        self._kernel = cupy.RawKernel(self._text, entry.name, options=("--std=c++17",))
         self._counters = cupy.asarray(np.zeros(self.elements, np.uint32))
-        self._inputs = cupy.asarray(sources.pack(self.workload.fixed, self.inputs))
-        self._grid, self._block = (-(-self.elements // sources.GROUP),), (sources.GROUP,)
+        self._inputs = cupy.asarray(sources.inputs(self.workload, self.inputs))
+        self._grid, self._block = (entry.groups,), (entry.threads,)
         self._stream = cupy.cuda.get_current_stream()
 
     def put(self, state: dict[str, Array]) -> None:
-        self._state = self._cupy.asarray(sources.pack(self.workload.state, state))
+        self._state = self._cupy.asarray(sources.state(self.workload, state, self.elements))
         self._counters = self._cupy.asarray(np.zeros(self.elements, np.uint32))
         self._stream.synchronize()
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         state = np.array(self._cupy.asnumpy(self._state))
         counters = np.array(self._cupy.asnumpy(self._counters))
-        return sources.unpack(self.workload.state, state, self.elements), counters
+        return sources.unpack(self.workload, state, self.elements), counters
 
     def prepare(self, n: int) -> None:
         self._arguments = (self._state, self._counters, self._inputs, np.uint64(n))

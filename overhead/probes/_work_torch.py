@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import types
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 
 from overhead.probes import _torch_waits
@@ -48,7 +50,8 @@ class TorchWork(WorkChain):
         super().__init__(case)
         enter("no_grad")
         self.place = torch.device(device)
-        torch.set_num_threads(1)
+        self._threads = available() if case.params.get("threads") == "all" else 1
+        torch.set_num_threads(self._threads)
         if self.place.type == "cuda":
             torch.cuda.set_device(self.place)
         self.synchronous = self.place.type == "cpu"
@@ -75,6 +78,8 @@ class TorchWork(WorkChain):
 
     def prepare(self, n: int) -> None:
         enter("no_grad")
+        if torch.get_num_threads() != self._threads:
+            torch.set_num_threads(self._threads)
 
     def issue(self, n: int) -> None:
         values, step = self.values, self.step
@@ -89,7 +94,7 @@ class TorchWork(WorkChain):
         return self.held(TorchClock(), n) if self.place.type == "cuda" else None
 
     def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "entry": "python", "autograd": "no_grad", "threads": 1}
+        return {**super().window(), "entry": "python", "autograd": "no_grad", "threads": self._threads}
 
 
 class HybridWork(TorchWork):
@@ -149,7 +154,7 @@ class CompiledWork(InPlace):
     def __init__(self, device: str, case: Case, mode: str) -> None:
         super().__init__(device, case)
         self._mode = mode
-        self.put({f.name: np.zeros((self.elements, *f.shape), np.float32) for f in self.workload.state})
+        self.put(self.zeros())
         for kept in self.values.values():
             # Without this, a CUDA graph copies the input in at every call.
             torch._dynamo.mark_static_address(kept)
@@ -186,7 +191,7 @@ class Recorded(InPlace):
         self.recorded, self.overlap, self.launches = True, "serial", 0
         self._graphs: dict[int, Any] = {}
         self._stream = torch.cuda.Stream()
-        self.put({f.name: np.zeros((self.elements, *f.shape), np.float32) for f in self.workload.state})
+        self.put(self.zeros())
         # The driver loads a kernel at its first launch, which a capture would refuse.
         self.body(2)
         torch.cuda.synchronize()
@@ -244,6 +249,11 @@ class CompiledGraphWork(Recorded):
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "mode": "default"}
+
+
+def available() -> int:
+    """Processors that this process may use."""
+    return len(psutil.Process().cpu_affinity()) if hasattr(psutil.Process, "cpu_affinity") else os.cpu_count() or 1
 
 
 def compiled(step: Any, mode: str) -> Any:

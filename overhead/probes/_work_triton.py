@@ -14,13 +14,13 @@ import torch
 
 from overhead.probes import _torch_waits
 from overhead.probes._torch_chains import TorchClock
-from overhead.probes._work_chain import WorkChain, body, verified
+from overhead.probes._work_chain import WorkChain, kernels_of, verified
 from overhead.probes.base import DeviceTime
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array
 
-BLOCK, WARPS = 128, 4
+WARPS = 4
 
 
 def open_case(device: str, case: Case) -> WorkChain:
@@ -36,34 +36,32 @@ class TritonWork(WorkChain):
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(case)
-        body(self, "triton")
         self._place = torch.device(device)
         torch.cuda.set_device(self._place)
         self._fused = case.pattern == "fused"
         self.overlap = "serial" if self._fused else "pipelined"
         self.launches, self.max_n = (0, 1 << 26) if self._fused else (1, 1 << 20)
-        self._text = sources.triton(self.workload, self.elements)
-        words = self.elements * sum(f.width for f in self.workload.state)
-        self._state = torch.zeros(words, dtype=torch.float32, device=self._place)
+        self._text, (self._entry,) = kernels_of(self, "triton")
+        self._state = torch.from_numpy(sources.state(self.workload, self.zeros(), self.elements)).to(self._place)
         self._counters = torch.zeros(self.elements, dtype=torch.int32, device=self._place)
-        self._inputs = torch.from_numpy(sources.pack(self.workload.fixed, self.inputs)).to(self._place)
+        self._inputs = torch.from_numpy(sources.inputs(self.workload, self.inputs)).to(self._place)
         self._wait = _torch_waits.wait(self._place, "stream")
-        self._kernel = getattr(_module(self._text), "fused" if self._fused else "once")
+        self._kernel = getattr(_module(self._text), self._entry.name)
         self._steps = 1
 
     def _launch(self) -> None:
-        self._kernel[(-(-self.elements // BLOCK),)](
-            self._state, self._counters, self._inputs, self._steps, BLOCK=BLOCK, num_warps=WARPS
+        self._kernel[(self._entry.groups,)](
+            self._state, self._counters, self._inputs, self._steps, BLOCK=self._entry.threads, num_warps=WARPS
         )
 
     def put(self, state: dict[str, Array]) -> None:
-        self._state.copy_(torch.from_numpy(sources.pack(self.workload.state, state)))
+        self._state.copy_(torch.from_numpy(sources.state(self.workload, state, self.elements)))
         self._counters.zero_()
         self._wait()
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         state, counters = self._state.cpu().numpy(), self._counters.cpu().numpy().view(np.uint32)
-        return sources.unpack(self.workload.state, state, self.elements), counters
+        return sources.unpack(self.workload, state, self.elements), counters
 
     def prepare(self, n: int) -> None:
         if self._fused:
@@ -87,7 +85,7 @@ class TritonWork(WorkChain):
         return {f"{self.workload.name}.triton.py": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "entry": "jit", "block": BLOCK, "warps": WARPS}
+        return {**super().window(), "entry": "jit", "block": self._entry.threads, "warps": WARPS}
 
 
 @functools.cache

@@ -1,8 +1,9 @@
-"""A workload's WGSL: a dispatch a step in one pass, and one dispatch that loops, through the Python API."""
+"""A workload's WGSL: a step's dispatches in one pass or a submission each, and one dispatch that loops."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from overhead.probes._loops import Script, Statement, compile_python
 from overhead.probes._webgpu_device import DeviceClock, wait_spins
 from overhead.probes._webgpu_recipe import GROUPS, Recipe
-from overhead.probes._webgpu_rig import Session, session
-from overhead.probes._work_chain import WorkChain, body, verified
+from overhead.probes._webgpu_rig import Session, session, shader_module
+from overhead.probes._work_chain import WorkChain, kernels_of, verified
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
@@ -24,9 +25,9 @@ _LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
 
 
 def open_case(target: Target, case: Case) -> WorkChain:
-    """``fused``, or ``one-pass``: a dispatch a step."""
-    if case.pattern not in ("one-pass", "fused"):
-        raise Unsupported(f"a workload's WGSL runs as one-pass or fused, not {case.pattern}")
+    """``fused``, or a step by its dispatches: all in ``one-pass``, or ``per-submit`` each in a submission."""
+    if case.pattern not in ("one-pass", "per-submit", "fused"):
+        raise Unsupported(f"a workload's WGSL runs as one-pass, per-submit or fused, not {case.pattern}")
     if not target.executes:
         raise Unsupported("nothing runs here")
     return verified(WebGpuWork(target, case))
@@ -55,28 +56,28 @@ class Rig:
 
 
 class WebGpuWork(WorkChain):
-    """One submission: one pass of n dispatches, or one dispatch of n steps."""
+    """One pass of all dispatches, a submission for each, or one dispatch of n steps."""
 
-    overlap = "serial"
     language = "wgsl"
 
     def __init__(self, target: Target, case: Case) -> None:
         super().__init__(case)
-        body(self, "wgsl")
+        self._text, self._entries = kernels_of(self, "wgsl")
         self._fused = case.pattern == "fused"
+        self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
         self._checks = str(case.params.get("checks", "on"))
         self.session = session(target, Recipe("fused", "binding", independent=False, checks=self._checks))
         self.library = self.session.library
         self.library.forget_errors()
-        self._text = sources.wgsl(self.workload, self.elements)
+        if self.workload.precision == "float16" and "shader-f16" not in self.session.device.features:
+            raise Unsupported("the adapter has no shader-f16")
         self._zeros = np.zeros(self.elements, np.uint32)
         self.rig = Rig(self.session)
         self._buffers()
-        self.groups_of_64 = -(-self.elements // sources.GROUP)
         self._prepared = -1
         # llvmpipe ends a kernel's loops after 65,535 turns in all, without a word.
         bounded = 65_535 // self.workload.turns if "llvmpipe" in target.adapter else 1 << 26
-        self.max_n = bounded if self._fused else 1 << 15
+        self.max_n = bounded if self._fused else (1 << 15) // len(self._entries)
         self.wait_spins = wait_spins(self.session)
         waiter = self.library.waiter(self.session.device, self.session.queue)
         self.wait = waiter  # type: ignore[method-assign]
@@ -86,8 +87,8 @@ class WebGpuWork(WorkChain):
     def _buffers(self) -> None:
         device, flags = self.session.device, self.rig.flags
         both = flags.STORAGE | flags.COPY_SRC | flags.COPY_DST
-        state = np.zeros(self.elements * sum(f.width for f in self.workload.state), np.float32)
-        inputs = sources.pack(self.workload.fixed, self.inputs)
+        state = sources.state(self.workload, self.zeros(), self.elements)
+        inputs = sources.inputs(self.workload, self.inputs)
         largest = max(state.nbytes, inputs.nbytes)
         if any(largest > int(device.limits[name]) for name in _LIMITS):
             raise Unsupported(f"the device binds less than {largest} bytes")
@@ -105,31 +106,37 @@ class WebGpuWork(WorkChain):
                 for i, buffer in enumerate(buffers)
             ],
         )
-        self._pipeline = device.create_compute_pipeline(
-            layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
-            compute={"module": self._module(), "entry_point": "fused" if self._fused else "once"},
-        )
-
-    def _module(self) -> Any:
-        from overhead.probes._webgpu_rig import shader_module
-
-        return shader_module(self.session, self._text, self._checks)
+        module = shader_module(self.session, self._text, self._checks)
+        shared = device.create_pipeline_layout(bind_group_layouts=[layout])
+        self._pipelines = [
+            device.create_compute_pipeline(layout=shared, compute={"module": module, "entry_point": entry.name})
+            for entry in self._entries
+        ]
 
     def _loop(self) -> Any:
-        device, queue = self.session.device, self.session.queue
-        head = (
-            "encoder = device.create_command_encoder()",
-            "compute = encoder.begin_compute_pass()",
-            "compute.set_pipeline(pipeline)",
-            "compute.set_bind_group(0, group)",
-        )
-        dispatch = (f"compute.dispatch_workgroups({self.groups_of_64})",)
+        encoder = "encoder = device.create_command_encoder()"
+        head = (encoder, "compute = encoder.begin_compute_pass()", "compute.set_bind_group(0, group)")
         tail = ("compute.end()", "commands = encoder.finish()", "queue.submit([commands])")
-        parts = ((*head, *dispatch), (), tail) if self._fused else (head, dispatch, tail)
+        work = [
+            (f"compute.set_pipeline(pipeline{i})", f"compute.dispatch_workgroups({entry.groups})")
+            for i, entry in enumerate(self._entries)
+        ]
+        every = tuple(itertools.chain(*work))
+        if self._fused:
+            parts: tuple[tuple[str, ...], ...] = ((*head, *every), (), tail)
+        elif self.case.pattern == "per-submit":
+            parts = ((), tuple(itertools.chain(*((*head, *one, *tail) for one in work))), ())
+        elif len(work) == 1:
+            ((bind, dispatch),) = work
+            parts = ((*head, bind), (dispatch,), tail)
+        else:
+            parts = (head, every, tail)
         begin, each, end = (tuple(Statement(line, "") for line in part) for part in parts)
-        release = Statement("del compute, commands, encoder", "")
-        names = {"device": device, "queue": queue, "pipeline": self._pipeline, "group": self._group}
-        return compile_python(Script(begin, each, (*end, release), 0, names))
+        if end:
+            end = (*end, Statement("del compute, commands, encoder", ""))
+        names = {"device": self.session.device, "queue": self.session.queue, "group": self._group}
+        pipelines = {f"pipeline{i}": pipeline for i, pipeline in enumerate(self._pipelines)}
+        return compile_python(Script(begin, each, end, 0 if end else 1, {**names, **pipelines}))
 
     def prepare(self, n: int) -> None:
         if self._fused and n != self._prepared:
@@ -149,20 +156,20 @@ class WebGpuWork(WorkChain):
         raise NotImplementedError  # bound in __init__
 
     def put(self, state: dict[str, Array]) -> None:
-        self._write(self._state, sources.pack(self.workload.state, state))
+        self._write(self._state, sources.state(self.workload, state, self.elements))
         self._write(self._counters, self._zeros)
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         self.wait()
         self.library.raise_errors()
         queue = self.session.queue
-        state = np.frombuffer(queue.read_buffer(self._state), np.float32)
+        state = np.frombuffer(queue.read_buffer(self._state), self.workload.dtype)
         counters = np.frombuffer(queue.read_buffer(self._counters), np.uint32)
-        return sources.unpack(self.workload.state, state, self.elements), counters
+        return sources.unpack(self.workload, state, self.elements), counters
 
     def units_a_submit(self, n: int) -> int:
         """Units that one submission holds if n are issued."""
-        return n
+        return 1 if self.case.pattern == "per-submit" else n
 
     def note(self) -> int:
         """The count now, for steps that belong to no sample."""
@@ -183,15 +190,18 @@ class WebGpuWork(WorkChain):
         return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
+        dispatches = len(self._entries)
+        each = f"{dispatches} per unit" if self.case.pattern == "per-submit" else "1"
         return {
             **super().window(),
-            "submits": "1",
-            "passes": "1",
-            "bind_changes": "1",
+            "submits": each,
+            "passes": each,
+            "bind_changes": each,
+            "dispatches": "1" if self._fused else f"{dispatches} per unit",
             "wait": self.library.wait_name,
             "recording": "inside",
             "checks": self._checks,
-            "workgroups": self.groups_of_64,
+            "workgroups": ", ".join(str(entry.groups) for entry in self._entries),
         }
 
     def close(self) -> None:

@@ -42,9 +42,10 @@ class CudaDriverProbe(Probe):
             ),
             *(vary(each, "caller", caller) for caller in ("native", "ffi")),
         ]
-        from overhead.probes._work_chain import space
+        from overhead.probes._work_chain import fused, launches, space
 
-        return space(Space(base, axes, extra, _allowed), [("fused", {}), ("per-submit", {})], software=False)
+        arms = [fused("cuda"), launches("cuda", "separate", "one")]
+        return space(Space(base, axes, extra, _allowed), arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         from overhead.probes._cuda_api import driver

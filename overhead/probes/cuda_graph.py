@@ -5,7 +5,7 @@ from __future__ import annotations
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.probes.cuda_driver import driver_targets
-from overhead.results import Case, Pattern, Scalar, Target
+from overhead.results import Case, Scalar, Target
 
 
 @register
@@ -31,10 +31,13 @@ class CudaGraphProbe(Probe):
             _launches("native", 100, "driver"),
             _launches("binding", 100, "torch"),
         ]
-        from overhead.probes._work_chain import space
+        from overhead.probes._work_chain import Arm, space
 
-        makers: tuple[Scalar, ...] = ("driver", "torch", "torch-compiled")
-        arms: list[tuple[Pattern, dict[str, Scalar]]] = [("replay", {"maker": maker}) for maker in makers]
+        arms = [
+            Arm("replay", {"maker": "driver"}, ("separate", "one"), language="cuda"),
+            Arm("replay", {"maker": "torch"}, ("separate", "library")),
+            Arm("replay", {"maker": "torch-compiled"}),
+        ]
         return space(Space(base, {"maker": ["torch"]}, extra), arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:

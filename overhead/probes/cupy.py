@@ -42,9 +42,9 @@ class CupyProbe(Probe):
             "pattern": ["wait-each", "read-each"],
             "wait": ["device", "event", "event-blocking"],
         }
-        from overhead.probes._work_chain import space
+        from overhead.probes._work_chain import eager, fused, space
 
-        return space(Space(base, axes), [("fused", {}), ("per-submit", {})], software=False)
+        return space(Space(base, axes), [fused("cuda"), eager("separate")], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         cupy = import_cupy(self.mend)

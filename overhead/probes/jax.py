@@ -6,7 +6,7 @@ from typing import Any
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable
-from overhead.results import Api, Case, Pattern, Scalar, Target
+from overhead.results import Api, Case, Scalar, Target
 
 
 @register
@@ -37,10 +37,10 @@ class JaxProbe(Probe):
         base = Case(pattern="per-submit", unit="launch", params={"donated": True})
         fused = [Case(pattern="fused", unit="step", params={"loop": loop}) for loop in ("scan", "while", "fori")]
         axes: dict[str, list[Scalar]] = {"donated": [False], "pattern": ["wait-each"]}
-        from overhead.probes._work_chain import space
+        from overhead.probes._work_chain import Arm, space
 
-        loops: list[tuple[Pattern, dict[str, Scalar]]] = [("fused", {"loop": loop}) for loop in ("scan", "fori")]
-        return space(Space(base, axes, fused), [*loops, ("per-submit", {})], software=target.api == "CPU")
+        arms = [*(Arm("fused", {"loop": loop}) for loop in ("scan", "fori")), Arm("per-submit")]
+        return space(Space(base, axes, fused), arms, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
         jax = import_jax(self.mend)

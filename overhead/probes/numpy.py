@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from overhead.probes import register
 from overhead.probes._counting import starts, steps
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
-from overhead.results import Case, Pattern, Scalar, Target
+from overhead.results import Case, Scalar, Target
 
 if TYPE_CHECKING:
     from numpy import int32
@@ -35,11 +35,10 @@ class NumpyProbe(Probe):
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place"})
-        from overhead.probes._work_chain import space
+        from overhead.probes._work_chain import eager, space
 
-        arms: list[tuple[Pattern, dict[str, Scalar]]] = [("per-submit", {})]
         star = Space(base, axes={"caller": ["native"], "alloc": ["allocating"]}, allowed=_allowed)
-        return space(star, arms, software=True)
+        return space(star, [eager("separate")], software=True)
 
     def open(self, target: Target, case: Case) -> Chain:
         if "elements" in case.params:

@@ -41,10 +41,12 @@ class TorchProbe(Probe):
         at_the_end = [vary(base, "wait", wait) for wait in waits[1:]]
         in_place, allocating = _pair(base, "in-place"), _pair(base, "allocating")
         extra = [*in_place, *_synchronised(base, kind), *allocating, *at_the_end, *_every_way(base, kind)]
-        from overhead.probes._work_chain import space
+        from overhead.probes._work_chain import eager, in_turn, on_all_threads, space
 
         star = Space(base, {"alloc": ["allocating"]}, extra)
-        return space(star, [("per-submit", {})], software=target.api == "CPU", late=[("hybrid", {})])
+        cpu = target.api == "CPU"
+        arms = [eager("separate", "library"), *([on_all_threads("per-submit")] if cpu else [])]
+        return space(star, arms, software=cpu, late=in_turn())
 
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)

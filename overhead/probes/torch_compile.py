@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
 from overhead.results import Case, Scalar, Target
+from overhead.workloads import UNROLLED
 
 
 @register
@@ -39,13 +41,20 @@ class TorchCompileProbe(Probe):
         modes = ["eager"] if target.api == "CPU" else ["reduce-overhead", "eager-graph", "eager"]
         five = vary(base, "ops", 5)
         axes: dict[str, list[Scalar]] = {"mode": list(modes), "ops": [5]}
-        from overhead.probes._work_chain import space
+        from overhead.probes import _work_unrolled
+        from overhead.probes._work_chain import Arm, space
 
         star = Space(base, axes, [vary(five, "mode", mode) for mode in modes])
         ways: tuple[str, ...] = ("default",) if target.api == "CPU" else ("default", "reduce-overhead")
-        return space(star, [("per-submit", {"mode": way}) for way in ways], software=target.api == "CPU")
+        arms = space(star, [Arm("per-submit", {"mode": way}) for way in ways], software=target.api == "CPU")
+        loops = _work_unrolled.cases(on_gpu=target.api != "CPU")
+        return dataclasses.replace(arms, extra=[*arms.extra, *loops])
 
     def open(self, target: Target, case: Case) -> Chain:
+        if case.workload == UNROLLED:
+            from overhead.probes import _work_unrolled
+
+            return _work_unrolled.open_case(str(target.options["device"]), case)
         if "elements" in case.params:
             from overhead.probes import _work_torch
 

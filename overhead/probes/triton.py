@@ -30,10 +30,10 @@ class TritonProbe(Probe):
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="launch", params={"entry": "jit", "wait": "stream"})
-        from overhead.probes._work_chain import space
+        from overhead.probes._work_chain import fused, launches, space
 
         star = Space(base, {"entry": ["compiled"], "pattern": ["wait-each"]})
-        return space(star, [("fused", {}), ("per-submit", {})], software=False)
+        return space(star, [fused("triton"), launches("triton", "one")], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         import_triton(self.mend)

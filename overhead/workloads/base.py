@@ -1,7 +1,7 @@
 """What a workload is: state, read-only inputs, and one step of it in every language that a stack may run.
 
-A workload is made of *elements* that do not know of each other, so that every arm may run a thread an element and the
-check may redo a few of them. Nothing here knows a stack, and no stack knows a workload.
+A workload is made of *elements* that do not know of each other, so that every arm may run a thread or a group of them
+an element and the check may redo a few. Nothing here knows a stack, and no stack knows a workload.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from overhead.results import Scalar
 
 Array = NDArray[Any]
 Arrays = dict[str, Any]
@@ -21,7 +23,8 @@ Arrays = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """A named float32 array: ``shape`` of each element (empty: a number), or, if ``shared``, of the one for all."""
+    """A named array of the workload's precision: ``shape`` of each element (empty: a number), or, if ``shared``, of the
+    one for all."""
 
     name: str
     shape: tuple[int, ...] = ()
@@ -31,6 +34,26 @@ class Field:
     def width(self) -> int:
         """Numbers an element, or of the whole where it is shared."""
         return math.prod(self.shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A kernel by name, and what launches it: how many groups, of how many threads (Triton: numbers of a block)."""
+
+    name: str
+    groups: int
+    threads: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernels:
+    """A text in one language and, by body, the kernels that a unit launches, in order.
+
+    ``one`` is a step in one kernel, ``separate`` the same step in several, ``fused`` one kernel that loops over steps.
+    """
+
+    text: str
+    entries: Mapping[str, tuple[Entry, ...]]
 
 
 class Workload(abc.ABC):
@@ -47,21 +70,35 @@ class Workload(abc.ABC):
     about: ClassVar[str]
     """What one step does, for the report: a sentence."""
     constants: ClassVar[Mapping[str, float]] = {}
-    state: ClassVar[tuple[Field, ...]]
-    fixed: ClassVar[tuple[Field, ...]] = ()
+    state: tuple[Field, ...]
+    fixed: tuple[Field, ...] = ()
+    precision: Literal["float32", "float16"] = "float32"
+    """Of state and inputs."""
+    variants: ClassVar[Sequence[Mapping[str, Scalar]]] = ({},)
+    """Parameters that change what is computed, most telling first: arms are compared within one of these."""
+    bodies: ClassVar[tuple[str, ...]] = ()
+    """Ways to split a step, where there are several: ``separate``, ``one`` (kernel), ``library`` (its own call)."""
+    host_works: ClassVar[bool] = False
+    """Whether the host's speed is part of the question: its arms then run on one thread and on all."""
+    scratch: int = 0
+    """Numbers an element that its kernels need behind the state."""
+    by_element: ClassVar[bool] = False
+    """Whether kernels find an element's numbers side by side; else those of one number are, element after element."""
+    checked: ClassVar[int] = 48
+    """Steps after which the check compares."""
     turns: ClassVar[int] = 1
     """Turns that the loops of one step's kernel take in all, the loop over steps included; llvmpipe bounds it."""
     steps: ClassVar[int]
     """Steps of the published run: one generation, or the length that people ask about."""
-    elements: ClassVar[tuple[int, ...]]
+    elements: tuple[int, ...]
     """Numbers of elements to run on a GPU, most telling first."""
-    small: ClassVar[tuple[int, ...]]
+    small: tuple[int, ...]
     """The same on a CPU and on software adapters."""
     heavy: ClassVar[bool] = True
     """Measured only when named, or in the thorough profile."""
     contracts: ClassVar[bool]
     """Whether small differences die out, so that any number of steps can be compared with the reference."""
-    tolerance: ClassVar[float]
+    tolerance: float
     """Largest difference from float64 after one step (where it contracts: after any number), relative to ``scale``."""
     scale: ClassVar[Mapping[str, float]]
     """The size of each state field's values, by which differences are divided."""
@@ -88,6 +125,23 @@ class Workload(abc.ABC):
 
         Uses only what these four spell alike, keeps the precision of its inputs and returns new arrays.
         """
+
+    def library(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        """The step by the call that the array library has for it, where ``bodies`` names ``library``."""
+        raise NotImplementedError
+
+    def kernels(self, language: str, elements: int) -> Kernels | None:
+        """Kernels of its own, where a thread an element will not do; None: made from the bodies by language."""
+        return None
+
+    def at(self, params: Mapping[str, Scalar]) -> Workload:
+        """The workload at a case's parameters: ``elements`` and those of a variant. Raises ``KeyError``."""
+        return self
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's name of the precision."""
+        return np.dtype(self.precision)
 
     def sizes(self, software: bool) -> tuple[int, ...]:
         """Numbers of elements for a GPU, or for a CPU and software adapters."""

@@ -1,9 +1,9 @@
 """Equivalence before speed: an arm's values against NumPy in float64, on fresh random inputs.
 
-Where the step contracts, the arm's state after ``STEPS`` steps is compared with the reference. Where it does not, it is
-compared over the prefix in which NumPy in float32 itself stays well within ``PREFIX``; beyond it, ``SPOTS`` random
-steps of the arm's own trajectory are each redone in NumPy. Elements know nothing of each other, so that ``SAMPLE`` of
-them, the first and the last suffice.
+Where the step contracts, the arm's state is compared with the reference after ``EARLY`` steps, which still hold much of
+the start, and after as many as the workload says. Where it does not, it is compared over the prefix in which NumPy in
+float32 itself stays well within ``PREFIX``; beyond it, ``SPOTS`` random steps of the arm's own trajectory are each
+redone in NumPy. Elements know nothing of each other, so that ``SAMPLE`` of them, the first and the last suffice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from overhead.workloads.base import Array, Workload
 
-STEPS = 48
+EARLY = 3
 PREFIX = 1e-3
 SPOTS = 20
 SAMPLE = 64
@@ -40,16 +40,17 @@ class Arm(Protocol):
 
 def check(workload: Workload, elements: int, fixed: dict[str, Array], arm: Arm, rng: np.random.Generator) -> None:
     """Raises ``Differs``. Leaves the arm at whatever state it came to."""
-    state = {k: v.astype(np.float32) for k, v in workload.start(elements, rng).items()}
+    state = {k: v.astype(workload.dtype) for k, v in workload.start(elements, rng).items()}
     rows = np.unique(np.concatenate([[0, elements - 1], rng.integers(0, elements, SAMPLE)]))
     redo = Reference(workload, fixed, rows)
     arm.put(state)
-    steps = STEPS if workload.contracts else redo.prefix(state)
-    arm.advance(steps)
-    got, count = arm.get()
-    _count(count, steps)
-    bound = workload.tolerance if workload.contracts else PREFIX
-    redo.compare(got, redo.run(redo.take(state), 0, steps, np.float64), bound, f"after {steps} steps")
+    bound, done = workload.tolerance if workload.contracts else PREFIX, 0
+    for steps in (EARLY, workload.checked) if workload.contracts else (redo.prefix(state),):
+        arm.advance(steps - done)
+        done = steps
+        got, count = arm.get()
+        _count(count, done)
+        redo.compare(got, redo.run(redo.take(state), 0, done, np.float64), bound, f"after {done} steps")
     if workload.contracts:
         return
     gap = int(rng.integers(3, 40))
@@ -58,7 +59,7 @@ def check(workload: Workload, elements: int, fixed: dict[str, Array], arm: Arm, 
         before, at = arm.get()
         arm.advance(1)
         after, count = arm.get()
-        _count(count, steps + (spot + 1) * (gap + 1))
+        _count(count, done + (spot + 1) * (gap + 1))
         expected = redo.run(redo.take(before), at, 1, np.float64)
         redo.compare(after, expected, workload.tolerance, f"step {at} redone")
 
@@ -69,7 +70,7 @@ class Reference:
     def __init__(self, workload: Workload, fixed: dict[str, Array], rows: Array) -> None:
         self.workload, self.rows = workload, rows
         shared = {f.name: f.shared for f in workload.fixed}
-        self._fixed = {k: np.asarray(v if shared[k] else v[rows]).astype(np.float32) for k, v in fixed.items()}
+        self._fixed = {k: np.asarray(v if shared[k] else v[rows]).astype(workload.dtype) for k, v in fixed.items()}
 
     def take(self, state: dict[str, Array]) -> dict[str, Array]:
         """The state of these elements."""
@@ -80,14 +81,15 @@ class Reference:
         return self._each(state, at, steps, precision, lambda t, s: None)
 
     def prefix(self, state: dict[str, Array]) -> int:
-        """The steps, at most ``STEPS`` and at least one, over which float32 stays within ``PREFIX`` of float64."""
+        """The steps, at most ``checked`` and at least one, over which float32 stays within ``PREFIX`` of float64."""
+        most = self.workload.checked
         exact: list[dict[str, Array]] = []
-        self._each(self.take(state), 0, STEPS, np.float64, lambda t, s: exact.append(s))
+        self._each(self.take(state), 0, most, np.float64, lambda t, s: exact.append(s))
         rough: list[dict[str, Array]] = []
-        self._each(self.take(state), 0, STEPS, np.float32, lambda t, s: rough.append(s))
+        self._each(self.take(state), 0, most, np.float32, lambda t, s: rough.append(s))
         # Half the bound is left to the arm, whose rounding differs from NumPy's.
         within = [self.distance(a, b) < PREFIX / 4 for a, b in zip(rough, exact, strict=True)]
-        return max(1, within.index(False) if False in within else STEPS)
+        return max(1, within.index(False) if False in within else most)
 
     def _each(
         self, state: dict[str, Array], at: int, steps: int, precision: type,

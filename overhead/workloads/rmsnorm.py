@@ -1,31 +1,61 @@
-"""RMSNorm with a residual, of 896 and 1,536 columns: separate array operations against one compiled kernel."""
+"""RMSNorm with a residual, of 896 and 1,536 columns: separate operations against one kernel, in two precisions."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
+from overhead.results import Scalar
 from overhead.workloads import register
-from overhead.workloads.base import Array, Arrays, Field, Workload
+from overhead.workloads._rmsnorm_kernels import kernels
+from overhead.workloads.base import Array, Arrays, Field, Kernels, Workload
 
-_WHY = "a row of its own needs a group of threads, and the bodies are for one thread an element"
+COLUMNS = (896, 1536)
+"""Qwen2.5-0.5B's width, and that of Qwen2.5-1.5B."""
+EPS = 1e-6
 
 
+@register
 class RmsNorm(Workload):
-    """An element is a row; the residual keeps rows from growing apart."""
+    """An element is a row. The residual, added as in a transformer, keeps a chain of norms from standing still."""
 
-    about = "one RMSNorm of a row plus a residual, times a weight a column: 8 array operations, or one kernel"
-    constants: ClassVar = {"EPS": 1e-6}
+    name = "rmsnorm"
+    title = "RMSNorm of 896 and 1,536 columns"
+    about = (
+        "a residual added, then RMSNorm with a weight a column: 7 array operations or 6 kernels one after another, "
+        "the library's own call, or one kernel; sums are float32 in either precision"
+    )
+    variants: ClassVar = tuple(
+        {"columns": columns, "precision": precision}
+        for precision, columns in itertools.product(("float32", "float16"), COLUMNS)
+    )
+    bodies: ClassVar = ("separate", "one", "library")
+    turns = 64
     steps = 48
     elements = (1, 512)
     small = (1, 64)
     contracts = True
-    # A mean of squares of 1,536 columns rounds by 1e-6 in any order; a step shrinks a difference to 0.7 of it.
-    tolerance = 2e-5
+    by_element = True
     scale: ClassVar = {"x": 1.0}
-    missing: ClassVar = {"wgsl": _WHY, "cuda": _WHY, "triton": _WHY}
-    columns: ClassVar[int]
+
+    def __init__(self, columns: int = COLUMNS[0], precision: str = "float32") -> None:
+        self.columns = columns
+        self.precision = "float16" if precision == "float16" else "float32"
+        self.constants = {"EPS": EPS, "COLUMNS": float(columns)}  # type: ignore[misc]
+        self.state = (Field("x", (columns,)),)
+        self.fixed = (Field("residual", (columns,)), Field("weight", (columns,), shared=True))
+        # The sum, its square and, a row, mean and root.
+        self.scratch = 2 * columns + 2
+        # A step shrinks a difference to 0.78 of it (weights of up to 1.1 over a root of 1.41), so that an error in each
+        # step adds up to 4.5 of it. In float32 a mean of 1,536 squares rounds by 1e-6 in any order. In float16 each of
+        # 6 roundings is 4.9e-4 of values of up to 5, half of them halved by the root: 1e-2 a step at worst.
+        self.tolerance = 2e-5 if self.precision == "float32" else 4.5e-2
+
+    def at(self, params: Mapping[str, Scalar]) -> RmsNorm:
+        return RmsNorm(int(params["columns"]), str(params["precision"]))
 
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         return {"x": rng.normal(0, 1, (elements, self.columns))}
@@ -35,27 +65,12 @@ class RmsNorm(Workload):
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         y = state["x"] + fixed["residual"]
-        root = xp.sqrt((y * y).mean(1) + self.constants["EPS"])
+        root = xp.sqrt((y * y).mean(1) + EPS)
         return {"x": y / root[:, None] * fixed["weight"]}
 
+    def library(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        y = state["x"] + fixed["residual"]
+        return {"x": xp.nn.functional.rms_norm(y, (self.columns,), fixed["weight"], EPS)}
 
-@register
-class RmsNorm896(RmsNorm):
-    """Qwen2.5-0.5B's width."""
-
-    name = "rmsnorm-896"
-    title = "RMSNorm of 896 columns"
-    columns = 896
-    state = (Field("x", (896,)),)
-    fixed = (Field("residual", (896,)), Field("weight", (896,), shared=True))
-
-
-@register
-class RmsNorm1536(RmsNorm):
-    """Qwen2.5-1.5B's width."""
-
-    name = "rmsnorm-1536"
-    title = "RMSNorm of 1,536 columns"
-    columns = 1536
-    state = (Field("x", (1536,)),)
-    fixed = (Field("residual", (1536,)), Field("weight", (1536,), shared=True))
+    def kernels(self, language: str, elements: int) -> Kernels | None:
+        return kernels(language, elements, self.columns, self.precision, self.constants)

@@ -1,22 +1,30 @@
 """A workload's step as kernels, by language: one launch a step, and one launch that loops.
 
 Memory is laid out by number, then by element, so that neighbouring threads read neighbouring words: number k of element
-i is at ``k * elements + i``. State and read-only inputs are one buffer each, field after field, the counters a third.
+i is at ``k * elements + i``, unless the workload wants it by element. State and read-only inputs are one buffer each,
+field after field, the counters a third.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from textwrap import dedent, indent
 
 import numpy as np
 
-from overhead.workloads.base import Array, Field, Workload
+from overhead.workloads.base import Array, Entry, Field, Kernels, Workload
 
 GROUP = 64
 """Threads of a group."""
+BLOCK = 128
+"""Numbers of a Triton block."""
+
+
+def group(elements: int) -> int:
+    """Threads of a group: WebGPU launches at most 65,535 groups."""
+    return GROUP if elements <= 65_535 * GROUP else 4 * GROUP
 
 
 def digest(text: str) -> str:
@@ -24,24 +32,43 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def pack(fields: Sequence[Field], values: Mapping[str, Array]) -> Array:
-    """The fields' values as one float32 buffer in the kernels' layout; at least one word, as no stack binds nothing."""
-    parts = [_flat(field, np.asarray(values[field.name], np.float32)) for field in fields]
-    return np.concatenate(parts) if parts else np.zeros(1, np.float32)
+def state(workload: Workload, values: Mapping[str, Array], elements: int) -> Array:
+    """The state in the kernels' layout, and the scratch behind it."""
+    parts = [_flat(workload, field, values[field.name]) for field in workload.state]
+    return np.concatenate([*parts, np.zeros(workload.scratch * elements, workload.dtype)])
 
 
-def unpack(fields: Sequence[Field], buffer: Array, elements: int) -> dict[str, Array]:
-    """The reverse of ``pack`` for fields that are not shared."""
-    rows = buffer.reshape(-1, elements)
+def inputs(workload: Workload, values: Mapping[str, Array]) -> Array:
+    """The read-only inputs in the kernels' layout; at least four bytes, as no stack binds nothing."""
+    parts = [_flat(workload, field, values[field.name]) for field in workload.fixed]
+    return np.concatenate(parts) if parts else np.zeros(4 // workload.dtype.itemsize, workload.dtype)
+
+
+def unpack(workload: Workload, buffer: Array, elements: int) -> dict[str, Array]:
+    """The reverse of ``state``."""
     found, at = {}, 0
-    for field in fields:
-        found[field.name] = rows[at : at + field.width].T.reshape(elements, *field.shape)
-        at += field.width
+    for field in workload.state:
+        words = buffer[at : at + field.width * elements]
+        by_element = words.reshape(elements, -1) if workload.by_element else words.reshape(-1, elements).T
+        found[field.name] = by_element.reshape(elements, *field.shape)
+        at += field.width * elements
     return found
 
 
-def _flat(field: Field, values: Array) -> Array:
-    return values.ravel() if field.shared else values.reshape(len(values), field.width).T.ravel()
+def _flat(workload: Workload, field: Field, values: Array) -> Array:
+    given = np.asarray(values, workload.dtype)
+    return given.ravel() if field.shared or workload.by_element else given.reshape(len(given), field.width).T.ravel()
+
+
+def kernels(workload: Workload, language: str, elements: int) -> Kernels | None:
+    """The workload's own kernels, or those made from its body in that language; None where it has neither."""
+    own = workload.kernels(language, elements)
+    if own is not None or not getattr(workload, language):
+        return own
+    text = {"wgsl": wgsl, "cuda": cuda, "triton": triton}[language](workload, elements)
+    threads = BLOCK if language == "triton" else group(elements)
+    groups = -(-elements // threads)
+    return Kernels(text, {"one": (Entry("once", groups, threads),), "fused": (Entry("fused", groups, threads),)})
 
 
 def wgsl(workload: Workload, elements: int) -> str:
@@ -70,7 +97,7 @@ const ELEMENTS: u32 = {elements}u;
 {constants}
 {lookups}
 
-@compute @workgroup_size({GROUP})
+@compute @workgroup_size({group(elements)})
 fn once(@builtin(global_invocation_id) id: vec3<u32>) {{
   let i = id.x;
   if (i >= ELEMENTS) {{ return; }}
@@ -80,7 +107,7 @@ fn once(@builtin(global_invocation_id) id: vec3<u32>) {{
 {indent(saved, "  ")}
 }}
 
-@compute @workgroup_size({GROUP})
+@compute @workgroup_size({group(elements)})
 fn fused(@builtin(global_invocation_id) id: vec3<u32>) {{
   let i = id.x;
   if (i >= ELEMENTS) {{ return; }}

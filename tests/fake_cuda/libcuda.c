@@ -2,7 +2,7 @@
 
    Launches take effect at once; only time is pretended, so that a stream can be held by the spin kernel and events can
    be ahead of the host. The kernels are known by their names; a module whose image is `so:PATH` is a shared library, its
-   kernels are run by its functions `run_<name>` of four words. Environment: FAKE_CUDA_NO_DEVICE, FAKE_CUDA_VERSION,
+   kernels are run by its functions `run_<name>` of four words, groups and threads. Environment: FAKE_CUDA_NO_DEVICE, FAKE_CUDA_VERSION,
    FAKE_CUDA_NO_MEMORY, FAKE_CUDA_FAIL (launches fail). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ enum { LAUNCH_NS = 1000, WORDS = 256 };
 
 struct module { uint32_t *state; void *library; };
 struct function { struct module *module; char name[32]; };
-struct node { struct function function; word values[64]; };
+struct node { struct function function; word values[64]; unsigned groups, threads; };
 struct graph { struct node *nodes; size_t count, room; };
 struct event { word time; };
 struct parameters { struct function *f; unsigned dims[7]; void **values; void **extra; void *kernel, *context; };
@@ -68,9 +68,9 @@ static void run(struct node *node) {
         char symbol[40];
         word *v = node->values;
         snprintf(symbol, sizeof symbol, "run_%s", name);
-        void (*kernel)(word, word, word, word) =
-            (void (*)(word, word, word, word))dlsym(node->function.module->library, symbol);
-        kernel(v[0], v[1], v[2], v[3]);
+        void (*kernel)(word, word, word, word, word, word) =
+            (void (*)(word, word, word, word, word, word))dlsym(node->function.module->library, symbol);
+        kernel(v[0], v[1], v[2], v[3], node->groups, node->threads);
         work(LAUNCH_NS);
         return;
     }
@@ -147,6 +147,8 @@ result cuLaunchKernel(struct function *f, unsigned gx, unsigned gy, unsigned gz,
     if (!f || gy != 1 || gz != 1 || by != 1 || bz != 1 || shared || extra) return INVALID;
     if (!f->module->library && strcmp(f->name, "spin") && (gx != 4 || bx != 64)) return INVALID;
     fill(&node, f, values);
+    node.groups = gx;
+    node.threads = bx;
     if (!capturing) { run(&node); return OK; }
     if (capturing->count == capturing->room) {
         capturing->room = capturing->room ? 2 * capturing->room : 16;

@@ -1,0 +1,277 @@
+"""RMSNorm's kernels by language: six that take one operation each, one that takes them all, one that loops over steps.
+
+A group of ``THREADS`` threads has a row; its numbers lie side by side. Numbers are stored in the workload's precision
+after every operation that is a kernel of its own, and once a step where the step is one kernel; sums are float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from overhead.workloads.base import Entry, Kernels
+
+THREADS = 128
+GROUP = 64
+
+_WGSL = """\
+@ENABLE@
+alias number = @NUMBER@;
+@group(0) @binding(0) var<storage, read_write> state: array<number>;
+@group(0) @binding(1) var<storage, read_write> counters: array<u32>;
+@group(0) @binding(2) var<storage, read> inputs: array<number>;
+@group(0) @binding(3) var<uniform> steps: vec4<u32>;
+const WIDTH: u32 = @WIDTH@u;
+const SIZE: u32 = @SIZE@u;
+const THREADS: u32 = @THREADS@u;
+const EACH: u32 = WIDTH / THREADS;
+const COLUMNS: f32 = @COLUMNS@;
+const EPS: f32 = @EPS@;
+// What lies behind the rows: two numbers a number of theirs, two a row.
+const SUM: u32 = SIZE;
+const SQUARE: u32 = 2u * SIZE;
+const MEAN: u32 = 3u * SIZE;
+const ROOT: u32 = MEAN + @ROWS@u;
+
+var<workgroup> parts: array<f32, THREADS>;
+
+fn total(own: f32, lane: u32) -> f32 {
+  parts[lane] = own;
+  workgroupBarrier();
+  for (var reach = THREADS / 2u; reach > 0u; reach = reach / 2u) {
+    if (lane < reach) { parts[lane] = parts[lane] + parts[lane + reach]; }
+    workgroupBarrier();
+  }
+  let sum = parts[0];
+  workgroupBarrier();
+  return sum;
+}
+
+@compute @workgroup_size(@GROUP@)
+fn add(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x < SIZE) { state[SUM + id.x] = state[id.x] + inputs[id.x]; }
+}
+
+@compute @workgroup_size(@GROUP@)
+fn square(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x < SIZE) { state[SQUARE + id.x] = state[SUM + id.x] * state[SUM + id.x]; }
+}
+
+@compute @workgroup_size(THREADS)
+fn mean(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) local: vec3<u32>) {
+  var own = 0.0;
+  for (var j = 0u; j < EACH; j = j + 1u) {
+    own = own + f32(state[SQUARE + group.x * WIDTH + j * THREADS + local.x]);
+  }
+  let sum = total(own, local.x);
+  if (local.x == 0u) { state[MEAN + group.x] = number(sum / COLUMNS); }
+}
+
+@compute @workgroup_size(@GROUP@)
+fn root(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x < @ROWS@u) { state[ROOT + id.x] = number(sqrt(f32(state[MEAN + id.x]) + EPS)); }
+}
+
+@compute @workgroup_size(@GROUP@)
+fn divide(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x < SIZE) { state[SUM + id.x] = state[SUM + id.x] / state[ROOT + id.x / WIDTH]; }
+}
+
+@compute @workgroup_size(@GROUP@)
+fn weigh(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x < SIZE) { state[id.x] = state[SUM + id.x] * inputs[SIZE + id.x % WIDTH]; }
+  if (id.x < SIZE && id.x % WIDTH == 0u) { counters[id.x / WIDTH] = counters[id.x / WIDTH] + 1u; }
+}
+@LOOPS@"""
+
+_WGSL_WHOLE = """
+@compute @workgroup_size(THREADS)
+fn @NAME@(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) local: vec3<u32>) {
+  let at = group.x * WIDTH + local.x;
+  var x: array<f32, EACH>;
+  for (var j = 0u; j < EACH; j = j + 1u) { x[j] = f32(state[at + j * THREADS]); }
+  for (var turn = 0u; turn < @TURNS@; turn = turn + 1u) {
+    var own = 0.0;
+    for (var j = 0u; j < EACH; j = j + 1u) {
+      x[j] = x[j] + f32(inputs[at + j * THREADS]);
+      own = own + x[j] * x[j];
+    }
+    let root = sqrt(total(own, local.x) / COLUMNS + EPS);
+    for (var j = 0u; j < EACH; j = j + 1u) {
+      x[j] = f32(number(x[j] / root * f32(inputs[SIZE + j * THREADS + local.x])));
+    }
+  }
+  for (var j = 0u; j < EACH; j = j + 1u) { state[at + j * THREADS] = number(x[j]); }
+  if (local.x == 0u) { counters[group.x] = counters[group.x] + @TURNS@; }
+}
+"""
+
+_CUDA = """\
+@NUMBER@
+constexpr unsigned int WIDTH = @WIDTH@u, SIZE = @SIZE@u, THREADS = @THREADS@u, EACH = WIDTH / THREADS;
+constexpr float COLUMNS = @COLUMNS@f, EPS = @EPS@f;
+// What lies behind the rows: two numbers a number of theirs, two a row.
+constexpr unsigned int SUM = SIZE, SQUARE = 2 * SIZE, MEAN = 3 * SIZE, ROOT = MEAN + @ROWS@u;
+
+__device__ float total(float own) {
+  __shared__ float parts[THREADS];
+  const unsigned int lane = threadIdx.x;
+  parts[lane] = own;
+  __syncthreads();
+  for (unsigned int reach = THREADS / 2; reach > 0; reach /= 2) {
+    if (lane < reach) parts[lane] += parts[lane + reach];
+    __syncthreads();
+  }
+  const float sum = parts[0];
+  __syncthreads();
+  return sum;
+}
+
+extern "C" __global__ void add(@HEAD@) {
+  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < SIZE) state[SUM + i] = narrow(wide(state[i]) + wide(inputs[i]));
+}
+
+extern "C" __global__ void square(@HEAD@) {
+  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < SIZE) state[SQUARE + i] = narrow(wide(state[SUM + i]) * wide(state[SUM + i]));
+}
+
+extern "C" __global__ void mean(@HEAD@) {
+  float own = 0.0f;
+  for (unsigned int j = 0; j < EACH; ++j) {
+    own += wide(state[SQUARE + blockIdx.x * WIDTH + j * THREADS + threadIdx.x]);
+  }
+  const float sum = total(own);
+  if (threadIdx.x == 0) state[MEAN + blockIdx.x] = narrow(sum / COLUMNS);
+}
+
+extern "C" __global__ void root(@HEAD@) {
+  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < @ROWS@u) state[ROOT + i] = narrow(sqrtf(wide(state[MEAN + i]) + EPS));
+}
+
+extern "C" __global__ void divide(@HEAD@) {
+  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < SIZE) state[SUM + i] = narrow(wide(state[SUM + i]) / wide(state[ROOT + i / WIDTH]));
+}
+
+extern "C" __global__ void weigh(@HEAD@) {
+  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < SIZE) state[i] = narrow(wide(state[SUM + i]) * wide(inputs[SIZE + i % WIDTH]));
+  if (i < SIZE && i % WIDTH == 0) ++counters[i / WIDTH];
+}
+@LOOPS@"""
+
+_CUDA_WHOLE = """
+extern "C" __global__ void @NAME@(@HEAD@@STEPS@) {
+  const unsigned int at = blockIdx.x * WIDTH + threadIdx.x;
+  float x[EACH];
+  #pragma unroll
+  for (unsigned int j = 0; j < EACH; ++j) x[j] = wide(state[at + j * THREADS]);
+  for (unsigned long long turn = 0; turn < @TURNS@; ++turn) {
+    float own = 0.0f;
+    #pragma unroll
+    for (unsigned int j = 0; j < EACH; ++j) {
+      x[j] += wide(inputs[at + j * THREADS]);
+      own += x[j] * x[j];
+    }
+    const float root = sqrtf(total(own) / COLUMNS + EPS);
+    #pragma unroll
+    for (unsigned int j = 0; j < EACH; ++j) {
+      x[j] = wide(narrow(x[j] / root * wide(inputs[SIZE + j * THREADS + threadIdx.x])));
+    }
+  }
+  #pragma unroll
+  for (unsigned int j = 0; j < EACH; ++j) state[at + j * THREADS] = narrow(x[j]);
+  if (threadIdx.x == 0) counters[blockIdx.x] += @TURNS@;
+}
+"""
+
+_CUDA_HEAD = "number* __restrict__ state, unsigned int* __restrict__ counters, const number* __restrict__ inputs"
+_CUDA_FLOAT = """\
+typedef float number;
+__device__ float wide(number value) { return value; }
+__device__ number narrow(float value) { return value; }"""
+# NVRTC alone has no header for half precision: its two conversions are instructions.
+_CUDA_HALF = """\
+typedef unsigned short number;
+#ifdef __CUDACC__
+__device__ float wide(number bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+}
+__device__ number narrow(float value) {
+  number bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+}
+#endif"""
+
+_TRITON = """\
+import triton
+import triton.language as tl
+
+WIDTH = tl.constexpr(@WIDTH@)
+SIZE = tl.constexpr(@SIZE@)
+COLUMNS = tl.constexpr(@COLUMNS@)
+EPS = tl.constexpr(@EPS@)
+@LOOPS@"""
+
+_TRITON_WHOLE = """
+
+@triton.jit(do_not_specialize=["steps"])
+def @NAME@(state, counters, inputs, steps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    k = tl.arange(0, BLOCK)
+    inside = k < WIDTH
+    x = tl.load(state + row * WIDTH + k, mask=inside, other=0.0).to(tl.float32)
+    residual = tl.load(inputs + row * WIDTH + k, mask=inside, other=0.0).to(tl.float32)
+    weight = tl.load(inputs + SIZE + k, mask=inside, other=0.0).to(tl.float32)
+    for turn in range(@TURNS@):
+        x = x + residual
+        root = tl.sqrt(tl.sum(x * x) / COLUMNS + EPS)
+        x = (x / root * weight).to(tl.@NUMBER@).to(tl.float32)
+    tl.store(state + row * WIDTH + k, x.to(tl.@NUMBER@), mask=inside)
+    tl.store(counters + row, tl.load(counters + row) + @TURNS@)
+"""
+
+
+def kernels(language: str, rows: int, columns: int, precision: str, constants: Mapping[str, float]) -> Kernels:
+    """RMSNorm of rows of so many columns, a multiple of ``THREADS``, in WGSL, CUDA C or Triton."""
+    half = precision == "float16"
+    marks: dict[str, Any] = {
+        "ROWS": rows, "WIDTH": columns, "SIZE": rows * columns, "THREADS": THREADS, "GROUP": GROUP,
+        "COLUMNS": repr(float(constants["COLUMNS"])), "EPS": repr(float(constants["EPS"])),
+    }  # fmt: skip
+    if language == "wgsl":
+        own = {"ENABLE": "enable f16;" if half else "", "NUMBER": "f16" if half else "f32"}
+        parts = (_WGSL, _WGSL_WHOLE, "1u", "steps.x")
+    elif language == "cuda":
+        own = {"NUMBER": _CUDA_HALF if half else _CUDA_FLOAT, "HEAD": _CUDA_HEAD}
+        parts = (_CUDA, _CUDA_WHOLE, "1", "steps")
+    else:
+        own = {"NUMBER": precision}
+        parts = (_TRITON, _TRITON_WHOLE, "1", "steps")
+    text, whole, one, many = parts
+    loops = [_filled(whole, {"NAME": "once", "TURNS": one, "STEPS": ""}),
+             _filled(whole, {"NAME": "fused", "TURNS": many, "STEPS": ", unsigned long long steps"})]  # fmt: skip
+    text = _filled(_filled(text, {"LOOPS": "".join(loops)}), {**marks, **own}).lstrip()
+    if language == "triton":
+        block = 1 << (columns - 1).bit_length()
+        return Kernels(text, {"one": (Entry("once", rows, block),), "fused": (Entry("fused", rows, block),)})
+    every = -(-rows * columns // GROUP)
+    separate = (
+        Entry("add", every, GROUP), Entry("square", every, GROUP), Entry("mean", rows, THREADS),
+        Entry("root", -(-rows // GROUP), GROUP), Entry("divide", every, GROUP), Entry("weigh", every, GROUP),
+    )  # fmt: skip
+    return Kernels(text, {
+        "separate": separate, "one": (Entry("once", rows, THREADS),), "fused": (Entry("fused", rows, THREADS),),
+    })  # fmt: skip
+
+
+def _filled(text: str, marks: dict[str, Any]) -> str:
+    for name, value in marks.items():
+        text = text.replace(f"@{name}@", str(value))
+    return text

@@ -1,0 +1,104 @@
+"""Steps that may as well run on the host: what a pipeline pays that alternates between host and device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from overhead.results import Scalar
+from overhead.workloads import register
+from overhead.workloads.base import Array, Arrays, Field, Workload
+
+
+@register
+class Hybrid(Workload):
+    """Element by element: the published ``sin(x) + cos(x) * exp(-x)``, of a value that follows a drive.
+
+    With ``work=product`` a step is a product of square matrices instead, their side the number of elements.
+    """
+
+    name = "hybrid"
+    title = "host and device in turn"
+    about = (
+        "elementwise: y = x / 2 + drive, x = sin(y) + cos(y) exp(-y); product: x = relu(x M + 1) with a fixed square "
+        "matrix M, whose side is the number of elements"
+    )
+    variants: ClassVar = ({"work": "elementwise"}, {"work": "product"})
+    host_works = True
+    constants: ClassVar = {"KEPT": 0.5}
+    state = (Field("x"),)
+    fixed = (Field("drive"),)
+    steps = 100
+    elements = (65_536, 4_194_304, 64, 1_048_576, 4096, 262_144, 1024, 16_384, 256)
+    small = (65_536, 64, 1_048_576, 4096, 4_194_304, 1024, 262_144, 16_384, 256)
+    contracts = True
+    # WGSL allows sin and cos an absolute error of 5e-4 each, and exp(1) multiplies the one: 1.9e-3 a step, of which 0.7
+    # is left after the next.
+    tolerance = 6e-3
+    scale: ClassVar = {"x": 1.0}
+
+    wgsl = """
+    let y = KEPT * x + drive;
+    x = sin(y) + cos(y) * exp(-y);
+    """
+    cuda = """
+    const float y = KEPT * x + drive;
+    x = sinf(y) + cosf(y) * expf(-y);
+    """
+    triton = """
+    y = KEPT * x + drive
+    x = tl.sin(y) + tl.cos(y) * tl.exp(-y)
+    """
+
+    def at(self, params: Mapping[str, Scalar]) -> Workload:
+        known: dict[Scalar, Callable[[], Workload]] = {
+            "elementwise": Hybrid,
+            "product": lambda: Product(int(params.get("elements", 1))),
+        }
+        return known[params["work"]]()
+
+    def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        return {"x": rng.uniform(0, 1, elements)}
+
+    def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        return {"drive": rng.uniform(-1, 2.5, elements)}
+
+    def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        y = self.constants["KEPT"] * state["x"] + fixed["drive"]
+        return {"x": xp.sin(y) + xp.cos(y) * xp.exp(-y)}
+
+
+_WHY = "a product's speed is its kernel's, which every array library has a better one of than would be written here"
+
+
+class Product(Workload):
+    """``relu(x M + 1)``; an element is a row of x, of as many numbers as there are elements."""
+
+    name, title, about = Hybrid.name, Hybrid.title, Hybrid.about
+    host_works = True
+    constants: ClassVar = {"BIAS": 1.0}
+    elements = (512, 2048, 64, 1024, 128, 256)
+    small = (256, 64, 512, 1024, 128, 2048)
+    steps = 100
+    checked = 6
+    contracts = True
+    # M shrinks a difference to half of it. A sum of 2,048 products rounds by 2048 ** 0.5 * 6e-8 * 2 in any order.
+    tolerance = 5e-5
+    scale: ClassVar = {"x": 1.0}
+    missing: ClassVar = {"wgsl": _WHY, "cuda": _WHY, "triton": _WHY}
+
+    def __init__(self, side: int) -> None:
+        self.state = (Field("x", (side,)),)
+        self.fixed = (Field("matrix", (side, side), shared=True),)
+
+    def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        return {"x": rng.uniform(0, 2, (elements, elements))}
+
+    def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        # The largest singular value of such a matrix is twice the deviation times the root of the side.
+        return {"matrix": rng.normal(0, 0.25 / elements**0.5, (elements, elements))}
+
+    def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        return {"x": xp.clip(state["x"] @ fixed["matrix"] + self.constants["BIAS"], 0, None)}

@@ -6,10 +6,14 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from overhead.reading import checks
 from overhead.reading import format as shown
-from overhead.reading.ladder import Check, ladders, overlap_check, stages_check
+from overhead.reading.checks import Check, overlap_check, stages_check
+from overhead.reading.ladder import ladders
 from overhead.reading.sentences import ladder_sentences, opening, verdict
 from overhead.reading.view import View
+from overhead.report.parts import Table, Text
+from overhead.report.sections.checks import parts_add_up
 from overhead.results import Caller, Figure, Overlap, Record, Status, Unavailable
 from overhead.show import show, show_key_figures
 from tests.fake_report import crowded, figure, fingerprint, record, share
@@ -205,3 +209,30 @@ def test_key_figures_alone() -> None:
         show_key_figures(fingerprint(record()), console)
     assert "One dispatch, wgpu-native" in out.get()
     assert "20.0 µs" in out.get()
+
+
+def test_dawn_on_null_is_checked_against_vulkan_less_the_driver() -> None:
+    def shown(null_host: float) -> list[checks.Found]:
+        dawn = record("dawn", caller="native", each=10e3, api="Vulkan")
+        raw = record("vulkan", caller="native", each=5e3, api="Vulkan")
+        null = record("dawn", caller="native", each=null_host, api="Null", adapter="Null backend", executes=False)
+        leaf = record("floor", caller="native", each=2.0, api="CPU", adapter="CPU", unit="call")
+        file = fingerprint(dawn, raw, null, leaf, comparisons=[share("driver-share", raw, leaf, 4e3)])
+        return [f for f in checks.found(View(file)) if f.kind == "null"]
+
+    (good,), (bad,) = shown(5e3), shown(1e3)
+    assert good.record.stack == "dawn"
+    assert (good.check.measured, good.check.predicted, good.check.agrees) == (4e3, 4e3, True)
+    assert not bad.check.agrees
+
+
+def test_the_report_counts_its_checks_and_names_what_disagrees() -> None:
+    parts = (figure("unstaged", 7e3), figure("stages_gap", 3.5e3, width=0.01))
+    file = fingerprint(record("wgpu-native", each=10e3, more=parts), record("dawn", each=10e3))
+    text, table = parts_add_up(View(file))
+    assert isinstance(text, Text)
+    assert "complete is the larger of host and device (pipelined): 0 of 2" in text.paragraphs[0]
+    assert "the calls timed one by one add up to issue: 0 of 1" in text.paragraphs[0]
+    assert isinstance(table, Table)
+    assert len(table.rows) == 3
+    assert list(parts_add_up(View(fingerprint(record(each=None))))) == []

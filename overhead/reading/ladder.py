@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 from overhead.comparisons import WEBGPU
-from overhead.reading.format import bounds, valued
+from overhead.reading.format import valued
 from overhead.reading.view import CALLERS, Target, View, by_patterns, named, why
 from overhead.results import Comparison, Figure, Record
 
@@ -152,39 +151,6 @@ def _device(record: Record) -> Device:
         return Device(figure, exposed, None, False, why(record, figure.name if figure else "device_busy"))
     hidden = time - max(exposed, 0.0) if exposed is not None else None
     return Device(figure, exposed, hidden, figure is span, "")
-
-
-@dataclasses.dataclass(frozen=True)
-class Check:
-    """Whether two ways to the same time agree within the larger of 5 % and their combined interval; ns per unit."""
-
-    measured: float
-    predicted: float
-    agrees: bool
-
-
-def overlap_check(record: Record) -> Check | None:
-    """``complete`` against the declared overlap: pipelined, the larger of host and device; serial, their sum."""
-    parts = [f for name in ("complete", "host", "device_busy") if (f := record.figure(name)) is not None]
-    values = [v for f in parts if (v := valued(f)) is not None]
-    if len(values) < 3:
-        return None
-    complete, host, device = values
-    return _check(complete, host + device if record.overlap == "serial" else max(host, device), parts)
-
-
-def stages_check(record: Record) -> Check | None:
-    """The calls timed one by one against the same chain without a clock inside, paired in the rounds."""
-    whole, gap = record.figure("unstaged"), record.figure("stages_gap")
-    measured, over = valued(whole), valued(gap)
-    if gap is None or measured is None or over is None:
-        return None
-    return _check(measured, measured + over, [gap])
-
-
-def _check(measured: float, predicted: float, parts: list[Figure]) -> Check:
-    halves = [(high - low) / 2 for low, high in map(bounds, parts) if low is not None and high is not None]
-    return Check(measured, predicted, abs(measured - predicted) <= max(0.05 * abs(measured), math.hypot(*halves)))
 
 
 def staged(target: Target) -> list[tuple[Record, list[Figure]]]:

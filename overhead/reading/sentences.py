@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from overhead.reading import chains
+from overhead.reading.checks import Check
 from overhead.reading.format import MICRO, bounds, count, factor, has_value, listed, micro, percent, time, valued
 from overhead.reading.keyfigures import overstatement
-from overhead.reading.ladder import Check, Ladder, Share, ladders
+from overhead.reading.ladder import Ladder, Share, ladders
 from overhead.reading.view import Target, View, why
 from overhead.results import Record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from overhead.reading import ladder, sentences
+from overhead.reading import checks, ladder, sentences
 from overhead.reading.format import MICRO, bounds, count, micro, micro_spread, number, plain, valued
 from overhead.reading.ladder import Device, Ladder, Share
 from overhead.reading.view import View
@@ -153,7 +153,7 @@ def _devices(found: list[Ladder]) -> Table:
 
 
 def _check(found: Ladder) -> str:
-    check = ladder.overlap_check(found.top)
+    check = checks.overlap_check(found.top)
     return f"{number(check.predicted / 1e3)}, {sentences.verdict(check)}" if check is not None else ""
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.reading.checks import stages_check
 from overhead.reading.format import MICRO, count, micro_spread, number, plain
-from overhead.reading.ladder import staged, stages_check
+from overhead.reading.ladder import staged
 from overhead.reading.sentences import verdict
 from overhead.reading.view import CALLERS, Target, View
 from overhead.report.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines

@@ -1,0 +1,47 @@
+"""Do the parts agree with the whole? What could have come out otherwise, counted, and every exception named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.reading import checks
+from overhead.reading.format import MICRO, number
+from overhead.reading.sentences import verdict
+from overhead.reading.view import View
+from overhead.report.parts import Cell, Part, Table, Text
+from overhead.report.registry import register
+
+KINDS = {
+    "pipelined": "complete is the larger of host and device (pipelined)",
+    "serial": "complete is host and device together (serial)",
+    "stages": "the calls timed one by one add up to issue",
+    "null": "Dawn on Null costs what Dawn on Vulkan does less the driver's share",
+}
+NULL_MISSES = (
+    "On Null, Dawn does without its Vulkan backend, which records the commands a second time and makes some three "
+    "driver calls a submission (fences, pools) that the minimal program on raw Vulkan does without: where the last "
+    "kind disagrees, that is the part of the API share that belongs to the backend."
+)
+
+
+@register("checks", "Do the parts add up", 17)
+def parts_add_up(view: View) -> Iterator[Part]:
+    found = list(checks.found(view))
+    if not found:
+        return
+    counts = []
+    for kind, words in KINDS.items():
+        of_kind = [f.check for f in found if f.kind == kind]
+        if of_kind:
+            counts.append(f"{words}: {sum(c.agrees for c in of_kind)} of {len(of_kind)}")
+    lines = [f"Within the larger of 5 % and the combined interval: {'; '.join(counts)}."]
+    if any(f.kind == "null" and not f.check.agrees for f in found):
+        lines.append(NULL_MISSES)
+    yield Text(lines)
+    rows: list[list[str | Cell]] = [
+        [Cell(f.target.label, f.target.stack), f.target.pattern_label(f.record), f.record.caller, KINDS[f.kind],
+         number(f.check.measured / 1e3), number(f.check.predicted / 1e3), verdict(f.check)]
+        for f in sorted(found, key=lambda f: f.check.agrees)
+    ]  # fmt: skip
+    columns = ["target", "pattern", "caller", "check", f"measured, {MICRO}", f"by its parts, {MICRO}", "verdict"]
+    yield Table("Every check, those that disagree first", columns, rows, numeric=(4, 5), folded=True)

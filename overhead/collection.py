@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from overhead.reading.format import plain
 from overhead.reduce import load
 from overhead.results import BadFile, Fingerprint, Machine
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -29,42 +33,67 @@ class Skipped:
     reason: str
 
 
+@dataclass(frozen=True)
+class Used(Generic[T]):
+    """What was made of a run where it was read, and of which machine."""
+
+    path: Path
+    argument: int
+    machine: Machine
+    result: T
+
+
 def collect(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
     """Every fingerprint and journal of these files and folders, in order.
 
     Raises ``BadFile`` where a file named alone is bad, or where nothing at all could be loaded.
     """
-    found = list(each(paths))
-    return [one for one in found if isinstance(one, Loaded)], [one for one in found if isinstance(one, Skipped)]
+    found = list(each(paths, _itself))
+    loaded = [Loaded(one.path, one.result, one.argument) for one in found if isinstance(one, Used)]
+    return loaded, [one for one in found if isinstance(one, Skipped)]
 
 
-def each(paths: Sequence[Path]) -> Iterator[Loaded | Skipped]:
-    """The same one by one, so that a caller need not hold them all.
+def each(
+    paths: Sequence[Path], use: Callable[[Fingerprint], T], mapping: Callable[..., Iterable[Any]] = map
+) -> Iterator[Used[T] | Skipped]:
+    """The same one by one, and of each run only what ``use`` makes of it, so that a thousand fit into memory.
 
-    Of two files that give one machine id to different machines the first counts, the other is skipped.
+    ``mapping`` may be that of a pool of processes. Of two files that give one machine id to different machines the
+    first counts, the other is skipped.
     """
     alone = len(paths) == 1 and not paths[0].is_dir()
     machines: dict[str, tuple[Machine, Path]] = {}
-    skipped: list[Skipped] = []
-    for argument, path in _files(paths):
-        try:
-            one = Loaded(path, load(path), argument)
-        except BadFile as error:
+    bad: list[Skipped] = []
+    named = files(paths)
+    for (argument, path), read in zip(named, mapping(partial(_read, use), [p for _, p in named]), strict=True):
+        if isinstance(read, BadFile):
             if alone:
-                raise
-            skipped.append(Skipped(path, str(error).removeprefix(f"{path}: ")))
-            yield skipped[-1]
+                raise read
+            bad.append(Skipped(path, str(read).removeprefix(f"{path}: ")))
+            yield bad[-1]
             continue
-        own = one.fingerprint.machine
+        own, result = read
         first, holder = machines.setdefault(own.id, (own, path))
-        if _description(first) != _description(own):
+        if _description(first) == _description(own):
+            yield Used(path, argument, own, result)
+        else:
             reason = f"claims the machine id {own.id} of {holder.name}, and describes another machine"
             yield Skipped(path, reason)
-        else:
-            yield one
     if not machines:
-        bad = f" ({len(skipped)} that cannot be read; the first: {skipped[0].reason})" if skipped else ""
-        raise BadFile(f"{', '.join(map(str, paths)) or 'no path'}: no fingerprint or journal here{bad}")
+        why = f" ({len(bad)} that cannot be read; the first: {bad[0].reason})" if bad else ""
+        raise BadFile(f"{', '.join(map(str, paths)) or 'no path'}: no fingerprint or journal here{why}")
+
+
+def _read(use: Callable[[Fingerprint], T], path: Path) -> tuple[Machine, T] | BadFile:
+    try:
+        found = load(path)
+    except BadFile as error:
+        return error
+    return found.machine, use(found)
+
+
+def _itself(found: Fingerprint) -> Fingerprint:
+    return found
 
 
 def tell(skipped: Iterable[Skipped]) -> None:
@@ -78,13 +107,16 @@ def _description(machine: Machine) -> tuple[str, int, int, int]:
     return machine.cpu, machine.cores, machine.memory_gib, sum(not gpu.software for gpu in machine.gpus)
 
 
-def _files(paths: Iterable[Path]) -> Iterator[tuple[int, Path]]:
-    """Files as named; of a folder its fingerprints, and the journals that have not become one."""
+def files(paths: Iterable[Path]) -> list[tuple[int, Path]]:
+    """Files as named; of a folder its fingerprints, and the journals that have not become one. With each the place of
+    the path that named it."""
+    found: list[tuple[int, Path]] = []
     for argument, path in enumerate(paths):
         if not path.is_dir():
-            yield argument, path
+            found.append((argument, path))
             continue
         done = sorted(path.glob("*.json"))
         stems = {p.stem for p in done}
         left = [p for p in sorted(path.glob("*.jsonl")) if p.stem not in stems]
-        yield from ((argument, p) for p in (*done, *left))
+        found += [(argument, p) for p in (*done, *left)]
+    return found

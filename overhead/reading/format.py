@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import unicodedata
@@ -27,6 +28,7 @@ def plain(text: str, limit: int = 200) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "\u2026"
 
 
+@functools.lru_cache(maxsize=256)
 def without_brackets(name: str) -> str:
     """An adapter's name without its bracketed additions and a closing "Device"."""
     inner = re.sub(r"\s*\([^()]*\)", "", name)

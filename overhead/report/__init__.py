@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+import functools
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from overhead.collection import Skipped, tell
+from overhead.collection import Skipped, files, tell
 from overhead.errors import UsageError
 from overhead.report.registry import register, register_across
 from overhead.results import Fingerprint
@@ -15,6 +21,10 @@ if TYPE_CHECKING:
     from overhead.report.gather import Machines
 
 __all__ = ["build", "register", "register_across", "render"]
+MANY = 64
+"""Files from which on a pool of processes is worth its start."""
+MOST = 8
+"""Processes of it at most."""
 
 
 def build(paths: Sequence[Path], out: Path) -> Path:
@@ -26,9 +36,10 @@ def build(paths: Sequence[Path], out: Path) -> Path:
     """
     from overhead.report.gather import from_paths
 
-    machines = from_paths(paths)
-    tell(machines.skipped)
-    return _write(machines, out)
+    with _mapping(paths) as mapping:
+        machines = from_paths(paths, mapping)
+        tell(machines.skipped)
+        return _write(machines, out, mapping)
 
 
 def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Skipped] = ()) -> Path:
@@ -38,10 +49,21 @@ def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Ski
     return _write(from_fingerprints(fingerprints, skipped), out)
 
 
-def _write(machines: Machines, out: Path) -> Path:
+@contextlib.contextmanager
+def _mapping(paths: Sequence[Path]) -> Iterator[Callable[..., Iterable[Any]]]:
+    """``map``, or for many files that of a pool of processes, where processes fork: they know the caller's sections."""
+    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+    if processors < 2 or len(files(paths)) < MANY:
+        yield map
+        return
+    with ProcessPoolExecutor(min(processors, MOST), multiprocessing.get_context("fork")) as pool:
+        yield functools.partial(pool.map, chunksize=8)
+
+
+def _write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] = map) -> Path:
     from overhead.report.pages import write
 
     try:
-        return write(machines, out)
+        return write(machines, out, mapping)
     except OSError as error:
         raise UsageError(f"{out}: cannot write the page: {error.strerror or error}") from error

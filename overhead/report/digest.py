@@ -71,7 +71,6 @@ class Digest:
     machine: Machine
     created: str
     profile: str
-    argument: int
     ways: tuple[Way, ...]
     rungs: tuple[Rungs, ...]
     passings: tuple[Passing, ...]
@@ -88,12 +87,12 @@ class Digest:
         return plain(", ".join(kinds) + many if kinds else f"{self.machine.cpu}, no GPU", 60)
 
 
-def digest(fingerprint: Fingerprint, argument: int = 0) -> Digest:
-    """Everything of a run that is kept; ``argument`` is the place of the path that named it."""
+def digest(fingerprint: Fingerprint) -> Digest:
+    """Everything of a run that is kept."""
     view = View(fingerprint)
     built = [(s.name, s.title, tuple(s.build(view))) for s in registered() if s.brief]
     return Digest(
-        machine=fingerprint.machine, created=fingerprint.created, profile=fingerprint.profile, argument=argument,
+        machine=fingerprint.machine, created=fingerprint.created, profile=fingerprint.profile,
         ways=tuple(_ways(view)), rungs=tuple(_rungs(view)), passings=tuple(_passings(view)),
         cards=tuple(key_figures_of(view)), evidence=evidence_of(view),
         sections=tuple((name, title, parts) for name, title, parts in built if parts),

@@ -1,16 +1,18 @@
-"""From paths to what the pages show: one run held at a time, but for the machine that is shown in full."""
+"""From paths to what the pages show: of every run its digest alone, but for the machine that is shown in full."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from overhead.claims import Judged
 from overhead.claims.judging import Evidence, judge_evidence
-from overhead.collection import Loaded, Skipped, each
+from overhead.collection import Skipped, Used, each
 from overhead.errors import UsageError
+from overhead.reduce import load
 from overhead.report.digest import Digest, digest
 from overhead.results import Fingerprint
 
@@ -37,34 +39,29 @@ class Machines:
         return judge_evidence(self.evidence)
 
 
-def from_paths(paths: Sequence[Path]) -> Machines:
-    """Read files and folders. The newest run of the first path that holds one is shown in full. Raises ``BadFile``."""
-    return _gather(each(paths))
+def from_paths(paths: Sequence[Path], mapping: Callable[..., Iterable[Any]] = map) -> Machines:
+    """Read files and folders. The newest run of the first path that holds one is shown in full.
+
+    ``mapping`` may be that of a pool of processes. Raises ``BadFile``.
+    """
+    found = list(each(paths, digest, mapping))
+    used = [one for one in found if isinstance(one, Used)]
+    first = max(used, key=lambda one: (-one.argument, one.result.created))
+    skipped = [one for one in found if isinstance(one, Skipped)]
+    return _machines([one.result for one in used], first.result, load(first.path), skipped)
 
 
 def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()) -> Machines:
     """The same of runs in memory; the newest one is shown in full. Raises ``UsageError`` where there is none."""
-    return _gather([*skipped, *(Loaded(Path(), one) for one in fingerprints)])
-
-
-def _gather(found: Iterable[Loaded | Skipped]) -> Machines:
-    newest: dict[str, Digest] = {}
-    evidence: list[Evidence] = []
-    skipped: list[Skipped] = []
-    full: Fingerprint | None = None
-    first = (0, "")
-    for one in found:
-        if isinstance(one, Skipped):
-            skipped.append(one)
-            continue
-        run, own = one.fingerprint, digest(one.fingerprint, one.argument)
-        evidence.append(own.evidence)
-        if run.machine.id not in newest or newest[run.machine.id].created < run.created:
-            newest[run.machine.id] = own
-        if full is None or (-one.argument, run.created) > first:
-            full, first = run, (-one.argument, run.created)
-    if full is None:
+    runs = sorted(fingerprints, key=lambda run: run.created, reverse=True)
+    if not runs:
         raise UsageError("no fingerprint to draw")
-    shown = newest[full.machine.id]
-    others = sorted((d for d in newest.values() if d is not shown), key=lambda d: d.created, reverse=True)
-    return Machines([shown, *others], evidence, full, skipped)
+    digests = [digest(run) for run in runs]
+    return _machines(digests, digests[0], runs[0], skipped)
+
+
+def _machines(digests: Sequence[Digest], first: Digest, full: Fingerprint, skipped: Sequence[Skipped]) -> Machines:
+    newest: dict[str, Digest] = {first.machine.id: first}
+    for one in sorted(digests, key=lambda d: d.created, reverse=True):
+        newest.setdefault(one.machine.id, one)
+    return Machines(list(newest.values()), [one.evidence for one in digests], full, skipped)

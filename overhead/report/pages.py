@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import functools
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overhead.reading.format import plain
+from overhead.collection import Skipped
+from overhead.reading.format import count, plain
 from overhead.reading.view import View
 from overhead.report import draw
 from overhead.report.digest import Digest
@@ -18,7 +23,7 @@ from overhead.report.parts import Drawing, Part, Sketch
 from overhead.report.registry import registered, registered_across
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
     from markupsafe import Markup
 
 PAGE, PAGES, FIGURES = "index.html", "pages", "figures"
@@ -36,7 +41,7 @@ class Drawn:
     title: str
     caption: str
     svg: Markup
-    formats: tuple[str, ...]
+    formats: Sequence[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,25 +53,29 @@ class Block:
     parts: Sequence[Any]
 
 
-def write(machines: Machines, out: Path) -> Path:
-    """Write all pages and figures under ``out``; returns the first page. Raises ``OSError``."""
+def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] = map) -> Path:
+    """Write all pages and figures under ``out``; returns the first page. Raises ``OSError``.
+
+    ``mapping`` may be that of a pool of processes: the machines' own pages are made there.
+    """
     for folder in (FIGURES, PAGES):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    site = _Site(machines, out)
+    site = Site(out, machines.own.machine.id, len(machines.digests))
+    others = mapping(partial(_machine_page, site), machines.digests[1:])
     with draw.style():
         across = [Block(s.name, s.title, site.drawn(s.build(machines))) for s in registered_across()]
         explained = [Block(name, title, site.drawn(parts)) for name, title, parts in method(View(machines.full))]
-        site.page(MACHINES, "Machines side by side", _many(machines), across)
-        site.page(METHOD, "How a cost is measured here", _about(machines.own), explained)
-        site.page(PAGE, "What one more piece of work costs here", _about(machines.own), _full(site, machines, across))
-    for digest in machines.digests[1:]:
-        own = f"{digest.machine.id}-"
-        blocks = [Block(name, title, site.drawn(parts, own)) for name, title, parts in digest.sections]
-        site.page(site.place(digest.machine.id), digest.name, _about(digest), blocks)
+        full = _full(site, machines, across)
+    about, skipped = _about(machines.own), machines.skipped
+    site.page(MACHINES, "Machines side by side", _many(machines), across, skipped)
+    site.page(METHOD, "How a cost is measured here", about, explained)
+    site.page(PAGE, "What one more piece of work costs here", about, full, skipped)
+    for _ in others:
+        pass
     return out / PAGE
 
 
-def _full(site: _Site, machines: Machines, across: Sequence[Block]) -> list[Block]:
+def _full(site: Site, machines: Machines, across: Sequence[Block]) -> list[Block]:
     """The first machine's sections, and after its ladder where it stands among the others."""
     view = View(machines.full)
     front = {s.name for s in registered_across() if s.front}
@@ -78,6 +87,12 @@ def _full(site: _Site, machines: Machines, across: Sequence[Block]) -> list[Bloc
     return [block for _, block in sorted(blocks, key=lambda one: one[0])]
 
 
+def _machine_page(site: Site, digest: Digest) -> None:
+    own = f"{digest.machine.id}-"
+    blocks = [Block(name, title, site.drawn(parts, own)) for name, title, parts in digest.sections]
+    site.page(site.place(digest.machine.id), digest.name, _about(digest), blocks)
+
+
 def _about(digest: Digest) -> str:
     machine = digest.machine
     gpus = [g.name for g in machine.gpus if not g.software]
@@ -87,53 +102,64 @@ def _about(digest: Digest) -> str:
 
 def _many(machines: Machines) -> str:
     days = sorted(d.created[:10] for d in machines.digests)
-    return f"{len(days)} fingerprint{'s' if len(days) > 1 else ''}, measured from {days[0]} to {days[-1]}"
+    return f"{count(len(days), 'fingerprint')}, measured from {days[0]} to {days[-1]}"
 
 
-class _Site:
-    """What all pages share: the folder, the template, which machine has which page."""
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """What all pages share: the folder, the machine that is shown in full, and how many there are."""
 
-    def __init__(self, machines: Machines, out: Path) -> None:
-        self.machines, self.out = machines, out
-        self._template = _environment().get_template("page.html.j2")
-        self._css = _markup((Path(__file__).parent / "page.css").read_text(encoding="utf-8"))
+    out: Path
+    own: str
+    machines: int
+    _names: set[str] = dataclasses.field(default_factory=set)
 
     def place(self, machine: str) -> str:
         """The file of a machine's page; ids are twelve hexadecimal digits, so it stays in its folder."""
-        return PAGE if machine == self.machines.own.machine.id else f"{PAGES}/{machine}.html"
+        return PAGE if machine == self.own else f"{PAGES}/{machine}.html"
 
     def drawn(self, parts: Iterable[Part], prefix: str = "") -> list[Any]:
         """The parts as the template takes them; figures are written on the way."""
         return [self._drawn(part, prefix) if isinstance(part, Drawing | Sketch) else part for part in parts]
 
     def _drawn(self, part: Drawing | Sketch, prefix: str) -> Drawn:
-        name = prefix + part.name
+        name = self._name(prefix + part.name)
         text = part.svg if isinstance(part, Sketch) else draw.svg(part.figure)
         (self.out / FIGURES / f"{name}.svg").write_text(text, encoding="utf-8")
+        formats = ["svg"]
         if isinstance(part, Drawing):
             part.figure.savefig(self.out / FIGURES / f"{name}.png")
+            formats.append("png")
         inline = _markup(draw.inline(text, name, part.alt))
-        return Drawn(
-            "drawing", name, part.title, part.caption, inline, ("svg",) if isinstance(part, Sketch) else ("svg", "png")
-        )
+        return Drawn("drawing", name, part.title, part.caption, inline, formats)
 
-    def page(self, place: str, heading: str, about: str, blocks: Sequence[Block]) -> None:
+    def _name(self, wanted: str) -> str:
+        """A file name and id of harmless characters, once each: a file may name the unit that a figure is named after."""
+        slug = re.sub(r"[^a-z0-9]+", "-", wanted.lower()).strip("-")[:80] or "figure"
+        name = next(n for i in itertools.count(1) if (n := slug if i == 1 else f"{slug}-{i}") not in self._names)
+        self._names.add(name)
+        return name
+
+    def page(
+        self, place: str, heading: str, about: str, blocks: Sequence[Block], skipped: Sequence[Skipped] = ()
+    ) -> None:
         """Write one page; ``place`` under the folder."""
         root = "../" if "/" in place else ""
-        links = [
-            (PAGE, "This machine"),
-            (MACHINES, f"All machines ({len(self.machines.digests):,})"),
-            (METHOD, "Method"),
-        ]
-        text = self._template.render(
-            heading=heading, about=about, blocks=[b for b in blocks if b.parts], root=root, here=place,
-            links=links, css=self._css, skipped=self.machines.skipped if place in (PAGE, MACHINES) else (),
-            place=self.place, count=len(self.machines.digests),
+        links = [(PAGE, "This machine"), (MACHINES, f"All machines ({self.machines:,})"), (METHOD, "Method")]
+        text = _template().render(
+            heading=heading, about=about, blocks=[b for b in blocks if b.parts], root=root, here=place, links=links,
+            css=_style(), skipped=skipped, place=self.place, count=self.machines,
         )  # fmt: skip
         (self.out / place).write_text(text, encoding="utf-8")
 
 
-def _environment() -> Environment:
+@functools.cache
+def _style() -> Markup:
+    return _markup((Path(__file__).parent / "page.css").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _template() -> Template:
     import jinja2
 
     made = jinja2.Environment(
@@ -142,7 +168,7 @@ def _environment() -> Environment:
     )  # fmt: skip
     made.filters["plain"] = plain
     made.globals["colour"] = colour
-    return made
+    return made.get_template("page.html.j2")
 
 
 def _markup(text: str) -> Markup:

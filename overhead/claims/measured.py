@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from overhead.claims.registry import Check
+from overhead.claims.registry import Check, Selector
 from overhead.claims.select import against_of, pairs
+from overhead.reading.derived import Span, span
 from overhead.reading.format import plain, valued
-from overhead.reading.view import View, named, why
+from overhead.reading.view import View, named, why, words
 from overhead.results import Figure, Record, Status
 
 _NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -33,17 +34,6 @@ class Measured:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class _Range:
-    value: float
-    low: float | None
-    high: float | None
-
-    def times(self, by: float) -> _Range:
-        low, high = (None if v is None else v * by for v in (self.low, self.high))
-        return _Range(self.value * by, low, high)
-
-
 class _Missing(Exception):
     """There is no value; the message says why."""
 
@@ -64,7 +54,7 @@ def measure(test: Check, view: View) -> list[Measured]:
             status=of.status,
         )
         try:
-            got = _quantity(test, view, of, against).times(test.scale)
+            got = _quantity(test, view, of, against) * test.scale
         except _Missing as missing:
             found.append(replace(known, reason=str(missing)))
         else:
@@ -72,72 +62,77 @@ def measure(test: Check, view: View) -> list[Measured]:
     return found
 
 
-def _quantity(test: Check, view: View, of: Record, against: Record | None) -> _Range:
-    figure = test.of.figure or "complete"
+def _quantity(test: Check, view: View, of: Record, against: Record | None) -> Span:
     if test.kind == "stage-share":
-        return _stage_share(of, figure)
-    if test.kind == "value":
-        return _range(of, figure).times(1 / _NS[test.unit])
+        return _stage_share(of, test.of.figure or "complete")
+    if test.kind in ("value", "fails"):
+        return _amount(of, test.of) * (1 / _NS.get(test.unit, 1.0))
     if test.via:
         ratio = _by_comparison(test.via, view, of)
     elif against is None:
         raise _Missing("the test names nothing to set it against")
     else:
-        other = against_of(test)
-        ratio = _ratio(_range(of, figure), _range(against, (other and other.figure) or figure))
+        ratio = _ratio(_amount(of, test.of), _amount(against, against_of(test) or test.of))
     return _without(ratio) if test.kind == "share" else ratio
 
 
-def _range(record: Record, figure: str) -> _Range:
-    found = record.figure(figure)
-    value = valued(found)
-    if found is None or value is None:
-        raise _Missing(f"{figure}: {why(record, figure)}")
-    return _Range(value, found.low, found.high)
+def _amount(record: Record, selector: Selector) -> Span:
+    """The selected figure; where the selector says steps, that many and their wait."""
+    if selector.steps is None:
+        return _figure(record, selector.figure or "complete")
+    return _figure(record, "fixed") + _figure(record, "complete") * selector.steps
 
 
-def _ratio(first: _Range, second: _Range) -> _Range:
+def _figure(record: Record, name: str) -> Span:
+    found = span(record.figure(name))
+    if found is None:
+        raise _Missing(f"{name}: {why(record, name)}")
+    return found
+
+
+def _ratio(first: Span, second: Span) -> Span:
     """The ratio with the widest interval that both intervals allow."""
     if first.value <= 0 or second.value <= 0:
         raise _Missing("a figure that is not positive has no ratio")
-    low = first.low / second.high if first.low is not None and second.high else None
-    high = first.high / second.low if first.high is not None and second.low and second.low > 0 else None
-    return _Range(first.value / second.value, low, high)
+    return first / second
 
 
-def _without(ratio: _Range) -> _Range:
+def _without(ratio: Span) -> Span:
     """The part of the first that the second is without."""
     low, high = (None if v is None or v <= 0 else 1 - 1 / v for v in (ratio.low, ratio.high))
-    return _Range(1 - 1 / ratio.value, low, high)
+    return Span(1 - 1 / ratio.value, low, high)
 
 
-def _by_comparison(name: str, view: View, of: Record) -> _Range:
+def _by_comparison(name: str, view: View, of: Record) -> Span:
     comparison = view.comparison(name, of.key)
     figure = named(comparison, "ratio") if comparison else None
     value = valued(figure)
     if figure is None or value is None or value <= 0:
         raise _Missing(f"{name}: {_reason(figure)}")
-    return _Range(value, figure.low, figure.high)
+    return Span(value, figure.low, figure.high)
 
 
 def _reason(figure: Figure | None) -> str:
     return f"{figure.status}: {figure.reason}" if figure else "the two cases did not alternate in one worker here"
 
 
-def _stage_share(record: Record, figure: str) -> _Range:
+def _stage_share(record: Record, figure: str) -> Span:
     stages = [value for f in record.figures if f.name.startswith("stage:") and (value := valued(f)) is not None]
     found = record.figure(figure)
     value, total = valued(found), sum(stages)
     if found is None or value is None or total <= 0:
         raise _Missing(f"{figure}: the calls of this case were not timed one by one")
-    return _Range(value, found.low, found.high).times(1 / total)
+    return Span(value, found.low, found.high) * (1 / total)
 
 
 def _label(view: View, of: Record, against: Record | None) -> str:
     """Targets and cases in words, what both share said once."""
 
     def case(record: Record) -> str:
-        return f"{view.target(record).pattern_label(record)}, {record.caller}"
+        target = view.target(record)
+        if record.workload == "step":
+            return f"{target.pattern_label(record)}, {record.caller}"
+        return " ".join([record.workload, record.pattern, *words(record.params)])
 
     where, other = view.target(of).label, against and view.target(against).label
     if against is None or against.key == of.key:

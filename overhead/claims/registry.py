@@ -31,6 +31,7 @@ class Selector(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Which record, one a target: the plainest (fewest parameters, then the file's order) that has all that is named.
 
     As ``against`` a selector differs from ``of`` only in what it names; one that names no stack means the same target.
+    ``steps``: in place of a figure, a chain of so many units and its wait, from the fit.
     """
 
     stack: list[Name] | None = None
@@ -41,6 +42,7 @@ class Selector(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     workload: Name | None = None
     params: dict[Name, Scalar] | None = None
     figure: Name | None = None
+    steps: Annotated[int, Meta(ge=1)] | None = None
 
 
 class Check(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -48,9 +50,10 @@ class Check(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
     ``kind``: ``value`` (the figure of ``of``), ``ratio`` (``of`` over ``against``), ``share`` (the part of ``of`` that
     ``against`` is without), ``stage-share`` (the stage that ``figure`` names, of all stages), ``fails`` (whether the
-    case comes to no figure), ``implied`` (no records: ``formula`` of the published parts against ``limit``). ``via``: a
-    named comparison, formed per round, in place of two records. ``scale`` multiplies. ``reproduced`` and ``partial``:
-    from, to, in ``unit``; by default ``reproduced`` is the published value within a factor of ``NEAR``.
+    case comes to no figure, for a ``reason`` that holds this word), ``implied`` (no records: ``formula`` of the
+    published parts against ``limit``). ``via``: a named comparison, formed per round, in place of two records.
+    ``scale`` multiplies. ``reproduced`` and ``partial``: from, to, in ``unit``; by default ``reproduced`` is the
+    published value within a factor of ``NEAR``.
     """
 
     quantity: Text
@@ -60,6 +63,7 @@ class Check(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     against: Selector | None = None
     via: Name = ""
     scale: float = 1.0
+    reason: str = ""
     formula: str = ""
     limit: float = 0.0
     reproduced: Bounds | None = None

@@ -48,7 +48,7 @@ def of_one(claim: Claim, test: Check, found: Measured) -> Verdict:
     if found.software and test.software != "counts":
         return "inconclusive"
     if test.kind == "fails":
-        return "refuted" if found.status in VALUED else "reproduced" if found.status == "failed" else "inconclusive"
+        return _failing(test, found)
     if found.low is None or found.high is None:
         return "inconclusive"
     inner, outer = bounds(claim, test), outer_bounds(claim, test)
@@ -57,6 +57,15 @@ def of_one(claim: Claim, test: Check, found: Measured) -> Verdict:
     if _inside(found, outer):
         return "partial"
     return "refuted" if _outside(found, inner) and _outside(found, outer) else "inconclusive"
+
+
+def _failing(test: Check, found: Measured) -> Verdict:
+    """Another failure than the published one is part of it."""
+    if found.status in VALUED:
+        return "refuted"
+    if found.status != "failed":
+        return "inconclusive"
+    return "reproduced" if test.reason in found.reason else "partial"
 
 
 def implied(claim: Claim, test: Check) -> float:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 LENGTHS = (10, 100, 500, 1000, 1500, 5000)
 ON_GPU = (10, 100, 500)
 ELEMENTS = 4096
-COMPILE_S = 60.0
+COMPILE_S, ON_GPU_S = 60.0, 180.0
+"""Seconds of compiling after which the child is ended: on a CPU, where all lengths are tried, and on a GPU."""
 START_S = 60.0
 """Seconds that the child may take to import torch and reach its device."""
 WARM_S = 90.0
@@ -58,13 +59,13 @@ def open_case(device: str, case: Case) -> Chain:
         from overhead.probes._work_torch import open_eager
 
         return open_eager(device, msgspec.structs.replace(case, workload=unrolled_of(case.workload)))
-    return Unrolled(device, case)
+    return Unrolled(device, case, COMPILE_S if device == "cpu" else ON_GPU_S)
 
 
 class Unrolled(Chain):
     """A unit is one call of the compiled loop, all of its steps. The child's loop takes the samples."""
 
-    def __init__(self, device: str, case: Case, compile_s: float = COMPILE_S, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(self, device: str, case: Case, compile_s: float, memory_bytes: int = MEMORY_BYTES) -> None:
         self.unit, self._case = case.unit, case
         folder = _cache(device)
         self._child = Child(__spec__.name, _environment(folder), _at_most(memory_bytes))

@@ -21,7 +21,7 @@ from overhead.runner.redaction import redacted
 from overhead.runner.schedule import Task
 from overhead.runner.spawn import Died, WorkerProcess
 
-SILENCE_S = 240.0
+SILENCE_S = 300.0
 """A worker that says nothing for so long hangs: longer than any compile, which is a silence of its own, should take."""
 START_S = 3.0
 """Rough time for a worker to start, for the time-left display alone."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from overhead.measure.conduct import Dropped, Event, Rounded, Settings, Taken, conduct
 from overhead.measure.estimate import estimate
-from overhead.measure.fake import FakeClock, FastFakeChain, Law, Weather
+from overhead.measure.fake import FakeClock, FastFakeChain, Law, PollingFakeChain, Weather
 from overhead.measure.figures import Process, Round, Series
 from overhead.measure.planner import PROFILES, WEIGHT, Cost
 from overhead.measure.process import wall_rows
@@ -113,7 +113,7 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
     for index in range(plan.processes):
         slow = bool(order[index] < scenario.slow_share * plan.processes)
         clock = FakeClock(scenario.weather, _seed(scenario, seed, index), scenario.resolution_ns, slow)
-        chain = FastFakeChain(scenario.law, clock)
+        chain = (PollingFakeChain if scenario.cost == "polling" else FastFakeChain)(scenario.law, clock)
         events: list[Event] = []
         begun = clock.time
         settings = Settings(seconds, plan.target, plan.min_rounds, plan.max_rounds, seed, frozenset({"case"}))

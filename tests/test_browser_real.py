@@ -199,6 +199,28 @@ def test_error_scopes_catch(page: str) -> None:
     assert caught["clean"] == "fine"
 
 
+@pytest.mark.needs("chromium")
+def test_a_page_out_of_sight_is_told_even_if_it_came_back(page: str) -> None:
+    with drive("chromium") as one:
+        one.go(page)
+        module = base64.b64encode(material.page_files()["sight.js"].encode()).decode()
+        seen = one.evaluate(f"import('data:text/javascript;base64,{module}').then({_OUT_OF_SIGHT})")
+    assert seen == [False, True, False]
+
+
+_OUT_OF_SIGHT = """async ({ Sight }) => {
+  const sight = new Sight();
+  const before = sight.lost;
+  let hidden = true;
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+  document.dispatchEvent(new Event("visibilitychange"));
+  hidden = false;
+  document.dispatchEvent(new Event("visibilitychange"));
+  const after = sight.lost;
+  sight.look();
+  return [before, after, sight.lost];
+}"""
+
 _BAD_SUBMIT = """async ({ Gpu }) => {
   const gpu = await Gpu.open();
   const clean = await gpu.checked(() => "fine");

@@ -28,7 +28,7 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
 
     if np.unique(n).size < 3 or np.ptp(total) < quantum / 2:
         return None
-    level = np.round((total - total.min()) / quantum)
+    level = np.maximum(np.round((total - np.median(total[n == n.min()])) / quantum), 0.0)
     quantum = sen_slope(level, total) or quantum
     reach = float(n.max())
     x, high = n / reach, total / quantum

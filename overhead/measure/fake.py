@@ -220,10 +220,14 @@ class FakeChain:
 class FastFakeChain(FakeChain):
     """The same law, a list of n at a time."""
 
+    warms = True
+
     def sample(self, ns: Sequence[int], cpu: bool) -> Samples:
         clock, n = self.clock, np.array(ns, dtype=np.float64)
-        warm = n if self.recorded else np.ones(n.size)
-        clock.time += float(run(self.law, warm, clock, self.own)[1].sum())
+        warm = np.zeros(n.size)
+        if self.warms:
+            warm = n if self.recorded else np.ones(n.size)
+            clock.time += float(run(self.law, warm, clock, self.own)[1].sum())
         issue, total, busy = run(self.law, n, clock, self.own)
         clock.time += float(total.sum()) + 3 * READING_NS * n.size
         self.ran += int((n + warm).sum())
@@ -232,6 +236,23 @@ class FastFakeChain(FakeChain):
         columns = [n, (begun + issue) // step * step, (begun + total) // step * step, *([busy] if cpu else [])]
         rows: Samples = np.stack(columns, axis=1).astype(np.int64).tolist()
         return rows
+
+
+class PollingFakeChain(FastFakeChain):
+    """One that says how rarely its wait looks, and runs no warm unit: the wait before has only just ended."""
+
+    warms = False
+
+    @property
+    def poll_ns(self) -> int:
+        return round(self.law.poll)
+
+    def units(self, ns: Sequence[int]) -> int:
+        return sum(ns)
+
+    def sample_idle(self, ns: Sequence[int], idle_ms: float) -> Samples:
+        self.clock.time += 1e6 * idle_ms * len(ns)
+        return self.sample(ns, cpu=False)
 
 
 def run(law: Law, n: Floats, clock: FakeClock, own: float) -> tuple[Floats, Floats, Floats]:

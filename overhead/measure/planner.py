@@ -10,7 +10,7 @@ Cost = Literal["cheap", "fast", "slow", "polling"]
 """``cheap``: a call on the host alone; ``fast``: unit and wait well under a millisecond; ``slow``: milliseconds;
 ``polling``: a wait that looks rarely."""
 
-WEIGHT: Mapping[Cost, float] = {"cheap": 0.5, "fast": 1.0, "slow": 3.0, "polling": 30.0}
+WEIGHT: Mapping[Cost, float] = {"cheap": 0.5, "fast": 1.0, "slow": 3.0, "polling": 8.0}
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,19 @@ class Plan:
     sampling_s: float | None
     wall_s: float | None
     case_s: float
+    polling: int | None = None
+    """Cases at most of a stack whose wait looks rarely."""
     min_rounds: int = 6
     max_rounds: int = 400
 
 
 PROFILES: Mapping[str, Plan] = {
-    "quick": Plan(processes=3, target=0.10, sampling_s=90.0, wall_s=240.0, case_s=0.4),
+    "quick": Plan(processes=3, target=0.10, sampling_s=90.0, wall_s=240.0, case_s=0.4, polling=3),
     "default": Plan(processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.6),
     "thorough": Plan(processes=10, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
 }
 GENEROUS = 4.0
-"""No case gets more than this many times what it needs."""
+"""No case gets more than this many times what it needs; one behind a polling wait, which takes long, just that."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +73,28 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
                 continue
             candidate = queue[turn]
             need = plan.case_s * WEIGHT[candidate.cost]
+            if candidate.cost == "polling" and plan.polling is not None and turn >= plan.polling:
+                left_out.append((target, candidate.key, _too_many(plan)))
+                continue
             if spent + need <= budget + 1e-9:
                 taken[target][candidate.key] = need
                 spent += need
             else:
                 left_out.append((target, candidate.key, _words(need, plan)))
     share = GENEROUS if spent == 0 else min(GENEROUS, budget / spent)
-    scaled = {target: {key: s * share for key, s in cases.items()} for target, cases in taken.items()}
+    polling = {(target, c.key) for target, candidates in targets.items() for c in candidates if c.cost == "polling"}
+    scaled = {
+        target: {key: s if (target, key) in polling else s * share for key, s in cases.items()}
+        for target, cases in taken.items()
+    }
     return Allotment(scaled, left_out)
+
+
+def _too_many(plan: Plan) -> str:
+    return (
+        f"a wait that looks rarely takes seconds a case, so this profile has {plan.polling} of the stack's cases; "
+        "a larger profile or a choice of patterns takes it"
+    )
 
 
 def _words(need: float, plan: Plan) -> str:

@@ -93,7 +93,10 @@ def sample(chain: Chain, ns: Sequence[int], clock: Clock, cpu: bool = False) -> 
 
 
 def units(chain: Chain, ns: Sequence[int]) -> int:
-    """Units that ``sample`` issues for this list, its warm ones included."""
+    """Units that ``sample`` issues for this list, its warm ones included; a chain with its own loop may tell itself."""
+    own: Callable[[Sequence[int]], int] | None = getattr(chain, "units", None)
+    if own is not None:
+        return own(ns)
     return sum(n + (n if chain.recorded else 1) for n in ns)
 
 

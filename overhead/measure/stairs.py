@@ -16,6 +16,10 @@ JUMP = 0.05
 """A jump of T between close n under this share of the rise is no stair."""
 WIDTH = 0.015
 """How closely, as a share of n, an edge is bracketed; the rounds then draw within twice that."""
+WIDENING = 0.3
+"""The width for stairs that are known beforehand, as a share of the target: a closer bracket would only cost time."""
+EARLY = 0.3
+"""Where between two stairs T is told from the lower: a window that begins late after a look ends that much early."""
 SHORT_NS = 2.5e6
 LEVELS = 3, 8
 """The upper stair: the more levels apart the better is the slope, the longer a sample."""
@@ -23,15 +27,25 @@ LEVELS = 3, 8
 
 @dataclass(frozen=True)
 class Stairs:
-    """``quantum_ns``: between two looks of the wait. ``edges``: n at two stairs; ``short``: n of a short ``issue``."""
+    """``quantum_ns``: between two looks of the wait. ``edges``: n at two stairs; ``short``: n of a short ``issue``.
+
+    ``width``: how closely, as a share of n, the upper edge is known; ``levels``: it ends that many looks.
+    """
 
     quantum_ns: int
     edges: tuple[int, int]
     short: int
+    width: float = WIDTH
+    levels: int = LEVELS[0]
+
+    @property
+    def unit_ns(self) -> float:
+        """About what a unit adds."""
+        return self.quantum_ns * (self.levels - 1) / (self.edges[1] - self.edges[0])
 
     def draw(self, dice: random.Random) -> list[int]:
         """A pass: an n close to either edge, where a sample tells most of T, and the short one for ``issue``."""
-        near = [max(1, round(edge * (1 + dice.uniform(-2 * WIDTH, 2 * WIDTH)))) for edge in self.edges]
+        near = [max(1, round(edge * (1 + dice.uniform(-2 * self.width, 2 * self.width)))) for edge in self.edges]
         return dice.sample([*near, self.short], 3)
 
 
@@ -54,7 +68,34 @@ def find_stairs(
     low, high = _around(trial, line, round(first * level * 0.96), round(first * level * 1.12))
     if high > trial.chain.max_n:
         return None
-    return Stairs(round(quantum), (first, _edge(trial, low, high, line)), _short(trial, first))
+    return Stairs(round(quantum), (first, _edge(trial, low, high, line)), _short(trial, first), levels=level)
+
+
+def known_stairs(trial: Trial, poll_ns: float, target: float) -> Stairs | None:
+    """The stairs of a wait that is known to look every ``poll_ns`` or so, by as few of its long samples as will do.
+
+    None where T(1) or the climb shows no such stairs. ``target``: the relative half-width wanted of the slope; the
+    first edge need not be known as closely as the third, which lies that much further out. The climb begins at an n of
+    each process's own: were the same n tried in all, their brackets would err alike.
+    """
+    dice = random.Random(str(trial.seen))
+    width, level = WIDENING * target, LEVELS[0]
+    quantum = min(trial.run([1, 1])[1][2] for _ in range(2))  # the first of a list may begin between two looks
+    if quantum < poll_ns / 2:
+        return None
+    low = high = 1
+    while _shortest(trial, high) < (1 + EARLY) * quantum:
+        if high >= trial.chain.max_n:
+            return None
+        low, high = high, min(round((8 if low > 1 else dice.uniform(5, 11)) * high), trial.chain.max_n)
+    first = _edge(trial, low, high, (1 + EARLY) * quantum, level * width)
+    line = (level + EARLY) * quantum
+    low, high = _around(
+        trial, line, round(first * level * dice.uniform(0.93, 0.97)), round(first * level * dice.uniform(1.07, 1.13))
+    )
+    if high > trial.chain.max_n:
+        return None
+    return Stairs(round(quantum), (first, _edge(trial, low, high, line, width)), _short(trial, first), width, level)
 
 
 def _straight(trial: Trial, rise: int, fixed: float, height: float, slack: float) -> bool:
@@ -91,13 +132,13 @@ def _short(trial: Trial, most: int) -> int:
     return max(2, min(most // 2, round(SHORT_NS / max(min(paces, default=1.0), 1.0))))
 
 
-def _edge(trial: Trial, low: int, high: int, line: float) -> int:
-    """Halve until the n where T crosses ``line`` is known to 1.5 %. What was sampled before narrows the search."""
+def _edge(trial: Trial, low: int, high: int, line: float, width: float = WIDTH) -> int:
+    """Halve until the n where T crosses ``line`` is known to ``width``. What was sampled before narrows the search."""
     seen = {n: at for n, at in trial.least().items() if low <= n <= high}
     low = max((n for n, at in seen.items() if at < line), default=low)
     high = min((n for n, at in seen.items() if at >= line and n > low), default=high)
-    while high - low > max(1, WIDTH * high):
-        middle = (low + high) // 2
+    while high - low > max(1, width * high):
+        middle = round((low * high) ** 0.5) if high > 2 * low else (low + high) // 2
         if _shortest(trial, middle) < line:
             low = middle
         else:

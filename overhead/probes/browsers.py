@@ -29,6 +29,7 @@ _LATENT = frozenset({"wait-each", "read-each"})
 _ORDERLESS = frozenset({"per-submit", "per-k", "per-pass", "one-pass"})
 _PIPELINED = frozenset({"per-submit", "per-k"})
 _LEAST_NS = {"chromium": 40_000_000, "firefox": 150_000_000}
+_POLL_NS = {"firefox": 100_000_000}
 """Chromium looks for finished work about every 2 ms, Firefox every 100 ms, where less than a stair is no rise."""
 _MAX_N = {"fused": 1 << 24, "wait-each": 64, "read-each": 64}
 
@@ -44,7 +45,9 @@ class BrowserChain(Chain):
         self.max_n = _MAX_N.get(pattern, 1 << 18)
         self.clock_step_ns = session.page.clock_step_ns
         self.least_ns = _LEAST_NS.get(session.browser.kind, 0)
+        self.poll_ns = 0 if self.latency else _POLL_NS.get(session.browser.kind, 0)
         self.flags = identity.flags(session.page)
+        self._warms = not self.poll_ns
         self._pending = 0
         self._seen: list[NDArray[np.uint32]] = []
         self._executed = 0
@@ -54,12 +57,16 @@ class BrowserChain(Chain):
         """``[n, issue_ns, total_ns]`` for each n. The page cannot read a CPU clock, so ``cpu`` adds nothing."""
         return self.sample_idle(ns, 0.0)
 
+    def units(self, ns: Sequence[int]) -> int:
+        """Units that ``sample`` runs for this list."""
+        return sum(ns) + (len(ns) if self._warms else 0)
+
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
         """The same, each window opened after ``idle_ms`` in which the page slept."""
         rows: list[list[int]] = []
         for i in range(0, len(ns), CHUNK):
             asked = list(ns[i : i + CHUNK])
-            answer = self._ask("time", ns=asked, idle_ms=idle_ms)
+            answer = self._ask("time", ns=asked, idle_ms=idle_ms, warm=self._warms)
             if [row[0] for row in answer.samples] != asked:
                 raise Unverified("the page answered for other n than it was asked for")
             rows += answer.samples

@@ -73,7 +73,10 @@ class CaseSpec(_Said, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Command(_Said, frozen=True, omit_defaults=True, kw_only=True):
-    """What the page is asked: open ``case`` as ``chain``, ``time`` these ``ns``, ``read`` its values, ``close`` it."""
+    """What the page is asked: open ``case`` as ``chain``, ``time`` these ``ns``, ``read`` its values, ``close`` it.
+
+    ``warm``: run one unit and its wait before each window.
+    """
 
     id: int
     do: Literal["open", "time", "read", "close", "idle", "end"]
@@ -81,6 +84,7 @@ class Command(_Said, frozen=True, omit_defaults=True, kw_only=True):
     case: CaseSpec | None = None
     ns: list[int] = []
     idle_ms: float = 0
+    warm: bool = True
 
 
 class Answer(_Said, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ import { kindOf, openChain } from "./chains.js";
 import { Gpu, findAdapter } from "./gpu.js";
 import { converse } from "./link.js";
 import { offer } from "./byhand.js";
+import { Sight } from "./sight.js";
 import { View } from "./view.js";
 
 const view = new View();
@@ -45,13 +46,15 @@ class Servant {
   constructor(stuff) {
     this.material = stuff;
     this.chains = new Map();
+    this.sight = new Sight();
   }
 
   async perform(command) {
+    this.sight.look();
     try {
       const result = await this[{ open: "open", time: "time", read: "read", close: "close" }[command.do]](command);
       await view.settle(command.do === "open");
-      return { ...result, visible: document.visibilityState === "visible" };
+      return { ...result, visible: !this.sight.lost };
     } catch (error) {
       return { kind: kindOf(error), error: `${error?.name ?? "Error"}: ${error?.message ?? error}`.slice(0, 1000) };
     }
@@ -65,9 +68,9 @@ class Servant {
     return {};
   }
 
-  async time({ chain, ns, idle_ms }) {
+  async time({ chain, ns, idle_ms, warm }) {
     const { gpu, chain: found } = this.chains.get(chain);
-    const samples = await gpu.checked(() => sample(found, ns, idle_ms));
+    const samples = await gpu.checked(() => sample(found, ns, idle_ms, warm));
     view.took(chain, samples);
     return { samples };
   }

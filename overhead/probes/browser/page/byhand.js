@@ -3,6 +3,7 @@
 import { sample } from "./clock.js";
 import { kindOf, openChain } from "./chains.js";
 import { Gpu } from "./gpu.js";
+import { Sight } from "./sight.js";
 import { caseName } from "./view.js";
 
 const $ = (id) => document.getElementById(id);
@@ -111,10 +112,10 @@ function download(content) {
 async function run(material, identity, view) {
   const created = new Date().toISOString().replace(/\.\d+Z$/, "Z");
   const replicates = [];
-  let stopped = false, done = 0, of = 1, hidden = false;
+  const sight = new Sight();
+  let stopped = false, done = 0, of = 1;
   const tick = () => {
     if (stopped) throw new Stopped();
-    hidden ||= document.visibilityState !== "visible";
     view.progress(++done, of);
   };
   $("stop").onclick = () => { stopped = true; };
@@ -132,7 +133,7 @@ async function run(material, identity, view) {
   }
   await view.settle(true);
   if (!replicates.length) return view.say("Stopped before the first replicate was whole: there is nothing to keep.", true);
-  download({ format: "overhead-browser", version: 1, created, hidden, page: identity, replicates });
+  download({ format: "overhead-browser", version: 1, created, hidden: sight.lost, page: identity, replicates });
   view.progress(of, of);
   view.say("Done. Download the samples, then: overhead browser --import FILE");
 }

@@ -15,13 +15,16 @@ export function clockStep() {
   return Math.round(step * 1e6);
 }
 
-// Run each n once, in order: warm one unit, prepare, then the window. Rows of [n, issue_ns, total_ns].
-export async function sample(chain, ns, idleMs = 0) {
+// Run each n once, in order: warm one unit, prepare, then the window. Rows of [n, issue_ns, total_ns]. Behind a wait that
+// looks every 100 ms the unit is left out (`warm` false): the last window has only just ended.
+export async function sample(chain, ns, idleMs = 0, warm = true) {
   const rows = [];
   for (const n of ns) {
-    chain.prepare(1);
-    await chain.issue(1);
-    await chain.wait();
+    if (warm) {
+      chain.prepare(1);
+      await chain.issue(1);
+      await chain.wait();
+    }
     chain.prepare(n);
     if (idleMs) await sleep(idleMs);
     const t0 = now();

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from overhead.versus import Verdicts
 
 DONE, GATE, USAGE, INTERRUPTED = 0, 1, 2, 130
-LOCAL = Path("reports/local")
+LOCAL, REFERENCES = Path("reports/local"), Path("reports/data")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -87,7 +87,13 @@ def _parser() -> argparse.ArgumentParser:
     browser.set_defaults(call=_browser)
 
     report = commands.add_parser("report", help="draw the page and its figures, from files alone")
-    report.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default reports/local)")
+    report.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="*",
+        type=Path,
+        help="files or folders (default reports/local and, behind it, reports/data)",
+    )
     report.add_argument("--out", metavar="DIR", type=Path, default=Path("reports"), help="folder of index.html")
     report.set_defaults(call=_report)
 
@@ -261,7 +267,7 @@ def _show(a: argparse.Namespace) -> int:
 def _report(a: argparse.Namespace) -> int:
     from overhead.report import build
 
-    page = build(a.paths or [LOCAL], a.out)
+    page = build(a.paths or [LOCAL, *(p for p in [REFERENCES] if p.is_dir())], a.out)
     print(f"page: {page}")
     return DONE
 

@@ -377,7 +377,7 @@ def clean() -> int:
     """Remove what set-up and tools made; measurements in reports/local stay."""
     made = [VENV, *(ROOT / name for name in ("build", "dist", ".coverage"))]
     made += [ROOT / f".{tool}_cache" for tool in ("mypy", "pytest", "ruff")]
-    made += [ROOT / "reports" / name for name in ("index.html", "figures", "assets")]
+    made += [ROOT / "reports" / name for name in ("index.html", "figures", "pages", "assets")]
     made += [path for top in ("overhead", "scripts", "tests", "docs") for path in (ROOT / top).rglob("__pycache__")]
     for path in made:
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

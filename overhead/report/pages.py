@@ -134,7 +134,7 @@ class Site:
         return Drawn("drawing", name, part.title, part.caption, inline, formats)
 
     def _name(self, wanted: str) -> str:
-        """A file name and id of harmless characters, once each: a file may name the unit that a figure is named after."""
+        """A file name and id of harmless characters, once each: figures may be named after what a file says."""
         slug = re.sub(r"[^a-z0-9]+", "-", wanted.lower()).strip("-")[:80] or "figure"
         name = next(n for i in itertools.count(1) if (n := slug if i == 1 else f"{slug}-{i}") not in self._names)
         self._names.add(name)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,10 @@ from overhead.report.draw import GRID, INK, MUTED, PAPER
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-WIDTH, LEFT, ROW = 640, 200, 30
-"""Pixels of the drawing, of its labels, and of a row."""
+WIDTH, LEFT, ROW, AXIS = 640, 200, 28, 52
+"""Pixels of the drawing, of its labels, of a row, and of an axis with its unit."""
+_Scale = tuple[Callable[[float], float], list[tuple[float, str]]]
+"""From a value to its place, and the ticks with their texts."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,31 +54,45 @@ class BarRow:
     note: str = ""
 
 
-def dots(rows: Sequence[DotRow], unit: str) -> str:
-    """SVG of rows of dots on one log axis whose unit is named below."""
-    shown = [r.dot for r in rows if r.dot is not None and r.dot.value > 0]
-    low = min((max(d.low, d.value / 10) for d in shown), default=1.0)
-    high = max((min(d.high, d.value * 10) for d in shown), default=10.0)
-    low, high = low / 1.4, max(high * 1.4, low / 1.4 * 10)
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """Rows on an axis of their own, whose unit is named below it."""
+
+    unit: str
+    rows: Sequence[DotRow] | Sequence[BarRow]
+
+
+def dots(panels: Sequence[Panel]) -> str:
+    """SVG of rows of dots, a log axis a panel."""
+    return _template("dots.svg.j2", panels, _log_scale)
+
+
+def bars(panels: Sequence[Panel]) -> str:
+    """SVG of stacked bars, a linear axis from zero a panel."""
+    return _template("bars.svg.j2", panels, _linear_scale)
+
+
+def _log_scale(panel: Panel) -> _Scale:
+    shown = [r.dot for r in panel.rows if isinstance(r, DotRow) and r.dot is not None and r.dot.value > 0]
+    low = min((max(d.low, d.value / 10) for d in shown), default=1.0) / 1.4
+    high = max(max((min(d.high, d.value * 10) for d in shown), default=10.0) * 1.4, low * 10)
 
     def x(value: float) -> float:
         at = math.log(max(value, low) / low) / math.log(high / low)
         return round(LEFT + (WIDTH - LEFT - 20) * min(at, 1.0), 1)
 
-    return _template("dots.svg.j2", rows=rows, unit=unit, x=x, ticks=_log_ticks(low, high))
+    return x, _log_ticks(low, high)
 
 
-def bars(rows: Sequence[BarRow], unit: str) -> str:
-    """SVG of stacked bars on one linear axis from zero."""
-    longest = max((sum(p[1] for p in r.pieces) for r in rows), default=0.0) or 1.0
+def _linear_scale(panel: Panel) -> _Scale:
+    longest = max((sum(p[1] for p in r.pieces) for r in panel.rows if isinstance(r, BarRow)), default=0.0) or 1.0
     step = 10 ** math.floor(math.log10(longest))
     step = next(s for s in (step / 5, step / 2, step, step * 2) if longest / s <= 6)
 
     def x(value: float) -> float:
         return round(LEFT + (WIDTH - LEFT - 90) * value / longest, 1)
 
-    ticks = [(step * i, f"{step * i:,.10g}") for i in range(int(longest / step) + 1)]
-    return _template("bars.svg.j2", rows=rows, unit=unit, x=x, ticks=ticks)
+    return x, [(step * i, f"{step * i:,.10g}") for i in range(int(longest / step) + 1)]
 
 
 def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
@@ -85,9 +102,11 @@ def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
     return [(v, f"{v:,.10g}") for v in found[:: math.ceil(len(found) / 9) or 1]]
 
 
-def _template(name: str, **values: object) -> str:
+def _template(name: str, panels: Sequence[Panel], scale: Callable[[Panel], _Scale]) -> str:
+    tops = list(itertools.accumulate((len(p.rows) * ROW + AXIS for p in panels), initial=0))
+    made = [(p, top, *scale(p)) for p, top in zip(panels, tops, strict=False)]
     return _environment().get_template(name).render(
-        **values, WIDTH=WIDTH, LEFT=LEFT, ROW=ROW, INK=INK, MUTED=MUTED, GRID=GRID, PAPER=PAPER
+        panels=made, height=tops[-1], WIDTH=WIDTH, LEFT=LEFT, ROW=ROW, INK=INK, MUTED=MUTED, GRID=GRID, PAPER=PAPER
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from overhead.machine import identity, volatile
 from overhead.machine.host import HOST, Host
+from overhead.measure.processors import INTERRUPTS, serving_gpus
 
 _ADVICE = {
     "governor": "sudo cpupower frequency-set -g performance",
@@ -25,6 +26,7 @@ _ADVICE = {
     "interpreter": "use a plain interpreter: what watches it is measured too",
     "hardware GPU": "software adapters alone can be measured: a smoke test, no statement about a GPU",
     "GPU throttling": "let it cool, or raise its power limit",
+    "GPU interrupts": "keep threads that submit work off these processors; measurements here do",
     "GPU in use": "stop the other programs on it",
     "Vulkan loader": "no WebGPU or Vulkan without it: sudo apt install libvulkan1, or your system's vulkan-loader",
 }
@@ -102,5 +104,7 @@ def _devices(host: Host, state: dict[str, Any]) -> Iterator[Check]:
     if busy := [percent for percent in state.get("gpu_busy_percent", []) if percent.isdecimal() and int(percent) > 5]:
         yield _check("GPU in use", True, f"{', '.join(busy)} % busy")
     if host.platform == "linux":
+        if serving := sorted(serving_gpus(host.read(str(INTERRUPTS)))):
+            yield _check("GPU interrupts", True, f"served by processor {', '.join(map(str, serving))}")
         loader = host.vulkan_loader()
         yield _check("Vulkan loader", not loader, loader or "missing", "bad")

@@ -297,6 +297,13 @@ def test_doctor_finds_nothing_on_a_quiet_machine() -> None:
     assert [check for check in found if check.status != "ok"] == []
 
 
+def test_doctor_names_the_processors_that_serve_the_gpu() -> None:
+    table = "CPU0 CPU1 CPU2\n 42: 0 0 9 PCI-MSIX-0000:00:06.0 0-edge nvidia"
+    found = {check.name: check for check in checks(FakeHost({"/proc/interrupts": table}))}
+    assert found["GPU interrupts"].found == "served by processor 2"
+    assert "GPU interrupts" not in {check.name for check in checks(FakeHost())}
+
+
 def test_doctor_sees_a_busy_gpu_a_small_quota_and_no_gpu() -> None:
     busy = H100 | {key: value.replace("P0, 0", "P0, 93") for key, value in H100.items()}
     found = by_name(FakeHost(LINUX | {"/sys/fs/cgroup/cpu.max": "100000 100000"}, busy))

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+import pytest
+
+from overhead.measure import processors
 from overhead.measure.clock import SystemClock
 from overhead.measure.conduct import Rounded
 from overhead.measure.fake import FakeClock
+from overhead.measure.processors import serving_gpus
 from overhead.measure.shelter import Shelter
 from tests.fake_chains import Steady, measured
 
@@ -23,7 +30,7 @@ class Machine(FakeClock):
 
     def move(self, processors: Sequence[int]) -> None:
         self.moves += 1
-        self.on = processors[0] - 10 if len(processors) == 1 else -1
+        self.on = processors[0] - 10 if processors else -1
 
     def canary(self) -> list[int]:
         times = 1.6 if self.on in self.slow_ones else 1.0
@@ -61,8 +68,15 @@ def test_one_processor_is_never_left() -> None:
     machine = Machine(1, slow=[0])
     shelter = Shelter(machine)
     shelter.settle()
+    assert (machine.on, machine.moves) == (0, 1)
     shelter.close()
-    assert machine.moves == 0
+    assert machine.on == -1
+
+
+def test_a_machine_that_moves_no_thread_is_left_alone() -> None:
+    shelter = Shelter(FakeClock())
+    assert len(shelter.settle()) == 2
+    shelter.close()
 
 
 def test_rounds_are_measured_on_fast_processors_and_say_so() -> None:
@@ -76,8 +90,39 @@ def test_rounds_are_measured_on_fast_processors_and_say_so() -> None:
 
 def test_this_machine_lets_itself_be_asked() -> None:
     clock = SystemClock()
-    before = clock.processors()
+    before = os.sched_getaffinity(0) if sys.platform == "linux" else set()
     shelter = Shelter(clock)
     assert len(shelter.settle()) == 2
     shelter.close()
-    assert clock.processors() == before
+    assert not before or os.sched_getaffinity(0) == before
+
+
+INTERRUPTS = """\
+           CPU0       CPU1       CPU2       CPU3
+ 24:          9          0          0          0  IO-APIC   5-edge      ACPI:Ged
+ 42:          0          0      22119          1 PCI-MSIX-0000:00:06.0   0-edge      nvidia
+ 43:          0          0          0          0 PCI-MSIX-0000:00:06.0   1-edge      nvidia
+ 44:          0          7          0          0 PCI-MSIX-0000:00:07.0   0-edge      xen-pirq
+ 45:          3          0          0          0 PCI-MSIX-0000:00:08.0   0-edge      amdgpu
+NMI:          0          0          0          0   Non-maskable interrupts
+ERR:          0
+"""
+
+
+def test_processors_that_serve_a_gpus_interrupts_are_told() -> None:
+    assert serving_gpus(INTERRUPTS) == {0, 2}
+    assert serving_gpus("") == set()
+    assert serving_gpus("CPU0\n 42: x y nvidia") == set()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells who serves an interrupt")
+def test_threads_keep_away_from_a_gpus_interrupts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    table = tmp_path / "interrupts"
+    table.write_text(INTERRUPTS)
+    monkeypatch.setattr(processors, "INTERRUPTS", table)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda who: {0, 1, 2, 3})
+    assert processors.allowed() == [1, 3]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda who: {0, 2})
+    assert processors.allowed() == [0, 2]
+    monkeypatch.setattr(processors, "INTERRUPTS", tmp_path / "none")
+    assert processors.allowed() == [0, 2]

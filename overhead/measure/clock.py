@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from overhead.measure import processors
 
 
 class Clock(Protocol):
@@ -23,7 +26,7 @@ class Clock(Protocol):
         """Those on which the calling thread may be put; empty where it cannot be moved."""
 
     def move(self, processors: Sequence[int]) -> None:
-        """Put the calling thread, and what threads it starts from now on, on these."""
+        """Put the calling thread, and what threads it starts from now on, on these; on all that it had if empty."""
 
 
 class SystemClock:
@@ -32,12 +35,13 @@ class SystemClock:
     now = staticmethod(time.perf_counter_ns)
     thread_cpu = staticmethod(time.thread_time_ns)
     sleep = staticmethod(time.sleep)
+    processors = staticmethod(processors.allowed)
 
-    def processors(self) -> list[int]:
-        return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    def __init__(self) -> None:
+        self._had = os.sched_getaffinity(0) if sys.platform == "linux" else set()
 
     def move(self, processors: Sequence[int]) -> None:
-        os.sched_setaffinity(0, processors)
+        os.sched_setaffinity(0, processors or self._had)
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,8 @@ class Shelter:
         self.processors = clock.processors()
         self.at = 0
         self.seen: deque[int] = deque(maxlen=MEMORY)
-        if len(self.processors) > 1:
-            for index in range(len(self.processors)):
-                self._reading(index)
+        for index in range(len(self.processors)):
+            self._reading(index)
         self.settle()
 
     def settle(self) -> list[int]:
@@ -52,8 +51,8 @@ class Shelter:
         return min(read, self._canary(), key=sum) if self._slow(read) else read
 
     def close(self) -> None:
-        if len(self.processors) > 1:
-            self.clock.move(self.processors)
+        if self.processors:
+            self.clock.move([])
 
     def _reading(self, index: int) -> list[int]:
         self.clock.move([self.processors[index]])

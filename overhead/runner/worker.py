@@ -22,6 +22,9 @@ from overhead.results import Ended, Failed, Line, Once, Opened, Round, Status
 from overhead.runner.doing import DoingNote
 from overhead.runner.protocol import Assignment, Found, Job, Message, Pause, Ready, decode_job, encode
 
+QUIET_S = 20.0
+"""A worker says something at least so often, but while a single case keeps it."""
+
 
 class Worker:
     """Runs one job. ``out`` takes protocol lines; ``go`` blocks until the parent hands over or gives on the baton."""
@@ -32,6 +35,7 @@ class Worker:
         self.chains: dict[str, Chain] = {}
         self.index = {self._id(a): i for i, a in enumerate(job.assignments)}
         self.by_id = {self._id(a): a for a in job.assignments}
+        self.paused = time.monotonic()
 
     @staticmethod
     def _id(assignment: Assignment) -> str:
@@ -133,7 +137,7 @@ class Worker:
         def emit(event: c.Event) -> None:
             match event:
                 case c.Doing(case, what):
-                    if not case:
+                    if not case or time.monotonic() - self.paused > QUIET_S:
                         self._pause()
                     self.doing(case, what)
                 case c.Rounded(case, number, samples, canary):
@@ -166,10 +170,12 @@ class Worker:
         return c.conduct(self.chains, SystemClock(), settings, emit)
 
     def _pause(self) -> None:
-        """Between rounds: let the parent put what was said on disk while nothing is measured."""
+        """Between rounds, and between cases that take long before them: let the parent put what was said on disk, and
+        hear that the worker lives, while nothing is measured."""
         self.say(Pause())
         self.out.flush()
         self.go()
+        self.paused = time.monotonic()
 
     def _firsts(self) -> list[str]:
         """The first case of each caller on the worker's own target, the base case first."""

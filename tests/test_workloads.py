@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -389,6 +389,54 @@ def test_a_wrong_constant_in_wgsl_is_found(
     planted(name)
     with pytest.raises(Unverified, match="differs from the reference"):
         _work_webgpu.open_case(_wgsl("wgpu-native", {}, monkeypatch), case(name, "fused"))
+
+
+@pytest.mark.needs("vulkan", "lavapipe")
+@pytest.mark.parametrize("pattern", ["replay", "fused"])
+def test_spirv(pattern: Any) -> None:
+    chosen = case("recurrence", pattern)
+    probe = registry()["vulkan"]
+    target = next(t for t in probe.targets() if "llvmpipe" in t.adapter)
+    chain = probe.open(target, chosen)
+    assert isinstance(chain, WorkChain)
+    assert chain.kernels().keys() == {f"recurrence_{'once' if pattern == 'replay' else 'fused'}.spv"}
+    assert any(c.params == chosen.params | {"elements": 4096} for c in probe.space(target).star())
+    device = chain.device(200)
+    assert device is not None
+    assert device.busy
+    counts(chain)
+
+
+@pytest.mark.needs("vulkan", "lavapipe")
+@pytest.mark.parametrize("pattern", ["replay", "fused"])
+def test_a_wrong_constant_in_spirv_is_found(pattern: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes import kernels
+    from overhead.probes._vulkan_gpu import Gpu
+
+    right, wrong = (np.float32(value).tobytes() for value in (0.4, 0.42))
+    binary = kernels.binary
+
+    def off(name: str) -> tuple[bytes, str]:
+        code, digest = binary(name)
+        assert code.count(right) == 1 or "recurrence" not in name
+        return code.replace(right, wrong), digest
+
+    monkeypatch.setattr(kernels, "binary", off)
+    Gpu.kernel.cache_clear()
+    probe = registry()["vulkan"]
+    target = next(t for t in probe.targets() if "llvmpipe" in t.adapter)
+    try:
+        with pytest.raises(Unverified, match="differs from the reference"):
+            probe.open(target, case("recurrence", pattern))
+    finally:
+        Gpu.kernel.cache_clear()
+
+
+def test_what_has_no_spirv_is_said() -> None:
+    from overhead.probes import _work_vulkan
+
+    with pytest.raises(Unsupported, match="acrobot has no committed SPIR-V"):
+        _work_vulkan.open_case(cast(Any, None), case("acrobot", "replay"))
 
 
 def test_a_language_that_is_missing_is_said() -> None:

@@ -75,8 +75,9 @@ class Commands:
         stage = self._gpu.vk.VK_SHADER_STAGE_COMPUTE_BIT
         return self.call("vkCmdPushConstants", cb, self._pipeline.layout, stage, 0, 4, pointer, stage="push")
 
-    def dispatch(self, cb: Any) -> Call:
-        return self.call("vkCmdDispatch", cb, GROUPS, 1, 1, stage="dispatch")
+    def dispatch(self, cb: Any, groups: int = 0) -> Call:
+        """Of so many groups, or of the step's."""
+        return self.call("vkCmdDispatch", cb, groups or GROUPS, 1, 1, stage="dispatch")
 
     def end(self, cb: Any) -> Call:
         return self.call("vkEndCommandBuffer", cb, stage="end")

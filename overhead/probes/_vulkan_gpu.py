@@ -146,7 +146,7 @@ class Gpu:
 
     @functools.cache  # noqa: B019
     def kernel(self, name: str) -> Pipeline:
-        """The compute pipeline of a committed kernel, ``step`` or ``fused``."""
+        """The compute pipeline of a committed kernel: ``step``, ``fused``, a workload's."""
         vk, ffi = self.vk, self.ffi
         code, _ = kernels.binary(f"{name}.spv")
         binding = ffi.new(

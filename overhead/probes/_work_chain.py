@@ -13,7 +13,7 @@ import numpy as np
 
 from overhead.probes._cuda_time import HeldChain
 from overhead.probes.base import Space, Unsupported, Unverified
-from overhead.results import Case, Pattern, Scalar
+from overhead.results import Caller, Case, Pattern, Scalar
 from overhead.workloads import sources, workloads
 from overhead.workloads.base import Array, Entry, Workload
 from overhead.workloads.equivalence import Differs, check
@@ -32,6 +32,7 @@ class Arm:
 
     pattern: Pattern
     params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+    caller: Caller = "binding"
     bodies: tuple[str, ...] = ()
     fits: Callable[[Workload], bool] = lambda workload: True
     language: str = ""
@@ -45,7 +46,7 @@ def eager(*bodies: str) -> Arm:
 
 def fused(language: str, params: Mapping[str, Scalar] | None = None) -> Arm:
     """One kernel that loops over the steps."""
-    return Arm("fused", params or {}, ("one",), language=language, early=True)
+    return Arm("fused", params or {}, bodies=("one",), language=language, early=True)
 
 
 def launches(language: str, *bodies: str) -> Arm:
@@ -90,7 +91,7 @@ def _cases(workload: Workload, arms: Sequence[Arm], software: bool) -> list[Case
     made = [(variant, workload.at(variant)) for variant in workload.variants]
     ranks = itertools.zip_longest(*([(v, w, n) for n in w.sizes(software)] for v, w in made))
     return [
-        Case(pattern=arm.pattern, unit="step", workload=workload.name,
+        Case(pattern=arm.pattern, caller=arm.caller, unit="step", workload=workload.name,
              params={**arm.params, **variant, "elements": elements, **body})
         for variant, at, elements in filter(None, itertools.chain.from_iterable(ranks))
         for arm in arms
@@ -112,6 +113,16 @@ def wgsl_arms(stack: str) -> list[Arm]:
     each = Arm("one-pass", bodies=("separate", "one"), language="wgsl")
     submitted = dataclasses.replace(each, pattern="per-submit", fits=lambda w: bool(w.bodies))
     return [fused("wgsl"), *unbounded, each, submitted]
+
+
+IN_SPIRV = frozenset({"recurrence"})
+"""Workloads whose SPIR-V is committed, as ``<name>_once`` and ``<name>_fused``."""
+
+
+def spirv_arms() -> list[Arm]:
+    """``fused``: one dispatch that loops; ``replay``: a dispatch a step, all in one recording."""
+    loop = Arm("fused", caller="ffi", fits=lambda w: w.name in IN_SPIRV, early=True)
+    return [loop, dataclasses.replace(loop, pattern="replay")]
 
 
 class WorkChain(HeldChain):

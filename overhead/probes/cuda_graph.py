@@ -34,8 +34,8 @@ class CudaGraphProbe(Probe):
         from overhead.probes._work_chain import Arm, space
 
         arms = [
-            Arm("replay", {"maker": "driver"}, ("separate", "one"), language="cuda"),
-            Arm("replay", {"maker": "torch"}, ("separate", "library")),
+            Arm("replay", {"maker": "driver"}, bodies=("separate", "one"), language="cuda"),
+            Arm("replay", {"maker": "torch"}, bodies=("separate", "library")),
             Arm("replay", {"maker": "torch-compiled"}),
         ]
         return space(Space(base, {"maker": ["torch"]}, extra), arms, software=False)

@@ -50,20 +50,27 @@ class Vulkan(Probe):
             "bindgroup": ["rotated"],
             "reset": ["pool"],
         }
-        return Space(base, axes, list(_extra(caller)), lambda case: not refusal(case))
+        from overhead.probes import _work_chain
+
+        star = Space(base, axes, list(_extra(caller)), lambda case: not refusal(case))
+        return _work_chain.space(star, _work_chain.spirv_arms(), software=target.software)
 
     def open(self, target: Target, case: Case) -> Chain:
         from overhead.probes._vulkan_adapters import adapters
         from overhead.probes._vulkan_chains import CHAINS
         from overhead.probes._vulkan_gpu import gpu
 
-        reason = refusal(case)
+        reason = "" if "elements" in case.params else refusal(case)
         if reason:
             raise Unsupported(reason)
         index = int(target.options.get("index", 0))
         found = next((adapter for adapter in adapters() if adapter.index == index), None)
         if found is None or (found.name, found.device) != (target.adapter, target.device):
             raise Unavailable(f"adapter {index} is no longer {target.adapter}")
+        if "elements" in case.params:
+            from overhead.probes import _work_vulkan
+
+            return _work_vulkan.open_case(gpu(index), case)
         return CHAINS[case.pattern](gpu(index), case)
 
 

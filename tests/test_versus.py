@@ -14,7 +14,7 @@ from overhead.errors import UsageError
 from overhead.measure.fake import Weather
 from overhead.results import BadFile, Failed, Target, Together, encode_line
 from overhead.versus import Verdicts, compare
-from overhead.versus.render import markdown, show
+from overhead.versus.render import gate, markdown, show
 from tests.fake_runs import CASES, COSTS, MACHINE, TARGET, Made
 
 
@@ -278,6 +278,35 @@ def test_a_bad_file_in_a_folder_is_skipped_and_named(tmp_path: Path) -> None:
         compare(folder / "bad.json", new)
     with pytest.raises(BadFile):
         compare(tmp_path / "missing.json", new)
+
+
+def test_a_run_that_is_there_twice_counts_once(tmp_path: Path) -> None:
+    folder = runs(tmp_path, "base", range(2))
+    for end in ("json", "samples.jsonl.gz"):
+        (folder / f"1 (copy).{end}").write_bytes((folder / f"1.{end}").read_bytes())
+    found = compare(folder, Made(seed=9).write(tmp_path / "n.json"))
+    assert found.base == ("0.json", "1 (copy).json")
+    assert found.skipped == ("1.json: the same run as 1 (copy).json",)
+
+
+def test_raw_samples_that_cannot_be_read_cost_their_own_run_alone(tmp_path: Path) -> None:
+    folder = runs(tmp_path, "base", range(3))
+    new = Made(seed=9).write(tmp_path / "n.json")
+    samples = folder / "1.samples.jsonl.gz"
+    samples.write_bytes(samples.read_bytes()[:500])
+    found = compare(folder, new)
+    assert found.base == ("0.json", "2.json")
+    assert found.skipped[0].startswith("1.json: 1.samples.jsonl.gz: ")
+    with pytest.raises(BadFile, match=r"1\.samples\.jsonl\.gz"):
+        compare(folder / "1.json", new)
+
+
+def test_a_gate_that_could_test_nothing_says_so(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json", samples=False)
+    found = compare(base, Made(seed=2).write(tmp_path / "b.json"), 10)
+    assert gate(found) == "No case is slower by more than 10 % beyond doubt. 0 of 3 cases could be tested."
+    assert found.yardstick == "none, no case could be tested"
+    assert gate(compare(base, tmp_path / "b.json")) == ""
 
 
 def test_renderers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,8 @@ LEAST_RUNS_DF = 2
 """Runs beyond the first of each side, together, from which the run-to-run spread is estimated."""
 MODERATE = 4.0
 """The other cases' run-to-run spread counts like at most this many runs of the case's own: they share its weather."""
+MODERATE_PAIRS = 2.0
+"""The same for pairs of processes, whose cases share all the weather there is between two windows."""
 MODERATE_FROM = 20
 """With fewer cases what they have in common is not known well enough: ``FLOOR`` takes its place, or it counts less."""
 TINY = 1e-12
@@ -138,7 +140,8 @@ def paired(differences: Sequence[Floats]) -> list[Trial]:
 
     What the machine does from run to run meets both of a pair. Each case needs two pairs.
     """
-    spread = moderated([float(d.var(ddof=1)) for d in differences], [d.size - 1 for d in differences])
+    variances = [float(d.var(ddof=1)) for d in differences]
+    spread = moderated(variances, [d.size - 1 for d in differences], most=MODERATE_PAIRS)
     return [
         Trial((Shift(float(d.mean()), math.sqrt(variance / d.size), df),))
         for d, (variance, df) in zip(differences, spread, strict=True)
@@ -146,12 +149,12 @@ def paired(differences: Sequence[Floats]) -> list[Trial]:
 
 
 def moderated(
-    variances: Sequence[float], df: Sequence[int], expected: Sequence[float] | None = None
+    variances: Sequence[float], df: Sequence[int], expected: Sequence[float] | None = None, most: float = MODERATE
 ) -> list[tuple[float, float]]:
     """Each variance drawn towards what all cases have in common, and the degrees of freedom that it then has.
 
     G. K. Smyth, Linear models and empirical Bayes methods for assessing differential expression in microarray
-    experiments, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3, with the prior's weight bounded by ``MODERATE``. With few
+    experiments, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3, with the prior's weight bounded by ``most``. With few
     cases the variance ``expected`` of each is the prior, or, without it, the mean variance with a weight that falls
     with the number of cases.
     """
@@ -160,21 +163,21 @@ def moderated(
     v = np.maximum(np.array(variances, dtype=np.float64), TINY)
     d = np.array(df, dtype=np.float64)
     if v.size >= MODERATE_FROM:
-        prior, common = _in_common(v, d)
+        prior, common = _in_common(v, d, most)
     elif expected is not None:
-        prior, common = MODERATE, np.array(expected, dtype=np.float64)
+        prior, common = most, np.array(expected, dtype=np.float64)
     else:
-        prior, common = MODERATE * (v.size - 1) / (MODERATE_FROM - 1), np.full(v.size, (d * v).sum() / d.sum())
+        prior, common = most * (v.size - 1) / (MODERATE_FROM - 1), np.full(v.size, (d * v).sum() / d.sum())
     return list(zip(((prior * common + d * v) / (prior + d)).tolist(), (prior + d).tolist(), strict=True))
 
 
-def _in_common(v: Floats, d: Floats) -> tuple[float, Floats]:
+def _in_common(v: Floats, d: Floats, most: float) -> tuple[float, Floats]:
     """The prior's degrees of freedom and its variance, by the moments of the log variances."""
     from scipy.special import digamma, polygamma
 
     e = np.log(v) - digamma(d / 2) + np.log(d / 2)
     excess = float(e.var(ddof=1) - polygamma(1, d / 2).mean())
-    prior = min(MODERATE, 2 * _inverse_trigamma(excess)) if excess > 0 else MODERATE
+    prior = min(most, 2 * _inverse_trigamma(excess)) if excess > 0 else most
     common = math.exp(float(e.mean()) + float(digamma(prior / 2)) - math.log(prior / 2))
     return prior, np.full(v.size, common)
 

@@ -134,6 +134,8 @@ def _by_figures(blank: CaseVerdict, base: Record, new: Record) -> CaseVerdict:
 
 def _yardstick(tested: list[Evidence]) -> str:
     """The run-to-run spread that the verdicts were measured by, in words."""
+    if not tested:
+        return "none, no case could be tested"
     spreads = [s for case in tested if (s := run_spread(case)) is not None]
     if spreads and tested[0].paired:
         spread = percent(statistics.median(spreads))

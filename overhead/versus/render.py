@@ -30,9 +30,10 @@ def gate(found: Verdicts) -> str:
     if found.fail_over is None:
         return ""
     limit = f"{found.fail_over:g} %"
-    if not found.failed:
-        return f"No case is slower by more than {limit} beyond doubt."
-    return f"{count(len(found.failed), 'case')} slower by more than {limit} beyond doubt."
+    tested = sum(case.p is not None for case in found.cases)
+    said = count(len(found.failed), "case") if found.failed else "No case is"
+    untested = f" {tested} of {count(len(found.cases), 'case')} could be tested." if tested < len(found.cases) else ""
+    return f"{said} slower by more than {limit} beyond doubt.{untested}"
 
 
 def ordered(found: Verdicts) -> list[CaseVerdict]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -81,7 +82,10 @@ class Side:
 
 
 def read_side(name: str, paths: Sequence[Path]) -> Side:
-    """Load a side. Raises ``BadFile`` where a file is bad or its runs are not of one machine and method."""
+    """Load a side. Raises ``BadFile`` where a file is bad or its runs are not of one machine and method.
+
+    Among several a run whose raw samples are bad is skipped, and so is one that is there twice.
+    """
     loaded, skipped = collect(paths)
     first = loaded[0]
     for other in loaded[1:]:
@@ -91,7 +95,21 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
         ):
             if mine != theirs:
                 raise BadFile(f"{other.path}: {field} {theirs}, but {mine} in {first.path.name} of the same side")
-    return Side(name, tuple(_run(one.path, one.fingerprint) for one in loaded), tuple(skipped))
+    runs: dict[object, Run] = {}
+    for one in loaded:
+        identity = (one.fingerprint.created, one.fingerprint.together)
+        if identity in runs:
+            skipped.append(Skipped(one.path, f"the same run as {runs[identity].path.name}"))
+            continue
+        try:
+            runs[identity] = _run(one.path, one.fingerprint)
+        except BadFile as error:
+            if len(loaded) == 1:
+                raise
+            skipped.append(Skipped(one.path, str(error).removeprefix(f"{one.path.parent}{os.sep}")))
+    if not runs:
+        raise BadFile(f"{first.path.parent}: no run whose raw samples can be read; {skipped[-1].reason}")
+    return Side(name, tuple(runs.values()), tuple(skipped))
 
 
 def samples_beside(path: Path) -> Path | None:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from overhead.versus.sides import FIGURE, sampled, samples_beside
 
 TRACKED = (FIGURE, "host")
 """The figures that the GitHub action is given: smaller is better, and they repeat from run to run."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = re.compile(r"(^|[;|])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
+"""What a spreadsheet runs: a text that starts so, in any script, or its part where semicolons part the cells."""
 _TEXT = 4000
 
 
@@ -38,7 +40,7 @@ def export(path: Path, format: str) -> str:
 
 
 def to_csv(loaded: Sequence[Loaded]) -> str:
-    """One row a figure under ``tables.COLUMNS``, times in ns. Text that a spreadsheet would run as a formula gets an
+    """One row a figure under ``tables.COLUMNS``, times in ns. What a spreadsheet would run as a formula gets an
     apostrophe in front."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
@@ -51,8 +53,7 @@ def to_csv(loaded: Sequence[Loaded]) -> str:
 def _cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    text = plain(value, _TEXT)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return _FORMULA.sub(r"\1\2'", plain(value, _TEXT))
 
 
 def to_github(loaded: Sequence[Loaded]) -> str:
@@ -74,7 +75,7 @@ def _entry(fingerprint: Fingerprint, record: Record, figure: Figure) -> dict[str
     entry: dict[str, Any] = {"name": plain(f"{record.key} {figure.name}", _TEXT), "unit": figure.unit}
     entry["value"] = valued(figure)
     if figure.low is not None and figure.high is not None:
-        entry["range"] = f"\u00b1 {(figure.high - figure.low) / 2:.4g}"
+        entry["range"] = f"\u00b1 {(figure.high - figure.low) / 2:#.4g}"
     return {**entry, "extra": plain(", ".join(extra), _TEXT)}
 
 
@@ -100,7 +101,13 @@ def to_pyperf(loaded: Sequence[Loaded]) -> str:
 
 
 def _benchmark(record: Record, seconds: Sequence[float], *, from_samples: bool) -> dict[str, Any]:
-    metadata = {"name": plain(record.key, _TEXT), "unit": "second", "quantity": f"{FIGURE}, a {plain(record.unit)}"}
+    metadata: dict[str, Any] = {
+        "name": plain(record.key, _TEXT),
+        "unit": "second",
+        "quantity": f"{FIGURE}, a {plain(record.unit)}",
+    }
+    if record.curve:
+        metadata["loops"] = max(point.n for point in record.curve)
     if not from_samples:
         metadata["values"] = "the figure alone: there are no raw samples beside the file"
     return {"metadata": metadata, "runs": [{"values": [value]} for value in seconds]}

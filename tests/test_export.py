@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import statistics
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from overhead.export import FORMATS, export
 from overhead.reading.tables import COLUMNS
 from overhead.results import BadFile, Target, read_fingerprint, write_fingerprint
 from tests.fake_report import crowded, fingerprint, record
-from tests.fake_runs import COSTS, TARGET, Made
+from tests.fake_runs import COSTS, LADDER, TARGET, Made
 
+RANGE = re.compile(r"(\+-|\u00b1)\s*(?P<value>\d.+)")
+"""How the action looks for a number in ``range``."""
 FORMULA = '=HYPERLINK("http://x",A1)'
 
 
@@ -48,13 +51,22 @@ def test_csv_drops_nothing(tmp_path: Path) -> None:
     assert {r["case_status"] for r in read} == {r.status for r in made.records}
 
 
-@pytest.mark.parametrize("text", [FORMULA, "+1+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "  =1+1"])
+@pytest.mark.parametrize("text", [FORMULA, "+1+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "  =1+1", "\uff1d1", "\uff20x"])
 def test_no_text_becomes_a_formula(tmp_path: Path, text: str) -> None:
     write_fingerprint(tmp_path / "a.json", fingerprint(record(adapter=text, each=None, status="failed", reason=text)))
     (row,) = csv.DictReader(io.StringIO(export(tmp_path / "a.json", "csv")))
     for cell in row.values():
-        assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
-    assert row["adapter"].startswith("'")
+        assert not cell.lstrip().startswith(("=", "+", "-", "@", "\uff1d", "\uff20"))
+    assert row["adapter"].lstrip().startswith("'")
+
+
+def test_no_part_of_a_text_becomes_a_formula_where_semicolons_part_the_cells(tmp_path: Path) -> None:
+    write_fingerprint(tmp_path / "a.json", fingerprint(record(adapter=f"A; {FORMULA};-2;b=3")))
+    text = export(tmp_path / "a.json", "csv")
+    for row in csv.reader(io.StringIO(text), delimiter=";"):
+        assert not any(cell.lstrip(' "').startswith(("=", "+", "-", "@")) for cell in row[1:])
+    (adapter,) = {row["adapter"] for row in csv.DictReader(io.StringIO(text))}
+    assert adapter == f"A; '{FORMULA};'-2;b=3"
 
 
 def test_csv_numbers_stay_numbers(tmp_path: Path) -> None:
@@ -79,9 +91,15 @@ def test_github_s_action_reads_name_unit_value_range_and_extra(path: Path) -> No
         assert isinstance(entry["name"], str)
         assert isinstance(entry["value"], float)
         assert entry["unit"] == "ns"
-        assert entry["range"].startswith("\u00b1 ")
+        assert (spread := RANGE.match(entry["range"]))
+        assert float(spread["value"]) > 0
         assert entry["value"] > 0
         assert "machine 0123456789ab" in entry["extra"]
+
+
+def test_a_range_of_one_digit_is_still_a_number(tmp_path: Path) -> None:
+    write_fingerprint(tmp_path / "a.json", fingerprint(record(each=250.0)))
+    assert all(RANGE.match(entry["range"]) for entry in json.loads(export(tmp_path / "a.json", "github")))
 
 
 def test_github_leaves_out_what_has_no_value(tmp_path: Path) -> None:
@@ -104,6 +122,7 @@ def test_pyperf_loads_a_run_a_process(path: Path, tmp_path: Path) -> None:
         assert figure is not None
         assert 1e9 * benchmark.mean() == pytest.approx(figure, rel=0.01)
         assert benchmark.get_unit() == "second"
+        assert all(run.get_total_loops() == LADDER[-1] for run in benchmark.get_runs())
 
 
 def test_pyperf_says_when_there_are_no_raw_samples(tmp_path: Path) -> None:

@@ -1,13 +1,12 @@
 """How often ``overhead compare`` calls a change where there is none, and misses one that is there.
 
     python scripts/bench.py compare
-    python scripts/bench_compare.py --write                                 (the figures of docs/compare.md anew)
-    python scripts/bench_compare.py --keep NAME RUNS [--turns BASE NEW]     (recorded runs in place of those kept)
+    python scripts/bench_compare.py --write                               (docs/compare-bench.json, the figures, anew)
+    python scripts/bench_compare.py --keep NAME RUNS [--turns BASE NEW]   (other recorded runs instead of those kept)
 
 A/A pairs are two disjoint sets of processes out of separate runs of one machine, or of runs taken in turn. Runs are
 those of ``compare_recorded.json``, recorded on a real machine, and those that the fake machine of
-``overhead.measure.fake`` makes, whose samples are fitted as real ones are. Exits 1 where false calls or misses are over
-the limits.
+``overhead.measure.fake`` makes, whose samples are fitted as real ones are.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from rich.console import Console
+from rich.table import Table
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from overhead.errors import UsageError
+from overhead.versus.calls import Call, Evidence, call
+from overhead.versus.decide import POWER, PROMISED
+from overhead.versus.sides import Sampled
+from scripts import compare_pools as pools
+from scripts.compare_pools import Pool, Run
+from scripts.held import Claim, print_claims
 
-from overhead.errors import UsageError  # noqa: E402
-from overhead.versus.calls import Call, Evidence, call  # noqa: E402
-from overhead.versus.decide import POWER, PROMISED  # noqa: E402
-from overhead.versus.sides import Sampled  # noqa: E402
-from scripts import compare_pools as pools  # noqa: E402
-from scripts.compare_pools import Pool, Run  # noqa: E402
-
-FIGURES = ROOT / "docs" / "compare-bench.json"
+FIGURES = Path(__file__).resolve().parents[1] / "docs" / "compare-bench.json"
 PAIRS = 200
 LEAST_POWER = 0.90
 SHIFT = 0.05
@@ -63,10 +62,6 @@ class Row:
     called: float
     at_5: float
     by_spread: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def good(self) -> bool:
-        return self.false <= PROMISED * self.pairs and self.called >= LEAST_POWER
 
 
 def pairs(pool: Sequence[Run], runs: int, dice: np.random.Generator) -> Iterator[list[Evidence]]:
@@ -202,40 +197,70 @@ def measure(jobs: int) -> list[Row]:
         return found + [row for part in pool.map(_of_machine, range(len(pools.MACHINES))) for row in part]
 
 
-def words(row: Row) -> list[str]:
-    """A row for people."""
-    how = "in turn" if row.in_turn else f"{row.runs} {'run' if row.runs == 1 else 'runs'} a side"
-    kind = "recorded" if row.recorded else "simulated"
-    spreads = ", ".join(f"{spread}: {share:.0%}" for spread, share in row.by_spread.items())
-    verdict = "ok" if row.good else "OVER THE LIMITS"
+def claims(found: Sequence[Row]) -> list[Claim]:
+    """What the rows must bear out."""
+    false = max(found, key=lambda row: row.false / row.pairs)
+    called = min(found, key=lambda row: row.called)
     return [
-        f"{kind}: {row.machine}; {row.cases} cases, {row.processes} processes, {how}: {verdict}",
-        f"  pairs with a false call {row.false} of {row.pairs} (limit {PROMISED:.0%})",
-        f"  smallest shift told {row.smallest:.1%} (median); called when there {row.called:.1%} "
-        f"(limit {LEAST_POWER:.0%}, stated with {POWER:.0%})",
-        f"  a shift of {SHIFT:.0%} called, by the spread between processes: {spreads}",
+        Claim(
+            f"where nothing changed, {false.false} of {false.pairs} pairs at the most have a false call, "
+            f"in {len(found)} settings (at most {PROMISED:.0%})",
+            false.false <= PROMISED * false.pairs,
+        ),
+        Claim(
+            f"a shift as large as the smallest one told is called in {called.called:.1%} at the least "
+            f"(at least {LEAST_POWER:.0%}; stated with {POWER:.0%})",
+            called.called >= LEAST_POWER,
+        ),
     ]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def how(row: Row) -> str:
+    """``in turn`` or how many runs a side."""
+    return "in turn" if row.in_turn else f"{row.runs} {'run' if row.runs == 1 else 'runs'} a side"
+
+
+def _table(found: Sequence[Row]) -> Table:
+    table = Table(title=f"compare, where nothing changed and where one case is slower by {SHIFT:.0%}")
+    for name in ("machine (standard deviations)", "cases", "processes", "taken", "pairs", "with a false call"):
+        table.add_column(name, justify="left" if name in ("machine (standard deviations)", "taken") else "right")
+    for name in ("smallest shift told", "called there", f"{SHIFT:.0%} called", f"{SHIFT:.0%} by processes' spread"):
+        table.add_column(name, justify="right")
+    for row in found:
+        name = f"recorded: {row.machine}" if row.recorded else row.machine
+        cells = [name, str(row.cases), str(row.processes), how(row), str(row.pairs), str(row.false)]
+        spreads = "\n".join(f"{spread}: {share:.0%}" for spread, share in row.by_spread.items())
+        table.add_row(*cells, f"{row.smallest:.1%}", f"{row.called:.1%}", f"{row.at_5:.0%}", spreads)
+    return table
+
+
+def compare(options: argparse.Namespace, console: Console) -> bool:
+    """All settings; a table and claims, or JSON."""
+    found = measure(options.jobs)
+    held = claims(found)
+    if options.json:
+        print(json.dumps({"rows": [asdict(r) for r in found], "claims": [asdict(c) for c in held]}, indent=1))
+    else:
+        console.print(_table(found))
+        print_claims(held, console)
+    return all(claim.holds for claim in held)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help=f"write {FIGURES.relative_to(ROOT)}")
+    parser.add_argument("--write", action="store_true", help="measure, and write docs/compare-bench.json")
     parser.add_argument("--keep", nargs=2, metavar=("NAME", "RUNS"), help="recorded runs of one machine, a folder")
     parser.add_argument("--turns", nargs=2, type=Path, metavar=("BASE", "NEW"), help="its runs taken in turn")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
     given = parser.parse_args(arguments)
     if given.keep:
         pools.save(pools.recorded(given.keep[0], [Path(given.keep[1])], *(given.turns or ())))
-        return 0
-    found = measure(given.jobs)
-    print("\n".join(line for row in found for line in words(row)))
     if given.write:
-        FIGURES.write_text(json.dumps([asdict(row) for row in found], indent=1) + "\n", "utf-8")
-    return 0 if all(row.good for row in found) else 1
+        FIGURES.write_text(json.dumps([asdict(row) for row in measure(given.jobs)], indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        main()
     except UsageError as error:
         sys.exit(f"bench_compare: {error}")

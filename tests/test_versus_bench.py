@@ -55,9 +55,9 @@ def test_a_quiet_machine_passes() -> None:
         (3, False, 0),
         (1, True, 0),
     ]
-    assert one.good
+    assert all(claim.holds for claim in bench.claims([one]))
     assert turns.smallest < one.smallest
-    assert "in turn" in bench.words(turns)[0]
+    assert bench.how(turns) == "in turn"
 
 
 def test_a_speed_that_turns_between_two_processes_is_not_called() -> None:
@@ -70,7 +70,8 @@ def test_a_method_without_run_to_run_spread_fails(monkeypatch: pytest.MonkeyPatc
     """Runs spread by 5 %, and the processes of a run agree: the plain test calls what is weather."""
     monkeypatch.setattr(decide.trials, "__defaults__", (0.0,))
     dice = np.random.default_rng(3)
-    assert not row(pools.simulated(NOISY_RUNS, dice), dice, 1).good
+    false_calls, _ = bench.claims([row(pools.simulated(NOISY_RUNS, dice), dice, 1)])
+    assert not false_calls.holds
 
 
 def test_several_runs_of_the_same_machine_pass() -> None:

@@ -41,9 +41,10 @@ DUELS = {
 """Pairs that have a map: the one that starts cheaper, then the one that costs less a step."""
 CELL = 0.5
 """Inches of a map's row."""
-Field = Callable[[Group, int], tuple[str, str, bool, bool] | None]
-"""At so many steps: the winning kind, a line below its name, whether it is told from the next, whether it lies beyond
-the longest chain that was measured; None for an empty field."""
+ON_FIELD = "#1a1c1e"
+"""Of letters on a field, which is light in either theme of the page; so not the ink that the theme replaces."""
+Field = Callable[[Group, int], tuple[Arm, str, bool] | None]
+"""At so many steps: the winner, the line below its name, whether it is told from the next; None for an empty field."""
 
 
 def maps(found: Sequence[Group]) -> Drawing:
@@ -70,6 +71,12 @@ def maps(found: Sequence[Group]) -> Drawing:
     )  # fmt: skip
 
 
+def _pale(shade: str) -> str:
+    """The colour, most of it white."""
+    parts = [int(shade[at : at + 2], 16) for at in (1, 3, 5)]
+    return "#" + "".join(f"{round(255 - 0.4 * (255 - part)):02x}" for part in parts)
+
+
 def _slug(name: str) -> str:
     """A name that a file may have."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
@@ -84,12 +91,20 @@ def _map(ax: Axes, found: Sequence[Group], lengths: Sequence[int], field: Field)
             shown = field(group, steps)
             if shown is None:
                 continue
-            kind, below, told, beyond = shown
-            shade = COLOURS.get(kind, "#c8c8c8")
-            ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=shade, alpha=1.0 if told else 0.4,
+            winner, below, told = shown
+            shade = COLOURS.get(winner.kind.name, "#c8c8c8")
+            ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=shade if told else _pale(shade),
                                    edgecolor="white", linewidth=1.2))  # fmt: skip
-            text = f"{NAMES.get(kind, kind)}\n{below}{'*' if beyond else ''}"
-            ax.text(column, row, text, ha="center", va="center", fontsize=7, linespacing=1.1, color="#1b1d1f")
+            ax.text(
+                column,
+                row,
+                f"{_name(winner)}\n{below}",
+                ha="center",
+                va="center",
+                fontsize=7,
+                linespacing=1.1,
+                color=ON_FIELD,
+            )
     ax.set_xticks(range(len(lengths)), [f"{n:,}" for n in lengths])
     ax.set_yticks(range(len(found)), [f"{g.elements:,}" for g in found])
     ax.set_xlim(-0.5, len(lengths) - 0.5)
@@ -98,24 +113,31 @@ def _map(ax: Axes, found: Sequence[Group], lengths: Sequence[int], field: Field)
     ax.spines[:].set_visible(False)
 
 
-def _cheapest(group: Group, steps: int) -> tuple[str, str, bool, bool] | None:
+def _name(arm: Arm) -> str:
+    """Two lines at most; on a CPU it is said where."""
+    name = NAMES.get(arm.kind.name, arm.kind.name)
+    return name.replace("\n", " ") + "\n(CPU)" if arm.processor == "cpu" else name
+
+
+def _cheapest(group: Group, steps: int) -> tuple[Arm, str, bool] | None:
     order = group.by_kind(steps)
     if not order:
         return None
     best = order[0].cost(steps)
     told = len(order) < 2 or order[1].cost(steps).floor > best.ceiling
-    return order[0].kind.name, f"{number(best.value / 1e3)} {MICRO}", told, order[0].extrapolated(steps)
+    star = "*" if order[0].extrapolated(steps) else ""
+    return order[0], f"{number(best.value / 1e3)} {MICRO}{star}", told
 
 
 def _duel(before: str, after: str) -> Field:
-    def field(group: Group, steps: int) -> tuple[str, str, bool, bool] | None:
+    def field(group: Group, steps: int) -> tuple[Arm, str, bool] | None:
         pair = group.rivals(before, after, steps)
         if pair is None:
             return None
         slow, fast = sorted(pair, key=lambda arm: -arm.cost(steps).value)
         ratio: Span = slow.cost(steps) / fast.cost(steps)
-        beyond = any(arm.extrapolated(steps) for arm in pair)
-        return fast.kind.name, f"{number(ratio.value, ratio.low, ratio.high)}{TIMES}", ratio.floor > 1, beyond
+        star = "*" if any(arm.extrapolated(steps) for arm in pair) else ""
+        return fast, f"{number(ratio.value, ratio.low, ratio.high)}{TIMES}{star}", ratio.floor > 1
 
     return field
 

@@ -24,6 +24,11 @@ METHOD = (
     "asterisk marks a length beyond the longest chain that was measured."
 )
 
+HEADLINE = "recurrence"
+"""The workload that comes first."""
+SAID = 7
+"""Sentences of a workload; more open on request."""
+
 
 @register("chains", "Chains of dependent steps", 45)
 def chains_section(view: View) -> Iterator[Part]:
@@ -34,14 +39,19 @@ def chains_section(view: View) -> Iterator[Part]:
         if reasons:
             yield Text(reasons[:20], quiet=True)
         return
-    yield Text([s for s in (chain_opening(view), *passings(found), *fusions(found), *device_times(found)) if s])
-    for name in dict.fromkeys(g.name for g in found):
+    if said := chain_opening(view):
+        yield Text([said])
+    for name in dict.fromkeys(g.name for g in sorted(found, key=lambda g: g.workload != HEADLINE)):
         yield from _workload([g for g in found if g.name == name])
     yield Text([*_about(found), METHOD], quiet=True)
 
 
 def _workload(own: Sequence[Group]) -> Iterator[Part]:
-    """One workload in one variant: maps where it has several sizes, every arm drawn at the most telling, tables."""
+    """One workload in one variant: sentences, maps where it has several sizes, every arm drawn at the most telling,
+    tables."""
+    said = [*fusions(own), *device_times(own), *passings(own)]
+    if said:
+        yield Text(said, folded="" if len(said) <= SAID else f"{own[0].name}: where one way passes another")
     drawn = [g for g in own if g.arms]
     if len(drawn) > 1:
         yield chain_maps.maps(drawn)

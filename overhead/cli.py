@@ -267,7 +267,7 @@ def _show(a: argparse.Namespace) -> int:
 def _report(a: argparse.Namespace) -> int:
     from overhead.report import build
 
-    page = build(a.paths or [LOCAL, *(p for p in [REFERENCES] if p.is_dir())], a.out)
+    page = build(a.paths or [p for p in (LOCAL, REFERENCES) if p.is_dir()] or [LOCAL], a.out)
     print(f"page: {page}")
     return DONE
 

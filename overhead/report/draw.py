@@ -27,6 +27,8 @@ ROW, LINE = 0.28, 0.2
 INK, MUTED, GRID, PAPER = "#1b1d1f", "#63686d", "#dadde1", "#fefefe"
 _THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"}
 """Colours that the page's light or dark theme replaces in inline SVG."""
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+"""What may stand in no XML, or turns text around: names come from files."""
 MARKERS = {"binding": "o", "browser": "^", "ffi": "s", "native": "D"}
 SIZE = {"o": 5.5, "^": 6.0, "s": 5.0, "D": 4.6, "P": 6.0, "X": 6.0, "v": 6.0, "*": 8.0, "|": 10.0}
 
@@ -167,7 +169,7 @@ def svg(figure: Figure) -> str:
         figure.set_layout_engine(None)
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    return file.getvalue()
+    return _CONTROL.sub("", file.getvalue())
 
 
 def inline(text: str, name: str, label: str) -> str:

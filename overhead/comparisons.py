@@ -67,6 +67,22 @@ NAMED: tuple[Named, ...] = (
 """Order is the order in reports."""
 
 
+def _browser_tax(browser: str, library: str) -> Named:
+    return Named(
+        "browser-tax",
+        f"{browser} above {library}, the library inside it",
+        "complete",
+        {"stack": browser, "caller": "browser"},
+        {"stack": library, "caller": frozenset({"binding", "native"})},
+        frozenset({"stack", "caller", "wait", "dispatches"}),
+    )
+
+
+BETWEEN: tuple[Named, ...] = (_browser_tax("chromium", "dawn"), _browser_tax("firefox", "wgpu-native"))
+"""Comparisons of what no one worker can run by turns: a reader forms them from the figures of two workers, with the
+widest interval that both allow. ``dispatches``: how a software adapter's fused chain is cut, every 65,535 units."""
+
+
 def coordinates(target: Target, case: Case) -> dict[str, Scalar]:
     """Every axis of a case on a target, flat."""
     return {

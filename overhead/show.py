@@ -7,10 +7,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead.reading.format import MICRO, micro_spread, plain, valued
+from overhead.reading.format import MICRO, factor_spread, micro_spread, plain, valued
 from overhead.reading.keyfigures import key_figures
 from overhead.reading.ladder import Ladder, ladders
 from overhead.reading.sentences import ladder_sentences, left_out, opening, share_of_host
+from overhead.reading.tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.view import Target, View, by_patterns, why
 from overhead.results import Fingerprint, Record
 
@@ -38,6 +39,11 @@ def show(fingerprint: Fingerprint, console: Console | None = None) -> None:
         console.print(_ladders(found))
         for sentence in ladder_sentences(found):
             _say(console, sentence)
+    if taxed := taxes(view):
+        console.print()
+        console.print(_taxes(taxed))
+        for tax in first_of_each(taxed):
+            _say(console, tax_sentence(tax))
     console.print()
     _missing(view, console)
 
@@ -75,6 +81,23 @@ def _ladders(found: list[Ladder]) -> Table:
         for s in each.shares:
             remark = "" if s.separable or valued(s.figure) is None else "not separable"
             table.add_row(*map(_text, ["", "", s.title, share_of_host(each, s), micro_spread(s.figure), remark]))
+        table.add_section()
+    return table
+
+
+def _taxes(found: list[Tax]) -> Table:
+    """A block a case of the browser, a line for it and for each caller of the library inside it."""
+    names = ("complete", "fixed", "naive")
+    columns = ["case", "through", *(f"{n}, {MICRO}" for n in names), "the browser's slope is", "remark"]
+    table = _table("What the browser adds", columns, right=range(2, 6))
+    for tax in found:
+        case = f"{tax.target.label}, {tax.target.pattern_label(tax.record)}"
+        table.add_row(*map(_text, [case, "browser", *(_number(tax.record, n) for n in names), "", _remark(tax.record)]))
+        for caller in sorted({*tax.against, *tax.refused}):
+            record, times = tax.against.get(caller), tax.times(caller)
+            numbers = [_number(record, n) if record is not None else "" for n in names]
+            ratio = "" if times is None else factor_spread(times.value, times.low, times.high)
+            table.add_row(*map(_text, ["", f"{tax.library}, {caller}", *numbers, ratio, tax.refused.get(caller, "")]))
         table.add_section()
     return table
 

@@ -79,7 +79,7 @@ def test_idle_sample(probe: browsers.BrowserProbe) -> None:
     chain = probe.open(probe.targets()[0], browsers.space().base)
     assert isinstance(chain, browsers.BrowserChain)
     assert [row[0] for row in chain.sample_idle([1, 1], 5.0)] == [1, 1]
-    assert chain.executed() == 4
+    assert chain.executed() == units(chain, [1, 1])
     chain.close()
 
 

@@ -110,6 +110,12 @@ def factor(value: float, low: float | None = None, high: float | None = None) ->
     return number(value, low, high) + TIMES
 
 
+def factor_spread(value: float, low: float | None = None, high: float | None = None) -> str:
+    """A ratio with its interval: ``3× (2 to 4)``."""
+    number_of, _, interval = spread(value, low, high).partition(" ")
+    return f"{number_of}{TIMES} {interval}".rstrip()
+
+
 def count(number_of: int, noun: str) -> str:
     """``1 case``, ``2 cases``."""
     return f"{number_of:,} {noun}" + ("" if number_of == 1 else "s")

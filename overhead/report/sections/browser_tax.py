@@ -1,0 +1,91 @@
+"""What the browser adds: its slope, fixed cost and wait beside those of the library inside it, on one adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.reading.derived import Span
+from overhead.reading.format import MICRO, count, factor_spread, micro_spread
+from overhead.reading.tax import Tax, first_of_each, tax_sentence, taxes
+from overhead.reading.view import View
+from overhead.report.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.report.palette import colour
+from overhead.report.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.registry import register
+from overhead.results import Caller, Record
+
+FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty wait", "naive": "T(1)"}
+
+
+@register("browser-tax", "What the browser adds", 48)
+def browser_tax(view: View) -> Iterator[Part]:
+    found = taxes(view)
+    if not found:
+        return
+    yield Text([tax_sentence(t) for t in first_of_each(found)])
+    if any(t.figure("complete") for t in found):
+        yield _drawing(found)
+    yield _table(found)
+
+
+def _drawing(found: list[Tax]) -> Drawing:
+    groups: dict[str, list[Tax]] = {}
+    for tax in found:
+        groups.setdefault(tax.target.label, []).append(tax)
+    figure, grid = canvas([LINE * 1.3 * len(group) for group in groups.values()], 2, around=0.75)
+    for axes, (label, group) in zip(grid, groups.items(), strict=True):
+        for ax, name in zip(axes, ("complete", "naive"), strict=True):
+            dot_rows(ax, [_row(tax, name) for tax in group])
+        axes[0].set_title(two_lines(f"{label} and {group[0].library}"), fontsize=8)
+        axes[0].set_xlabel(f"slope, {MICRO} per unit", fontsize=7.5, labelpad=1)
+        axes[1].set_xlabel(f"T(1), {MICRO}", fontsize=7.5, labelpad=1)
+        axes[1].set_yticklabels([])
+    callers = dict.fromkeys(c for t in found for c in ("browser", *t.against))
+    marker_legend(figure, {c: MARKERS[c] for c in callers})
+    return Drawing(
+        "browser-tax", "A browser and the library inside it",
+        "Dot plots on log axes: microseconds per unit, and of one unit timed alone, in the browser and through the "
+        f"library inside it, for {count(len(found), 'case')}; the numbers are in the table below.",
+        "Chromium holds Dawn and Firefox holds wgpu; each is set against that library alone, on the same adapter. "
+        "Left: the slope. Right: T(1), which in a browser is mostly its wait: what a single timed dispatch says.",
+        figure,
+    )  # fmt: skip
+
+
+def _row(tax: Tax, name: str) -> Row:
+    by_caller: dict[Caller, Record] = {"browser": tax.record, **tax.against}
+    stacks = {c: tax.target.stack if c == "browser" else tax.library for c in by_caller}
+    marks = [m for c, r in by_caller.items() for m in mark(r.figure(name), colour(stacks[c]), MARKERS[c])]
+    shown = tax.record.value(name) is not None
+    return Row(tax.target.pattern_label(tax.record), marks, "" if shown else f"browser: {_status(tax.record, name)}")
+
+
+def _status(record: Record, name: str) -> str:
+    found = record.figure(name)
+    return found.status if found is not None else record.status
+
+
+def _table(found: list[Tax]) -> Table:
+    rows: list[list[str | Cell]] = []
+    for tax in found:
+        case = Cell(f"{tax.target.label}, {tax.target.pattern_label(tax.record)}", tax.target.stack)
+        rows.append([case, "browser", *_numbers(tax.record), "", _times(tax.overstated), ""])
+        for caller in sorted({*tax.against, *tax.refused}):
+            record = tax.against.get(caller)
+            numbers = _numbers(record) if record is not None else [""] * len(FIGURES)
+            name = Cell(f"{tax.library}, {caller}", tax.library)
+            rows.append([case, name, *numbers, _times(tax.times(caller)), "", tax.refused.get(caller, "")])
+    return Table(
+        "The browser and its library",
+        ["case", "through", *(f"{title}, {MICRO}" for title in FIGURES.values()), "the browser's slope is",
+         "T(1) overstates the slope", "remark"],
+        rows, numeric=range(2, 8), folded=True,
+    )  # fmt: skip
+
+
+def _numbers(record: Record) -> list[str]:
+    return [micro_spread(f) if (f := record.figure(name)) is not None else "" for name in FIGURES]
+
+
+def _times(value: Span | None) -> str:
+    return "" if value is None else factor_spread(value.value, value.low, value.high)

@@ -183,9 +183,10 @@ def test_a_case_that_fails_reproduces_a_claim_of_failure() -> None:
         "torch-compile", each=None, api="CPU", adapter="CPU", params=params, status="unavailable", reason="no"
     )
     slow = msgspec.structs.replace(broken, reason="CompileError: time limit after 60.0 s and 900 MiB")
-    looped = [msgspec.structs.replace(r, workload=UNROLLED) for r in (broken, works, missing, slow)]
+    other = msgspec.structs.replace(broken, reason="CompileError: died with exit code -11")
+    looped = [msgspec.structs.replace(r, workload=UNROLLED) for r in (broken, works, missing, slow, other)]
     found = [_verdict("compile-fails-at-1000", r) for r in looped]
-    assert found == ["reproduced", "refuted", "inconclusive", "partial"]
+    assert found == ["reproduced", "refuted", "inconclusive", "inconclusive", "partial"]
 
 
 def test_what_the_published_parts_imply_needs_no_record() -> None:

@@ -12,6 +12,8 @@ from overhead.results import VALUED
 
 Verdict = Literal["reproduced", "partial", "refuted", "inconclusive", "not testable here"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "partial", "refuted", "inconclusive", "not testable here")
+OURS = "time limit"
+"""In the reason of a case that was ended because it took too long for us."""
 NEAR = 1.5
 """A published figure holds on other hardware within this factor, where the registry gives no bounds."""
 FAR = 5.0
@@ -60,10 +62,10 @@ def of_one(claim: Claim, test: Check, found: Measured) -> Verdict:
 
 
 def _failing(test: Check, found: Measured) -> Verdict:
-    """Another failure than the published one is part of it."""
+    """Another failure than the published one is part of it; that we ended it ourselves says nothing of the rest."""
     if found.status in VALUED:
         return "refuted"
-    if found.status != "failed":
+    if found.status != "failed" or (OURS in found.reason and OURS != test.reason):
         return "inconclusive"
     return "reproduced" if test.reason in found.reason else "partial"
 

@@ -13,7 +13,7 @@ from overhead.workloads import UNROLLED, unrolled_of
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """So many steps compiled as one function; ``failure`` is empty where that worked. Times in ns, memory in bytes."""
+    """So many steps compiled as one function; ``failure`` is empty where it compiled. Times in ns, memory in bytes."""
 
     record: Record
     steps: int
@@ -42,7 +42,12 @@ class Loop:
 
     @property
     def failure(self) -> str:
-        return why(self.record, "complete") if self.call is None else ""
+        return "" if self.call or self.compile else why(self.record, "complete")
+
+    @property
+    def remark(self) -> str:
+        """Why there is no speed, where there is none."""
+        return "" if self.call else why(self.record, "complete")
 
 
 @dataclasses.dataclass(frozen=True)

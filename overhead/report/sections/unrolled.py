@@ -86,10 +86,10 @@ def _table(found: Loops) -> Table:
     for loop in found.loops:
         numbers = [_shown(loop.compile, 1e9), _shown(loop.peak, MIB), _shown(loop.call, 1e3)]
         gain = f"{_shown(loop.speed_up, 1)}{TIMES}" if loop.speed_up else ""
-        rows.append([Cell(f"{loop.steps:,} steps", STACK), *numbers, gain, loop.failure])
+        rows.append([Cell(f"{loop.steps:,} steps", STACK), *numbers, gain, loop.remark])
     return Table(
         f"A whole loop of {found.workload} under torch.compile, {found.place}",
-        ["length", "compile, s", "memory, MiB", f"a call, {MICRO}", "to eager", "failed"],
+        ["length", "compile, s", "memory, MiB", f"a call, {MICRO}", "to eager", "remark"],
         rows, numeric=range(1, 5),
     )  # fmt: skip
 

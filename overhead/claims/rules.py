@@ -65,7 +65,7 @@ def _failing(test: Check, found: Measured) -> Verdict:
     """Another failure than the published one is part of it; that we ended it ourselves says nothing of the rest."""
     if found.status in VALUED:
         return "refuted"
-    if found.status != "failed" or (OURS in found.reason and OURS != test.reason):
+    if found.status != "failed" or (OURS in found.reason and test.reason != OURS):
         return "inconclusive"
     return "reproduced" if test.reason in found.reason else "partial"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from overhead.reading.derived import Span
 from overhead.reading.format import MICRO, TIMES, spread
-from overhead.reading.unrolled import Loop, Loops, sentence, unrolled
+from overhead.reading.unrolled import Loops, sentence, unrolled
 from overhead.reading.view import View
 from overhead.report.draw import INK, MUTED, PAPER, canvas, plain_log_ticks
 from overhead.report.palette import colour
@@ -36,20 +36,18 @@ def unrolled_section(view: View) -> Iterator[Part]:
 def _drawing(found: Loops, number: int) -> Drawing:
     figure, [[seconds], [gain]] = canvas([1.6, 1.6], around=0.6)
     lengths = [loop.steps for loop in found.loops]
-    _curve(seconds, [(loop.steps, loop.compile, 1e9) for loop in found.loops if not loop.failure])
-    _curve(gain, [(loop.steps, loop.speed_up, 1.0) for loop in found.loops if not loop.failure])
+    _curve(seconds, [(loop.compile, 1e9) for loop in found.loops])
+    _curve(gain, [(loop.speed_up, 1.0) for loop in found.loops])
     seconds.set_title("seconds to compile")
     gain.set_title("times as fast as eager")
     gain.axhline(1, color=INK, linewidth=0.8)
     gain.set_xlabel("steps in the loop")
     for ax in (seconds, gain):
-        ax.set_xscale("log")
-        ax.set_xlim(min(lengths) / 1.6, max(lengths) * 1.6)
-        ax.set_xticks(lengths, [f"{n:,}" for n in lengths])
-        ax.minorticks_off()
-        for loop in found.loops:
+        ax.set_xlim(-0.5, len(lengths) - 0.5)
+        ax.set_xticks(range(len(lengths)), [f"{n:,}" for n in lengths])
+        for place, loop in enumerate(found.loops):
             if loop.failure:
-                _cross(ax, loop)
+                _cross(ax, place)
     name = "unrolled" if not number else f"unrolled-{number + 1}"
     version = f", torch {found.torch}" if found.torch else ""
     return Drawing(
@@ -61,14 +59,14 @@ def _drawing(found: Loops, number: int) -> Drawing:
     )  # fmt: skip
 
 
-def _curve(axes: Axes, points: Sequence[tuple[int, Span | None, float]]) -> None:
+def _curve(axes: Axes, points: Sequence[tuple[Span | None, float]]) -> None:
     axes.set_yscale("log")
-    shown = [(n, s * (1 / unit)) for n, s, unit in points if s is not None and s.value > 0]
+    shown = [(place, s * (1 / unit)) for place, (s, unit) in enumerate(points) if s is not None and s.value > 0]
     own = colour(STACK)
-    for n, value in shown:
+    for place, value in shown:
         if value.low is not None and value.high is not None:
-            axes.plot([n, n], [max(value.low, value.value / 10), value.high], color=own, linewidth=1.6)
-    axes.plot([n for n, _ in shown], [s.value for _, s in shown], color=own, linewidth=0.8, marker="o", markersize=5.5,
+            axes.plot([place, place], [max(value.low, value.value / 10), value.high], color=own, linewidth=1.6)
+    axes.plot([place for place, _ in shown], [s.value for _, s in shown], color=own, linewidth=0.8, marker="o", markersize=5.5,
               markerfacecolor=PAPER, markeredgecolor=own, markeredgewidth=1.2)  # fmt: skip
     if shown:
         values = [s.value for _, s in shown]
@@ -76,8 +74,8 @@ def _curve(axes: Axes, points: Sequence[tuple[int, Span | None, float]]) -> None
     plain_log_ticks(axes.yaxis)
 
 
-def _cross(ax: Axes, loop: Loop) -> None:
-    ax.text(loop.steps, 0.93, TIMES, transform=ax.get_xaxis_transform(), ha="center", va="center", fontsize=12,
+def _cross(ax: Axes, place: int) -> None:
+    ax.text(place, 0.93, TIMES, transform=ax.get_xaxis_transform(), ha="center", va="center", fontsize=12,
             color=MUTED)  # fmt: skip
 
 

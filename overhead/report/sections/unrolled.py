@@ -66,8 +66,10 @@ def _curve(axes: Axes, points: Sequence[tuple[Span | None, float]]) -> None:
     for place, value in shown:
         if value.low is not None and value.high is not None:
             axes.plot([place, place], [max(value.low, value.value / 10), value.high], color=own, linewidth=1.6)
-    axes.plot([place for place, _ in shown], [s.value for _, s in shown], color=own, linewidth=0.8, marker="o", markersize=5.5,
-              markerfacecolor=PAPER, markeredgecolor=own, markeredgewidth=1.2)  # fmt: skip
+    axes.plot(
+        [place for place, _ in shown], [s.value for _, s in shown], color=own, linewidth=0.8, marker="o",
+        markersize=5.5, markerfacecolor=PAPER, markeredgecolor=own, markeredgewidth=1.2,
+    )  # fmt: skip
     if shown:
         values = [s.value for _, s in shown]
         axes.set_ylim(min([*values, 1]) / 2, max([*values, 1]) * 3)

@@ -40,8 +40,9 @@ def show(fingerprint: Fingerprint, console: Console | None = None) -> None:
         for sentence in ladder_sentences(found):
             _say(console, sentence)
     if taxed := taxes(view):
-        console.print()
-        console.print(_taxes(taxed))
+        for label in dict.fromkeys(t.target.label for t in taxed):
+            console.print()
+            console.print(_taxes([t for t in taxed if t.target.label == label]))
         for tax in first_of_each(taxed):
             _say(console, tax_sentence(tax))
     console.print()
@@ -86,13 +87,13 @@ def _ladders(found: list[Ladder]) -> Table:
 
 
 def _taxes(found: list[Tax]) -> Table:
-    """A block a case of the browser, a line for it and for each caller of the library inside it."""
+    """One browser: a block a case, a line for it and for each caller of the library inside it."""
     names = ("complete", "fixed", "naive")
-    columns = ["case", "through", *(f"{n}, {MICRO}" for n in names), "the browser's slope is", "remark"]
-    table = _table("What the browser adds", columns, right=range(2, 6))
+    columns = ["case", "through", *(f"{n}, {MICRO}" for n in names), "browser's slope is", "remark"]
+    table = _table(f"What the browser adds: {found[0].target.label}", columns, right=range(2, 6))
     for tax in found:
-        case = f"{tax.target.label}, {tax.target.pattern_label(tax.record)}"
-        table.add_row(*map(_text, [case, "browser", *(_number(tax.record, n) for n in names), "", _remark(tax.record)]))
+        case = [tax.target.pattern_label(tax.record), "browser"]
+        table.add_row(*map(_text, [*case, *(_number(tax.record, n) for n in names), "", _remark(tax.record)]))
         for caller in sorted({*tax.against, *tax.refused}):
             record, times = tax.against.get(caller), tax.times(caller)
             numbers = [_number(record, n) if record is not None else "" for n in names]

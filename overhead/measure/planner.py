@@ -24,17 +24,19 @@ class Plan:
     case_s: float
     polling: int | None = None
     """Cases at most of a stack whose wait looks rarely."""
+    stretch: bool = True
+    """Whether a slow case gets its part of the time that is left over."""
     min_rounds: int = 6
     max_rounds: int = 400
 
 
 PROFILES: Mapping[str, Plan] = {
-    "quick": Plan(processes=3, target=0.10, sampling_s=90.0, wall_s=240.0, case_s=0.4, polling=3),
+    "quick": Plan(processes=3, target=0.10, sampling_s=90.0, wall_s=240.0, case_s=0.4, polling=3, stretch=False),
     "default": Plan(processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.6),
     "thorough": Plan(processes=10, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
 }
 GENEROUS = 4.0
-"""No case gets more than this many times what it needs; one behind a polling wait, which takes long, just that."""
+"""No case gets more than this many times what it needs; one behind a polling wait, which takes long, gets just that."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,10 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
             else:
                 left_out.append((target, candidate.key, _words(need, plan)))
     share = GENEROUS if spent == 0 else min(GENEROUS, budget / spent)
-    polling = {(target, c.key) for target, candidates in targets.items() for c in candidates if c.cost == "polling"}
+    fixed = {"polling"} if plan.stretch else {"polling", "slow"}
+    enough = {(target, c.key) for target, candidates in targets.items() for c in candidates if c.cost in fixed}
     scaled = {
-        target: {key: s if (target, key) in polling else s * share for key, s in cases.items()}
+        target: {key: s if (target, key) in enough else s * share for key, s in cases.items()}
         for target, cases in taken.items()
     }
     return Allotment(scaled, left_out)

@@ -29,7 +29,8 @@ LEVELS = 3, 8
 class Stairs:
     """``quantum_ns``: between two looks of the wait. ``edges``: n at two stairs; ``short``: n of a short ``issue``.
 
-    ``width``: how closely, as a share of n, the upper edge is known; ``levels``: it ends that many looks.
+    ``width``: how closely, as a share of n, the upper edge is known; ``levels``: it ends that many looks. ``shorts``:
+    how often the short n comes in a pass.
     """
 
     quantum_ns: int
@@ -37,6 +38,7 @@ class Stairs:
     short: int
     width: float = WIDTH
     levels: int = LEVELS[0]
+    shorts: int = 1
 
     @property
     def unit_ns(self) -> float:
@@ -44,9 +46,10 @@ class Stairs:
         return self.quantum_ns * (self.levels - 1) / (self.edges[1] - self.edges[0])
 
     def draw(self, dice: random.Random) -> list[int]:
-        """A pass: an n close to either edge, where a sample tells most of T, and the short one for ``issue``."""
+        """A pass: an n close to either edge, where a sample tells most of T, and the short ones for ``issue``."""
         near = [max(1, round(edge * (1 + dice.uniform(-2 * self.width, 2 * self.width)))) for edge in self.edges]
-        return dice.sample([*near, self.short], 3)
+        ns = [*near, *[self.short] * self.shorts]
+        return dice.sample(ns, len(ns))
 
 
 def find_stairs(
@@ -95,7 +98,9 @@ def known_stairs(trial: Trial, poll_ns: float, target: float) -> Stairs | None:
     )
     if high > trial.chain.max_n:
         return None
-    return Stairs(round(quantum), (first, _edge(trial, low, high, line, width)), _short(trial, first), width, level)
+    return Stairs(
+        round(quantum), (first, _edge(trial, low, high, line, width)), _short(trial, first), width, level, shorts=2
+    )
 
 
 def _straight(trial: Trial, rise: int, fixed: float, height: float, slack: float) -> bool:

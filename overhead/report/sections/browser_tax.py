@@ -68,18 +68,18 @@ def _status(record: Record, name: str) -> str:
 def _table(found: list[Tax]) -> Table:
     rows: list[list[str | Cell]] = []
     for tax in found:
-        case = Cell(f"{tax.target.label}, {tax.target.pattern_label(tax.record)}", tax.target.stack)
-        rows.append([case, "browser", *_numbers(tax.record), "", _times(tax.overstated), ""])
+        case: list[str | Cell] = [Cell(tax.target.label, tax.target.stack), tax.target.pattern_label(tax.record)]
+        rows.append([*case, "browser", *_numbers(tax.record), "", _times(tax.overstated), ""])
         for caller in sorted({*tax.against, *tax.refused}):
             record = tax.against.get(caller)
             numbers = _numbers(record) if record is not None else [""] * len(FIGURES)
             name = Cell(f"{tax.library}, {caller}", tax.library)
-            rows.append([case, name, *numbers, _times(tax.times(caller)), "", tax.refused.get(caller, "")])
+            rows.append([*case, name, *numbers, _times(tax.times(caller)), "", tax.refused.get(caller, "")])
     return Table(
         "The browser and its library",
-        ["case", "through", *(f"{title}, {MICRO}" for title in FIGURES.values()), "the browser's slope is",
+        ["target", "case", "through", *(f"{title}, {MICRO}" for title in FIGURES.values()), "the browser's slope is",
          "T(1) overstates the slope", "remark"],
-        rows, numeric=range(2, 8), folded=True,
+        rows, numeric=range(3, 9), folded=True,
     )  # fmt: skip
 
 

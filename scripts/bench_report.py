@@ -5,7 +5,10 @@ The files are the reference fingerprints under other machine ids, written for th
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
+import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,8 +18,11 @@ from pathlib import Path
 
 import msgspec
 import psutil
+from rich.console import Console
+from rich.table import Table
 
 from overhead.results import read_fingerprint, write_fingerprint
+from scripts.held import Claim, print_claims
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCES = ROOT / "reports" / "data"
@@ -35,6 +41,34 @@ class Grown:
     cpu_seconds: float
     mib: float
     pages: int
+
+
+def report(options: argparse.Namespace, console: Console) -> bool:
+    """A table by the number of machines, and whether the largest report keeps within its limits."""
+    found = measure()
+    largest = found[-1]
+    claims = [
+        Claim(
+            f"a report of {largest.machines:,} machines takes {largest.seconds:.1f} s (at most {LIMIT_SECONDS:.0f})",
+            largest.seconds <= LIMIT_SECONDS,
+        ),
+        Claim(f"and {largest.mib:,.0f} MiB (at most {LIMIT_MIB:,.0f})", largest.mib <= LIMIT_MIB),
+    ]
+    if options.json:
+        body = {"report": [dataclasses.asdict(one) for one in found], "claims": [dataclasses.asdict(c) for c in claims]}
+        print(json.dumps(body, indent=1))
+    else:
+        processors, load = os.cpu_count(), psutil.getloadavg()[0]
+        title = f"the report by machines, {processors} processors, load {load:.1f}"
+        table = Table(title=title, title_justify="left")
+        for name in ("machines", "seconds", "CPU seconds", "MiB", "pages"):
+            table.add_column(name, justify="right")
+        for one in found:
+            table.add_row(f"{one.machines:,}", f"{one.seconds:.1f}", f"{one.cpu_seconds:.1f}", f"{one.mib:,.0f}",
+                          f"{one.pages:,}")  # fmt: skip
+        console.print(table)
+        print_claims(claims, console)
+    return all(claim.holds for claim in claims)
 
 
 def measure(sizes: Sequence[int] = SIZES) -> list[Grown]:

@@ -32,14 +32,14 @@ def headline(view: View) -> list[str]:
     if not targets:
         return [s for s in (only_software(view), missing(view)) if s]
     first = min(targets, key=lambda t: (t.first.api == "CPU", t.software, t.base.status != "ok"))
-    own = [f for f in ladders(view) if f.target.key == first.key and f.split and not first.software]
+    own = [f for f in view.once(ladders) if f.target.key == first.key and f.split and not first.software]
     said = [costs(first), *map(_ladder, own[:1]), chain_opening(view), overstated([first]), only_software(view)]
     return [s for s in said if s]
 
 
 def chain_opening(view: View) -> str:
     """A CUDA graph against fused WGSL on this machine's GPU, or '' where both were not measured."""
-    found = chains.graph_against_wgsl(chains.groups(view))
+    found = chains.graph_against_wgsl(view.once(chains.groups))
     if found is None:
         return ""
     group, graph, wgsl = found

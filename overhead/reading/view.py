@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from typing import TypeVar, cast
 
 from overhead.reading.format import plain, without_brackets
 from overhead.results import VALUED, Comparison, Figure, Fingerprint, Record, Scalar
 
+T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
 """What people write comes first."""
 _API_ORDER = ("CUDA", "HIP", "Vulkan", "Metal", "D3D12", "MPS", "LevelZero", "OpenGL", "CPU", "Null")
@@ -77,9 +79,16 @@ class View:
     def __init__(self, fingerprint: Fingerprint) -> None:
         self.fingerprint = fingerprint
         self._records = {r.key: r for r in fingerprint.records}
+        self._made: dict[object, object] = {}
         self._comparisons: dict[tuple[str, str], list[Comparison]] = {}
         for comparison in fingerprint.comparisons:
             self._comparisons.setdefault((comparison.name, comparison.of), []).append(comparison)
+
+    def once(self, make: Callable[[View], T]) -> T:
+        """What ``make`` gives of this view, made once; nobody changes it."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast(T, self._made[make])
 
     @cached_property
     def targets(self) -> list[Target]:

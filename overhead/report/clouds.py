@@ -17,7 +17,7 @@ from overhead.report.palette import colour
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SINGLE = 8
+SINGLE = 4
 """Machines of a row that are drawn one by one with their intervals; more are drawn as a cloud."""
 STAR = "*"
 """The mark of a published point, hollow and grey."""

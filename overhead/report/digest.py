@@ -133,7 +133,7 @@ def _way(view: View, quantity: str, record: Record, figures: dict[str, Figure]) 
 def _rungs(view: View) -> Iterator[Rungs]:
     """The first ladder of each stack and API whose host time is known and split."""
     seen: set[tuple[str, str]] = set()
-    for found in ladders(view):
+    for found in view.once(ladders):
         target, host = found.target, valued(found.host)
         if host is None or not found.split or (target.stack, target.first.api) in seen:
             continue
@@ -148,7 +148,7 @@ def _rungs(view: View) -> Iterator[Rungs]:
 
 def _passings(view: View) -> Iterator[Passing]:
     """At the size nearest to 4,096 elements of each workload, on the GPU or else on what there is."""
-    groups = chains.groups(view)
+    groups = view.once(chains.groups)
     for name in dict.fromkeys(g.workload for g in groups):
         group = min((g for g in groups if g.workload == name), key=lambda g: abs(g.elements - 4096))
         for before, after in chains.COMPARED.values():

@@ -14,7 +14,7 @@ from overhead.report.registry import register_across
 
 Found = dict[str, dict[tuple[str, str], list[tuple[Digest, Passing]]]]
 """By workload, then by the two ways."""
-SINGLE = 8
+SINGLE = 4
 """Machines whose interval is drawn; more are dots."""
 FIRST = 1.0
 """A chain has at least one step."""

@@ -18,7 +18,7 @@ FIGURES = {"complete": "one more", "host": "host", "fixed": "fixed", "naive": "T
 
 @register("brief-ladder", "Who takes the time", 15, brief=True, full=False)
 def ladders(view: View) -> Iterator[Part]:
-    found = [f for f in ladder.ladders(view) if f.split]
+    found = [f for f in view.once(ladder.ladders) if f.split]
     drawn = {(f.target.key, f.top.pattern, f.top.unit): f for f in reversed(found)}
     if not found:
         return

@@ -22,7 +22,7 @@ from overhead.reduce import load, reduce_journal
 from overhead.results import Ended, Fingerprint, Header, Line, Round
 from overhead.runner import campaign
 from overhead.runner.run import Interrupted, Outcome, run
-from overhead.versus import Verdicts, calls, compare
+from overhead.versus import Verdicts, compare
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins for interpreters are shell scripts")
 PLUGIN = Path(__file__).parent / "stacks" / "steady.py"
@@ -31,12 +31,11 @@ PROCESSES = 2
 
 @contextlib.contextmanager
 def quickly() -> Iterator[pytest.MonkeyPatch]:
-    """A small budget, no baton, since other runs need not wait, and no canary, which is the machine's own."""
+    """A small budget, and no baton: other runs on the machine need not wait."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(campaign, "baton", lambda waiting: contextlib.nullcontext())
         plan = Plan(processes=PROCESSES, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05, max_rounds=6)
         patch.setitem(PROFILES, "quick", plan)
-        patch.setattr(calls, "MOVED", 1e6)
         yield patch
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from overhead.errors import UsageError
 from overhead.measure.fake import Weather
-from overhead.results import BadFile, Failed, Target, Together, encode_line
+from overhead.results import BadFile, Failed, LeftOut, Missing, Omitted, Target, Together, Unavailable, encode_line
 from overhead.versus import Verdicts, compare
 from overhead.versus.render import gate, markdown, show
 from tests.fake_runs import CASES, COSTS, MACHINE, TARGET, Made
@@ -250,6 +250,18 @@ def test_what_only_one_side_has_is_listed(tmp_path: Path) -> None:
     reasons = {c.case.rpartition("=")[2]: c.reason for c in compare(base, new).cases}
     assert reasons["middle"] == "only in BASE"
     assert reasons["large"] == "only in NEW"
+
+
+def test_what_one_side_could_not_measure_says_why(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json")
+    lines = Made(seed=2, costs={"small": 1_000.0, "middle": 5_000.0}).lines()
+    lines.append(Omitted(left_out=LeftOut(target=TARGET.key, case=CASES["large"].key, reason="no time")))
+    journal = tmp_path / "b.jsonl"
+    journal.write_bytes(b"".join(map(encode_line, lines)))
+    assert [c.reason for c in compare(base, journal).cases if c.reason] == ["only in BASE; NEW: no time"]
+    missing = Missing(unavailable=Unavailable(stack="fake", reason="no library"))
+    journal.write_bytes(encode_line(lines[0]) + encode_line(missing))
+    assert {c.reason for c in compare(base, journal).cases} == {"only in BASE; NEW: no library"}
 
 
 def test_a_case_that_broke_says_why(tmp_path: Path) -> None:

@@ -107,3 +107,9 @@ def test_recorded_runs_are_kept_as_they_are(tmp_path: Path) -> None:
 
 def test_evidence_needs_no_canary() -> None:
     assert Evidence((Sampled(np.zeros(3), np.zeros(0)),), (Sampled(np.zeros(3), np.zeros(0)),)).in_own_units is None
+
+
+def test_pairs_need_no_canary() -> None:
+    slow, fast = Sampled(np.zeros(3), np.zeros(3)), Sampled(np.zeros(3), np.ones(3))
+    assert Evidence((slow,), (fast,)).in_own_units is not None
+    assert Evidence((slow,), (fast,), paired=True).in_own_units is None

@@ -74,6 +74,14 @@ def test_pairs_hold_the_level_of_all_cases_together(pairs: int, cases: int, comm
     assert wrong / 400 <= decide.PROMISED + 3 * math.sqrt(decide.PROMISED * (1 - decide.PROMISED) / 400)
 
 
+def test_a_wild_case_does_not_blind_the_others() -> None:
+    dice = np.random.default_rng(8)
+    quiet = [dice.normal(0, 0.01, 3) for _ in range(5)]
+    alone, beside = paired(quiet), paired([*quiet, dice.normal(0, 1.0, 3)])
+    for one, other in zip(alone, beside, strict=False):
+        assert other.smallest(ALPHA) < 2 * one.smallest(ALPHA)
+
+
 def test_pairs_of_one_case_are_student_s_paired_test() -> None:
     dice = np.random.default_rng(5)
     base, new = dice.normal(0, 0.1, 6), dice.normal(0.05, 0.1, 6)

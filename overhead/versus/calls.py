@@ -37,8 +37,11 @@ class Evidence:
 
     @property
     def in_own_units(self) -> tuple[Runs, Runs] | None:
-        """The slopes in units of the machine's own speed where its canary moved between the sides, else None."""
-        if any(s.canary.size != s.slopes.size for s in (*self.base, *self.new)):
+        """The slopes in units of the machine's own speed where its canary moved between the sides, else None.
+
+        Of pairs never: how differently the machine treats the two of a pair is what they are tested by.
+        """
+        if self.paired or any(s.canary.size != s.slopes.size for s in (*self.base, *self.new)):
             return None
         speeds = [float(np.mean([s.canary.mean() for s in side])) for side in (self.base, self.new)]
         if abs(speeds[1] - speeds[0]) <= math.log1p(MOVED):
@@ -85,18 +88,22 @@ def call(cases: Sequence[Evidence], fail_over: float | None = None) -> list[Call
 
 
 def _trials(cases: Sequence[Evidence]) -> list[Trial]:
-    paired = all(c.paired for c in cases)
-    plain = _tested([c.slopes for c in cases], paired)
+    plain = _plain(cases)
     moved = [(i, units) for i, c in enumerate(cases) if (units := c.in_own_units) is not None]
-    others = _tested([units for _, units in moved], paired)
+    others = decide.trials([units[0] for _, units in moved], [units[1] for _, units in moved])
     in_own_units = {i: other.ways for (i, _), other in zip(moved, others, strict=True)}
     return [Trial(trial.ways + in_own_units.get(i, ())) for i, trial in enumerate(plain)]
 
 
-def _tested(sides: Sequence[tuple[Runs, Runs]], paired: bool) -> list[Trial]:
-    if paired:
-        return decide.paired([np.concatenate(new) - np.concatenate(base) for base, new in sides])
-    return decide.trials([base for base, _ in sides], [new for _, new in sides])
+def _plain(cases: Sequence[Evidence]) -> list[Trial]:
+    if all(c.paired for c in cases):
+        return decide.paired([_differences(c) for c in cases])
+    return decide.trials([c.slopes[0] for c in cases], [c.slopes[1] for c in cases])
+
+
+def _differences(case: Evidence) -> decide.Floats:
+    base, new = case.slopes
+    return np.concatenate(new) - np.concatenate(base)
 
 
 def _within(trial: Trial, margin: float) -> bool:
@@ -107,8 +114,7 @@ def _within(trial: Trial, margin: float) -> bool:
 def run_spread(case: Evidence) -> float | None:
     """Standard deviation, as a logarithm, of the runs' means, or of what pairs differ by; None with too few runs."""
     if case.paired:
-        base, new = case.slopes
-        return float((np.concatenate(new) - np.concatenate(base)).std(ddof=1))
+        return float(_differences(case).std(ddof=1))
     if sum(len(side) - 1 for side in case.slopes) < decide.LEAST_RUNS_DF:
         return None
     return math.sqrt(decide.between(*case.slopes))

@@ -155,31 +155,33 @@ def moderated(
 
     G. K. Smyth, Linear models and empirical Bayes methods for assessing differential expression in microarray
     experiments, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3, with the prior's weight bounded by ``most``. With few
-    cases the variance ``expected`` of each is the prior, or, without it, the mean variance with a weight that falls
-    with the number of cases.
+    cases the variance ``expected`` of each is the prior, or, without it, what they have in common weighs less.
     """
-    if not len(variances):
-        return []
     v = np.maximum(np.array(variances, dtype=np.float64), TINY)
     d = np.array(df, dtype=np.float64)
-    if v.size >= MODERATE_FROM:
-        prior, common = _in_common(v, d, most)
-    elif expected is not None:
+    if expected is not None and v.size < MODERATE_FROM:
         prior, common = most, np.array(expected, dtype=np.float64)
+    elif v.size < 2:
+        return list(zip(v.tolist(), d.tolist(), strict=True))
     else:
-        prior, common = most * (v.size - 1) / (MODERATE_FROM - 1), np.full(v.size, (d * v).sum() / d.sum())
+        prior, common = _in_common(v, d)
+        prior = min(prior, most * min(1.0, (v.size - 1) / (MODERATE_FROM - 1)))
     return list(zip(((prior * common + d * v) / (prior + d)).tolist(), (prior + d).tolist(), strict=True))
 
 
-def _in_common(v: Floats, d: Floats, most: float) -> tuple[float, Floats]:
-    """The prior's degrees of freedom and its variance, by the moments of the log variances."""
+def _in_common(v: Floats, d: Floats) -> tuple[float, Floats]:
+    """The prior's degrees of freedom, infinite where the variances are as alike as can be, and its variance.
+
+    By the moments of the log variances.
+    """
     from scipy.special import digamma, polygamma
 
     e = np.log(v) - digamma(d / 2) + np.log(d / 2)
     excess = float(e.var(ddof=1) - polygamma(1, d / 2).mean())
-    prior = min(most, 2 * _inverse_trigamma(excess)) if excess > 0 else most
-    common = math.exp(float(e.mean()) + float(digamma(prior / 2)) - math.log(prior / 2))
-    return prior, np.full(v.size, common)
+    if excess <= 0:
+        return math.inf, np.full(v.size, math.exp(float(e.mean())))
+    half = _inverse_trigamma(excess)
+    return 2 * half, np.full(v.size, math.exp(float(e.mean()) + float(digamma(half)) - math.log(half)))
 
 
 def _inverse_trigamma(y: float) -> float:

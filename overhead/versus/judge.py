@@ -65,8 +65,10 @@ def _opened(
 ) -> CaseVerdict | _Open:
     """The verdict where it needs no test, else what the test needs. ``pairs``: the runs, if all were taken together."""
     if base_key is None or new_key is None:
-        only, key = (new, new_key or "") if base_key is None else (base, base_key)
-        return CaseVerdict(key, _label(only, key), "undecided", f"only in {only.name}")
+        only, key, other = (new, new_key or "", base) if base_key is None else (base, base_key, new)
+        return CaseVerdict(
+            key, _label(only, key), "undecided", f"only in {only.name}{_absence(only.record(key), other)}"
+        )
     blank = CaseVerdict(base_key, _label(base, base_key), "undecided")
     refused = refusal(base, base_key, new, new_key)
     if refused:
@@ -171,6 +173,18 @@ def _label(side: Side, key: str) -> str:
     record = side.record(key)
     target = side.of(key)[-1].view.target(record)
     return plain(f"{target.label}: {target.pattern_label(record)}, {record.caller}")
+
+
+def _absence(record: Record, side: Side) -> str:
+    """Why the side has no such case, where its last run says so."""
+    last = side.runs[-1].fingerprint
+    reasons = [m.reason for m in last.unavailable if m.stack == record.stack]
+    reasons += [
+        left.reason
+        for left in last.left_out
+        if left.target == record.target_key and left.case in ("all", record.case.key)
+    ]
+    return plain(f"; {side.name}: {reasons[0]}") if reasons else ""
 
 
 def _why(record: Record) -> str:

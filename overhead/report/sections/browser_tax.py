@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from overhead.reading.derived import Span
 from overhead.reading.format import MICRO, count, factor_spread, micro_spread
 from overhead.reading.tax import Tax, first_of_each, tax_sentence, taxes
-from overhead.reading.view import View
+from overhead.reading.view import View, words
 from overhead.report.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
@@ -23,15 +23,16 @@ def browser_tax(view: View) -> Iterator[Part]:
     if not found:
         return
     yield Text([tax_sentence(t) for t in first_of_each(found)])
-    if any(t.figure("complete") for t in found):
-        yield _drawing(found)
-    yield _table(found)
-
-
-def _drawing(found: list[Tax]) -> Drawing:
     groups: dict[str, list[Tax]] = {}
     for tax in found:
         groups.setdefault(tax.target.label, []).append(tax)
+    if any(t.figure("complete") for t in found):
+        yield _drawing(groups)
+    yield from map(_table, groups.values())
+
+
+def _drawing(groups: dict[str, list[Tax]]) -> Drawing:
+    found = [tax for group in groups.values() for tax in group]
     figure, grid = canvas([LINE * 1.3 * len(group) for group in groups.values()], 2, around=0.75)
     for axes, (label, group) in zip(grid, groups.items(), strict=True):
         for ax, name in zip(axes, ("complete", "naive"), strict=True):
@@ -57,7 +58,14 @@ def _row(tax: Tax, name: str) -> Row:
     stacks = {c: tax.target.stack if c == "browser" else tax.library for c in by_caller}
     marks = [m for c, r in by_caller.items() for m in mark(r.figure(name), colour(stacks[c]), MARKERS[c])]
     shown = tax.record.value(name) is not None
-    return Row(tax.target.pattern_label(tax.record), marks, "" if shown else f"browser: {_status(tax.record, name)}")
+    return Row(_short(tax), marks, "" if shown else f"browser: {_status(tax.record, name)}")
+
+
+def _short(tax: Tax) -> str:
+    """The case without the names of what speaks for itself: ``per-submit rotated``."""
+    varied = tax.target.varied(tax.record)
+    shown = zip(words(varied), varied.values(), strict=True)
+    return " ".join([tax.record.pattern, *(w.partition("=")[2] if isinstance(v, str) else w for w, v in shown)])
 
 
 def _status(record: Record, name: str) -> str:
@@ -68,18 +76,18 @@ def _status(record: Record, name: str) -> str:
 def _table(found: list[Tax]) -> Table:
     rows: list[list[str | Cell]] = []
     for tax in found:
-        case: list[str | Cell] = [Cell(tax.target.label, tax.target.stack), tax.target.pattern_label(tax.record)]
-        rows.append([*case, "browser", *_numbers(tax.record), "", _times(tax.overstated), ""])
+        case = Cell(tax.target.pattern_label(tax.record), tax.target.stack)
+        rows.append([case, "browser", *_numbers(tax.record), "", _times(tax.overstated), ""])
         for caller in sorted({*tax.against, *tax.refused}):
             record = tax.against.get(caller)
             numbers = _numbers(record) if record is not None else [""] * len(FIGURES)
             name = Cell(f"{tax.library}, {caller}", tax.library)
-            rows.append([*case, name, *numbers, _times(tax.times(caller)), "", tax.refused.get(caller, "")])
+            rows.append([case, name, *numbers, _times(tax.times(caller)), "", tax.refused.get(caller, "")])
     return Table(
-        "The browser and its library",
-        ["target", "case", "through", *(f"{title}, {MICRO}" for title in FIGURES.values()), "the browser's slope is",
+        f"{found[0].target.label}, beside {found[0].library}",
+        ["case", "through", *(f"{title}, {MICRO}" for title in FIGURES.values()), "the browser's slope is",
          "T(1) overstates the slope", "remark"],
-        rows, numeric=range(3, 9), folded=True,
+        rows, numeric=range(2, 8), folded=True,
     )  # fmt: skip
 
 

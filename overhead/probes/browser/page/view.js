@@ -65,7 +65,8 @@ export class View {
 }
 
 function row({ name, rows, count }) {
-  const line = preview(rows);
+  const found = preview(rows);
+  const line = found?.slope > 0 ? found : null; // else it is lost in the wait so far
   const cells = [name, String(count), line ? time(line.slope) : "-", line ? time(line.fixed) : "-"];
   const tr = document.createElement("tr");
   tr.append(...cells.map((text, i) => {

@@ -1,0 +1,101 @@
+"""Browsers for real: every planned case in a minute, and in Firefox a slope that is none of its polling wait."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+import overhead
+from overhead.measure import stairs
+from overhead.measure.clock import SystemClock
+from overhead.measure.conduct import Settings, conduct
+from overhead.measure.estimate import Estimate, estimate
+from overhead.measure.events import Event
+from overhead.measure.figures import Process, Series
+from overhead.measure.planner import PROFILES, WEIGHT
+from overhead.probes import browsers as stacks
+from overhead.probes.base import Unavailable
+from overhead.probes.browser.launch import find
+from overhead.results import VALUED
+from scripts.held import Claim, print_claims
+from scripts.known_truth import process_of
+
+MINUTE = 60.0
+DOUBLED = 6
+
+
+def browsers(_: argparse.Namespace, console: Console) -> bool:
+    """Each browser by the program itself, then Firefox's base case twice, the second time up to a stair twice as far."""
+    claims: list[Claim] = []
+    for stack in ("chromium", "firefox"):
+        try:
+            find(stack)  # type: ignore[arg-type]
+        except Unavailable as refused:
+            console.print(f"{stack} is left out: {refused.reason}", highlight=False)
+            continue
+        claims.append(_quick(stack))
+        if stack == "firefox":
+            claims += _ladder()
+    print_claims(claims, console)
+    return all(claim.holds for claim in claims)
+
+
+def _quick(stack: str) -> Claim:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run.json"
+        command = [sys.executable, "-m", "overhead", "run", "-p", stack, "--profile", "quick", "--out", str(out)]
+        begun = time.monotonic()
+        subprocess.run([*command, "--json"], check=True, stdout=subprocess.DEVNULL, timeout=600)
+        seconds = time.monotonic() - begun
+        records = overhead.load(out).records
+    lost = [f"{r.case.key}: {r.status}" for r in records if r.value("complete") is None or r.status not in VALUED]
+    return Claim(
+        f"{stack}: {len(records) - len(lost)} of {len(records)} planned cases have a slope, in {seconds:.0f} s "
+        f"(all, in {MINUTE:.0f} s){': ' if lost else ''}{'; '.join(lost)}",
+        not lost and len(records) > 0 and seconds <= MINUTE,
+    )
+
+
+def _ladder() -> list[Claim]:
+    once, legacy = _base_case()
+    levels, stairs.LEVELS = stairs.LEVELS, (DOUBLED, stairs.LEVELS[1])
+    try:
+        twice, _ = _base_case()
+    finally:
+        stairs.LEVELS = levels
+    if once.low is None or once.high is None or twice.value is None:
+        return [Claim(f"firefox: the slope has no interval ({once.status}: {once.reason})", False)]
+    interval = f"{once.low / 1e3:.1f} to {once.high / 1e3:.1f} us"
+    return [
+        Claim(f"firefox: the slope's interval, {interval}, excludes T(100)/100, {legacy / 1e3:.0f} us",
+              not once.low <= legacy <= once.high),
+        Claim(f"firefox: with the ladder doubled the slope, {twice.value / 1e3:.1f} us, stays inside it",
+              once.low <= twice.value <= once.high),
+    ]  # fmt: skip
+
+
+def _base_case() -> tuple[Estimate, float]:
+    """The slope of ``per-submit`` from fresh browsers, and T(100)/100, ns."""
+    plan = PROFILES["quick"]
+    processes: list[Process] = []
+    for seed in range(plan.processes):
+        probe = stacks.FirefoxProbe()
+        events: list[Event] = []
+        chain = probe.open(probe.targets()[0], stacks.space().base)
+        settings = Settings(
+            plan.case_s * WEIGHT["polling"], plan.target, plan.min_rounds, plan.max_rounds, seed, frozenset({"case"})
+        )
+        try:
+            conduct({"case": chain}, SystemClock(), settings, events.append)
+        finally:
+            probe.session().close()
+        processes.append(process_of(events))
+    legacy = [value for p in processes for value in p.once.get("legacy", ())]
+    figures = estimate(Series(processes, False, False, "pipelined"), plan.target)
+    return figures["complete"], sum(legacy) / max(len(legacy), 1) / 100

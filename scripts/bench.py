@@ -1,5 +1,5 @@
 """``bench.py [BENCH]``: known truth of figures and of the split, false calls and misses of compare, what the harness
-adds, how the report grows, the tools of others on a GPU.
+adds, how the report grows, the tools of others on a GPU, real browsers.
 
 Exit 0 where every claim holds, 1 where one fails.
 """
@@ -22,6 +22,7 @@ from rich.progress import track
 from rich.table import Table
 
 from scripts.bench_agreement import agreement
+from scripts.bench_browsers import browsers
 from scripts.bench_compare import compare
 from scripts.bench_report import report
 from scripts.bench_split import split_truth
@@ -167,7 +168,7 @@ def harness(options: argparse.Namespace, console: Console) -> bool:
 
 BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
     "known-truth": known_truth, "split": split_truth, "compare": compare, "harness": harness, "report": report,
-    "agreement": agreement,
+    "agreement": agreement, "browsers": browsers,
 }  # fmt: skip
 
 

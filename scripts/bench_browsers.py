@@ -21,7 +21,7 @@ from overhead.measure.figures import Process, Series
 from overhead.measure.planner import PROFILES, WEIGHT
 from overhead.probes import browsers as stacks
 from overhead.probes.base import Unavailable
-from overhead.probes.browser.launch import find
+from overhead.probes.browser.launch import Kind, find
 from overhead.results import VALUED
 from scripts.held import Claim, print_claims
 from scripts.known_truth import process_of
@@ -31,11 +31,12 @@ DOUBLED = 6
 
 
 def browsers(_: argparse.Namespace, console: Console) -> bool:
-    """Each browser by the program itself, then Firefox's base case twice, the second time up to a stair twice as far."""
+    """Each browser by the program itself, then Firefox's base case twice, the second time twice as far."""
     claims: list[Claim] = []
-    for stack in ("chromium", "firefox"):
+    kinds: tuple[Kind, ...] = ("chromium", "firefox")
+    for stack in kinds:
         try:
-            find(stack)  # type: ignore[arg-type]
+            find(stack)
         except Unavailable as refused:
             console.print(f"{stack} is left out: {refused.reason}", highlight=False)
             continue

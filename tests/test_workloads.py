@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import os
+import sys
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -286,18 +288,29 @@ def test_torch_by_its_own_norm(precision: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.needs("torch")
-def test_torch_on_one_thread_and_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_on_one_thread_and_on_all() -> None:
+    """Threads that start while this one is bound to a processor have all of them nevertheless."""
     import torch
 
     from overhead.probes import _work_torch
 
-    monkeypatch.setattr(_work_torch, "available", lambda: 2)
+    every = _work_torch.PROCESSORS
     chains = [_work_torch.open_eager("cpu", case("hybrid elementwise", "hybrid", **extra))
               for extra in ({"threads": "all"}, {})]  # fmt: skip
-    for chain, threads in zip(chains, (2, 1), strict=True):
-        chain.prepare(1)
-        assert torch.get_num_threads() == chain.window()["threads"] == threads
-        counts(chain)
+    if sys.platform == "linux":
+        os.sched_setaffinity(0, {min(every)})
+    try:
+        for chain, threads in zip(chains, (len(every), 1), strict=True):
+            chain.prepare(1)
+            assert torch.get_num_threads() == chain.window()["threads"] == threads
+            counts(chain)
+        if sys.platform == "linux":
+            assert os.sched_getaffinity(0) == {min(every)}
+            free = [task for task in os.listdir("/proc/self/task") if os.sched_getaffinity(int(task)) == every]
+            assert len(free) >= len(every) - 1
+    finally:
+        if sys.platform == "linux":
+            os.sched_setaffinity(0, every)
 
 
 @pytest.mark.needs("torch")

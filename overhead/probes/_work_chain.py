@@ -54,9 +54,10 @@ def launches(language: str, *bodies: str) -> Arm:
     return Arm("per-submit", bodies=bodies, language=language)
 
 
-def in_turn() -> list[Arm]:
-    """Every other step on the host, on one of its threads or on all."""
-    return [Arm("hybrid", fits=lambda w: not w.bodies), on_all_threads("hybrid")]
+IN_TURN = Arm("hybrid", fits=lambda w: w.host_works)
+"""Every other step on the host, of workloads that ask about just that."""
+IN_TURN_TOO = Arm("hybrid", fits=lambda w: not w.host_works and not w.bodies)
+"""The same of all others whose step is not split."""
 
 
 def on_all_threads(pattern: Pattern) -> Arm:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import types
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
 import numpy as np
-import psutil
 import torch
 
 from overhead.probes import _torch_waits
@@ -22,6 +22,8 @@ from overhead.workloads.base import Array
 
 LARGEST_GRAPH = 2048
 """Steps of the largest graph: each is many nodes, and torch's capture takes about ten microseconds for one."""
+PROCESSORS = os.sched_getaffinity(0) if sys.platform == "linux" else set(range(os.cpu_count() or 1))
+"""What this process had when it opened its first workload, before it measured."""
 Step = Callable[[], object]
 
 
@@ -50,8 +52,8 @@ class TorchWork(WorkChain):
         super().__init__(case)
         enter("no_grad")
         self.place = torch.device(device)
-        self._threads = available() if case.params.get("threads") == "all" else 1
-        torch.set_num_threads(self._threads)
+        self._threads = len(PROCESSORS) if case.params.get("threads") == "all" else 1
+        use_threads(self._threads)
         if self.place.type == "cuda":
             torch.cuda.set_device(self.place)
         self.synchronous = self.place.type == "cpu"
@@ -78,8 +80,7 @@ class TorchWork(WorkChain):
 
     def prepare(self, n: int) -> None:
         enter("no_grad")
-        if torch.get_num_threads() != self._threads:
-            torch.set_num_threads(self._threads)
+        use_threads(self._threads)
 
     def issue(self, n: int) -> None:
         values, step = self.values, self.step
@@ -251,9 +252,20 @@ class CompiledGraphWork(Recorded):
         return {**super().window(), "mode": "default"}
 
 
-def available() -> int:
-    """Processors that this process may use."""
-    return len(psutil.Process().cpu_affinity()) if hasattr(psutil.Process, "cpu_affinity") else os.cpu_count() or 1
+def use_threads(count: int) -> None:
+    """Let torch's operations on the CPU use so many threads.
+
+    They inherit the processors of the thread that starts them, and a sampler binds its thread to one: they are started
+    here, by an operation large enough for all, while this thread has all processors.
+    """
+    if torch.get_num_threads() == count:
+        return
+    torch.set_num_threads(count)
+    if count > 1 and sys.platform == "linux":
+        bound = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, PROCESSORS)
+        torch.zeros(count << 15).sin_()
+        os.sched_setaffinity(0, bound)
 
 
 def compiled(step: Any, mode: str) -> Any:

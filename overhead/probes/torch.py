@@ -41,12 +41,13 @@ class TorchProbe(Probe):
         at_the_end = [vary(base, "wait", wait) for wait in waits[1:]]
         in_place, allocating = _pair(base, "in-place"), _pair(base, "allocating")
         extra = [*in_place, *_synchronised(base, kind), *allocating, *at_the_end, *_every_way(base, kind)]
-        from overhead.probes._work_chain import eager, in_turn, on_all_threads, space
+        from overhead.probes._work_chain import IN_TURN, IN_TURN_TOO, eager, on_all_threads, space
 
         star = Space(base, {"alloc": ["allocating"]}, extra)
         cpu = target.api == "CPU"
-        arms = [eager("separate", "library"), *([on_all_threads("per-submit")] if cpu else [])]
-        return space(star, arms, software=cpu, late=in_turn())
+        arms = [eager("separate", "library"), IN_TURN, *([on_all_threads("per-submit")] if cpu else [])]
+        late = [*([] if cpu else [on_all_threads("hybrid")]), IN_TURN_TOO]
+        return space(star, arms, software=cpu, late=late)
 
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)

@@ -32,7 +32,7 @@ class Hybrid(Workload):
     fixed = (Field("drive"),)
     steps = 100
     elements = (65_536, 4_194_304, 64, 1_048_576, 4096, 262_144, 1024, 16_384, 256)
-    small = (65_536, 64, 1_048_576, 4096, 4_194_304, 1024, 262_144, 16_384, 256)
+    small = (65_536, 64, 4096, 262_144, 1024, 16_384, 256, 1_048_576, 4_194_304)
     contracts = True
     # WGSL allows sin and cos an absolute error of 5e-4 each, and exp(1) multiplies the one: 1.9e-3 a step, of which 0.7
     # is left after the next.
@@ -80,7 +80,7 @@ class Product(Workload):
     host_works = True
     constants: ClassVar = {"BIAS": 1.0}
     elements = (512, 2048, 64, 1024, 128, 256)
-    small = (256, 64, 512, 1024, 128, 2048)
+    small = (256, 64, 512, 128, 1024, 2048)
     steps = 100
     checked = 6
     contracts = True

@@ -104,6 +104,8 @@ def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scala
 def comparable(named: Named, of: tuple[Target, Case], against: tuple[Target, Case]) -> bool:
     """Whether the table allows this pair: both selected, same adapter where asked, equal on all other axes."""
     first, second = coordinates(*of), coordinates(*against)
+    if named.figure == "host" and of[1].pattern == "fused":  # one call whatever n: a step has no host time to split
+        return False
     if not (matches(named.of, first) and matches(named.against, second)):
         return False
     if named.same_adapter and of[0].adapter != against[0].adapter:

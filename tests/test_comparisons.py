@@ -43,3 +43,10 @@ def test_every_name_is_there_once_and_asymmetric() -> None:
     assert len({named.name for named in NAMED}) == len(NAMED)
     case = at("dawn")
     assert not any(comparable(named, case, case) for named in NAMED if "caller" in named.differs)
+
+
+def test_a_fused_chain_has_no_host_time_to_split() -> None:
+    share = next(n for n in NAMED if n.name == "python-share")
+    for pattern, split in (("per-submit", True), ("fused", False)):
+        binding, native = (at("dawn", caller, pattern=pattern) for caller in ("binding", "native"))
+        assert comparable(share, binding, native) is split

@@ -72,7 +72,7 @@ def test_a_failure_is_named_with_what_it_took(doing: Any, code: str, class_of_fa
 
 def test_a_child_that_holds_too_much_was_seen_to(doing: Any) -> None:
     doing("kept = bytearray(400 << 20); time.sleep(600)")
-    child = _work_unrolled.Child("fake_child", {}, 200 * MIB)
+    child = Child("fake_child", {}, 200 * MIB)
     with pytest.raises(Ended, match="memory limit"):
         child.ask("anything")
     assert child.peak_bytes > 200 * MIB

@@ -82,7 +82,7 @@ def test_long_work_before_the_rounds_is_interrupted_by_a_word(
             emit(c.Doing(case, "first"))
         return "enough"
 
-    monkeypatch.setattr(worker.c, "conduct", conduct)
+    monkeypatch.setattr(c, "conduct", conduct)
     monkeypatch.setattr(worker, "QUIET_S", quiet_s)
     made(told).measure()
     assert len([line for line in lines(told) if isinstance(line, Pause)]) == pauses

@@ -165,7 +165,6 @@ def svg(figure: Figure) -> str:
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-        engine.execute(figure)  # tick labels that appear with the first layout are placed by the second
         figure.set_layout_engine(None)
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})

@@ -36,8 +36,21 @@ libraries() { # libraries DIR FILE...: copy what the files need, by the names th
     done
 }
 
+by_name() { # by_name DIR: copy what is opened by name, and what that needs, to DIR
+    local name file
+    for name in "${opened[@]}"; do
+        file=$(where "$name")
+        if [ -n "$file" ] || file=$(ls "/usr/lib/$(uname -m)-linux-gnu/$name" 2>/dev/null); then
+            libraries "$1" "$file"
+            cp -Ln "$file" "$1/"
+        else
+            echo "not on this machine: $name" >&2
+        fi
+    done
+}
+
 chromium() {
-    local name file tree=$temporary/chromium
+    local tree=$temporary/chromium
     mkdir -p "$tree/bin" "$tree/share"
     cp -r "${CHROMIUM_DIR:-/usr/lib/chromium}" "$tree/chromium"
     rm -rf "$tree"/chromium/{*.TOC,libVk*,extensions} # layers and mock drivers, for those who develop browsers
@@ -46,15 +59,7 @@ chromium() {
     cp -r /usr/share/X11/xkb "$tree/share/xkb"
     mkdir "$tree/share/fonts"
     cp /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf "$tree/share/fonts/"
-    for name in "${opened[@]}"; do
-        file=$(where "$name")
-        if [ -n "$file" ] || file=$(ls "/usr/lib/$(uname -m)-linux-gnu/$name" 2>/dev/null); then
-            libraries "$tree/lib" "$file"
-            cp -Ln "$file" "$tree/lib/"
-        else
-            echo "not on this machine: $name" >&2
-        fi
-    done
+    by_name "$tree/lib"
     libraries "$tree/lib" "$tree"/chromium/{chromium,chrome_crashpad_handler} "$tree"/bin/*
     launcher chromium chromium/chromium
 }
@@ -63,6 +68,7 @@ firefox() {
     local tree=$temporary/firefox
     mkdir -p "$tree"
     cp -rL "${FIREFOX_DIR:-/usr/lib/firefox-esr}" "$tree/firefox"
+    by_name "$tree/lib"
     LD_LIBRARY_PATH=$tree/firefox libraries "$tree/lib" "$tree"/firefox/{firefox-esr,glxtest,*.so}
     launcher firefox firefox/firefox-esr
 }

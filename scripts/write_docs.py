@@ -1,9 +1,11 @@
-"""Write what the documents take from the code and the data: the JSON Schema, and README's marked blocks."""
+"""Write what the documents take from the code and the data: the JSON Schema, and the documents' marked blocks."""
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,12 +46,36 @@ def _marked(figure: KeyFigure) -> str:
     return f"{figure.text} ({status})" if status else figure.text
 
 
+def operating(recorded: bool) -> str:
+    """What ``scripts/bench_compare.py --write`` measured of ``overhead compare``, a row a setting."""
+    measured = json.loads((ROOT / "docs" / "compare-bench.json").read_text("utf-8"))
+    head = ["machine (standard deviations)", "cases", "processes", "taken", "pairs with a false call"]
+    head += ["smallest shift told", "called when there", "5 % called"]
+    rows = []
+    for row in (row for row in measured if row["recorded"] == recorded):
+        taken = "in turn" if row["in_turn"] else f"{row['runs']} {'run' if row['runs'] == 1 else 'runs'} a side"
+        cells = [row["machine"], str(row["cases"]), str(row["processes"]), taken, f"{row['false']} of {row['pairs']}"]
+        shares = [f"{100 * row[name]:.0f} %" for name in ("called", "at_5")]
+        rows.append([*cells, f"{100 * row['smallest']:.2g} %" if row["smallest"] < 1 else "over 100 %", *shares])
+    return _table(head, rows)
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "stacks": stacks,
+    "figures": figures,
+    "simulated": functools.partial(operating, False),
+    "recorded": functools.partial(operating, True),
+}
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "compare.md")
+"""Those with blocks."""
+
+
 def filled(text: str) -> str:
-    """README's text with each ``<!-- name -->`` block written anew."""
-    for name, block in (("stacks", stacks()), ("figures", figures())):
+    """The document's text with each of its ``<!-- name -->`` blocks written anew."""
+    for name, block in BLOCKS.items():
         before, start, rest = text.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"<!-- end {name} -->\n")
-        text = f"{before}{start}{block}\n{end}{after}"
+        text = f"{before}{start}{block()}\n{end}{after}" if start else text
     return text
 
 
@@ -59,6 +85,6 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 
 if __name__ == "__main__":
-    readme = ROOT / "README.md"
     (ROOT / "docs" / "fingerprint.schema.json").write_text(schema(), "utf-8")
-    readme.write_text(filled(readme.read_text("utf-8")), "utf-8")
+    for document in DOCUMENTS:
+        document.write_text(filled(document.read_text("utf-8")), "utf-8")

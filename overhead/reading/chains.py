@@ -62,6 +62,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("wgsl-submits", "WGSL, a submission a step", lambda r: r.stack in WGSL and r.pattern == "per-submit"),
     Kind("fused-cuda", "a fused CUDA kernel", lambda r: r.stack in ("cuda-driver", "cupy") and r.pattern == "fused"),
     Kind("fused-triton", "a fused Triton kernel", lambda r: r.stack == "triton" and r.pattern == "fused"),
+    Kind("vulkan-replay", "recorded Vulkan dispatches", lambda r: r.stack == "vulkan" and r.pattern == "replay"),
+    Kind("fused-spirv", "fused SPIR-V in raw Vulkan", lambda r: r.stack == "vulkan" and r.pattern == "fused"),
     Kind("scan", "one jitted loop (scan, fori_loop)", lambda r: r.stack == "jax" and r.pattern == "fused"),
     Kind("jit", "a jitted step a call", lambda r: r.stack == "jax" and r.pattern == "per-submit"),
     Kind("compiled", "torch.compile of the step", lambda r: r.stack == "torch-compile"),
@@ -71,6 +73,9 @@ KINDS: tuple[Kind, ...] = (
     Kind("hybrid", "every other step on the host", lambda r: r.pattern == "hybrid"),
 )  # fmt: skip
 """The first that fits names an arm."""
+
+
+_WITHOUT = {"unbounded-loops": " without loop bounds", "off": " without bounds checks"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +93,7 @@ class Arm:
     @property
     def way(self) -> str:
         """The stack, and what it adds to or leaves out of the kernel where that is a choice."""
-        without = " without loop bounds" if self.record.params.get("checks") == "unbounded-loops" else ""
+        without = _WITHOUT.get(self.record.params.get("checks"), "")
         return plain(self.record.stack, 40) + without
 
     @property

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 COLOURS = {
     "graph": "#b8b84d", "fused-wgsl": "#56a0d3", "wgsl": "#9cc9e8", "fused-cuda": "#7fbf7b", "fused-triton": "#b3a2d0",
     "scan": "#e0b050", "jit": "#f0d9a0", "compiled": "#d99fc9", "launches": "#c7c7a0",
-    "eager": "#c8c8c8", "hybrid": "#b0a090", "wgsl-separate": "#c5dff0", "wgsl-submits": "#b0cfe3",
+    "eager": "#c8c8c8", "hybrid": "#b0a090", "vulkan-replay": "#e0a8a0", "fused-spirv": "#c97f78",
+    "wgsl-separate": "#c5dff0", "wgsl-submits": "#b0cfe3",
     "launches-separate": "#dcdcc4", "library": "#e3b5b5",
 }  # fmt: skip
 NAMES = {
@@ -27,6 +28,7 @@ NAMES = {
     "fused-triton": "fused\nTriton", "scan": "jitted\nloop", "jit": "jitted\nstep", "compiled": "compiled\nstep",
     "launches": "launch\na step", "eager": "eager", "hybrid": "hybrid", "wgsl-separate": "WGSL\nper op",
     "wgsl-submits": "WGSL\nsubmits", "launches-separate": "launch\nan op", "library": "library\ncall",
+    "vulkan-replay": "Vulkan\nreplay", "fused-spirv": "fused\nSPIR-V",
 }  # fmt: skip
 DUELS = {
     ("eager", "graph"): "A CUDA graph against eager",

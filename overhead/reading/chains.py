@@ -93,7 +93,7 @@ class Arm:
     @property
     def way(self) -> str:
         """The stack, and what it adds to or leaves out of the kernel where that is a choice."""
-        without = _WITHOUT.get(self.record.params.get("checks"), "")
+        without = _WITHOUT.get(str(self.record.params.get("checks")), "")
         return plain(self.record.stack, 40) + without
 
     @property

@@ -53,9 +53,9 @@ def test_the_slope_is_the_work_and_not_the_wait_divided_by_100() -> None:
 
 def test_doubling_the_ladder_stays_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     once = measured(FIREFOX)[0]["complete"]
-    monkeypatch.setattr(stairs, "LEVELS", (6, 8))
+    monkeypatch.setattr(stairs, "LEVELS", (5, 8))
     twice, processes, _ = measured(FIREFOX)  # the same three processes, as fast as they were
-    assert all(p.once["ladder"][-1] == pytest.approx(6e8 / 25e3, rel=0.05) for p in processes)
+    assert all(p.once["ladder"][-1] == pytest.approx(4e8 / 25e3, rel=0.05) for p in processes)
     assert once.low is not None
     assert once.high is not None
     assert once.low <= (twice["complete"].value or 0) <= once.high
@@ -86,7 +86,7 @@ def test_quick_takes_three_cases_of_a_polling_stack_and_says_so() -> None:
     found = allot({"firefox": many}, QUICK)
     assert list(found.cases["firefox"]) == ["case 0", "case 1", "case 2"]
     assert found.seconds("firefox") == pytest.approx(3 * SECONDS)
-    assert all("looks rarely" in reason for *_, reason in found.left_out)
+    assert all("has 3 of them" in reason for *_, reason in found.left_out)
     assert len(allot({"firefox": many}, PROFILES["default"]).cases["firefox"]) == 5
 
 
@@ -97,4 +97,4 @@ def test_four_stacks_of_a_browser_comparison_fit_a_quick_run() -> None:
     }  # fmt: skip
     found = allot(stacks, QUICK)
     assert len(found.cases["firefox"]) == 3
-    assert len(found.cases["chromium"]) >= 7
+    assert len(found.cases["chromium"]) == 8

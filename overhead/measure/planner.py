@@ -22,8 +22,8 @@ class Plan:
     sampling_s: float | None
     wall_s: float | None
     case_s: float
-    polling: int | None = None
-    """Cases at most of a stack whose wait looks rarely."""
+    most: Mapping[Cost, int] = field(default_factory=dict)
+    """Cases at most of a stack of that cost."""
     stretch: bool = True
     """Whether a slow case gets its part of the time that is left over."""
     min_rounds: int = 6
@@ -31,7 +31,15 @@ class Plan:
 
 
 PROFILES: Mapping[str, Plan] = {
-    "quick": Plan(processes=3, target=0.10, sampling_s=90.0, wall_s=240.0, case_s=0.4, polling=3, stretch=False),
+    "quick": Plan(
+        processes=3,
+        target=0.10,
+        sampling_s=90.0,
+        wall_s=240.0,
+        case_s=0.4,
+        most={"slow": 8, "polling": 3},
+        stretch=False,
+    ),
     "default": Plan(processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.6),
     "thorough": Plan(processes=10, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
 }
@@ -75,8 +83,8 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
                 continue
             candidate = queue[turn]
             need = plan.case_s * WEIGHT[candidate.cost]
-            if candidate.cost == "polling" and plan.polling is not None and turn >= plan.polling:
-                left_out.append((target, candidate.key, _too_many(plan)))
+            if turn >= plan.most.get(candidate.cost, turn + 1):
+                left_out.append((target, candidate.key, _too_many(plan.most[candidate.cost])))
                 continue
             if spent + need <= budget + 1e-9:
                 taken[target][candidate.key] = need
@@ -93,9 +101,9 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
     return Allotment(scaled, left_out)
 
 
-def _too_many(plan: Plan) -> str:
+def _too_many(most: int) -> str:
     return (
-        f"a wait that looks rarely takes seconds a case, so this profile has {plan.polling} of the stack's cases; "
+        f"its stack takes seconds a case, so this profile has {most} of them; "
         "a larger profile or a choice of patterns takes it"
     )
 

@@ -16,8 +16,10 @@ JUMP = 0.05
 """A jump of T between close n under this share of the rise is no stair."""
 WIDTH = 0.015
 """How closely, as a share of n, an edge is bracketed; the rounds then draw within twice that."""
-WIDENING = 0.3
+WIDENING = 0.4
 """The width for stairs that are known beforehand, as a share of the target: a closer bracket would only cost time."""
+WIDE = 0.05
+"""Over this target the upper edge is one stair lower: it tells the slope half as well, by samples a third shorter."""
 EARLY = 0.3
 """Where between two stairs T is told from the lower: a window that begins late after a look ends that much early."""
 SHORT_NS = 2.5e6
@@ -78,11 +80,11 @@ def known_stairs(trial: Trial, poll_ns: float, target: float) -> Stairs | None:
     """The stairs of a wait that is known to look every ``poll_ns`` or so, by as few of its long samples as will do.
 
     None where T(1) or the climb shows no such stairs. ``target``: the relative half-width wanted of the slope; the
-    first edge need not be known as closely as the third, which lies that much further out. The climb begins at an n of
-    each process's own: were the same n tried in all, their brackets would err alike.
+    first edge need not be known as closely as the upper one, which lies that much further out. The climb begins at an n
+    of each process's own: were the same n tried in all, their brackets would err alike.
     """
     dice = random.Random(str(trial.seen))
-    width, level = WIDENING * target, LEVELS[0]
+    width, level = WIDENING * target, LEVELS[0] - (target > WIDE)
     quantum = min(trial.run([1, 1])[1][2] for _ in range(2))  # the first of a list may begin between two looks
     if quantum < poll_ns / 2:
         return None

@@ -13,7 +13,8 @@ sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
 from overhead.probes import registry  # noqa: E402
-from overhead.reading.keyfigures import KeyFigure, key_figures  # noqa: E402
+from overhead.reading.keyfigures import KeyFigure  # noqa: E402
+from overhead.report.gather import from_paths  # noqa: E402
 
 
 def schema() -> str:
@@ -29,15 +30,13 @@ def stacks() -> str:
 
 
 def figures() -> str:
-    """The key figures of the committed reference machines, a column each."""
-    paths = sorted((ROOT / "reports" / "data").glob("*.json"))
-    if not paths:
+    """The key figures of the committed reference machines, a column each, over all runs of a machine."""
+    folder = ROOT / "reports" / "data"
+    if not any(folder.glob("*.json")):
         return "No reference machine is committed yet."
-    files = [results.read_fingerprint(path) for path in paths]
-    columns = [key_figures(file) for file in files]
-    names = [(file.machine.gpus[0].name if file.machine.gpus else f"{file.machine.cpu}, no GPU") for file in files]
-    rows = [[row[0].label, *map(_marked, row)] for row in zip(*columns, strict=True)]
-    return _table(["", *names], rows)
+    machines = sorted(from_paths([folder]).digests, key=lambda one: one.name)
+    rows = [[row[0].label, *map(_marked, row)] for row in zip(*(one.cards for one in machines), strict=True)]
+    return _table(["", *(one.name for one in machines)], rows)
 
 
 def _marked(figure: KeyFigure) -> str:

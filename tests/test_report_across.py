@@ -177,12 +177,24 @@ def test_a_software_adapter_is_no_vendors() -> None:
     assert vendor(record(adapter="AMD llvmpipe", software=True), "Intel") == "software"
 
 
-def test_older_runs_count_for_claims_alone(tmp_path: Path) -> None:
-    for day in (1, 2):
-        write_fingerprint(tmp_path / f"{day}.json", run(1, each=10_000.0 * day, day=day))
+def test_older_runs_count_for_claims_and_for_what_the_newest_lacks(tmp_path: Path) -> None:
+    adapter = {"adapter": "NVIDIA H200"}
+    page = record("chromium", each=50_000.0, caller="browser", **adapter)  # type: ignore[arg-type]
+    known = {"machine": machine(1)}
+    steps = record("wgpu-native", each=9.0, **adapter)  # type: ignore[arg-type]
+    alone = msgspec.structs.replace(steps, workload="simulation", params={"elements": 4096}, unit="step")
+    write_fingerprint(tmp_path / "2.json", run(1, each=20_000.0, day=2))
+    write_fingerprint(tmp_path / "1.json", fingerprint(page, created="2026-01-01T00:00:00Z", **known))
+    write_fingerprint(tmp_path / "3.json", fingerprint(alone, created="2026-01-03T00:00:00Z", **known))
     machines = from_paths([tmp_path])
-    assert [d.created[:10] for d in machines.digests] == ["2026-01-02"]
-    assert len(machines.evidence) == 2
+    (own,) = machines.digests
+    assert own.created[:10] == "2026-01-02"
+    assert {way.stack for way in own.ways} >= {"wgpu-native", "chromium"}
+    (complete,) = (
+        w.figures["complete"].value for w in own.ways if (w.stack, w.quantity) == ("wgpu-native", "dispatch")
+    )
+    assert complete == 20_000.0
+    assert len(machines.evidence) == 3
 
 
 def test_a_pool_makes_the_same_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,13 +27,14 @@ def opening(view: View) -> list[str]:
 
 
 def headline(view: View) -> list[str]:
-    """What the page opens with: one unit through the most telling stack, who takes that time, and the chains."""
+    """What the page opens with: a graph against fused WGSL where both are, one unit of the most telling stack, and who
+    takes that time."""
     targets = [t for t in view.best_of(HEADLINE) if has_value(t.base.figure("complete"))]
     if not targets:
         return [s for s in (only_software(view), missing(view)) if s]
     first = min(targets, key=lambda t: (t.first.api == "CPU", t.software, t.base.status != "ok"))
     own = [f for f in view.once(ladders) if f.target.key == first.key and f.split and not first.software]
-    said = [costs(first), *map(_ladder, own[:1]), chain_opening(view), overstated([first]), only_software(view)]
+    said = [chain_opening(view), costs(first), *map(_ladder, own[:1]), overstated([first]), only_software(view)]
     return [s for s in said if s]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeVar
 
 from overhead.claims.judging import Evidence
 from overhead.claims.judging import gather as evidence_of
@@ -18,6 +19,7 @@ from overhead.report.parts import Part
 from overhead.report.registry import registered
 from overhead.results import Api, Caller, Figure, Fingerprint, Machine, Record
 
+T = TypeVar("T")
 KEPT = ("complete", "host", "fixed", "naive", "naive_idle", "legacy", "empty_wait")
 VENDORS = {
     "NVIDIA": "nvidia|geforce|quadro|tesla|rtx", "AMD": "amd|radeon|radv|gfx[0-9]", "Apple": "apple", "Arm": "mali|arm",
@@ -99,6 +101,27 @@ def digest(fingerprint: Fingerprint) -> Digest:
     )  # fmt: skip
 
 
+def completed(run: Digest, others: Iterable[Digest]) -> Digest:
+    """The run with what it lacks and other runs of the same machine measured, the others' order kept."""
+    for other in others:
+        run = dataclasses.replace(
+            run,
+            ways=_with(run.ways, other.ways, lambda w: (w.quantity, w.stack, w.api, w.software)),
+            rungs=_with(run.rungs, other.rungs, lambda r: (r.stack, r.api, r.software)),
+            passings=_with(run.passings, other.passings, lambda p: (p.first, p.second, p.workload, p.elements)),
+            cards=tuple(
+                b if a.value is None and b.value is not None else a for a, b in zip(run.cards, other.cards, strict=True)
+            ),
+            sections=_with(run.sections, other.sections, lambda s: s[0]),
+        )
+    return run
+
+
+def _with(own: tuple[T, ...], others: tuple[T, ...], key: Callable[[T], Hashable]) -> tuple[T, ...]:
+    known = set(map(key, own))
+    return own + tuple(one for one in others if key(one) not in known)
+
+
 def vendor(record: Record, cpu: str) -> str:
     """Who made the device: from the adapter's name; of a CPU from the processor's."""
     if record.software:
@@ -110,6 +133,8 @@ def vendor(record: Record, cpu: str) -> str:
 
 def _ways(view: View) -> Iterator[Way]:
     for target in view.stacked:
+        if not target.stepped:  # workloads alone: no plain unit to set beside others
+            continue
         for quantity, record in _quantities(target):
             yield _way(view, quantity, record, {n: f for n in KEPT if (f := record.figure(n)) is not None})
         comparison = view.comparison("marginal", target.base.key)

@@ -15,13 +15,14 @@ from overhead.claims.judging import Evidence, judge_evidence
 from overhead.collection import Skipped, Used, each
 from overhead.errors import UsageError
 from overhead.reduce import load
-from overhead.report.digest import Digest, digest
+from overhead.report.digest import Digest, completed, digest
 from overhead.results import Fingerprint
 
 
 @dataclasses.dataclass(frozen=True)
 class Machines:
-    """The newest run of each machine: the one that is shown in full first, then newest first.
+    """Each machine by its newest run that measured a plain unit, with what only its other runs measured: the machine
+    that is shown in full first, then newest first.
 
     ``evidence`` is of every run. ``full`` is the first machine's fingerprint.
     """
@@ -42,14 +43,15 @@ class Machines:
 
 
 def from_paths(paths: Sequence[Path], mapping: Callable[..., Iterable[Any]] = map) -> Machines:
-    """Read files and folders. The newest run of the first path that holds one is shown in full.
+    """Read files and folders. The newest run of the first path that holds one is shown in full, one of workloads alone
+    only where there is no other.
 
     ``mapping`` may be that of a pool of processes. Raises ``BadFile``.
     """
     with _uncollected():
         found = list(each(paths, digest, mapping))
     used = [one for one in found if isinstance(one, Used)]
-    first = max(used, key=lambda one: (-one.argument, one.result.created))
+    first = max(used, key=lambda one: (-one.argument, *_rank(one.result)))
     skipped = [one for one in found if isinstance(one, Skipped)]
     return _machines([one.result for one in used], first.result, load(first.path), skipped)
 
@@ -76,8 +78,15 @@ def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Ski
     return _machines(digests, digests[0], runs[0], skipped)
 
 
+def _rank(run: Digest) -> tuple[bool, str]:
+    """Runs of workloads alone come last, then the newest comes first."""
+    return bool(run.ways), run.created
+
+
 def _machines(digests: Sequence[Digest], first: Digest, full: Fingerprint, skipped: Sequence[Skipped]) -> Machines:
-    newest: dict[str, Digest] = {first.machine.id: first}
-    for one in sorted(digests, key=lambda d: d.created, reverse=True):
-        newest.setdefault(one.machine.id, one)
-    return Machines(list(newest.values()), [one.evidence for one in digests], full, skipped)
+    runs: dict[str, list[Digest]] = {first.machine.id: [first]}
+    for one in sorted(digests, key=_rank, reverse=True):
+        if one is not first:
+            runs.setdefault(one.machine.id, []).append(one)
+    shown = [completed(newest, others) for newest, *others in runs.values()]
+    return Machines(shown, [one.evidence for one in digests], full, skipped)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from overhead.claims import PublishedPoint, published_points
 from overhead.reading.format import plain, spread
@@ -135,9 +135,9 @@ def legend(ax_figure: object, *, many: bool, points: bool) -> None:
     if not isinstance(ax_figure, Figure):
         raise TypeError("a figure is wanted")
 
-    def key(label: str, marker: str, **more: object) -> Line2D:
-        kept = {"linestyle": "", "color": MUTED, **more}
-        return Line2D([], [], marker=marker, label=label, **kept)  # type: ignore[arg-type]
+    def key(label: str, marker: str, **more: Any) -> Line2D:
+        kept: dict[str, Any] = {"linestyle": "", "color": MUTED, **more}
+        return Line2D([], [], marker=marker, label=label, **kept)
 
     handles = [key("this machine", "o", markersize=6, markeredgecolor=INK, markeredgewidth=1.3)]
     handles += [key("another machine", "o", markersize=4.5)]

@@ -16,6 +16,7 @@ from overhead.report.palette import colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SINGLE = 4
 """Machines of a row that are drawn one by one with their intervals; more are drawn as a cloud."""
@@ -127,13 +128,9 @@ def _cloud(ax: Axes, y: int, line: Line, marker: str) -> None:
                 markeredgecolor=INK, markeredgewidth=1.3, zorder=4)  # fmt: skip
 
 
-def legend(ax_figure: object, *, many: bool, points: bool) -> None:
+def legend(figure: Figure, *, many: bool, points: bool) -> None:
     """Above the drawing: this machine, the others, many of them, and published points."""
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
-
-    if not isinstance(ax_figure, Figure):
-        raise TypeError("a figure is wanted")
 
     def key(label: str, marker: str, **more: Any) -> Line2D:
         kept: dict[str, Any] = {"linestyle": "", "color": MUTED, **more}
@@ -143,7 +140,7 @@ def legend(ax_figure: object, *, many: bool, points: bool) -> None:
     handles += [key("another machine", "o", markersize=4.5)]
     handles += [key("median and range", "|", markersize=8, linestyle="-")] if many else []
     handles += [key("published elsewhere", STAR, markersize=8, markerfacecolor=PAPER)] if points else []
-    ax_figure.legend(handles=handles, loc="outside upper left", ncols=2, handletextpad=0.3)
+    figure.legend(handles=handles, loc="outside upper left", ncols=2, handletextpad=0.3)
 
 
 def crowded(found: Iterable[Line]) -> bool:

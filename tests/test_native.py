@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from overhead.probes import native
+from overhead.probes._loops import Script, Statement, plain
 from overhead.probes.base import Unavailable
 from overhead.probes.native import Call, Cycle, NativeUnavailable, Program, Slot, Store, address_of
 
@@ -174,6 +175,13 @@ def test_stages_time_every_unit(caller: Any, per: int) -> None:
     assert found["dispatch"].min() > 0
     assert len(recorder.seen) == 20 + 4 * groups
     assert native.compile_stages(program, caller)(0)["dispatch"].size == 0
+
+
+def test_one_call_for_all_units_does_not_turn_a_loop_for_each() -> None:
+    once = Script(head=(Statement("call()", "call"),), per=0)
+    assert [line for line in plain(once) if "for" in line] == []
+    each = Script(body=(Statement("call()", "call"),), per=0)
+    assert "for u in range(n):" in plain(each)
 
 
 def test_equal_structures_share_one_source_and_the_disk_keeps_it(cache: Path) -> None:

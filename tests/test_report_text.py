@@ -166,6 +166,11 @@ def test_complete_is_checked_against_the_declared_overlap() -> None:
     assert overlap_check(record(each=None)) is None
 
 
+def test_a_fused_chain_takes_what_the_device_takes() -> None:
+    (found,) = checks.found(View(fingerprint(record(pattern="fused", each=10e3))))
+    assert (found.kind, found.check.predicted, found.check.agrees) == ("fused", 5e3, False)
+
+
 def test_stages_are_checked_against_the_unstaged_issue() -> None:
     def of(gap: float | None, width: float = 0.01) -> Check | None:
         parts = (figure("unstaged", 7e3), figure("stages_gap", gap, width=width) if gap else figure("other", 1.0))

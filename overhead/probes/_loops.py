@@ -115,7 +115,8 @@ def _nest(script: Script, blocks: Sequence[Sequence[str]]) -> list[str]:
         return ["for u in range(n):", *_in([*blocks[0], "pass"])]
     head, body, tail = blocks
     if script.per == 0:
-        return ["u = 0", *head, "for u in range(n):", *_in([*body, "pass"]), "u = 0", *tail]
+        units = ["for u in range(n):", *_in(body)] if body else []
+        return ["u = 0", *head, *units, "u = 0", *tail]
     group = ["u = g", *head, f"for u in range(g, min(g + {script.per}, n)):", *_in([*body, "pass"]), "u = g", *tail]
     return [f"for g in range(0, n, {script.per}):", *_in(group)]
 

@@ -37,7 +37,7 @@ def found(view: View) -> Iterator[Found]:
     for target in view.executing:
         for record in target.records:
             for kind, check in (
-                (record.overlap, overlap_check(record)),
+                ("fused" if record.pattern == "fused" else record.overlap, overlap_check(record)),
                 ("stages", stages_check(record)),
                 ("null", null_check(view, record)),
             ):
@@ -46,12 +46,16 @@ def found(view: View) -> Iterator[Found]:
 
 
 def overlap_check(record: Record) -> Check | None:
-    """``complete`` against the declared overlap: pipelined, the larger of host and device; serial, their sum."""
-    parts = [f for name in ("complete", "host", "device_busy") if (f := record.figure(name)) is not None]
+    """``complete`` against the declared overlap: pipelined, the larger of host and device; serial, their sum; fused,
+    the device alone, since the host makes one call whatever n.
+    """
+    names = ("complete", "device_busy") if record.pattern == "fused" else ("complete", "device_busy", "host")
+    parts = [f for name in names if (f := record.figure(name)) is not None]
     values = [v for f in parts if (v := valued(f)) is not None]
-    if len(values) < 3:
+    if len(values) < len(names):
         return None
-    complete, host, device = values
+    complete, device, *hosts = values
+    host = sum(hosts)
     return _check(complete, host + device if record.overlap == "serial" else max(host, device), parts)
 
 

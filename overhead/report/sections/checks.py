@@ -14,6 +14,7 @@ from overhead.report.registry import register
 KINDS = {
     "pipelined": "complete is the larger of host and device (pipelined)",
     "serial": "complete is host and device together (serial)",
+    "fused": "complete is the device alone (one call for all steps)",
     "stages": "the calls timed one by one add up to issue",
     "null": "Dawn on Null costs what Dawn on Vulkan does less the driver's share",
 }

@@ -37,8 +37,6 @@ from overhead.results import (
     Target,
 )
 
-_PAIRED_MIN_ROUNDS = 1
-
 
 def load(path: Path) -> Fingerprint:
     """The fingerprint of a file: decoded, or reduced where the file is a journal. Raises ``BadFile``."""

@@ -73,9 +73,9 @@ def null_check(view: View, record: Record) -> Check | None:
     if (record.stack, record.api, record.caller) != ("dawn", "Vulkan", "native"):
         return None
     twins = (r for r in view.fingerprint.records if r.stack == "dawn" and r.api == "Null")
-    null = next((r for r in twins if _same_case(r, record)), None)
+    null = next((r for r in twins if r.case == record.case), None)
     raw = (r for r in view.fingerprint.records if r.stack == "vulkan" and r.adapter == record.adapter)
-    minimal = next((r for r in raw if _same_case(r, record)), None)
+    minimal = next((r for r in raw if r.case == record.case), None)
     share = view.comparison("driver-share", minimal.key) if minimal is not None else None
     if null is None or share is None:
         return None
@@ -85,11 +85,6 @@ def null_check(view: View, record: Record) -> Check | None:
     if len(values) < 3:
         return None
     return _check(values[0], values[1] - values[2], figures)
-
-
-def _same_case(one: Record, other: Record) -> bool:
-    fields = ("pattern", "caller", "dependency", "workload", "unit", "params")
-    return all(getattr(one, field) == getattr(other, field) for field in fields)
 
 
 def _check(measured: float, predicted: float, parts: list[Figure]) -> Check:

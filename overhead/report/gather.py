@@ -70,12 +70,13 @@ def _uncollected() -> Iterator[None]:
 
 
 def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()) -> Machines:
-    """The same of runs in memory; the newest one is shown in full. Raises ``UsageError`` where there is none."""
-    runs = sorted(fingerprints, key=lambda run: run.created, reverse=True)
+    """The same of runs in memory, the one shown in full chosen alike. Raises ``UsageError`` where there is none."""
+    runs = list(fingerprints)
     if not runs:
         raise UsageError("no fingerprint to draw")
     digests = [digest(run) for run in runs]
-    return _machines(digests, digests[0], runs[0], skipped)
+    shown = max(range(len(runs)), key=lambda i: _rank(digests[i]))
+    return _machines(digests, digests[shown], runs[shown], skipped)
 
 
 def _rank(run: Digest) -> tuple[bool, str]:

@@ -18,12 +18,11 @@ from overhead.report import draw
 from overhead.report.digest import Digest
 from overhead.report.gather import Machines
 from overhead.report.method import method
-from overhead.report.palette import colour
 from overhead.report.parts import Drawing, Part, Sketch
 from overhead.report.registry import registered, registered_across
+from overhead.report.templates import template
 
 if TYPE_CHECKING:
-    from jinja2 import Template
     from markupsafe import Markup
 
 PAGE, PAGES, FIGURES = "index.html", "pages", "figures"
@@ -146,7 +145,7 @@ class Site:
         """Write one page; ``place`` under the folder."""
         root = "../" if "/" in place else ""
         links = [(PAGE, "This machine"), (MACHINES, f"All machines ({self.machines:,})"), (METHOD, "Method")]
-        text = _template().render(
+        text = template("page.html.j2").render(
             heading=heading, about=about, blocks=[b for b in blocks if b.parts], root=root, here=place, links=links,
             css=_style(), skipped=skipped, place=self.place, count=self.machines,
         )  # fmt: skip
@@ -156,19 +155,6 @@ class Site:
 @functools.cache
 def _style() -> Markup:
     return _markup((Path(__file__).parent / "page.css").read_text(encoding="utf-8"))
-
-
-@functools.cache
-def _template() -> Template:
-    import jinja2
-
-    made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    made.filters["plain"] = plain
-    made.globals["colour"] = colour
-    return made.get_template("page.html.j2")
 
 
 def _markup(text: str) -> Markup:

@@ -6,18 +6,12 @@ Every text is escaped by the template. Colours are those of ``draw``, so the pag
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from overhead.reading.format import plain
 from overhead.report.draw import GRID, INK, MUTED, PAPER
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from overhead.report.templates import template
 
 WIDTH, LEFT, ROW, AXIS = 640, 200, 28, 52
 """Pixels of the drawing, of its labels, of a row, and of an axis with its unit."""
@@ -105,18 +99,6 @@ def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
 def _template(name: str, panels: Sequence[Panel], scale: Callable[[Panel], _Scale]) -> str:
     tops = list(itertools.accumulate((len(p.rows) * ROW + AXIS for p in panels), initial=0))
     made = [(p, top, *scale(p)) for p, top in zip(panels, tops, strict=False)]
-    return _environment().get_template(name).render(
+    return template(name).render(
         panels=made, height=tops[-1], WIDTH=WIDTH, LEFT=LEFT, ROW=ROW, INK=INK, MUTED=MUTED, GRID=GRID, PAPER=PAPER
     )  # fmt: skip
-
-
-@functools.cache
-def _environment() -> Environment:
-    import jinja2
-
-    made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    made.filters["plain"] = plain
-    return made

@@ -85,6 +85,13 @@ def test_only_the_chosen_patterns_are_planned() -> None:
     assert [(a.case.pattern, a.case.unit) for a in tasks[0].assignments] == [("fused", "step")]
 
 
+def test_of_several_workloads_none_takes_the_room_of_another() -> None:
+    cases = [Case(pattern="fused", workload=name, params={"elements": n}) for name in "ab" for n in range(3)]
+    named = Choice(workloads=frozenset("ab")).of([BASE, *cases])
+    assert [(c.workload, c.params["elements"]) for c in named] == [(w, n) for n in range(3) for w in "ab"]
+    assert Choice().of([NATIVE, BASE]) == [NATIVE, BASE]
+
+
 def test_a_plan_is_taken_up_again_on_what_is_still_there() -> None:
     gpu, gone = target("dawn"), target("vulkan")
     planned = [(gpu.key, gpu, BASE), (gpu.key, gone, NATIVE), (gone.key, gone, NATIVE)]

@@ -62,6 +62,12 @@ class _Conductor:
         self.facts = clock_facts(clock)
         self.shelter: Shelter | None = None
 
+    def tell(self, doing: Doing) -> None:
+        """Say what comes next; others may measure before this returns, so its time is not this process's."""
+        said = self.clock.now()
+        self.emit(doing)
+        self.start += self.clock.now() - said
+
     def close(self) -> None:
         if self.shelter is not None:
             self.shelter.close()
@@ -82,7 +88,7 @@ class _Conductor:
 
     def guard(self, case: Live, what: str, act: Callable[[Live], None]) -> None:
         """Do one thing to one case; whatever it raises costs that case alone."""
-        self.emit(Doing(case.key, what))
+        self.tell(Doing(case.key, what))
         try:
             act(case)
         except (Exception, SystemExit) as error:
@@ -145,7 +151,7 @@ class _Conductor:
 
     def round(self, number: int) -> None:
         """Every live case once, in a new order; each gets time in proportion to its share, whatever a pass costs it."""
-        self.emit(Doing("", f"round {number}"))
+        self.tell(Doing("", f"round {number}"))
         gc.collect()
         shares = sum(case.seconds for case in self.live.values())
         slot = self.left() / shares / max(1, self.planned - number)

@@ -1,4 +1,4 @@
-"""The campaign: every target's worker, replicate by replicate, one window at a time on the machine."""
+"""The campaign: every target's worker, replicate by replicate, in turns of one window at a time on the machine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import os
 import random
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 import psutil
@@ -23,6 +24,13 @@ from overhead.runner.spawn import Died, WorkerProcess
 
 SILENCE_S = 300.0
 """A worker that says nothing for so long hangs: longer than any compile, which is a silence of its own, should take."""
+TURN_S = 0.5
+"""So long a worker measures, in whole rounds, before the next of its group does. A machine's speed wanders within
+seconds: in turns each worker sees all of its group's time, not a few seconds of its own."""
+ABREAST = 16
+"""Workers at most that are open at a time."""
+WORKER_BYTES = 3 << 30
+"""What an open worker may be expected to take: a deep-learning library, its compiler and a device context."""
 START_S = 3.0
 """Rough time for a worker to start, for the time-left display alone."""
 
@@ -51,14 +59,17 @@ class Lane:
 
 @dataclasses.dataclass
 class _Started:
+    """A worker and how far it is; ``spent``: seconds that it has measured."""
+
     lane: Lane
     task: Task
     process: int
     worker: WorkerProcess
+    spent: float = 0.0
 
 
 Turn = list[tuple[Lane, Task]]
-"""The workers of one target, one a lane, that measure one right after the other."""
+"""The workers of one target, one a lane, whose turns follow each other."""
 
 
 class Campaign:
@@ -77,14 +88,15 @@ class Campaign:
         for past in (lane.past for lane in lanes if lane.past):
             for key, number in past.next_process.items():
                 self.next_process[key] = max(number, self.next_process.get(key, 0))
-        self.waited = 0.0
-        self.abreast = max(1, min(8, os.cpu_count() or 1) // len(lanes))
+        self.waited = self.finished = 0.0
+        room = min(ABREAST, os.cpu_count() or 1, psutil.virtual_memory().total // WORKER_BYTES)
+        self.abreast = max(1, room // len(lanes))
 
     def run(self) -> None:
         """Every task in every replicate that the past does not hold yet."""
         missing = [lane.missing(self.plan.processes) for lane in self.lanes]
         pairs = [(m, t) for lane, m in zip(self.lanes, missing, strict=True) for t in lane.tasks]
-        began, finished, self.waited = time.monotonic(), 0.0, 0.0
+        began, self.finished, self.waited = time.monotonic(), 0.0, 0.0
         self.listener.begin(sum((t.seconds + START_S) * m[t.target.key] for m, t in pairs))
         for replicate in range(self.plan.processes):
             turns = self._turns(replicate, missing)
@@ -96,8 +108,8 @@ class Campaign:
                     )
                     return
                 self._group(group)
-                finished += sum(t.seconds + START_S for turn in group for _, t in turn)
-                self.listener.advance(finished)
+                self.finished += sum(t.seconds + START_S for turn in group for _, t in turn)
+                self.listener.advance(self.finished)
 
     def _turns(self, replicate: int, missing: Sequence[dict[str, int]]) -> list[Turn]:
         """Who is due in this replicate: targets in a new order, the lanes of each in turn (AB, BA, AB, ...)."""
@@ -118,12 +130,15 @@ class Campaign:
         return self.plan.wall_s is not None and elapsed_s - self.waited > self._wall_s()
 
     def _group(self, turns: Sequence[Turn]) -> None:
-        """Start these workers together; once all are open and quiet, let them measure one after the other."""
+        """Start these workers together; once all are open and quiet, let them measure in turns.
+
+        None releases its objects, or another that shares the device would feel it, before all have measured.
+        """
         started = [s for turn in turns for s in self._start_turn(turn)]
         try:
-            ready = [s for s in started if self._until_ready(s)]
-            for one in ready:
-                self._measure(one)
+            self._measure([s for s in started if self._until_ready(s)])
+            for one in started:
+                one.worker.release()
         finally:
             for one in started:
                 one.worker.end()
@@ -177,35 +192,41 @@ class Campaign:
         one.lane.journal.sync()
         return True
 
-    def _measure(self, one: _Started) -> None:
-        """Hand over the baton and keep every round; a death costs the case it was at, the rest is measured anew."""
-        while True:
-            self.listener.working(_named(f"{one.task.target.key}, process {one.process + 1}", one.lane))
-            asked = time.monotonic()
-            try:
-                with baton(lambda: self.listener.note("waiting: another run is measuring on this machine")):
-                    self.waited += time.monotonic() - asked
-                    self._listen(one)
-                return
-            except Died as death:
-                if not (self._again(one, death) and self._until_ready(one)):
-                    return
+    def _measure(self, ready: Sequence[_Started]) -> None:
+        """Take the baton and hand it round until all have ended; a death costs the case it was at, the rest is measured
+        anew."""
+        waiting, asked = deque(ready), time.monotonic()
+        with baton(lambda: self.listener.note("waiting: another run is measuring on this machine")):
+            self.waited += time.monotonic() - asked
+            while waiting:
+                one = waiting.popleft()
+                self.listener.working(_named(f"{one.task.target.key}, process {one.process + 1}", one.lane))
+                began = time.monotonic()
+                try:
+                    ended = self._turn(one)
+                except Died as death:
+                    ended = not (self._again(one, death) and self._until_ready(one))
+                one.spent += time.monotonic() - began
+                if not ended:
+                    waiting.append(one)
+                self.listener.advance(self.finished + sum(min(s.spent, s.task.seconds) for s in ready))
 
-    def _listen(self, one: _Started) -> None:
+    def _turn(self, one: _Started) -> bool:
+        """Keep every round of a worker's turn; whether it has ended. Raises ``Died``."""
+        began = time.monotonic()
         one.worker.go()
-        ended = False
         while (answer := one.worker.listen()) is not None:
             if isinstance(answer, Pause):
                 one.lane.journal.sync()
+                if time.monotonic() - began >= TURN_S:
+                    return False
                 one.worker.go()
-            else:
-                self._keep(one.lane, answer)  # type: ignore[arg-type]
+                continue
+            self._keep(one.lane, answer)  # type: ignore[arg-type]
             if isinstance(answer, Ended):
                 one.lane.journal.sync()
-                ended = True
-                break  # what happens while it releases its objects harms nobody
-        if not ended:
-            raise Died(-1, "the worker ended before it had measured everything")
+                return True
+        raise Died(-1, "the worker ended before it had measured everything")
 
     def _keep(self, lane: Lane, line: Line) -> None:
         if isinstance(line, Failed):

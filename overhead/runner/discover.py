@@ -67,6 +67,7 @@ def _ask(
     worker = WorkerProcess(job, environment, interpreter=interpreter, silence_s=SILENCE_S, memory_bytes=MEMORY_BYTES)
     try:
         answer = worker.listen()
+        worker.release()
         return answer if isinstance(answer, Found) else Found(reason="the worker gave no answer")
     except Died as death:
         return Found(reason=death.reason, mend=registry()[name].mend)

@@ -47,7 +47,7 @@ class Ready(Struct, frozen=True, tag="ready", tag_field="type"):
 
 
 class Pause(Struct, frozen=True, tag="pause", tag_field="type"):
-    """A round is over and its lines are sent: the worker waits until the parent has them safe and says go on."""
+    """A round is over and its lines are sent: the worker waits until they are safe and it is its turn again."""
 
 
 Message = Found | Ready | Pause

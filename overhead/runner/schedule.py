@@ -43,6 +43,13 @@ class Choice:
         asked = case.workload in self.workloads if self.workloads else self.full or not _heavy(case.workload)
         return asked and (not self.patterns or case.pattern in self.patterns)
 
+    def of(self, cases: Iterable[Case]) -> list[Case]:
+        """Those that were asked for; of workloads that were named in turn, so that none takes another's room."""
+        taken = [case for case in cases if self.takes(case)]
+        by_name = {name: [c for c in taken if c.workload == name] for name in sorted(self.workloads)}
+        ranked = itertools.zip_longest(*by_name.values())
+        return [c for rank in ranked for c in rank if c is not None] if by_name else taken
+
 
 def _heavy(name: str) -> bool:
     found = workloads().get(name)
@@ -53,10 +60,7 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     """The tasks that fit the plan's budget, and everything left out with its reason."""
     chosen, left_out = _choose_targets(targets, choice)
     spaces = {t.key: registry()[t.stack].space(t) for t in chosen}
-    own = {
-        t.key: [c for c in (spaces[t.key].cross() if choice.full else spaces[t.key].star()) if choice.takes(c)]
-        for t in chosen
-    }
+    own = {t.key: choice.of(spaces[t.key].cross() if choice.full else spaces[t.key].star()) for t in chosen}
     wanted = {t.key: _with_companions(t, own, chosen) for t in chosen}
     allotment = allot(
         {key: [Candidate(_id(a), registry()[a.target.stack].cost) for a in items] for key, items in wanted.items()},

@@ -46,6 +46,7 @@ class WorkerProcess:
         interpreter: Interpreter = HERE,
     ) -> None:
         self.silence_s, self.memory_bytes = silence_s, memory_bytes
+        self._released = False
         self._folder = tempfile.TemporaryDirectory(prefix="overhead-")
         self._note = Path(self._folder.name) / "doing"
         self._errors = open(Path(self._folder.name) / "stderr", "w+b")  # noqa: SIM115 - closed in end()
@@ -78,6 +79,11 @@ class WorkerProcess:
 
     def go(self) -> None:
         """Hand over the baton, or say that a round is safe."""
+        self._send(GO)
+
+    def release(self) -> None:
+        """Let the worker, which has done its job, release its objects and end."""
+        self._released = True
         self._send(GO)
 
     def listen(self) -> Message | Line | None:
@@ -142,8 +148,8 @@ class WorkerProcess:
         self._process.wait()
 
     def end(self) -> None:
-        """Release everything; kills the worker if it is still there."""
-        if self._process.poll() is None:
+        """Give back everything; kills a worker that is still there, at once where it was not released."""
+        if self._released and self._process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout=5)
         self.kill()

@@ -73,6 +73,7 @@ class Worker:
         self.doing("", "ending")
         self.say(Ended(worker=self.job.worker, process=self.job.process, rule=rule))
         self.out.flush()
+        self.go()
         for chain in self.chains.values():
             with contextlib.suppress(Exception):  # every number is delivered: a failing release harms nobody
                 chain.close()

@@ -1,0 +1,104 @@
+"""Workers take turns at the machine: whole rounds each, until all have ended, and only then may any release."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from overhead.measure.planner import PROFILES
+from overhead.results import Case, Ended, Target
+from overhead.runner import campaign
+from overhead.runner.campaign import Campaign, Lane
+from overhead.runner.progress import Listener
+from overhead.runner.protocol import Assignment, Job, Pause, Ready
+from overhead.runner.schedule import Task
+from overhead.runner.spawn import Died
+
+said: list[str] = []
+
+
+class Journal:
+    def write(self, lines: Any) -> None:
+        """Takes everything."""
+        list(lines)
+
+    def sync(self) -> None:
+        """Nothing to write."""
+
+
+class Worker:
+    """Pauses after each of its rounds; ``dying`` at a round the first time it is started."""
+
+    rounds = 3
+    dying: ClassVar[dict[str, int]] = {}
+
+    def __init__(self, job: Job, *_: object, **__: object) -> None:
+        self.name, self.process = job.worker.split("@")[0], job.process
+        ended = Ended(worker=job.worker, process=job.process, rule="3 rounds")
+        self.lines: list[Any] = [Ready(), *[Pause()] * (self.rounds - 1), ended]
+        self.dies = self.dying.pop(self.name, None)
+
+    def listen(self) -> Any:
+        line = self.lines.pop(0)
+        if self.dies is not None and len(self.lines) == self.rounds - 1 - self.dies:
+            raise Died(0, "it was killed")
+        return line
+
+    def go(self) -> None:
+        said.append(self.name)
+
+    def release(self) -> None:
+        said.append(f"{self.name} may release")
+
+    def end(self) -> None:
+        said.append(f"{self.name} ends")
+
+
+def _task(name: str, cases: int = 1) -> Task:
+    target = Target(stack=name, api="CPU", adapter="CPU")
+    wanted = [Assignment(target, Case(pattern="per-submit", unit="launch", params={"n": n})) for n in range(cases)]
+    return Task(target, tuple(wanted), 1.0)
+
+
+def _run(monkeypatch: pytest.MonkeyPatch, tasks: Sequence[Task], turn_s: float = 0.0, **limits: Any) -> Campaign:
+    said.clear()
+    monkeypatch.setattr(campaign, "WorkerProcess", Worker)
+    monkeypatch.setattr(campaign, "baton", lambda waiting: contextlib.nullcontext())
+    monkeypatch.setattr(campaign, "TURN_S", turn_s)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    for name, value in limits.items():
+        monkeypatch.setattr(campaign, name, value)
+    lane = Lane(Journal(), tasks)  # type: ignore[arg-type]
+    made = Campaign([lane], PROFILES["quick"], Listener(), [], random.Random(1))
+    made._group([[(lane, task)] for task in tasks])
+    return made
+
+
+def test_workers_measure_a_turn_each_until_all_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    _run(monkeypatch, [_task("a"), _task("b")])
+    assert said[:6] == ["a", "b"] * 3
+    assert said[6:] == ["a may release", "b may release", "a ends", "b ends"]
+
+
+def test_a_turn_holds_as_many_rounds_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    _run(monkeypatch, [_task("a"), _task("b")], turn_s=60.0)
+    assert said[:6] == ["a", "a", "a", "b", "b", "b"]
+
+
+def test_who_died_starts_anew_and_takes_its_turns_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    Worker.dying = {"a": 0}
+    _run(monkeypatch, [_task("a", cases=2), _task("b")])
+    assert said[:3] == ["a", "a ends", "b"]
+    assert said[3:7] == ["a", "b", "a", "b"]
+    assert said[7] == "a"
+
+
+def test_no_more_workers_are_open_than_memory_and_processors_have_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"total": 16 << 30}))
+    assert _run(monkeypatch, [_task("a")]).abreast == 5
+    assert _run(monkeypatch, [_task("a")], WORKER_BYTES=64 << 30).abreast == 1
+    assert _run(monkeypatch, [_task("a")], WORKER_BYTES=1).abreast == 8

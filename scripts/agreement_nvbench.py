@@ -2,6 +2,9 @@
 
 A subject that gives no number costs its own rows: what its process said is printed, and it is tried once more without
 nvbench's blocking kernel. Values come from nvbench's JSON, and from its log where it wrote none.
+
+Graphs are measured by us in the same process, on the same recording: a kernel this short takes up to a tenth longer in
+one process than in the next, for as long as that lives.
 """
 
 from __future__ import annotations
@@ -18,11 +21,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from scripts.agreement_subjects import ADD, ADD_GRAPH, NODES, STEP, STEP_GRAPH, adding, stepping
 from scripts.bench_agreement import INTERVAL, PATIENCE_S, Answer
 
 LAUNCHED = (ADD, STEP, ADD_GRAPH, STEP_GRAPH)
 QUANTITIES = ("batch", "cold")
+OURS = ".ours"
+"""Ends the name of the file with our own figures, beside nvbench's."""
+OURS_S = 1.5
+"""Seconds of our own measurement of a graph."""
 LIMIT_S = 100.0
 """Of a subject's process; nvbench itself stops each of its two measurements after ``PATIENCE_S``."""
 RULE = "stdrel: standard deviation of its cold samples over their mean"
@@ -46,7 +55,8 @@ def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> li
             output = (child or _child)(index, path, blocking)
             found = answers(LAUNCHED[index], path.read_text("utf-8") if path.exists() else "", output)
             if any(a.value is not None for a in found):
-                return found
+                own = path.with_suffix(OURS)
+                return found + (msgspec.json.decode(own.read_bytes(), type=list[Answer]) if own.exists() else [])
             reasons.append(f"{'with' if blocking else 'without'} its blocking kernel: {found[0].reason}")
             print(f"nvbench, {LAUNCHED[index]}, {reasons[-1]}; its process said:", *output.splitlines()[-40:],
                   sep="\n    ", file=sys.stderr, flush=True)  # fmt: skip
@@ -106,11 +116,14 @@ def _run(index: int, path: str, blocking: bool) -> None:
     faulthandler.enable()
     from cuda import bench
 
+    name = LAUNCHED[index]
+    measure: Callable[[Any], None] = {ADD: _on_add, STEP: _on_step}.get(name) or _on_graph(name, Path(path))
+
     def subject(state: Any) -> None:
         try:
             if not blocking:
                 state.set_disable_blocking_kernel(True)
-            (_on_add, _on_step, _on_add_graph, _on_step_graph)[index](state)
+            measure(state)
         except Exception as error:
             traceback.print_exc()
             state.skip(f"{type(error).__name__}: {error}")
@@ -143,28 +156,19 @@ def _on_step(state: Any) -> None:
     session.close()
 
 
-def _on_add_graph(state: Any) -> None:
-    import torch
+def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
+    """Measure our chain of the graph and write what we found; then what has nvbench launch that same graph."""
+    from scripts.agreement_ours import measured, opened
 
-    from overhead.probes._torch_graphs import TorchGraphs
-    from overhead.probes._torch_steps import Add
+    chain = opened(subject)
+    path.with_suffix(OURS).write_bytes(msgspec.json.encode(measured({subject: chain}, OURS_S)))
 
-    graphs = TorchGraphs(Add(torch.device("cuda", 0), mode="no_grad"))
-    _in_torch(state, graphs.replay(NODES))
+    def on_driver_graph(state: Any) -> None:
+        call, stream = chain.session.driver.call, state.get_stream().addressof()
+        executable = chain.graphs.executable(NODES)
+        state.exec(lambda _: call("cuGraphLaunch", executable, stream), batched=True)
 
-
-def _on_step_graph(state: Any) -> None:
-    from overhead.probes._cuda_api import driver
-    from overhead.probes._cuda_graphs import Graphs
-    from overhead.probes._cuda_session import Session
-
-    session = Session(driver(), 0, own_stream=True)
-    graphs = Graphs(session)
-    executable, call, stream = graphs.executable(NODES), session.driver.call, state.get_stream().addressof()
-    call("cuGraphLaunch", executable, stream)
-    state.exec(lambda _: call("cuGraphLaunch", executable, stream), batched=True)
-    graphs.close()
-    session.close()
+    return on_driver_graph if subject == STEP_GRAPH else lambda state: _in_torch(state, chain.graphs.replay(NODES))
 
 
 if __name__ == "__main__":

@@ -121,9 +121,13 @@ WANTED: tuple[Wanted, ...] = (
 
 
 def rows(theirs: Iterable[Answer], ours: Iterable[Answer]) -> list[Row]:
-    """Every wanted pair; what was not answered carries the tool's reason, or that it said nothing."""
+    """Every wanted pair; what was not answered carries the tool's reason, or that it said nothing.
+
+    A tool may bring our figure with its own, where only one process, or turns, make them comparable.
+    """
     named = {(a.tool, a.subject, a.quantity): a for a in theirs}
-    mine = {(a.subject, a.quantity): a for a in ours}
+    beside = [a for a in named.values() if a.tool == "overhead" and a.value is not None]
+    mine = {(a.subject, a.quantity): a for a in [*ours, *beside]}
     silent = {a.tool: a.reason for a in named.values() if a.reason and not a.subject}
     found = []
     for w in WANTED:
@@ -208,10 +212,11 @@ def agreement(options: argparse.Namespace, console: Console) -> bool:
         note = {"agreement": [], "reason": reason}
         print(json.dumps(note)) if options.json else console.print(f"agreement: not run: {reason}", highlight=False)
         return True
-    from scripts import agreement_tools as tools
+    from scripts.agreement_ours import ours as measure
+    from scripts.agreement_tools import TOOLS
 
-    ours = attempt("overhead", tools.ours)
-    theirs = [a for name, act in tools.TOOLS.items() for a in attempt(name, act)]
+    ours = attempt("overhead", measure)
+    theirs = [a for name, act in TOOLS.items() for a in attempt(name, act)]
     found = rows(theirs, ours)
     if options.json:
         body = [{**asdict(r), "ratio": r.ratio, "within": r.within} for r in found]

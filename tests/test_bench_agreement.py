@@ -8,12 +8,13 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
 from scripts import bench_agreement as ba
-from scripts.agreement_nvbench import answers, ask, nvbench
-from scripts.agreement_subjects import ADD, STEP
+from scripts.agreement_nvbench import OURS, answers, ask, nvbench
+from scripts.agreement_subjects import ADD, STEP, STEP_GRAPH
 from scripts.bench_agreement import WANTED, Answer
 
 
@@ -29,6 +30,15 @@ def test_only_the_same_quantity_is_judged() -> None:
     assert cold.ratio is not None
     assert cold.within is None
     assert cold.what
+
+
+def test_a_tool_may_bring_our_figure_of_its_own_process() -> None:
+    brought = [
+        Answer("nvbench", STEP_GRAPH, "batch", 95_000.0),
+        Answer("overhead", STEP_GRAPH, "device_busy", 96_000.0),
+    ]
+    found = ba.rows(brought, [Answer("overhead", STEP_GRAPH, "device_busy", 110_000.0)])
+    assert [r.within for r in found if r.theirs.subject == STEP_GRAPH] == [True]
 
 
 @pytest.mark.parametrize(("theirs", "within"), [(953.0, True), (940.0, False), (1_060.0, False)])
@@ -112,9 +122,12 @@ def test_a_subject_is_tried_again_without_the_blocking_kernel(capsys: pytest.Cap
         if blocking:
             return "Segmentation fault\nthe process ended with -11"
         path.write_text(document(*TOLD))
+        path.with_suffix(OURS).write_bytes(msgspec.json.encode([Answer("overhead", STEP, "device_busy", 1_990.0)]))
         return "the process ended with 0"
 
-    assert {a.quantity: a.value for a in ask(1, child)} == {"batch": pytest.approx(2_000), "cold": pytest.approx(5_000)}
+    *theirs, ours = ask(1, child)
+    assert {a.quantity: a.value for a in theirs} == {"batch": pytest.approx(2_000), "cold": pytest.approx(5_000)}
+    assert ours == Answer("overhead", STEP, "device_busy", 1_990.0)
     assert "Segmentation fault" in capsys.readouterr().err
     never = ask(1, lambda index, path, blocking: "no words\nthe process ended with 3")
     assert len(never) == 2

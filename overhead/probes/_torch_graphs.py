@@ -74,11 +74,11 @@ class TorchReplay(Eager):
     def __init__(self, device: Any, body: Add, unit: str, wait: Action, *, spins: bool) -> None:
         super().__init__(device, body, unit, wait, spins=spins)
         self.recorded, self.overlap, self.max_n, self.launches = True, "serial", LARGEST, 0
-        self._graphs = TorchGraphs(body)
+        self.graphs = TorchGraphs(body)
 
     def prepare(self, n: int) -> None:
         super().prepare(n)
-        self._replay = self._graphs.replay(n) if n else _nothing
+        self._replay = self.graphs.replay(n) if n else _nothing
 
     def issue(self, n: int) -> None:
         self._replay()
@@ -88,7 +88,7 @@ class TorchReplay(Eager):
         enter(self._body.mode)
         found: dict[str, list[float]] = {}
         for nodes in SIZES:
-            graph, times = self._graphs.make(nodes)
+            graph, times = self.graphs.make(nodes)
             self._wait()
             began = time.perf_counter_ns()
             graph.replay()
@@ -113,8 +113,8 @@ class TorchGraphLaunches(Eager):
         self.launches = 4
         self._seen = seen
         self._nodes = nodes
-        self._graphs = TorchGraphs(body)
-        self._loop = repeated(self._graphs.replay(nodes))
+        self.graphs = TorchGraphs(body)
+        self._loop = repeated(self.graphs.replay(nodes))
 
     def executed(self) -> int:
         enter(self._body.mode)

@@ -1,0 +1,112 @@
+"""Our own measurement of what the tools of ``bench.py agreement`` launch; loaded only where a CUDA GPU is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from overhead.measure import estimate as est
+from overhead.measure.clock import SystemClock
+from overhead.measure.conduct import Settings, conduct
+from overhead.measure.planner import GENEROUS, PROFILES
+from overhead.measure.process import by_round
+from overhead.probes import registry
+from overhead.results import Case
+from scripts.agreement_subjects import ADD, ADD_GRAPH, NODES, STEP, STEP_GRAPH
+from scripts.bench_agreement import INTERVAL, PATIENCE_S, TO, Answer, Seen, first_within
+
+PLAN = PROFILES["default"]
+FIGURES = ("complete", "host", "device_busy")
+
+
+def _graph(maker: str) -> Case:
+    return Case(pattern="replay", unit="node", params={"maker": maker})
+
+
+def _launches(maker: str) -> Case:
+    return Case(pattern="launches", unit="launch", params={"maker": maker, "nodes": NODES})
+
+
+_ADD = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place", "operand": "number", "wait": "stream"})
+_STEP = Case(pattern="per-submit", unit="launch", params={"arguments": 1, "stream": "default", "wait": "stream"})
+CHAINS: Mapping[str, tuple[str, Case]] = {
+    ADD: ("torch", _ADD), STEP: ("cuda-driver", _STEP),
+    f"{ADD} node": ("cuda-graph", _graph("torch")), f"{STEP} node": ("cuda-graph", _graph("driver")),
+    ADD_GRAPH: ("cuda-graph", _launches("torch")), STEP_GRAPH: ("cuda-graph", _launches("driver")),
+}  # fmt: skip
+"""By subject: the stack, and its case."""
+
+
+def opened(subject: str) -> Any:
+    """A fresh chain of the subject on the first device."""
+    stack, case = CHAINS[subject]
+    probe = registry()[stack]
+    target = next(t for t in probe.targets() if t.api == "CUDA")
+    return probe.open(target, case)
+
+
+def measured(chains: Mapping[str, Any], seconds: float) -> list[Answer]:
+    """The figures of chains just opened, in alternation, as one process of the default profile gives them."""
+    seen, answers = Seen(), list[Answer]()
+    conduct(chains, SystemClock(), Settings(seconds, PLAN.target, PLAN.min_rounds, PLAN.max_rounds), seen.take)
+    for subject, chain in chains.items():
+        series = est.Series([seen.process(subject)], chain.synchronous, chain.wait_spins, chain.overlap)
+        figures = est.estimate(series, PLAN.target)
+        node = subject.endswith(" node")
+        for name in FIGURES[:1] if node else FIGURES:
+            found = figures.get(name)
+            reason = seen.dropped.get(subject, "") or (found.reason if found else "not measured")
+            value = found.value if found else None
+            said = "node" if node else name
+            plain = subject.removesuffix(" node")
+            answers.append(Answer("overhead", plain, said, value, "" if value is not None else reason))
+    return answers
+
+
+def ours(subjects: Sequence[str] = (ADD, STEP, f"{ADD} node", f"{STEP} node")) -> list[Answer]:
+    """These subjects in alternation, then those that a tool is raced on alone, to see how long 1 % takes."""
+    answers, chains = list[Answer](), dict[str, Any]()
+    for subject in subjects:
+        try:
+            chains[subject] = opened(subject)
+        except Exception as error:  # one chain that does not open costs its own rows
+            answers.append(Answer("overhead", subject, "", reason=f"{type(error).__name__}: {error}"))
+    try:
+        answers += measured(chains, PLAN.case_s * GENEROUS * len(chains))
+    finally:
+        for chain in chains.values():
+            chain.close()
+    return answers + [_alone(subject) for subject in chains if subject != STEP]
+
+
+def _alone(subject: str) -> Answer:
+    """How long fresh chains take alone to a 1 % interval of their rounds' slopes.
+
+    Each gets twice the time of the one before, from the least that the default profile gives a process; calibration
+    and the tries that fell short count.
+    """
+    spent, allowed, reached = 0.0, PLAN.case_s, None
+    while reached is None and spent < PATIENCE_S:
+        reached, took = _narrowed(subject, allowed)
+        spent += took if reached is None else reached
+        allowed *= 2
+    rule = "half-width of the mean slope of the rounds, 95 %; calibration and shorter tries included"
+    quantity = "node" if subject.endswith(" node") else "complete"
+    return Answer("overhead", subject.removesuffix(" node"), f"{quantity}{TO}",
+                  seconds=spent if reached is not None and spent <= PATIENCE_S else None, rule=rule)  # fmt: skip
+
+
+def _narrowed(subject: str, allowed: float) -> tuple[float | None, float]:
+    """Seconds until the interval was narrow enough, None where it never was, and seconds of the whole try."""
+    chain, seen = opened(subject), Seen()
+    try:
+        conduct({subject: chain}, SystemClock(), Settings(allowed, INTERVAL), seen.take)
+    finally:
+        chain.close()
+    took = time.perf_counter() - seen.start
+    process = seen.process(subject)
+    series = est.Series([process], chain.synchronous, chain.wait_spins, chain.overlap)
+    by = by_round(process, series, "complete", None)
+    stamps = {r.number: at for r, at in zip(process.rounds, seen.times.get(subject, []), strict=True)}
+    return first_within([stamps[n] for n in by], list(by.values()), INTERVAL), took

@@ -68,6 +68,8 @@ class Page:
             self.done += sum(n + 1 for n in command["ns"])
             ns = [n + 1 for n in command["ns"]] if self.behaviour == "other-n" else command["ns"]
             return {"samples": [[n, 10 * n, 1000 + 20 * n] for n in ns], "visible": self.behaviour != "hidden"}
+        if command["do"] == "run":
+            self.done += sum(command["ns"])
         if command["do"] == "read":
             lost = self.behaviour == "loses-one"
             return {"values": [lcg.advance(lcg.seeds(), self.done - lost).tolist()]}

@@ -15,6 +15,7 @@ from overhead.measure.sampler import units
 from overhead.probes import browsers
 from overhead.probes.base import Unsupported
 from overhead.probes.browser import material, standalone, wire
+from overhead.probes.browser.chain import CHUNK
 from overhead.probes.browser.importing import import_file
 from overhead.results import Case, Failed, Opened, Round
 from tests.driver import ChromiumDriver, Driver, drive
@@ -243,7 +244,7 @@ _BAD_SUBMIT = """async ({ Gpu }) => {
 
 def test_limits_hold_a_full_answer() -> None:
     """The largest answer that the schema allows fits the body's bound."""
-    rows = [[2**20, 10**10, 10**11]] * browsers.CHUNK
+    rows = [[2**20, 10**10, 10**11]] * CHUNK
     values = [[2**32 - 1] * 256] * 8
     raw = wire.encode(wire.Answer(id=2**31, samples=rows, values=values))
     assert len(raw) < wire.MAX_BODY_BYTES

@@ -91,7 +91,7 @@ def test_measures(probe: Callable[[str], browsers.BrowserProbe], tmp_path: Path)
     chain.issue(3)
     chain.issue(4)
     chain.wait()
-    assert chain.executed() == sum(n + 1 for n in ns) + 8
+    assert chain.executed() == sum(n + 1 for n in ns) + 7
     assert chain.window()["wait"] == "onSubmittedWorkDone"
     chain.close()
     stack.session().close()

@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -108,7 +108,7 @@ def _bodies(workload: Workload, arm: Arm) -> list[dict[str, Scalar]]:
     return [{"body": body} for body in arm.bodies if body in workload.bodies]
 
 
-def wgsl_arms(stack: str) -> list[Arm]:
+def wgsl_arms(stack: str, caller: Caller = "binding") -> list[Arm]:
     """The patterns under which WGSL runs; ``checks`` where the library adds some to the kernel: bounds to its loops
     (wgpu-native), clamps to its indices (Dawn).
     """
@@ -116,7 +116,32 @@ def wgsl_arms(stack: str) -> list[Arm]:
     unchecked = [fused("wgsl", {"checks": fewer})] if fewer else []
     each = Arm("one-pass", bodies=("separate", "one"), language="wgsl")
     submitted = dataclasses.replace(each, pattern="per-submit", fits=lambda w: bool(w.bodies))
-    return [fused("wgsl"), *unchecked, each, submitted]
+    return [dataclasses.replace(arm, caller=caller) for arm in (fused("wgsl"), *unchecked, each, submitted)]
+
+
+def wgsl_submitted(caller: Caller = "binding") -> Arm:
+    """A submission a step, of workloads whose step is one dispatch."""
+    return Arm("per-submit", caller=caller, fits=lambda w: not w.bodies, language="wgsl")
+
+
+WGSL_BINDINGS: tuple[Literal["storage", "read-only-storage", "uniform"], ...] = (
+    "storage", "storage", "read-only-storage", "uniform",
+)  # fmt: skip
+"""Of the generated WGSL, in group 0: state, counters, inputs, and the number of steps in word 0 of 16 bytes."""
+
+
+def wgsl_window(pattern: Pattern, entries: Sequence[Entry]) -> dict[str, Scalar]:
+    """What a window of a workload's WGSL holds."""
+    dispatches = f"{len(entries)} per unit"
+    each = dispatches if pattern == "per-submit" else "1"
+    return {
+        "submits": each,
+        "passes": each,
+        "bind_changes": each,
+        "dispatches": "1" if pattern == "fused" else dispatches,
+        "recording": "inside",
+        "workgroups": ", ".join(str(entry.groups) for entry in entries),
+    }
 
 
 IN_SPIRV = frozenset({"recurrence"})
@@ -161,9 +186,13 @@ class WorkChain(HeldChain):
     def get(self) -> tuple[dict[str, Array], int]:
         """The state and its count. Raises ``Unverified`` where the elements disagree."""
         state, counters = self.fetch()
+        return state, self.agreed(counters)
+
+    def agreed(self, counters: Array) -> int:
+        """What all counters say. Raises ``Unverified`` where they do not say the same."""
         if len(counters) != self.elements or (counters != counters[0]).any():
             raise Unverified(f"elements disagree: between {counters.min()} and {counters.max()} steps")
-        return state, int(counters[0])
+        return int(counters[0])
 
     def advance(self, steps: int) -> None:
         """Run so many steps, for the check."""
@@ -172,8 +201,12 @@ class WorkChain(HeldChain):
             self.issue(n)
             self.wait()
 
+    def count(self) -> int:
+        """The count alone, where it can be had for less than all of the state."""
+        return self.get()[1]
+
     def executed(self) -> int:
-        now = self.get()[1]
+        now = self.count()
         self._total += (now - self._last) % _WRAP
         self._last = now
         return self._total - self.aside

@@ -12,7 +12,7 @@ from overhead.probes._loops import Script, Statement, compile_python
 from overhead.probes._webgpu_device import DeviceClock, wait_spins
 from overhead.probes._webgpu_recipe import GROUPS, Recipe
 from overhead.probes._webgpu_rig import Session, session, shader_module
-from overhead.probes._work_chain import WorkChain, kernels_of, verified
+from overhead.probes._work_chain import WGSL_BINDINGS, WorkChain, kernels_of, verified, wgsl_window
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
@@ -95,9 +95,10 @@ class WebGpuWork(WorkChain):
         self._state, self._counters = self.rig.buffer(state, both), self.rig.buffer(self._zeros, both)
         self._steps = self.rig.buffer(np.zeros(4, np.uint32), flags.UNIFORM | flags.COPY_DST)
         buffers = (self._state, self._counters, self.rig.buffer(inputs, flags.STORAGE), self._steps)
-        kinds = ("storage", "storage", "read-only-storage", "uniform")
         layout = device.create_bind_group_layout(
-            entries=[{"binding": i, "visibility": _COMPUTE, "buffer": {"type": kind}} for i, kind in enumerate(kinds)]
+            entries=[
+                {"binding": i, "visibility": _COMPUTE, "buffer": {"type": kind}} for i, kind in enumerate(WGSL_BINDINGS)
+            ]
         )
         self._group = device.create_bind_group(
             layout=layout,
@@ -190,19 +191,8 @@ class WebGpuWork(WorkChain):
         return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        dispatches = len(self._entries)
-        each = f"{dispatches} per unit" if self.case.pattern == "per-submit" else "1"
-        return {
-            **super().window(),
-            "submits": each,
-            "passes": each,
-            "bind_changes": each,
-            "dispatches": "1" if self._fused else f"{dispatches} per unit",
-            "wait": self.library.wait_name,
-            "recording": "inside",
-            "checks": self._checks,
-            "workgroups": ", ".join(str(entry.groups) for entry in self._entries),
-        }
+        held = wgsl_window(self.case.pattern, self._entries)
+        return {**super().window(), **held, "wait": self.library.wait_name, "checks": self._checks}
 
     def close(self) -> None:
         if "wait" in vars(self):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -17,73 +17,28 @@ from numpy.typing import NDArray
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported, Unverified
 from overhead.probes.browser import identity, wire
+from overhead.probes.browser.chain import LATENT, InPage
 from overhead.probes.browser.launch import Kind, find
 from overhead.probes.browser.material import hashes
 from overhead.probes.browser.session import Session
 from overhead.probes.kernels import lcg
-from overhead.results import Case, Overlap, Scalar, Target
+from overhead.results import Case, Scalar, Target
 
-CHUNK = 16
-"""Samples asked for at a time, so that an answer never takes long."""
-_LATENT = frozenset({"wait-each", "read-each"})
 _ORDERLESS = frozenset({"per-submit", "per-k", "per-pass", "one-pass"})
-_PIPELINED = frozenset({"per-submit", "per-k"})
-_LEAST_NS = {"chromium": 40_000_000, "firefox": 150_000_000}
-_POLL_NS = {"firefox": 100_000_000}
-"""Chromium looks for finished work about every 2 ms, Firefox every 100 ms, where less than a stair is no rise."""
-_MAX_N = {"fused": 1 << 24, "wait-each": 64, "read-each": 64}
 
 
-class BrowserChain(Chain):
-    """A chain in the page. ``sample`` runs the whole loop there; the single verbs exist for what is not timed."""
+class BrowserChain(InPage):
+    """The step in the page."""
 
     def __init__(self, session: Session, case: Case) -> None:
-        pattern = case.pattern
-        self.session, self.number, self.case = session, session.next_chain(), case
-        self.overlap: Overlap = "pipelined" if pattern in _PIPELINED else "serial"
-        self.latency = self.synchronous = pattern in _LATENT
-        self.max_n = _MAX_N.get(pattern, 1 << 18)
-        self.clock_step_ns = session.page.clock_step_ns
-        self.least_ns = _LEAST_NS.get(session.browser.kind, 0)
-        self.poll_ns = 0 if self.latency else _POLL_NS.get(session.browser.kind, 0)
-        self.flags = identity.flags(session.page)
-        self._warms = not self.poll_ns
-        self._pending = 0
+        super().__init__(session, case.pattern)
+        self.case = case
         self._seen: list[NDArray[np.uint32]] = []
         self._executed = 0
-        self._ask("open", case=spec(case))
-
-    def sample(self, ns: Sequence[int], cpu: bool = False) -> list[list[int]]:
-        """``[n, issue_ns, total_ns]`` for each n. The page cannot read a CPU clock, so ``cpu`` adds nothing."""
-        return self.sample_idle(ns, 0.0)
-
-    def units(self, ns: Sequence[int]) -> int:
-        """Units that ``sample`` runs for this list."""
-        return sum(ns) + (len(ns) if self._warms else 0)
-
-    def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
-        """The same, each window opened after ``idle_ms`` in which the page slept."""
-        rows: list[list[int]] = []
-        for i in range(0, len(ns), CHUNK):
-            asked = list(ns[i : i + CHUNK])
-            answer = self._ask("time", ns=asked, idle_ms=idle_ms, warm=self._warms)
-            if [row[0] for row in answer.samples] != asked:
-                raise Unverified("the page answered for other n than it was asked for")
-            rows += answer.samples
-            if not answer.visible and "hidden-page" not in self.flags:
-                self.flags = [*self.flags, "hidden-page"]
-        return rows
-
-    def issue(self, n: int) -> None:
-        self._pending += n
-
-    def wait(self) -> None:
-        """Run what was issued, as one sample whose clocks are dropped."""
-        n, self._pending = self._pending, 0
-        self.sample([n])
+        self.ask("open", case=spec(case))
 
     def executed(self) -> int:
-        values = [np.array(words, np.uint32) for words in self._ask("read").values]
+        values = [np.array(words, np.uint32) for words in self.ask("read").values]
         if len(values) != (8 if self.case.dependency == "independent" else 1):
             raise Unverified(f"{len(values)} buffers read back")
         before = self._seen or [lcg.seeds()] * len(values)
@@ -98,19 +53,6 @@ class BrowserChain(Chain):
         name = "fused.wgsl" if self.case.pattern == "fused" else "step.wgsl"
         return {name: self.session.page.kernels[name]}
 
-    def close(self) -> None:
-        self._ask("close")
-
-    def _ask(self, do: str, **fields: Any) -> wire.Answer:
-        answer = self.session.ask(do, chain=self.number, **fields)
-        if answer.kind == "unverified":
-            raise Unverified(answer.error)
-        if answer.kind == "unsupported":
-            raise Unsupported(answer.error)
-        if answer.kind:
-            raise RuntimeError(f"in the page: {answer.error}")
-        return answer
-
 
 def spec(case: Case) -> wire.CaseSpec:
     """The case in the page's words. Raises ``Unsupported`` where the page has none for it."""
@@ -122,7 +64,7 @@ def spec(case: Case) -> wire.CaseSpec:
         raise Unsupported(f"the page has no such case: {error}") from None
     if asked.dependency == "independent" and (asked.bindgroup == "once" or asked.pattern not in _ORDERLESS):
         raise Unsupported("independent dispatches rotate bind groups, many to a wait")
-    if "wait" in case.params and case.pattern in _LATENT:
+    if "wait" in case.params and case.pattern in LATENT:
         raise Unsupported(f"{case.pattern} brings its own wait")
     if (asked.pattern == "per-k") != (asked.k > 1):
         raise Unsupported("per-k, and it alone, takes k of at least 2")
@@ -197,9 +139,16 @@ class BrowserProbe(Probe):
         return [identity.target(self.name, page, self.session().browser)]
 
     def space(self, target: Target) -> Space:
-        return space()
+        from overhead.probes import _work_chain
+
+        arms = [*_work_chain.wgsl_arms(self.name, "browser"), _work_chain.wgsl_submitted("browser")]
+        return _work_chain.space(space(), [], software=target.software, late=arms)
 
     def open(self, target: Target, case: Case) -> Chain:
+        if "elements" in case.params:
+            from overhead.probes.browser import work
+
+            return work.open_case(self.session(), case)
         spec(case)
         return BrowserChain(self.session(), case)
 

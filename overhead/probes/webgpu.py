@@ -28,7 +28,8 @@ class _WebGpu(Probe):
 
         if not target.executes:
             return space(target)
-        return _work_chain.space(space(target), _work_chain.wgsl_arms(self.name), software=target.software)
+        arms, late = _work_chain.wgsl_arms(self.name), [_work_chain.wgsl_submitted()]
+        return _work_chain.space(space(target), arms, software=target.software, late=late)
 
     def open(self, target: Target, case: Case) -> Chain:
         if "elements" in case.params:

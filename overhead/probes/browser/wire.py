@@ -8,8 +8,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 MAX_BODY_BYTES = 1 << 18
-"""An answer with the most samples or values that it may hold is under half of this."""
+"""An answer with the most samples, values or bytes that it may hold is well under this."""
 MAX_SAMPLES = 4096
+PIECE_BYTES = 1 << 17
+"""Buffers travel in pieces of at most this, as base64."""
 
 Short = Annotated[str, Meta(max_length=200)]
 Long = Annotated[str, Meta(max_length=1000)]
@@ -18,6 +20,7 @@ Row = Annotated[list[Whole], Meta(min_length=3, max_length=3)]
 Rows = Annotated[list[Row], Meta(max_length=MAX_SAMPLES)]
 Words = Annotated[list[Annotated[int, Meta(ge=0, lt=2**32)]], Meta(min_length=256, max_length=256)]
 Values = Annotated[list[Words], Meta(max_length=8)]
+Piece = Annotated[bytes, Meta(max_length=PIECE_BYTES)]
 Failure = Literal["", "unverified", "unsupported", "failed"]
 Hashes = Annotated[dict[Short, Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?$")]], Meta(max_length=8)]
 
@@ -72,19 +75,59 @@ class CaseSpec(_Said, frozen=True, omit_defaults=True, kw_only=True):
     k: Annotated[int, Meta(ge=1, le=4096)] = 1
 
 
+class Entry(_Said, frozen=True, kw_only=True):
+    """An entry point and how many groups launch it."""
+
+    name: str
+    groups: int
+
+
+class Buffer(_Said, frozen=True, kw_only=True):
+    """A buffer of zeros, bound in group 0 by its number; ``storage`` can be fetched."""
+
+    kind: Literal["storage", "read-only-storage", "uniform"]
+    size: int
+    """Bytes."""
+
+
+class Program(_Said, frozen=True, omit_defaults=True, kw_only=True):
+    """What a case runs in place of the step: WGSL, the dispatches of a unit in their order, the buffers bound to it.
+
+    ``rounds``: the uniform whose first word says how often a fused kernel loops; ``loops``: at most so often in one
+    dispatch, 0 without a bound; ``needs``: features of the device; ``label``: for whoever watches.
+    """
+
+    label: str
+    code: str
+    entries: list[Entry]
+    buffers: list[Buffer]
+    rounds: int
+    loops: int = 0
+    needs: list[str] = []
+
+
 class Command(_Said, frozen=True, omit_defaults=True, kw_only=True):
     """What the page is asked: open ``case`` as ``chain``, ``time`` these ``ns``, ``read`` its values, ``close`` it.
+
+    With a ``program`` also: ``write`` ``data`` at byte ``at`` of ``buffer``; ``run`` the units of ``ns`` untimed;
+    ``fetch`` the ``size`` bytes at ``at`` of what ``buffers`` held, one after another, when byte 0 was asked for.
 
     ``warm``: run one unit and its wait before each window.
     """
 
     id: int
-    do: Literal["open", "time", "read", "close", "idle", "end"]
+    do: Literal["open", "write", "run", "time", "read", "fetch", "close", "idle", "end"]
     chain: int = 0
     case: CaseSpec | None = None
+    program: Program | None = None
     ns: list[int] = []
     idle_ms: float = 0
     warm: bool = True
+    buffer: int = 0
+    buffers: list[int] = []
+    at: int = 0
+    size: int = 0
+    data: bytes = b""
 
 
 class Answer(_Said, frozen=True, kw_only=True):
@@ -93,6 +136,7 @@ class Answer(_Said, frozen=True, kw_only=True):
     id: Whole
     samples: Rows = []
     values: Values = []
+    data: Piece = b""
     visible: bool = True
     kind: Failure = ""
     error: Long = ""

@@ -1,7 +1,8 @@
 // The page's beginning: who am I, and who asks? A token in the address means a program; without one a person does.
 
+import { bytesOf, textOf } from "./base64.js";
 import { clockStep, sample } from "./clock.js";
-import { kindOf, openChain } from "./chains.js";
+import { failureOf, openChain } from "./chains.js";
 import { Gpu, findAdapter } from "./gpu.js";
 import { converse } from "./link.js";
 import { offer } from "./byhand.js";
@@ -41,7 +42,10 @@ async function identify({ kernels }) {
   };
 }
 
-// Obeys the program: open a case, time these n for it, read its values, close it.
+const VERBS = ["open", "write", "run", "time", "read", "fetch", "close"];
+
+// Obeys the program: open a case, time these n for it, read its values, close it. Of a case that came with a program of
+// its own, `write` some bytes of a buffer, `run` units that nobody times, `fetch` what buffers hold, a piece at a time.
 class Servant {
   constructor(stuff) {
     this.material = stuff;
@@ -52,19 +56,36 @@ class Servant {
   async perform(command) {
     this.sight.look();
     try {
-      const result = await this[{ open: "open", time: "time", read: "read", close: "close" }[command.do]](command);
+      if (!VERBS.includes(command.do)) throw new Error(`this page does not know how to ${command.do}`);
+      const result = await this[command.do](command);
       await view.settle(command.do === "open");
       return { ...result, visible: !this.sight.lost };
     } catch (error) {
-      return { kind: kindOf(error), error: `${error?.name ?? "Error"}: ${error?.message ?? error}`.slice(0, 1000) };
+      return failureOf(error);
     }
   }
 
-  async open({ chain, case: spec }) {
+  async open({ chain, case: spec, program }) {
     if (!this.gpu || this.gpu.lost) this.gpu = await Gpu.open();
-    this.chains.set(chain, { gpu: this.gpu, chain: await openChain(this.gpu, this.material, spec) });
-    view.opened(chain, spec);
+    this.chains.set(chain, { gpu: this.gpu, chain: await openChain(this.gpu, this.material, spec, program) });
+    view.opened(chain, { ...spec, label: program?.label });
     view.say("Measuring. Leave this tab in front and the machine alone.");
+    return {};
+  }
+
+  async write({ chain, buffer = 0, at = 0, data }) {
+    const { gpu, chain: found } = this.chains.get(chain);
+    await gpu.checked(() => found.write(buffer, at, bytesOf(data)));
+    return {};
+  }
+
+  async run({ chain, ns: [n] }) {
+    const { gpu, chain: found } = this.chains.get(chain);
+    await gpu.checked(async () => {
+      found.prepare(n);
+      await found.issue(n);
+      await found.wait();
+    });
     return {};
   }
 
@@ -78,6 +99,12 @@ class Servant {
   async read({ chain }) {
     const { gpu, chain: found } = this.chains.get(chain);
     return { values: await gpu.checked(() => found.read()) };
+  }
+
+  async fetch({ chain, buffers, at = 0, size }) {
+    const opened = this.chains.get(chain);
+    if (!at) opened.bytes = new Uint8Array(await opened.gpu.checked(() => opened.chain.fetch(buffers)));
+    return { data: textOf(opened.bytes.subarray(at, at + size)) };
   }
 
   async close({ chain }) {

@@ -1,7 +1,7 @@
 // Without a program: run the embedded plan and offer what it gave as a download, raw.
 
 import { sample } from "./clock.js";
-import { kindOf, openChain } from "./chains.js";
+import { failureOf, openChain } from "./chains.js";
 import { Gpu } from "./gpu.js";
 import { Sight } from "./sight.js";
 import { caseName } from "./view.js";
@@ -55,8 +55,7 @@ async function measure(gpu, plan, material, view, tick) {
       await act();
     } catch (error) {
       if (error instanceof Stopped) throw error;
-      entry.kind = kindOf(error);
-      entry.error = `${error.name}: ${error.message}`.slice(0, 1000);
+      Object.assign(entry, failureOf(error));
       live.splice(live.indexOf(entry), 1);
     }
   };

@@ -1,186 +1,101 @@
-// A chain of identical units of work: prepare(n), issue(n), wait(), read(). One body of issue(n) a pattern.
+// A chain of identical units of work: prepare(n), issue(n), wait(), and its buffers, written and read back.
 
+import { Buffers } from "./buffers.js";
 import { Unverified } from "./gpu.js";
+import { ISSUE, SELF_WAITING } from "./patterns.js";
 
-const WORDS = 256;
-const GROUPS = 4;
 const RING = 8;
-const BYTES = WORDS * 4;
-
-// n submissions of one dispatch, one wait at the end.
-function perSubmit({ device, queue, pipeline, ring }) {
-  return (n) => {
-    for (let i = 0; i < n; i++) {
-      const encoder = device.createCommandEncoder();
-      const pass = encoder.beginComputePass();
-      pass.setPipeline(pipeline);
-      pass.setBindGroup(0, ring[i & 7]);
-      pass.dispatchWorkgroups(GROUPS);
-      pass.end();
-      queue.submit([encoder.finish()]);
-    }
-  };
-}
-
-// k dispatches in one pass of each submission.
-function perK({ device, queue, pipeline, ring, rotated, k }) {
-  return (n) => {
-    for (let done = 0; done < n; done += k) {
-      const encoder = device.createCommandEncoder();
-      const pass = encoder.beginComputePass();
-      pass.setPipeline(pipeline);
-      pass.setBindGroup(0, ring[0]);
-      const end = Math.min(done + k, n);
-      for (let i = done; i < end; i++) {
-        if (rotated) pass.setBindGroup(0, ring[i & 7]);
-        pass.dispatchWorkgroups(GROUPS);
-      }
-      pass.end();
-      queue.submit([encoder.finish()]);
-    }
-  };
-}
-
-// One submission, a pass for each dispatch.
-function perPass({ device, queue, pipeline, ring }) {
-  return (n) => {
-    const encoder = device.createCommandEncoder();
-    for (let i = 0; i < n; i++) {
-      const pass = encoder.beginComputePass();
-      pass.setPipeline(pipeline);
-      pass.setBindGroup(0, ring[i & 7]);
-      pass.dispatchWorkgroups(GROUPS);
-      pass.end();
-    }
-    queue.submit([encoder.finish()]);
-  };
-}
-
-// One submission, one pass, n dispatches.
-function onePass({ device, queue, pipeline, ring, rotated }) {
-  return (n) => {
-    const encoder = device.createCommandEncoder();
-    const pass = encoder.beginComputePass();
-    pass.setPipeline(pipeline);
-    pass.setBindGroup(0, ring[0]);
-    for (let i = 0; i < n; i++) {
-      if (rotated) pass.setBindGroup(0, ring[i & 7]);
-      pass.dispatchWorkgroups(GROUPS);
-    }
-    pass.end();
-    queue.submit([encoder.finish()]);
-  };
-}
-
+const STEP_BYTES = 256 * 4;
+const STEP_GROUPS = 4;
 // llvmpipe ends a loop after so many rounds, without a word: on software adapters longer chains are split.
 const SOFTWARE_LOOPS = 65535;
 
-// One dispatch that loops as often as the buffer written by prepare(n) says; whole dispatches of `loops` before it.
-function fused({ device, queue, pipeline, ring, whole, loops }) {
-  return (n) => {
-    const encoder = device.createCommandEncoder();
-    const pass = encoder.beginComputePass();
-    pass.setPipeline(pipeline);
-    for (let left = n; left > loops; left -= loops) {
-      pass.setBindGroup(0, whole);
-      pass.dispatchWorkgroups(GROUPS);
-    }
-    pass.setBindGroup(0, ring[0]);
-    pass.dispatchWorkgroups(GROUPS);
-    pass.end();
-    queue.submit([encoder.finish()]);
-  };
-}
-
-// Each unit with its own wait.
-function waitEach(parts, wait) {
-  const single = perSubmit(parts);
-  return async (n) => {
-    for (let i = 0; i < n; i++) {
-      single(1);
-      await wait();
-    }
-  };
-}
-
-const ISSUE = {
-  "per-submit": perSubmit, "per-k": perK, "per-pass": perPass, "one-pass": onePass,
-  "fused": fused, "wait-each": waitEach, "read-each": waitEach,
-};
-
-const SELF_WAITING = new Set(["wait-each", "read-each"]);
-
 class Unsupported extends Error {}
 
-// The status that an error stands for.
-export function kindOf(error) {
-  return error instanceof Unverified ? "unverified" : error instanceof Unsupported ? "unsupported" : "failed";
+// The status that an error stands for, and its words.
+export function failureOf(error) {
+  const kind = error instanceof Unverified ? "unverified" : error instanceof Unsupported ? "unsupported" : "failed";
+  const words = error?.message ?? String(error);
+  return { kind, error: (kind === "failed" ? `${error?.name ?? "Error"}: ${words}` : words).slice(0, 1000) };
 }
 
-export async function openChain(gpu, material, spec) {
-  if (!(spec.pattern in ISSUE)) throw new Unsupported(`this page has no pattern ${spec.pattern}`);
-  return gpu.checked(() => build(gpu, material, spec));
-}
-
-async function build({ device, fallback }, { kernels, seeds }, spec) {
-  const queue = device.queue;
-  const isFused = spec.pattern === "fused";
-  const module = device.createShaderModule({ code: kernels[isFused ? "fused.wgsl" : "step.wgsl"] });
-  const pipeline = await device.createComputePipelineAsync({ layout: "auto", compute: { module, entryPoint: "main" } });
-  const { MAP_READ, COPY_DST, COPY_SRC, STORAGE, UNIFORM } = GPUBufferUsage;
-  const words = new Uint32Array(seeds);
-
-  const independent = spec.dependency === "independent";
-  const states = Array.from({ length: independent ? RING : 1 }, () => {
-    const buffer = device.createBuffer({ size: BYTES, usage: STORAGE | COPY_DST | COPY_SRC });
-    queue.writeBuffer(buffer, 0, words);
-    return buffer;
-  });
-  const loops = fallback ? SOFTWARE_LOOPS : Infinity;
-  const [count, most] = [0, fallback ? SOFTWARE_LOOPS : 0].map((value) => {
-    const buffer = device.createBuffer({ size: 4, usage: UNIFORM | COPY_DST });
-    queue.writeBuffer(buffer, 0, new Uint32Array([value]));
-    return buffer;
-  });
-  const staging = device.createBuffer({ size: BYTES, usage: MAP_READ | COPY_DST });
-  const bind = (...buffers) => device.createBindGroup({
-    layout: pipeline.getBindGroupLayout(0),
-    entries: buffers.map((buffer, binding) => ({ binding, resource: { buffer } })),
-  });
-  const rotated = independent || spec.bindgroup === "rotated";
-  const once = isFused ? bind(states[0], count) : bind(states[0]);
-  const ring = Array.from({ length: RING }, (_, i) => (rotated ? bind(states[i % states.length]) : once));
-
-  const fetchWords = async (buffer, size) => {
-    const encoder = device.createCommandEncoder();
-    encoder.copyBufferToBuffer(buffer, 0, staging, 0, size);
-    queue.submit([encoder.finish()]);
-    await staging.mapAsync(GPUMapMode.READ, 0, size);
-    const values = new Uint32Array(staging.getMappedRange(0, size));
-    const kept = size === 4 ? values[0] : Array.from(values);
-    staging.unmap();
-    return kept;
+// The step, as `spec` asks for it, as a program with 256 seeds in each of its states.
+function stepOf({ kernels, seeds }, { pattern, dependency }, fallback) {
+  const state = { kind: "storage", size: STEP_BYTES, data: new Uint32Array(seeds) };
+  const fused = pattern === "fused";
+  return {
+    code: kernels[fused ? "fused.wgsl" : "step.wgsl"],
+    entries: [{ name: "main", groups: STEP_GROUPS }],
+    buffers: fused ? [state, { kind: "uniform", size: 4 }] : [state],
+    rounds: fused ? 1 : -1,
+    loops: fallback ? SOFTWARE_LOOPS : 0,
+    states: dependency === "independent" ? RING : 1,
   };
+}
+
+// Open the step under a pattern or, where there is one, a program: WGSL (`code`), its `entries` in the order of a unit's
+// dispatches, and the `buffers` bound to it, by number, in group 0. The buffer `rounds` holds how often a fused kernel
+// loops, `loops` at most where that is not 0. Of the first buffer there are as many as `states` says.
+export async function openChain(gpu, material, spec, program) {
+  if (!(spec.pattern in ISSUE)) throw new Unsupported(`this page has no pattern ${spec.pattern}`);
+  return gpu.checked(() => build(gpu.device, spec, program ?? stepOf(material, spec, gpu.fallback)));
+}
+
+function refuse({ features, limits }, { needs = [], buffers }) {
+  const lacking = needs.find((name) => !features.has(name));
+  if (lacking) throw new Unsupported(`the adapter has no ${lacking}`);
+  const largest = Math.max(...buffers.map(({ size }) => size));
+  if (largest > Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize)) {
+    throw new Unsupported(`the device binds less than ${largest} bytes`);
+  }
+}
+
+async function build(device, spec, program) {
+  refuse(device, program);
+  const queue = device.queue;
+  const buffers = new Buffers(device, program);
+  const module = device.createShaderModule({ code: program.code });
+  const layout = device.createPipelineLayout({ bindGroupLayouts: [buffers.layout] });
+  const work = await Promise.all(program.entries.map(async ({ name, groups }) => (
+    { groups, pipeline: await device.createComputePipelineAsync({ layout, compute: { module, entryPoint: name } }) })));
+
+  const { states } = buffers;
+  const rotated = states.length > 1 || spec.bindgroup === "rotated";
+  const once = buffers.bind();
+  const ring = Array.from({ length: RING }, (_, i) => (rotated ? buffers.bind([states[i % states.length]]) : once));
+
+  const { rounds } = program;
+  const isFused = spec.pattern === "fused";
+  const loops = program.loops || Infinity;
+  let whole = null;
+  if (isFused && program.loops) {
+    const most = buffers.made({ ...program.buffers[rounds], data: new Uint32Array([loops]) });
+    whole = buffers.bind({ [rounds]: most });
+  }
+  const inLast = (n) => (n > loops ? n - loops * (Math.ceil(n / loops) - 1) : n);
+
   const byWorkDone = () => queue.onSubmittedWorkDone();
-  const byMapping = () => fetchWords(states[0], 4);
+  const byMapping = () => buffers.copied(states.slice(0, 1), [4]);
   const wait = spec.wait === "map" || spec.pattern === "read-each" ? byMapping : byWorkDone;
-  const waitsItself = SELF_WAITING.has(spec.pattern);
-  const whole = isFused ? bind(states[0], most) : null;
-  const parts = { device, queue, pipeline, ring, rotated, whole, loops, k: spec.k ?? 1 };
-  const rest = (n) => (n > loops ? n - loops * (Math.ceil(n / loops) - 1) : n);
+  const parts = { device, queue, work, ring, rotated, whole, loops, k: spec.k ?? 1 };
 
   await byWorkDone();
   return {
-    prepare: isFused ? (n) => queue.writeBuffer(count, 0, new Uint32Array([rest(n)])) : () => {},
+    prepare: isFused ? (n) => buffers.write(rounds, 0, new Uint32Array([inLast(n)])) : () => {},
     issue: ISSUE[spec.pattern](parts, wait),
-    wait: waitsItself ? () => {} : wait,
+    wait: SELF_WAITING.has(spec.pattern) ? () => {} : wait,
+    // Each state's words.
     async read() {
       const all = [];
-      for (const buffer of states) all.push(await fetchWords(buffer, BYTES));
+      for (const state of states) all.push(Array.from(new Uint32Array(await buffers.copied([state], [program.buffers[0].size]))));
       return all;
     },
-    close() {
-      for (const buffer of [...states, count, most, staging]) buffer.destroy();
+    fetch: (numbers) => buffers.fetch(numbers),
+    // The empty submission flushes what would else be part of the next window.
+    write(number, at, bytes) {
+      buffers.write(number, at, bytes);
+      queue.submit([]);
     },
+    close: () => buffers.destroy(),
   };
 }

@@ -28,6 +28,8 @@ export async function findAdapter() {
   }
 }
 
+// What a program may need beyond the base.
+const FEATURES = ["shader-f16"];
 const SCOPES = ["validation", "internal", "out-of-memory"];
 
 // A device whose errors are all seen: those inside `checked`, uncaptured ones, and its loss.
@@ -35,7 +37,8 @@ export class Gpu {
   static async open() {
     const { adapter, identity, reason } = await findAdapter();
     if (!adapter) throw new Error(reason);
-    return new Gpu(await adapter.requestDevice(), identity.fallback === true);
+    const requiredFeatures = FEATURES.filter((name) => adapter.features.has(name));
+    return new Gpu(await adapter.requestDevice({ requiredFeatures }), identity.fallback === true);
   }
 
   constructor(device, fallback) {

@@ -9,7 +9,7 @@ const $ = (id) => document.getElementById(id);
 
 export function caseName(spec) {
   const extra = ["k", "bindgroup", "wait"].filter((key) => spec[key] !== undefined).map((key) => `${key}=${spec[key]}`);
-  return [spec.pattern, spec.dependency ?? "chained", ...extra].join(" ");
+  return [...(spec.label ? [spec.label] : []), spec.pattern, spec.dependency ?? "chained", ...extra].join(" ");
 }
 
 export class View {

@@ -1,0 +1,121 @@
+// What issue(n) does, one body a pattern. `work`: the dispatches of a unit, each a pipeline and its number of groups;
+// `ring`: the bind groups of dispatch i, i + 1, ...
+
+// The dispatches of a unit, in a pass whose pipeline is that of the first.
+function unitOf(work) {
+  const [{ groups }] = work;
+  if (work.length === 1) return (pass) => pass.dispatchWorkgroups(groups);
+  return (pass) => {
+    for (const { pipeline, groups: count } of work) {
+      pass.setPipeline(pipeline);
+      pass.dispatchWorkgroups(count);
+    }
+  };
+}
+
+// A submission for each dispatch, one wait at the end.
+function perSubmit({ device, queue, work, ring }) {
+  return (n) => {
+    for (let i = 0; i < n; i++) {
+      for (const { pipeline, groups } of work) {
+        const encoder = device.createCommandEncoder();
+        const pass = encoder.beginComputePass();
+        pass.setPipeline(pipeline);
+        pass.setBindGroup(0, ring[i & 7]);
+        pass.dispatchWorkgroups(groups);
+        pass.end();
+        queue.submit([encoder.finish()]);
+      }
+    }
+  };
+}
+
+// k units in one pass of each submission.
+function perK({ device, queue, work, ring, rotated, k }) {
+  const dispatch = unitOf(work);
+  return (n) => {
+    for (let done = 0; done < n; done += k) {
+      const encoder = device.createCommandEncoder();
+      const pass = encoder.beginComputePass();
+      pass.setPipeline(work[0].pipeline);
+      pass.setBindGroup(0, ring[0]);
+      const end = Math.min(done + k, n);
+      for (let i = done; i < end; i++) {
+        if (rotated) pass.setBindGroup(0, ring[i & 7]);
+        dispatch(pass);
+      }
+      pass.end();
+      queue.submit([encoder.finish()]);
+    }
+  };
+}
+
+// One submission, a pass for each dispatch.
+function perPass({ device, queue, work, ring }) {
+  return (n) => {
+    const encoder = device.createCommandEncoder();
+    for (let i = 0; i < n; i++) {
+      for (const { pipeline, groups } of work) {
+        const pass = encoder.beginComputePass();
+        pass.setPipeline(pipeline);
+        pass.setBindGroup(0, ring[i & 7]);
+        pass.dispatchWorkgroups(groups);
+        pass.end();
+      }
+    }
+    queue.submit([encoder.finish()]);
+  };
+}
+
+// One submission, one pass, n units.
+function onePass({ device, queue, work, ring, rotated }) {
+  const dispatch = unitOf(work);
+  return (n) => {
+    const encoder = device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(work[0].pipeline);
+    pass.setBindGroup(0, ring[0]);
+    for (let i = 0; i < n; i++) {
+      if (rotated) pass.setBindGroup(0, ring[i & 7]);
+      dispatch(pass);
+    }
+    pass.end();
+    queue.submit([encoder.finish()]);
+  };
+}
+
+// One dispatch that loops as often as the buffer written by prepare(n) says; whole dispatches of `loops` before it.
+function fused({ device, queue, work, ring, whole, loops }) {
+  const [{ pipeline, groups }] = work;
+  return (n) => {
+    const encoder = device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(pipeline);
+    for (let left = n; left > loops; left -= loops) {
+      pass.setBindGroup(0, whole);
+      pass.dispatchWorkgroups(groups);
+    }
+    pass.setBindGroup(0, ring[0]);
+    pass.dispatchWorkgroups(groups);
+    pass.end();
+    queue.submit([encoder.finish()]);
+  };
+}
+
+// Each unit with its own wait.
+function waitEach(parts, wait) {
+  const single = perSubmit(parts);
+  return async (n) => {
+    for (let i = 0; i < n; i++) {
+      single(1);
+      await wait();
+    }
+  };
+}
+
+export const ISSUE = {
+  "per-submit": perSubmit, "per-k": perK, "per-pass": perPass, "one-pass": onePass,
+  "fused": fused, "wait-each": waitEach, "read-each": waitEach,
+};
+
+export const SELF_WAITING = new Set(["wait-each", "read-each"]);

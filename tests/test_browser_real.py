@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from overhead.measure.sampler import units
 from overhead.probes import browsers
-from overhead.probes.base import Unsupported
+from overhead.probes.base import Unsupported, Unverified
 from overhead.probes.browser import material, standalone, wire
 from overhead.probes.browser.chain import CHUNK
 from overhead.probes.browser.importing import import_file
-from overhead.results import Case, Failed, Opened, Round
+from overhead.results import Case, Failed, Opened, Pattern, Round
+from overhead.workloads import sources
 from tests.driver import ChromiumDriver, Driver, drive
 from tests.test_browser_server import Running
 
@@ -73,6 +75,52 @@ def test_long_fused_chain(probe: browsers.BrowserProbe) -> None:
     ns = [65534, 65535, 65536, 131070, 200000]
     chain.sample(ns)  # type: ignore[attr-defined]
     assert chain.executed() == units(chain, ns)
+    chain.close()
+
+
+def _recurrence(pattern: Pattern) -> Case:
+    """With more elements than one piece of a buffer holds."""
+    return Case(pattern=pattern, caller="browser", unit="step", workload="recurrence", params={"elements": 40_001})
+
+
+def test_a_workload_is_verified_and_counts(probe: browsers.BrowserProbe) -> None:
+    assert wire.PIECE_BYTES < 2 * 4 * 40_001
+    patterns: tuple[Pattern, ...] = ("fused", "per-submit")
+    for pattern in patterns:
+        chain = probe.open(probe.targets()[0], _recurrence(pattern))
+        ns = [0, 1, 5]
+        assert [row[0] for row in chain.sample(ns)] == ns  # type: ignore[attr-defined]
+        assert chain.executed() == units(chain, ns)
+        chain.close()
+
+
+def test_a_wrong_constant_in_the_page_is_found(probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = sources.wgsl
+    monkeypatch.setattr(
+        sources, "wgsl", lambda *arguments: right(*arguments).replace("C: f32 = 0.4;", "C: f32 = 0.42;")
+    )
+    with pytest.raises(Unverified, match="differs from the reference: after 3 steps off by"):
+        probe.open(probe.targets()[0], _recurrence("fused"))
+
+
+def test_a_program_that_does_not_compile_or_fit(probe: browsers.BrowserProbe) -> None:
+    """Nothing of it is kept, and the page goes on."""
+    session = probe.session()
+    program = wire.Program(
+        label="x", code="fn", entries=[wire.Entry(name="main", groups=1)], rounds=-1,
+        buffers=[wire.Buffer(kind="storage", size=4)],
+    )  # fmt: skip
+
+    def tried(**changes: Any) -> wire.Answer:
+        asked = wire.CaseSpec(pattern="one-pass")
+        return session.ask("open", chain=session.next_chain(), case=asked, program=replace(program, **changes))
+
+    assert tried().kind in ("unverified", "failed")
+    assert tried(needs=["no-such"]).error == "the adapter has no no-such"
+    assert tried(buffers=[wire.Buffer(kind="storage", size=1 << 40)]).kind == "unsupported"
+    chain = probe.open(probe.targets()[0], browsers.space().base)
+    chain.wait()
+    assert chain.executed() == 0
     chain.close()
 
 

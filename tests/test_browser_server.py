@@ -208,6 +208,7 @@ def test_body_without_length(open_page: Running, length: str | None) -> None:
         b'{"id": 0, "samples": [[1, 2]]}', b'{"id": 0, "samples": [[1, 2, 3, 4]]}',
         b'{"id": 0, "samples": [[1, -2, 3]]}',
         b'{"id": 0, "values": [[1]]}', b'{"id": 0, "kind": "fine"}', b'{"id": 0, "error": 3}',
+        b'{"id": 0, "data": 3}', b'{"id": 0, "data": "?"}', b'{"id": 0, "data": "AAA"}', b'{"id": 0, "data": ["AAAA"]}',
         b'{"id": 99999999999999999999}', b'{"id": NaN}', b"[" * 5000, b'{"id":' * 2000,
     ],
 )  # fmt: skip

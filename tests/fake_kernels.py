@@ -15,6 +15,7 @@ import numpy as np
 
 _BEFORE = """
 #include <math.h>
+#define __cosf cosf
 #define __global__
 #define __device__ static
 #define __shared__ static

@@ -7,8 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from overhead.workloads import register
+from overhead.workloads import _network, register
 from overhead.workloads.base import Array, Arrays, Field, Workload
+
+WIDTHS = (6, 16, 3)
+SEEN = ("cos1", "sin1", "cos2", "sin2", "omega1 / SPIN1", "omega2 / SPIN2")
 
 
 @register
@@ -25,8 +28,7 @@ class Acrobot(Workload):
         "DT": 0.05, "GRAVITY": 9.8, "SPIN1": 4 * math.pi, "SPIN2": 9 * math.pi, "TURN": 2 * math.pi, "HALF": math.pi
     }  # fmt: skip
     state = (Field("theta1"), Field("theta2"), Field("omega1"), Field("omega2"))
-    fixed = (Field("w1", (6, 16)), Field("b1", (16,)), Field("w2", (16, 3)), Field("b2", (3,)))
-    turns = 200
+    fixed = _network.fields(WIDTHS)
     steps = 500
     elements = (4096,)
     small = (512,)
@@ -38,27 +40,16 @@ class Acrobot(Workload):
     periods: ClassVar = {"theta1": 2 * math.pi, "theta2": 2 * math.pi}
     missing: ClassVar = {"triton": "its blocks hold one number an element, not the 16 of a hidden layer"}
 
-    wgsl = """
+    wgsl = f"""
     let sin1 = sin(theta1);
+    let cos1 = cos(theta1);
     let sin2 = sin(theta2);
     let cos2 = cos(theta2);
-    var seen = array<f32, 6>(cos(theta1), sin1, cos2, sin2, omega1 / SPIN1, omega2 / SPIN2);
-    var hidden: array<f32, 16>;
-    for (var h = 0u; h < 16u; h = h + 1u) {
-      var sum = b1(h);
-      for (var j = 0u; j < 6u; j = j + 1u) { sum = sum + seen[j] * w1(j * 16u + h); }
-      hidden[h] = tanh(sum);
-    }
-    var out: array<f32, 3>;
-    for (var o = 0u; o < 3u; o = o + 1u) {
-      var sum = b2(o);
-      for (var h = 0u; h < 16u; h = h + 1u) { sum = sum + hidden[h] * w2(h * 3u + o); }
-      out[o] = tanh(sum);
-    }
-    let torque = 0.5 * (out[2] - out[0]) * (1.0 + out[1]);
+    {_network.text("wgsl", SEEN, WIDTHS)}
+    let torque = 0.5 * (out2 - out0) * (1.0 + out1);
     let d1 = 3.5 + cos2;
     let d2 = 1.25 + 0.5 * cos2;
-    let phi2 = 0.5 * GRAVITY * (sin1 * cos2 + cos(theta1) * sin2);
+    let phi2 = 0.5 * GRAVITY * (sin1 * cos2 + cos1 * sin2);
     let phi1 = 1.5 * GRAVITY * sin1 + phi2 - sin2 * omega2 * (0.5 * omega2 + omega1);
     let push2 = (torque + d2 / d1 * phi1 - 0.5 * omega1 * omega1 * sin2 - phi2) / (1.25 - d2 * d2 / d1);
     let push1 = -(d2 * push2 + phi1) / d1;
@@ -69,26 +60,10 @@ class Acrobot(Workload):
     omega1 = clamp(omega1 + DT * push1, -SPIN1, SPIN1);
     omega2 = clamp(omega2 + DT * push2, -SPIN2, SPIN2);
     """
-    cuda = """
+    cuda = f"""
     const float sin1 = sinf(theta1), cos1 = cosf(theta1), sin2 = sinf(theta2), cos2 = cosf(theta2);
-    const float seen[6] = {cos1, sin1, cos2, sin2, omega1 / SPIN1, omega2 / SPIN2};
-    float hidden[16];
-    #pragma unroll
-    for (int h = 0; h < 16; ++h) {
-      float sum = b1(h);
-      #pragma unroll
-      for (int j = 0; j < 6; ++j) sum += seen[j] * w1(j * 16 + h);
-      hidden[h] = tanhf(sum);
-    }
-    float out[3];
-    #pragma unroll
-    for (int o = 0; o < 3; ++o) {
-      float sum = b2(o);
-      #pragma unroll
-      for (int h = 0; h < 16; ++h) sum += hidden[h] * w2(h * 3 + o);
-      out[o] = tanhf(sum);
-    }
-    const float torque = 0.5f * (out[2] - out[0]) * (1.0f + out[1]);
+    {_network.text("cuda", SEEN, WIDTHS)}
+    const float torque = 0.5f * (out2 - out0) * (1.0f + out1);
     const float d1 = 3.5f + cos2;
     const float d2 = 1.25f + 0.5f * cos2;
     const float phi2 = 0.5f * GRAVITY * (sin1 * cos2 + cos1 * sin2);
@@ -110,13 +85,11 @@ class Acrobot(Workload):
         return {f.name: rng.normal(0, 0.5, (elements, *f.shape)) for f in self.fixed}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        from overhead.workloads.simulation import layer
-
         c = self.constants
         theta1, theta2, omega1, omega2 = (state[f.name] for f in self.state)
         sin1, cos1, sin2, cos2 = xp.sin(theta1), xp.cos(theta1), xp.sin(theta2), xp.cos(theta2)
         seen = xp.stack([cos1, sin1, cos2, sin2, omega1 / c["SPIN1"], omega2 / c["SPIN2"]], axis=1)
-        out = layer(xp, layer(xp, seen, fixed["w1"], fixed["b1"]), fixed["w2"], fixed["b2"])
+        out = _network.on_arrays(xp, seen, fixed, len(WIDTHS) - 1)
         torque = 0.5 * (out[:, 2] - out[:, 0]) * (1.0 + out[:, 1])
         d1, d2 = 3.5 + cos2, 1.25 + 0.5 * cos2
         phi2 = 0.5 * c["GRAVITY"] * (sin1 * cos2 + cos1 * sin2)

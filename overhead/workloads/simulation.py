@@ -9,10 +9,29 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from overhead.workloads import register
+from overhead.workloads import _network, register
 from overhead.workloads.base import Array, Arrays, Field, Workload
 
-DAYS, ASSETS, SIGNALS = 1500, 16, 6
+DAYS, ASSETS, SIGNALS, HELD = 1500, 16, 6, 4
+WIDTHS = (8, 16, 6)
+
+
+def _body(language: _network.Language, larger: str) -> str:
+    """A day's step. ``larger``: the language's maximum of two numbers."""
+    seen = [f"signals(day * {SIGNALS}u + {j}u)" for j in range(SIGNALS)] + ["memory[0]", "memory[1]"]
+    returns = [f"returns(day * {ASSETS}u + {a}u)" for a in range(ASSETS)]
+    gain = _network.dot(returns, [f"out{a % HELD}" for a in range(ASSETS)])
+    day = {"wgsl": "let", "cuda": "const unsigned int"}[language]
+    return f"""
+{day} day = t % {DAYS}u;
+{_network.text(language, seen, WIDTHS)}
+{_network.DECLARE[language]} gain = {gain};
+wealth = wealth + SHARE * gain;
+peak = {larger}(peak, wealth);
+fall = {larger}(fall, peak - wealth);
+memory[0] = out{HELD};
+memory[1] = out{HELD + 1};
+"""
 
 
 @register
@@ -28,10 +47,10 @@ class Simulation(Workload):
     constants: ClassVar = {"SHARE": 0.25}
     state = (Field("memory", (2,)), Field("wealth"), Field("peak"), Field("fall"))
     fixed = (
-        Field("w1", (8, 16)), Field("b1", (16,)), Field("w2", (16, 6)), Field("b2", (6,)),
-        Field("signals", (DAYS, SIGNALS), shared=True), Field("returns", (DAYS, ASSETS), shared=True),
-    )  # fmt: skip
-    turns = 300
+        *_network.fields(WIDTHS),
+        Field("signals", (DAYS, SIGNALS), shared=True),
+        Field("returns", (DAYS, ASSETS), shared=True),
+    )
     steps = DAYS
     elements = (10_000,)
     small = (512,)
@@ -41,63 +60,8 @@ class Simulation(Workload):
     scale: ClassVar = {"memory": 1.0, "wealth": 0.3, "peak": 0.3, "fall": 0.3}
     missing: ClassVar = {"triton": "its blocks hold one number an element, not the 16 of a hidden layer"}
 
-    wgsl = """
-    let day = t % 1500u;
-    var seen: array<f32, 8>;
-    for (var j = 0u; j < 6u; j = j + 1u) { seen[j] = signals(day * 6u + j); }
-    seen[6] = memory[0];
-    seen[7] = memory[1];
-    var hidden: array<f32, 16>;
-    for (var h = 0u; h < 16u; h = h + 1u) {
-      var sum = b1(h);
-      for (var j = 0u; j < 8u; j = j + 1u) { sum = sum + seen[j] * w1(j * 16u + h); }
-      hidden[h] = tanh(sum);
-    }
-    var out: array<f32, 6>;
-    for (var o = 0u; o < 6u; o = o + 1u) {
-      var sum = b2(o);
-      for (var h = 0u; h < 16u; h = h + 1u) { sum = sum + hidden[h] * w2(h * 6u + o); }
-      out[o] = tanh(sum);
-    }
-    var gain = 0.0;
-    for (var a = 0u; a < 16u; a = a + 1u) { gain = gain + returns(day * 16u + a) * out[a % 4u]; }
-    wealth = wealth + SHARE * gain;
-    peak = max(peak, wealth);
-    fall = max(fall, peak - wealth);
-    memory[0] = out[4];
-    memory[1] = out[5];
-    """
-    cuda = """
-    const unsigned int day = t % 1500u;
-    float seen[8];
-    for (int j = 0; j < 6; ++j) seen[j] = signals(day * 6u + j);
-    seen[6] = memory[0];
-    seen[7] = memory[1];
-    float hidden[16];
-    #pragma unroll
-    for (int h = 0; h < 16; ++h) {
-      float sum = b1(h);
-      #pragma unroll
-      for (int j = 0; j < 8; ++j) sum += seen[j] * w1(j * 16 + h);
-      hidden[h] = tanhf(sum);
-    }
-    float out[6];
-    #pragma unroll
-    for (int o = 0; o < 6; ++o) {
-      float sum = b2(o);
-      #pragma unroll
-      for (int h = 0; h < 16; ++h) sum += hidden[h] * w2(h * 6 + o);
-      out[o] = tanhf(sum);
-    }
-    float gain = 0.0f;
-    #pragma unroll
-    for (int a = 0; a < 16; ++a) gain += returns(day * 16u + a) * out[a % 4];
-    wealth = wealth + SHARE * gain;
-    peak = fmaxf(peak, wealth);
-    fall = fmaxf(fall, peak - wealth);
-    memory[0] = out[4];
-    memory[1] = out[5];
-    """
+    wgsl = _body("wgsl", "max")
+    cuda = _body("cuda", "fmaxf")
 
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         zero = np.zeros(elements)
@@ -111,19 +75,13 @@ class Simulation(Workload):
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         day, memory = t % DAYS, state["memory"]
         seen = xp.broadcast_to(fixed["signals"][day], (memory.shape[0], SIGNALS))
-        hidden = layer(xp, xp.concatenate([seen, memory], axis=1), fixed["w1"], fixed["b1"])
-        out = layer(xp, hidden, fixed["w2"], fixed["b2"])
-        held = xp.concatenate([out[:, :4]] * 4, axis=1)
+        out = _network.on_arrays(xp, xp.concatenate([seen, memory], axis=1), fixed, len(WIDTHS) - 1)
+        held = xp.concatenate([out[:, :HELD]] * (ASSETS // HELD), axis=1)
         wealth = state["wealth"] + self.constants["SHARE"] * (fixed["returns"][day] * held).sum(1)
         peak = xp.maximum(state["peak"], wealth)
         return {
-            "memory": out[:, 4:],
+            "memory": out[:, HELD:],
             "wealth": wealth,
             "peak": peak,
             "fall": xp.maximum(state["fall"], peak - wealth),
         }
-
-
-def layer(xp: Any, x: Any, weights: Any, bias: Any) -> Any:
-    """tanh of a dense layer, each element with weights of its own."""
-    return xp.tanh((x[:, None, :] @ weights)[:, 0, :] + bias)

@@ -1,0 +1,48 @@
+"""A small network with weights of its own for each element: on arrays, and as text that WGSL and CUDA C share.
+
+The text has no loop and no array: every weight's place is then a constant, nothing is left for a library to bound or
+clamp, and no compiler has to unroll it first, which those behind Vulkan did not.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from overhead.workloads.base import Field
+
+Language = Literal["wgsl", "cuda"]
+DECLARE = {"wgsl": "let", "cuda": "const float"}
+_TANH = {"wgsl": "tanh", "cuda": "tanhf"}
+
+
+def fields(widths: Sequence[int]) -> tuple[Field, ...]:
+    """Weights ``w1``, ``b1``, ``w2``, ... of a network of these widths."""
+    layers = enumerate(itertools.pairwise(widths), 1)
+    return tuple(f for i, (wide, out) in layers for f in (Field(f"w{i}", (wide, out)), Field(f"b{i}", (out,))))
+
+
+def text(language: Language, seen: Sequence[str], widths: Sequence[int]) -> str:
+    """Statements from the expressions ``seen`` to numbers ``out0``, ``out1``, ...: a neuron each, tanh of its sum."""
+    lines = [f"{DECLARE[language]} seen{j} = {value};" for j, value in enumerate(seen)]
+    below = [f"seen{j}" for j in range(len(seen))]
+    for i, width in enumerate(widths[1:], 1):
+        names = [f"out{k}" if i == len(widths) - 1 else f"layer{i}_{k}" for k in range(width)]
+        for k, name in enumerate(names):
+            sum_of = dot(below, [f"w{i}({j * width + k}u)" for j in range(len(below))])
+            lines.append(f"{DECLARE[language]} {name} = {_TANH[language]}(b{i}({k}u) + {sum_of});")
+        below = names
+    return "\n".join(lines)
+
+
+def dot(left: Sequence[str], right: Sequence[str]) -> str:
+    """The sum of products, written out."""
+    return " + ".join(f"{a} * {b}" for a, b in zip(left, right, strict=True))
+
+
+def on_arrays(xp: Any, x: Any, fixed: dict[str, Any], layers: int) -> Any:
+    """The network's outputs: ``x`` of shape (elements, inputs), each element by its own weights."""
+    for i in range(1, layers + 1):
+        x = xp.tanh((x[:, None, :] @ fixed[f"w{i}"])[:, 0, :] + fixed[f"b{i}"])
+    return x

@@ -27,8 +27,8 @@ from scripts.held import Claim, print_claims
 from scripts.known_truth import process_of
 
 MINUTE = 60.0
-DOUBLED = 5
-"""In place of the first of ``stairs.LEVELS``: a quick run then ends at the fourth stair, not at the second."""
+DOUBLED = 2
+"""In place of ``stairs.KNOWN_LEVEL``: the ladder then ends at the second stair, not at the first."""
 
 
 def browsers(_: argparse.Namespace, console: Console) -> bool:
@@ -66,15 +66,15 @@ def _quick(stack: str) -> Claim:
 
 def _ladder() -> list[Claim]:
     """The processes of both ladders take turns, so that both see the same weather."""
-    usual = stairs.LEVELS
+    usual = stairs.KNOWN_LEVEL
     processes: dict[bool, list[Process]] = {False: [], True: []}
     try:
         for seed in range(PROFILES["quick"].processes):
             for doubled, own in processes.items():
-                stairs.LEVELS = (DOUBLED, usual[1]) if doubled else usual
+                stairs.KNOWN_LEVEL = DOUBLED if doubled else usual
                 own.append(_base_case(seed))
     finally:
-        stairs.LEVELS = usual
+        stairs.KNOWN_LEVEL = usual
     once, twice = map(_slope, processes.values())
     told = [value for own in processes.values() for p in own for value in p.once.get("legacy", ())]
     if once.low is None or once.high is None or twice.value is None or not told:

@@ -84,6 +84,9 @@ SCENARIOS = (
     Scenario("two speeds, by process", _law(3e3, 2e3, 30e3), weather=replace(USUAL, slowdown=2.0), slow_share=0.4),
     Scenario("two speeds, within a process", _law(3e3, 2e3, 30e3), weather=replace(USUAL, slowdown=1.8, dwell_s=0.15)),
     Scenario("a machine that spreads by 5 %", _law(3e3, 6e3, 30e3, jitter=0.03), weather=replace(USUAL, spread=0.05)),
+    Scenario(
+        "Firefox-like, busy looker", _law(10e3, 60e3, 1.5e6, poll=1e8, busy=90e3), "polling", resolution_ns=20_000
+    ),
 )
 
 
@@ -116,7 +119,8 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
         chain = (PollingFakeChain if scenario.cost == "polling" else FastFakeChain)(scenario.law, clock)
         events: list[Event] = []
         begun = clock.time
-        settings = Settings(seconds, plan.target, plan.min_rounds, plan.max_rounds, seed, frozenset({"case"}))
+        own = _seed(scenario, seed, index)
+        settings = Settings(seconds, plan.target, plan.min_rounds, plan.max_rounds, own, frozenset({"case"}))
         conduct({"case": chain}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events))

@@ -16,7 +16,7 @@ import pytest
 
 from overhead.probes import browsers
 from overhead.probes.base import Unavailable, Unsupported, Unverified, vary
-from overhead.probes.browser import launch
+from overhead.probes.browser import keeper, launch
 from overhead.probes.browser.launch import Browser
 from overhead.probes.browser.session import BrowserEnded, Session
 from overhead.results import Case
@@ -201,6 +201,19 @@ def test_killed_worker_leaves_nothing(program: Callable[[str], str], tmp_path: P
     worker.wait()
     worker.stdout.close()
     assert gone(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="process groups are POSIX's")
+def test_the_keeper_does_not_wait_for_the_dead_that_nobody_reaps() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        assert keeper._group_lives(child.pid)
+    finally:
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, and still there
+    assert psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE
+    assert not keeper._group_lives(child.pid)
+    child.communicate()
 
 
 @pytest.mark.parametrize(

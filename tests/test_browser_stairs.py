@@ -53,12 +53,21 @@ def test_the_slope_is_the_work_and_not_the_wait_divided_by_100() -> None:
 
 def test_doubling_the_ladder_stays_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     once = measured(FIREFOX)[0]["complete"]
-    monkeypatch.setattr(stairs, "LEVELS", (5, 8))
+    monkeypatch.setattr(stairs, "KNOWN_LEVEL", 2)
     twice, processes, _ = measured(FIREFOX)  # the same three processes, as fast as they were
-    assert all(p.once["ladder"][-1] == pytest.approx(4e8 / 25e3, rel=0.05) for p in processes)
+    assert all(p.once["ladder"][-1] == pytest.approx(2e8 / 25e3, rel=0.05) for p in processes)
     assert once.low is not None
     assert once.high is not None
     assert once.low <= (twice["complete"].value or 0) <= once.high
+
+
+def test_a_look_that_the_work_itself_holds_up_tells_its_end() -> None:
+    """The thread that looks runs the submissions first: T leaves the stairs, and no sample says "not yet"."""
+    found, _, _ = measured(Law(host=1e4, device=6e4, fixed=1.5e6, poll=1e8, busy=9e4, jitter=0.005, own=0.003))
+    slope, fixed = found["complete"], found["fixed"]
+    assert slope.status == "ok"
+    assert slope.value == pytest.approx(9e4, rel=0.04)
+    assert fixed.value == pytest.approx(1.5e6, abs=1.5e6)
 
 
 def test_processes_try_different_n_so_that_their_errors_average_out() -> None:

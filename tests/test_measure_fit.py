@@ -126,6 +126,21 @@ def test_stairs_are_seen_through() -> None:
     assert abs(squares[0] / slope - 1) > 0.02
 
 
+def test_t1_and_the_first_stair_tell_the_line() -> None:
+    """Windows that open just before a look show T(1) as it is; a busy thread's look comes late, with the work's end."""
+    quantum, slope, start = 1e8, 50_000.0, 1.5e6
+    draw = np.random.default_rng(1)
+    n = np.concatenate([[1, 1], draw.uniform(0.9, 1.1, 20) * 1_970]).round()
+    done = (start + slope * n) * draw.normal(1, 0.02, n.size)
+    total = np.ceil(done / quantum) * quantum
+    total[:2] = 2.0e6, 2.4e6
+    for looked in (total, np.where(n > 1, np.maximum(done, quantum), total)):
+        line = censored_line(n, looked, quantum)
+        assert line is not None
+        assert line.slope == pytest.approx(slope, rel=0.02)
+        assert line.intercept == pytest.approx(start, abs=1e6)
+
+
 def test_one_stair_tells_no_slope() -> None:
     assert censored_line(np.array([1.0, 2, 3]), np.array([1e8, 1e8, 1e8]), 1e8) is None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,7 +43,7 @@ def test_what_is_left_over_goes_to_all_in_proportion_up_to_a_bound() -> None:
 
 
 def test_a_dear_case_that_does_not_fit_leaves_room_for_cheap_ones() -> None:
-    found = allot({"a": [Candidate("poll", "polling"), *names(3)]}, TIGHT)
+    found = allot({"a": [Candidate("poll", "polling"), *names(3)]}, replace(TIGHT, sampling_s=6.0))
     assert list(found.cases["a"]) == ["case 0", "case 1", "case 2"]
     assert [case for _, case, _ in found.left_out] == ["poll"]
 

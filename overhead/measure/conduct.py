@@ -135,9 +135,11 @@ class _Conductor:
             self.emit(Taken(case.key, taken.name, taken.values, taken.at, taken.reason))
         case.verify()
         staged = case.key in self.settings.staged
-        for taken in once.inside(case.chain, self.clock, case.ladder, case.seconds, staged):
+        told = list(once.inside(case.chain, self.clock, case.ladder, case.seconds, staged))
+        for taken in told:
             self.emit(Taken(case.key, taken.name, taken.values, taken.at, taken.reason))
-        case.issued = case.chain.executed()
+        if told:  # these ran units uncounted
+            case.issued = case.chain.executed()
 
     def left(self) -> float:
         """ns of the time that remain."""

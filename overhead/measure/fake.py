@@ -110,7 +110,8 @@ class Law:
     """What a chain costs, ns. ``host``, ``device``, ``deferred`` (the caller's CPU inside the wait): a unit.
 
     ``fixed``: once a wait. ``depth``: units in flight before ``issue`` blocks, 0 for no bound. ``poll``: ns between
-    two looks of the wait, ``locked`` to the start of ``issue`` or free-running. ``wake``: mean of the gamma-distributed
+    two looks of the wait, ``locked`` to the start of ``issue`` or free-running; ``busy``: a unit's work of the thread
+    that looks, which comes before its look. ``wake``: mean of the gamma-distributed
     lateness of a wait, ``jitter``: relative, of a whole sample, ``scatter``: relative, of one unit. ``own``: relative
     spread of this case's speed between processes, on top of the machine's.
     """
@@ -124,6 +125,7 @@ class Law:
     depth: int = 0
     poll: float = 0.0
     locked: bool = True
+    busy: float = 0.0
     wake: float = 0.0
     jitter: float = 0.0
     scatter: float = 0.0
@@ -140,7 +142,7 @@ class Law:
         if self.overlap == "serial":
             figures |= {"complete": host + max(device, self.deferred), "fixed": self.fixed}
         else:
-            figures |= {"complete": max(host + self.deferred, device), "fixed": self.fixed + self._first()}
+            figures |= {"complete": max(host + self.deferred, device, self.busy), "fixed": self.fixed + self._first()}
         if self.poll and not self.locked:
             figures["fixed"] += self.poll / 2
         if self.depth and device > host:
@@ -221,14 +223,18 @@ class FastFakeChain(FakeChain):
     """The same law, a list of n at a time."""
 
     warms = True
+    idle_ns = 0.0
+
+    def _run(self, n: Floats) -> tuple[Floats, Floats, Floats]:
+        return run(self.law, n, self.clock, self.own)
 
     def sample(self, ns: Sequence[int], cpu: bool) -> Samples:
         clock, n = self.clock, np.array(ns, dtype=np.float64)
         warm = np.zeros(n.size)
         if self.warms:
             warm = n if self.recorded else np.ones(n.size)
-            clock.time += float(run(self.law, warm, clock, self.own)[1].sum())
-        issue, total, busy = run(self.law, n, clock, self.own)
+            clock.time += float(self._run(warm)[1].sum())
+        issue, total, busy = self._run(n)
         clock.time += float(total.sum()) + 3 * READING_NS * n.size
         self.ran += int((n + warm).sum())
         step = clock.resolution
@@ -239,9 +245,14 @@ class FastFakeChain(FakeChain):
 
 
 class PollingFakeChain(FastFakeChain):
-    """One that says how rarely its wait looks, and runs no warm unit: the wait before has only just ended."""
+    """One that says how rarely its wait looks, and runs no warm unit: the wait before has only just ended.
+
+    The looks come at their own times, so a window that opens after an idle time waits for the next one that much less.
+    """
 
     warms = False
+    away_ns = 5e6
+    """From the end of a list of samples to the first window of the next."""
 
     @property
     def poll_ns(self) -> int:
@@ -252,11 +263,23 @@ class PollingFakeChain(FastFakeChain):
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> Samples:
         self.clock.time += 1e6 * idle_ms * len(ns)
-        return self.sample(ns, cpu=False)
+        self.idle_ns = 1e6 * idle_ms
+        try:
+            return self.sample(ns, cpu=False)
+        finally:
+            self.idle_ns = 0.0
+
+    def _run(self, n: Floats) -> tuple[Floats, Floats, Floats]:
+        away = np.full(n.size, self.idle_ns)
+        away[:1] += self.away_ns
+        return run(self.law, n, self.clock, self.own, away)
 
 
-def run(law: Law, n: Floats, clock: FakeClock, own: float) -> tuple[Floats, Floats, Floats]:
-    """One sample of each n: ns until ``issue`` returns, until ``wait`` returns, and of CPU inside the wait."""
+def run(law: Law, n: Floats, clock: FakeClock, own: float, away: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+    """One sample of each n: ns until ``issue`` returns, until ``wait`` returns, and of CPU inside the wait.
+
+    ``away``: ns from the end of the sample before to this one's window, where a poll is locked to that one's look.
+    """
     dice, count = clock.dice, n.size
     speed = clock.speed * own
 
@@ -287,9 +310,15 @@ def run(law: Law, n: Floats, clock: FakeClock, own: float) -> tuple[Floats, Floa
                 full = hosted / each + (n - law.depth) * device / each + idle
                 issue = np.where(n > law.depth, np.maximum(issue, full), issue)
         done = np.maximum(issue + deferred + clock.stolen(deferred), ended)
-    if law.poll:
-        begun = np.zeros(count) if law.locked else dice.uniform(0, law.poll, count)
-        done = np.where(n > 0, np.maximum(np.ceil((done + begun) / law.poll) * law.poll - begun, done), done)
+    begun = np.zeros(count) if law.locked or not law.poll else dice.uniform(0, law.poll, count)
     wake = dice.gamma(2.0, law.wake / 2, count) - 0.8392 * law.wake if law.wake else np.zeros(count)
     late = clock.late(count) if not law.synchronous else np.zeros(count)
-    return issue, done + np.maximum(law.fixed * speed + wake, 0.0) + late, deferred
+    back = np.maximum(law.fixed * speed + wake, 0.0) + late
+    if away is not None and law.poll:
+        begun = (away + np.concatenate([[0.0], back[:-1]])) % law.poll
+    if law.poll:
+        taken = begun + (work(law.busy) if law.busy else 0.0)
+        first = np.maximum(law.poll, taken)
+        looks = np.ceil((np.maximum(begun + done, taken) - first) / law.poll)
+        done = np.where(n > 0, np.maximum(first + np.maximum(looks, 0.0) * law.poll - begun, done), done)
+    return issue, done + back, deferred

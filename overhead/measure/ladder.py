@@ -79,7 +79,7 @@ class Ladder:
     def cpu(self, passes: int, number: int) -> list[int]:
         """The n of the samples that read the CPU clock in this round: about a quarter as many as the others."""
         if self.stairs:
-            return [1, self.ns[-1]] if number % 4 == 0 else []
+            return [self.stairs.short, self.ns[-1]] if number % 4 == 0 else []
         few = sorted({1, self.ns[len(self.ns) // 2], self.ns[-1]} - {0})
         return few * (passes // 4 or int(number % 4 == 0))
 
@@ -87,13 +87,13 @@ class Ladder:
 def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     """Climb until the slope's part of T(n) outgrows noise and clock, or a limit is met; then lay the rungs."""
     trial = Trial(chain, clock)
-    trial.run([1, 1])
     poll_ns = getattr(chain, "poll_ns", 0)
     known = known_stairs(trial, poll_ns, limits.target) if poll_ns else None
     if known:
         one = float(known.quantum_ns)
         ns = tuple(sorted({1, known.short, *known.edges}))
-        return Ladder(ns, 5 * one, one, known.unit_ns, trial.issued, known, rows_of(trial.seen))
+        return Ladder(ns, known.pass_ns, one, known.unit_ns, trial.issued, known, rows_of(trial.seen))
+    trial.run([1, 1])
     least = getattr(chain, "least_ns", 0)
     limits = replace(limits, sample_ns=max(limits.sample_ns, 2 * least))
     climb = _Climb(trial, limits, clock_of(chain, limits.facts or clock_facts(clock)), max(LEAST_NS, least))

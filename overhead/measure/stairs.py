@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 
@@ -18,10 +19,23 @@ WIDTH = 0.015
 """How closely, as a share of n, an edge is bracketed; the rounds then draw within twice that."""
 WIDENING = 0.4
 """The width for stairs that are known beforehand, as a share of the target: a closer bracket would only cost time."""
-WIDE = 0.05
-"""Over this target the upper edge is one stair lower: it tells the slope half as well, by samples a third shorter."""
+NARROWEST = 0.03
+"""A closer bracket than the work scatters tells less, not more."""
+KNOWN_LEVEL = 1
+"""The upper stair where they are known beforehand: the work's scatter grows with it, and so does a sample's time."""
 EARLY = 0.3
 """Where between two stairs T is told from the lower: a window that begins late after a look ends that much early."""
+SOON = 0.015
+"""T(1) is tried first so long before a look, as a share of the quantum."""
+CLIMB, CLIMBED = 0.2, 0.3
+"""The climb's windows open so long before a look, less the way to the page and back: the first n that is not done by
+that look is done at the next, and the edge lies within eight times of it. Where the way takes longer, or the page wakes
+late, the look was missed and T is nearly a quantum; an interruption makes T longer, but hardly over the second."""
+DONE = 1.05
+"""A look that comes later than this, in quanta, is the second."""
+STEP = 0.5
+"""The first step towards an edge, of ln n."""
+TRIES, STRAIGHT_ON = 12, 4
 SHORT_NS = 2.5e6
 LEVELS = 3, 8
 """The upper stair: the more levels apart the better is the slope, the longer a sample."""
@@ -41,15 +55,23 @@ class Stairs:
     width: float = WIDTH
     levels: int = LEVELS[0]
     shorts: int = 1
+    nears: int = 1
 
     @property
     def unit_ns(self) -> float:
         """About what a unit adds."""
-        return self.quantum_ns * (self.levels - 1) / (self.edges[1] - self.edges[0])
+        across = self.edges[1] - self.edges[0]
+        return self.quantum_ns * (self.levels - 1) / across if across else self.quantum_ns / self.edges[0]
+
+    @property
+    def pass_ns(self) -> float:
+        """About what a pass takes: half the samples at an edge wait for one look more."""
+        return self.quantum_ns * (self.nears * (self.levels + 2) + self.shorts)
 
     def draw(self, dice: random.Random) -> list[int]:
         """A pass: an n close to either edge, where a sample tells most of T, and the short ones for ``issue``."""
-        near = [max(1, round(edge * (1 + dice.uniform(-2 * self.width, 2 * self.width)))) for edge in self.edges]
+        apart = 2 * self.width
+        near = [max(1, round(edge * (1 + dice.uniform(-apart, apart)))) for edge in self.edges * self.nears]
         ns = [*near, *[self.short] * self.shorts]
         return dice.sample(ns, len(ns))
 
@@ -79,30 +101,59 @@ def find_stairs(
 def known_stairs(trial: Trial, poll_ns: float, target: float) -> Stairs | None:
     """The stairs of a wait that is known to look every ``poll_ns`` or so, by as few of its long samples as will do.
 
-    None where T(1) or the climb shows no such stairs. ``target``: the relative half-width wanted of the slope; the
-    first edge need not be known as closely as the upper one, which lies that much further out. The climb begins at an n
-    of each process's own: were the same n tried in all, their brackets would err alike.
+    None where T(1) or the climb shows no such stairs. ``target``: the relative half-width wanted of the slope.
+
+    A wait so long tells of a sample one bit, whether the work was done by the look, and a look costs as much whatever n
+    is: the slope is told best, for its time, by T(1) and by the n that takes one quantum. T(1) is bracketed by windows
+    that open just before the look. The search for n begins at one of each process's own: were the same n tried in all,
+    their brackets would err alike.
     """
-    dice = random.Random(str(trial.seen))
-    width, level = WIDENING * target, LEVELS[0] - (target > WIDE)
-    quantum = min(trial.run([1, 1])[1][2] for _ in range(2))  # the first of a list may begin between two looks
+    most = trial.chain.max_n
+    quantum = float(min(row[2] for row in trial.run([1, 1, 1])[1:]))  # the first of a list may begin between two looks
     if quantum < poll_ns / 2:
         return None
-    low = high = 1
-    while _shortest(trial, high) < (1 + EARLY) * quantum:
-        if high >= trial.chain.max_n:
+    dice = random.Random(str(trial.seen))
+    trial.seen.clear()
+    before = SOON * quantum * dice.uniform(0.7, 1.4)
+    while min(row[2] for row in trial.late([1, 1], quantum - before)) > quantum / 2 and before < quantum / 8:
+        before *= 2
+    kept = [row for row in trial.seen if row[2] < quantum / 2]
+    n = round(dice.uniform(5, 11))
+    while (told := trial.late([n], quantum * (1 - CLIMB))[0][2] / quantum) < CLIMBED or 1 - CLIMB < told < DONE:
+        if n >= most:
             return None
-        low, high = high, min(round((8 if low > 1 else dice.uniform(5, 11)) * high), trial.chain.max_n)
-    first = _edge(trial, low, high, (1 + EARLY) * quantum, level * width)
-    line = (level + EARLY) * quantum
-    low, high = _around(
-        trial, line, round(first * level * dice.uniform(0.93, 0.97)), round(first * level * dice.uniform(1.07, 1.13))
-    )
-    if high > trial.chain.max_n:
+        n = min(8 * n, most)
+    trial.seen[:] = kept
+    about = (told * (told - 1 if told > DONE else told)) ** 0.5  # a look within the quantum came late, with the end
+    width, level = max(NARROWEST, WIDENING * target), KNOWN_LEVEL
+    first = _settle(trial, n / about, quantum, 1, STEP, width)
+    upper = first if level == 1 else _settle(trial, first * level, quantum, level, STEP / 4, width)
+    if upper > most:
         return None
-    return Stairs(
-        round(quantum), (first, _edge(trial, low, high, line, width)), _short(trial, first), width, level, shorts=2
-    )
+    short = _short(trial, first)
+    shorts = 2 if short < first // 2 else 0  # where ``issue`` is always short, each sample tells it
+    return Stairs(round(quantum), (first, upper), short, width, level, shorts, nears=2)
+
+
+def _settle(trial: Trial, n: float, quantum: float, level: int, step: float, width: float) -> int:
+    """The n at which half the samples are done by the look of this number, by a walk: its step halves when it turns and
+    doubles where it has not turned for long, so a wrong step because of an interruption is mended by the next.
+
+    H. Kesten, Accelerated stochastic approximation, Annals of Mathematical Statistics 29 (1958) 41.
+    """
+    before = straight = 0
+    for _ in range(TRIES):
+        done = 1 if trial.run([max(1, round(n))])[0][2] < (level - 1 + DONE) * quantum else -1
+        straight = straight + 1 if done == before else 1
+        if straight == 1 and before:
+            step /= 2
+        elif straight >= STRAIGHT_ON:
+            step *= 2
+        before = done
+        n *= math.exp(done * step)
+        if step < 2 * width:
+            break
+    return max(1, round(n))
 
 
 def _straight(trial: Trial, rise: int, fixed: float, height: float, slack: float) -> bool:

@@ -25,6 +25,13 @@ class Trial:
         self.seen += rows
         return rows
 
+    def late(self, ns: list[int], idle_ns: float) -> Samples:
+        """Samples whose windows open after an idle time; the chain brings its own loop."""
+        self.issued += units(self.chain, ns)
+        rows: Samples = self.chain.sample_idle(ns, idle_ns / 1e6)  # type: ignore[attr-defined]
+        self.seen += rows
+        return rows
+
     def total(self, n: int, least: int = 1) -> tuple[float, float]:
         """ns: the median of T(n) over five samples (three from 5 ms, ``least`` from 20 ms), and their spread.
 

@@ -72,13 +72,15 @@ def _children(pid: int) -> list[psutil.Process]:
 
 
 def _group_lives(group: int) -> bool:
-    if not hasattr(os, "killpg"):
-        return False
+    """Whether a process of the group still runs; a dead one that nobody has reaped holds nothing, and may stay long."""
+    return hasattr(os, "killpg") and any(_runs_in(process, group) for process in psutil.process_iter())
+
+
+def _runs_in(process: psutil.Process, group: int) -> bool:
     try:
-        os.killpg(group, 0)
-    except OSError:
+        return os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE
+    except (OSError, psutil.Error):
         return False
-    return True
 
 
 def _remove(profile: str) -> None:

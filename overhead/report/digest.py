@@ -12,6 +12,7 @@ from overhead.claims.judging import gather as evidence_of
 from overhead.reading import chains
 from overhead.reading.derived import Span
 from overhead.reading.format import plain, valued
+from overhead.reading.joined import Measured, measured
 from overhead.reading.keyfigures import KeyFigure, key_figures_of
 from overhead.reading.ladder import ladders
 from overhead.reading.view import Target, View, named
@@ -73,6 +74,7 @@ class Digest:
     machine: Machine
     created: str
     profile: str
+    measured: Measured
     ways: tuple[Way, ...]
     rungs: tuple[Rungs, ...]
     passings: tuple[Passing, ...]
@@ -95,8 +97,8 @@ def digest(fingerprint: Fingerprint) -> Digest:
     built = [(s.name, s.title, tuple(s.build(view))) for s in registered() if s.brief]
     return Digest(
         machine=fingerprint.machine, created=fingerprint.created, profile=fingerprint.profile,
-        ways=tuple(_ways(view)), rungs=tuple(_rungs(view)), passings=tuple(_passings(view)),
-        cards=tuple(key_figures_of(view)), evidence=evidence_of(view),
+        measured=measured(fingerprint), ways=tuple(_ways(view)), rungs=tuple(_rungs(view)),
+        passings=tuple(_passings(view)), cards=tuple(key_figures_of(view)), evidence=evidence_of(view),
         sections=tuple((name, title, parts) for name, title, parts in built if parts),
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from overhead.claims import Judged
 from overhead.claims.judging import Evidence, judge_evidence
 from overhead.collection import Skipped, Used, each
 from overhead.errors import UsageError
+from overhead.reading.joined import first, joined, sources
 from overhead.reduce import load
 from overhead.report.digest import Digest, completed, digest
 from overhead.results import Fingerprint
@@ -21,10 +22,10 @@ from overhead.results import Fingerprint
 
 @dataclasses.dataclass(frozen=True)
 class Machines:
-    """Each machine by its newest run that measured a plain unit, with what only its other runs measured: the machine
-    that is shown in full first, then newest first.
+    """Each machine by its newest whole run, with what only its other runs measured: the machine that is shown in full
+    first, then newest first.
 
-    ``evidence`` is of every run. ``full`` is the first machine's fingerprint.
+    ``evidence`` is of every run. ``full`` is the first machine's fingerprint, its runs joined.
     """
 
     digests: Sequence[Digest]
@@ -43,17 +44,19 @@ class Machines:
 
 
 def from_paths(paths: Sequence[Path], mapping: Callable[..., Iterable[Any]] = map) -> Machines:
-    """Read files and folders. The newest run of the first path that holds one is shown in full, one of workloads alone
-    only where there is no other.
+    """Read files and folders. The machine of the newest run of the first path that holds one is shown in full, of
+    workloads alone only where there is no other.
 
     ``mapping`` may be that of a pool of processes. Raises ``BadFile``.
     """
     with _uncollected():
         found = list(each(paths, digest, mapping))
     used = [one for one in found if isinstance(one, Used)]
-    first = max(used, key=lambda one: (-one.argument, *_rank(one.result)))
+    argument = min(one.argument for one in used)
     skipped = [one for one in found if isinstance(one, Skipped)]
-    return _machines([one.result for one in used], first.result, load(first.path), skipped)
+    digests = [one.result for one in used]
+    candidates = [i for i, one in enumerate(used) if one.argument == argument]
+    return _machines(digests, candidates, lambda i: load(used[i].path), skipped)
 
 
 @contextlib.contextmanager
@@ -70,13 +73,11 @@ def _uncollected() -> Iterator[None]:
 
 
 def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()) -> Machines:
-    """The same of runs in memory, the one shown in full chosen alike. Raises ``UsageError`` where there is none."""
+    """The same of runs in memory. Raises ``UsageError`` where there is none."""
     runs = list(fingerprints)
     if not runs:
         raise UsageError("no fingerprint to draw")
-    digests = [digest(run) for run in runs]
-    shown = max(range(len(runs)), key=lambda i: _rank(digests[i]))
-    return _machines(digests, digests[shown], runs[shown], skipped)
+    return _machines([digest(run) for run in runs], range(len(runs)), runs.__getitem__, skipped)
 
 
 def _rank(run: Digest) -> tuple[bool, str]:
@@ -84,10 +85,23 @@ def _rank(run: Digest) -> tuple[bool, str]:
     return bool(run.ways), run.created
 
 
-def _machines(digests: Sequence[Digest], first: Digest, full: Fingerprint, skipped: Sequence[Skipped]) -> Machines:
-    runs: dict[str, list[Digest]] = {first.machine.id: [first]}
-    for one in sorted(digests, key=_rank, reverse=True):
-        if one is not first:
-            runs.setdefault(one.machine.id, []).append(one)
-    shown = [completed(newest, others) for newest, *others in runs.values()]
-    return Machines(shown, [one.evidence for one in digests], full, skipped)
+def _machines(
+    digests: Sequence[Digest], candidates: Iterable[int], run: Callable[[int], Fingerprint], skipped: Sequence[Skipped]
+) -> Machines:
+    """``candidates``: runs of which the first by rank names the machine that is shown in full. ``run`` gives one."""
+    shown = max(candidates, key=lambda i: _rank(digests[i]))
+    of: dict[str, list[int]] = {digests[shown].machine.id: []}
+    for i in sorted(range(len(digests)), key=lambda i: _rank(digests[i]), reverse=True):
+        of.setdefault(digests[i].machine.id, []).append(i)
+    own, *others = of.values()
+    have = [digests[i].measured for i in own]
+    head, places = first(have), sources(have)
+    full = joined({k: run(own[k]) for k in sorted({head, *places.values()})}, head, places)
+    each_machine = [digest(full), *(_completed([digests[i] for i in runs]) for runs in others)]
+    return Machines(each_machine, [one.evidence for one in digests], full, skipped)
+
+
+def _completed(runs: Sequence[Digest]) -> Digest:
+    """The run of a machine that is shown, of its runs newest first, with what the others add."""
+    head = first([run.measured for run in runs])
+    return completed(runs[head], [run for k, run in enumerate(runs) if k != head])

@@ -27,7 +27,7 @@ def machine(view: View) -> Iterator[Part]:
     yield Table("Identity", ["", ""], rows)
     yield Table("State while measuring", ["", ""], [(k, _said(v)) for k, v in sorted(run.volatile.items())])
     if run.flags:
-        yield Text([f"The run is flagged: {'; '.join(run.flags)}."])
+        yield Text([f"To know of this run: {'; '.join(run.flags)}."])
     targets: list[list[str | Cell]] = [
         [Cell(t.label, t.stack), t.first.api, t.first.adapter, t.first.device, _kind(t.software, t.executes),
          " ".join(f"{k}={v}" for k, v in t.first.environment.items())]

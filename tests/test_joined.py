@@ -1,0 +1,71 @@
+"""Several runs of a machine as one page: a workload from one run, what that lacks from the next, nothing twice."""
+
+from __future__ import annotations
+
+import msgspec
+
+from overhead.reading.joined import first, joined, measured, sources
+from overhead.results import Comparison, Fingerprint, Record
+from tests.fake_report import fingerprint, record
+
+GPU = {"adapter": "GPU"}
+
+
+def _step(stack: str, workload: str, elements: int) -> Record:
+    made = record(stack, each=9.0, **GPU)  # type: ignore[arg-type]
+    return msgspec.structs.replace(made, workload=workload, params={"elements": elements}, unit="step")
+
+
+def _joined(*runs: Fingerprint) -> Fingerprint:
+    have = [measured(run) for run in runs]
+    return joined(dict(enumerate(runs)), first(have), sources(have))
+
+
+def _run(day: int, *records: Record) -> Fingerprint:
+    return fingerprint(*records, created=f"2026-01-0{day}T00:00:00Z")
+
+
+def test_a_workload_is_taken_from_the_newest_run_that_measured_it_whole() -> None:
+    older = _run(1, *(_step("dawn", "recurrence", n) for n in range(1, 9)))
+    newer = _run(2, record("dawn", each=5.0, **GPU), _step("dawn", "recurrence", 1))  # type: ignore[arg-type]
+    newest = _run(3, *(_step("dawn", "simulation", n) for n in (1, 2)))
+    page = _joined(newest, newer, older)
+    assert page.created == newer.created
+    assert [(r.workload, r.params.get("elements")) for r in page.records] == [
+        ("step", None), ("simulation", 1), ("simulation", 2), *(("recurrence", n) for n in range(1, 9)),
+    ]  # fmt: skip
+    assert [flag.split(":")[0] for flag in page.flags] == ["simulation", "recurrence"]
+
+
+def test_a_stack_comes_from_another_run_with_its_comparisons_and_nothing_comes_twice() -> None:
+    both = [record(name, each=5.0, **GPU) for name in ("dawn", "torch")]  # type: ignore[arg-type]
+    main = _run(1, *both)
+    browser = record("chromium", each=50.0, caller="browser", **GPU)  # type: ignore[arg-type]
+    tax = [Comparison(name="browser-tax", of=browser.key, against=[both[0].key]),
+           Comparison(name="other", of=both[0].key, against=[both[1].key])]  # fmt: skip
+    page = _joined(msgspec.structs.replace(_run(2, browser, both[0]), comparisons=tax), main)
+    assert [r.stack for r in page.records].count("dawn") == 1
+    assert {r.stack for r in page.records} == {"dawn", "torch", "chromium"}
+    assert sum(c.name == "browser-tax" for c in page.comparisons) == 1
+
+
+def test_of_the_step_a_case_comes_from_another_run_if_it_is_of_the_same_device() -> None:
+    base, fused = (record("torch", pattern, each=5.0, **GPU) for pattern in ("per-submit", "fused"))  # type: ignore[arg-type]
+    shown, other = _run(2, base), _run(1, *(record("torch", p, each=9.0, **GPU) for p in ("per-submit", "fused")))  # type: ignore[arg-type]
+    assert [(r.pattern, r.figures[2].value) for r in _joined(shown, other).records] == [("per-submit", 5), ("fused", 9)]
+    elsewhere = _run(1, *(msgspec.structs.replace(r, device="another") for r in (base, fused)))
+    assert [r.pattern for r in _joined(shown, elsewhere).records] == ["per-submit"]
+
+
+def test_what_has_no_value_anywhere_stays_as_the_shown_run_has_it() -> None:
+    failed = record("dawn", status="failed", reason="it crashed", **GPU)  # type: ignore[arg-type]
+    fine = record("dawn", each=5.0, **GPU)  # type: ignore[arg-type]
+    torch = record("torch", each=5.0, **GPU)  # type: ignore[arg-type]
+    assert [r.status for r in _joined(_run(2, torch, failed)).records] == ["ok", "failed"]
+    assert [r.status for r in _joined(_run(2, torch, failed), _run(1, fine)).records] == ["ok", "ok"]
+
+
+def test_another_version_of_the_method_adds_nothing() -> None:
+    old = msgspec.structs.replace(_run(1, _step("dawn", "recurrence", 1)), method_version=1_000)
+    shown = _run(2, record("dawn", each=5.0, **GPU))  # type: ignore[arg-type]
+    assert _joined(shown, old).records == shown.records

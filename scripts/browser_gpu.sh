@@ -69,11 +69,11 @@ start_display() {
     xvfb=
 }
 
-wrapper() { # wrapper NAME: a program that runs the browser with its complaints kept
+wrapper() { # wrapper NAME: a program that runs the browser with its complaints kept (Firefox names its adapter there alone)
     cat >"$temporary/$1" <<END
-#!/bin/sh
+#!/usr/bin/env bash
 export VK_LOADER_DEBUG=error,warn
-exec "$parts/$1/$1.sh" $([ "$1" = chromium ] && echo "--enable-logging=stderr '--vmodule=*vulkan*=2,*gpu_init*=2,*gpu_info*=1,*webgpu*=1,*dawn*=1,*angle*=1'") "\$@" 2>>"$temporary/said"
+exec "$parts/$1/$1.sh" $([ "$1" = chromium ] && echo "--enable-logging=stderr '--vmodule=*vulkan*=2,*gpu_init*=2,*gpu_info*=1,*webgpu*=1,*dawn*=1,*angle*=1'") "\$@" 2> >(exec tee -a "$temporary/said" >&2)
 END
     chmod +x "$temporary/$1"
 }

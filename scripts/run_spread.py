@@ -77,10 +77,10 @@ def refuse(runs: Sequence[Fingerprint]) -> None:
 
 def spreads(runs: Sequence[Fingerprint], name: str, stacks: Sequence[str] = ()) -> list[Spread]:
     """Every record that has the figure above zero in all runs, in the first run's order."""
-    others = [{record.key: record for record in run.records} for run in runs[1:]]
+    others = [{same(record): record for record in run.records} for run in runs[1:]]
     found = []
     for record in runs[0].records:
-        beside = [record, *(own[record.key] for own in others if record.key in own)]
+        beside = [record, *(own[same(record)] for own in others if same(record) in own)]
         figures = [figure for one in beside if (figure := one.figure(name)) is not None and figure.status in VALUED]
         values = tuple(figure.value for figure in figures if figure.value is not None and figure.value > 0)
         if len(values) == len(runs) and (not stacks or record.stack in stacks):
@@ -88,16 +88,25 @@ def spreads(runs: Sequence[Fingerprint], name: str, stacks: Sequence[str] = ()) 
     return found
 
 
+def same(record: Record) -> str:
+    """What names the record whichever GPU of that name it ran on: a rented machine's next run may be on another."""
+    return f"{record.stack}@{record.api}:{record.adapter} {record.case.key}"
+
+
 def report(runs: Sequence[Fingerprint], name: str, found: Sequence[Spread]) -> list[str]:
     """The Markdown's lines."""
     machine = ", ".join(gpu.name for gpu in runs[0].machine.gpus if not gpu.software) or runs[0].machine.cpu
     starts = ", ".join(run.created for run in runs)
-    times = collections.Counter(record.key for run in runs for record in run.records)
+    times = collections.Counter(same(record) for run in runs for record in run.records)
+    devices = collections.defaultdict[str, set[str]](set)
+    for record in (record for run in runs for record in run.records):
+        devices[record.stack].add(record.device)
+    gpus = max(map(len, devices.values()), default=0)
     alone = sum(count < len(runs) for count in times.values())
     lines = [f"`{name}` of {machine}, profile {runs[0].profile}, {len(runs)} runs: {starts}.", ""]
     lines += [f"{len(found)} records have it in every run; {alone} records are not in all of them.", ""]
-    by_bound = [(words, [s for s in found if s.record.bound == bound]) for bound, words in BOUNDS.items()]
-    lines += _summary("bound", by_bound)
+    lines += [f"They ran on {gpus} GPUs of that name.", ""] if gpus > 1 else []
+    lines += by_bound(found)
     host = [s for s in found if s.record.bound == "host"]
     if host:
         within = sum(s.wide <= GOAL for s in host)
@@ -105,9 +114,16 @@ def report(runs: Sequence[Fingerprint], name: str, found: Sequence[Spread]) -> l
     stacks = dict.fromkeys(s.record.stack for s in found)
     lines += _summary("stack", [(stack, [s for s in found if s.record.stack == stack]) for stack in stacks])
     widest = sorted(found, key=lambda s: -s.wide)[:WIDEST]
-    rows = [[s.record.key, BOUNDS[s.record.bound], "yes" if s.ok else "no", f"{s.wide:.1%}",
+    rows = [[same(s.record), BOUNDS[s.record.bound], "yes" if s.ok else "no", f"{s.wide:.1%}",
              ", ".join(f"{value / 1e3:.4g}" for value in s.values)] for s in widest]  # fmt: skip
     return [*lines, *table(["the widest", "bound", "ok in each", "spread", "us"], rows)]
+
+
+def by_bound(found: Sequence[Spread]) -> list[str]:
+    """A table by what bounds the record in the first run."""
+    return _summary(
+        "bound", [(words, [s for s in found if s.record.bound == bound]) for bound, words in BOUNDS.items()]
+    )
 
 
 def _summary(heading: str, groups: Iterable[tuple[str, list[Spread]]]) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from overhead import results  # noqa: E402
 from overhead.probes import registry  # noqa: E402
 from overhead.reading.keyfigures import KeyFigure  # noqa: E402
 from overhead.report.gather import from_paths  # noqa: E402
+from overhead.results import read_fingerprint  # noqa: E402
+from scripts.run_spread import by_bound, spreads  # noqa: E402
 
 
 def schema() -> str:
@@ -45,6 +49,39 @@ def _marked(figure: KeyFigure) -> str:
     return f"{figure.text} ({status})" if status else figure.text
 
 
+def references() -> str:
+    """Every committed fingerprint: of what, when, and what its records are worth."""
+    rows = []
+    for path in _references():
+        run = read_fingerprint(path)
+        gpus = ", ".join(gpu.name for gpu in run.machine.gpus if not gpu.software)
+        counts = Counter(record.status for record in run.records)
+        told = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+        works = ", ".join(dict.fromkeys(f"`{record.workload}`" for record in run.records))
+        rows.append([f"`{path.name}`", gpus, run.created, run.profile, works, told])
+    return _table(["file", "GPU", "measured", "profile", "of", "records"], rows)
+
+
+def repeats() -> str:
+    """Of each machine the two runs of one profile that share most records, and how far apart they lie."""
+    runs = [(path.name, read_fingerprint(path)) for path in _references()]
+    best: dict[str, tuple[int, list[str]]] = {}
+    for (name, run), (other, beside) in itertools.combinations(runs, 2):
+        alike = (run.machine.id, run.profile, run.method_version)
+        if alike != (beside.machine.id, beside.profile, beside.method_version):
+            continue
+        first, second = sorted([(run.created, name, run), (beside.created, other, beside)], key=lambda one: one[0])
+        found = spreads([first[2], second[2]], "complete")
+        words = f"`complete`, {len(found)} records in both `{first[1]}` and `{second[1]}`:"
+        if len(found) > best.get(run.machine.id, (0, []))[0]:
+            best[run.machine.id] = len(found), [words, "", *by_bound(found)]
+    return "\n".join(line for _, lines in best.values() for line in lines).rstrip()
+
+
+def _references() -> list[Path]:
+    return sorted((ROOT / "reports" / "data").glob("*.json"))
+
+
 def operating(recorded: bool) -> str:
     """What ``scripts/bench_compare.py --write`` measured of ``overhead compare``, a row a setting."""
     measured = json.loads((ROOT / "docs" / "compare-bench.json").read_text("utf-8"))
@@ -64,8 +101,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "figures": figures,
     "simulated": functools.partial(operating, False),
     "recorded": functools.partial(operating, True),
+    "references": references,
+    "repeats": repeats,
 }
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "compare.md")
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "compare.md", ROOT / "reports" / "data" / "README.md")
 """Those with blocks."""
 
 

@@ -53,7 +53,7 @@ def test_the_script_that_sets_up_needs_the_standard_library_alone() -> None:
 
 def test_what_is_generated_is_current() -> None:
     """``python scripts/write_docs.py`` writes it anew."""
-    texts = {path.name: path.read_text("utf-8") for path in write_docs.DOCUMENTS}
+    texts = {str(path): path.read_text("utf-8") for path in write_docs.DOCUMENTS}
     stale = [name for name, text in texts.items() if write_docs.filled(text) != text]
     if (DOCS / "fingerprint.schema.json").read_text("utf-8") != write_docs.schema():
         stale.append("schema")

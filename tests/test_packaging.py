@@ -58,7 +58,7 @@ def test_what_is_generated_is_current() -> None:
     if (DOCS / "fingerprint.schema.json").read_text("utf-8") != write_docs.schema():
         stale.append("schema")
     assert not stale
-    readme = texts["README.md"]
+    readme = texts[str(ROOT / "README.md")]
     assert "| `numpy` |" in readme
 
 

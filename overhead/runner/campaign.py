@@ -108,8 +108,6 @@ class Campaign:
                     )
                     return
                 self._group(group)
-                self.finished += sum(t.seconds + START_S for turn in group for _, t in turn)
-                self.listener.advance(self.finished)
 
     def _turns(self, replicate: int, missing: Sequence[dict[str, int]]) -> list[Turn]:
         """Who is due in this replicate: targets in a new order, the lanes of each in turn (AB, BA, AB, ...)."""
@@ -136,7 +134,11 @@ class Campaign:
         """
         started = [s for turn in turns for s in self._start_turn(turn)]
         try:
-            self._measure([s for s in started if self._until_ready(s)])
+            ready = [s for s in started if self._until_ready(s)]
+            tasks = [task for turn in turns for _, task in turn]
+            self._done(START_S * len(tasks))
+            self._measure(ready)
+            self._done(sum(task.seconds for task in tasks))
             for one in started:
                 one.worker.release()
         finally:
@@ -191,6 +193,11 @@ class Campaign:
             return self._again(one, death) and self._until_ready(one)
         one.lane.journal.sync()
         return True
+
+    def _done(self, seconds: float) -> None:
+        """So much of what was planned is over."""
+        self.finished += seconds
+        self.listener.advance(self.finished)
 
     def _measure(self, ready: Sequence[_Started]) -> None:
         """Take the baton and hand it round until all have ended; a death costs the case it was at, the rest is measured

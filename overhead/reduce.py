@@ -128,11 +128,17 @@ class _Journal:
                 at={name: once.at for name, once in self.once[key].get(process, {}).items()},
                 number=process,
             )
-            for process in sorted({*self.rounds[key], *self.once[key]})
+            for process in self._counted(key)
         ]
         if opened is None:
             return est.Series(processes)
         return est.Series(processes, opened.synchronous, opened.wait_spins, opened.overlap)
+
+    def _counted(self, key: _Key) -> list[int]:
+        """The case's processes; of those that were cut short none, once there are as many whole ones as were wanted."""
+        found = sorted({*self.rounds[key], *self.once[key]})
+        whole = [process for process in found if (key.worker, process) in self.rules]
+        return whole if len(whole) >= PROFILES[self.header.profile].processes else found
 
     def fingerprint(self) -> Fingerprint:
         header = self.header

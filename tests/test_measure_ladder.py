@@ -103,6 +103,14 @@ def test_a_polling_wait_is_found_and_its_stairs_bracketed(poll: float, levels: i
     assert found.cpu(1, 0) == [found.stairs.short, found.ns[-1]]
 
 
+def test_units_of_a_twentieth_millisecond_on_a_machine_of_two_speeds_are_no_stairs() -> None:
+    """The jump between neighbouring n is then a unit's own, and a change of speed bends the line."""
+    law, weather = Law(host=36_000.0, device=100.0, fixed=2_000.0), Weather(slowdown=1.6, dwell_s=0.01)
+    clocks = [FakeClock(weather, seed) for seed in range(60)]
+    found = [calibrate(FastFakeChain(law, clock), clock, Limits()).stairs for clock in clocks]
+    assert sum(one is not None for one in found) <= 1
+
+
 def test_a_straight_chain_behind_a_long_wait_has_no_stairs() -> None:
     found = ladder(Law(host=5_000.0, device=1_000.0, fixed=103e6, wake=5_000.0))
     assert found.stairs is None

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from overhead import results
@@ -104,6 +105,26 @@ def test_resume_measures_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mon
     assert sum(isinstance(line, Ended) for line in lines) == 2
     assert len({line.process for line in lines if isinstance(line, Round)}) >= 2
     assert sum(isinstance(line, Planned) for line in lines) == 1
+
+
+def test_a_process_cut_short_counts_only_while_whole_ones_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = measure(tmp_path, monkeypatch, "")
+    lines = list(results.read_journal(outcome.samples))
+    (planned,) = (line for line in lines if isinstance(line, Planned))
+    rounds = [line for line in lines if isinstance(line, Round) and line.process == 0]
+    cut = [msgspec.structs.replace(line, process=7, samples=[[n, i, 9 * t] for n, i, t, *_ in line.samples])
+           for line in rounds[:2]]  # fmt: skip
+
+    def processes(path: Path, kept: list[results.Line]) -> int:
+        path.write_bytes(b"".join(map(results.encode_line, kept)))
+        record = next(r for r in reduce_journal(path).records if r.key.endswith(planned.case.key))
+        return next(f.processes for f in record.figures if f.name == "complete")
+
+    ended = [line for line in lines if isinstance(line, Ended)]
+    assert processes(tmp_path / "resumed.jsonl", [*lines, *cut]) == 2
+    assert processes(tmp_path / "cut.jsonl", [*(line for line in lines if line is not ended[-1]), *cut]) == 3
 
 
 def test_ctrl_c_keeps_everything_and_says_how_to_go_on(tmp_path: Path) -> None:

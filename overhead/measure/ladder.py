@@ -97,7 +97,9 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     least = getattr(chain, "least_ns", 0)
     limits = replace(limits, sample_ns=max(limits.sample_ns, 2 * least))
     climb = _Climb(trial, limits, clock_of(chain, limits.facts or clock_facts(clock)), max(LEAST_NS, least))
-    stairs = find_stairs(trial, climb.flat, climb.rise, climb.fixed, climb.at, climb.noise, limits.sample_ns)
+    waits = not getattr(chain, "synchronous", False)
+    heights = climb.fixed, climb.at, climb.noise
+    stairs = find_stairs(trial, climb.flat, climb.rise, *heights, limits.sample_ns) if waits else None
     if stairs:
         ns = tuple(sorted({1, stairs.short, *stairs.edges}))
         extra = rows_of(trial.seen)

@@ -15,6 +15,8 @@ POINTS = (0.38, 0.62, 0.81, 0.24, 0.93)
 """Where on the way up T is held against the straight line: no two are near a common fraction, as stairs would be."""
 JUMP = 0.05
 """A jump of T between close n under this share of the rise is no stair."""
+STEEPER = 2.0
+"""Nor is one under so many times what the straight line rises between them, on a machine that may change its speed."""
 WIDTH = 0.015
 """How closely, as a share of n, an edge is bracketed; the rounds then draw within twice that."""
 WIDENING = 0.4
@@ -88,7 +90,8 @@ def find_stairs(
         return None
     first = _edge(trial, flat, rise, fixed + max(height / 16, 5 * noise))
     quantum = _jump(trial, first)
-    if quantum < JUMP * height or quantum < 8 * noise:
+    straight = 2 * _away(first) * height / (rise - flat)
+    if quantum < max(JUMP * height, 8 * noise, STEEPER * straight):
         return None
     level = max(LEVELS[0], min(LEVELS[1], round(sample_ns / quantum)))
     line = fixed + (level - 0.5) * quantum
@@ -164,8 +167,12 @@ def _straight(trial: Trial, rise: int, fixed: float, height: float, slack: float
 
 def _jump(trial: Trial, edge: int) -> float:
     """ns by which T differs on both sides of an n, looked at afresh: a machine that changed its speed jumps once."""
-    away = round(2 * WIDTH * edge) + 1
-    return _shortest(trial, edge + away) - _shortest(trial, max(1, edge - away))
+    return _shortest(trial, edge + _away(edge)) - _shortest(trial, max(1, edge - _away(edge)))
+
+
+def _away(edge: int) -> int:
+    """So far from an edge T is certainly below or above it."""
+    return round(2 * WIDTH * edge) + 1
 
 
 def _shortest(trial: Trial, n: int) -> float:

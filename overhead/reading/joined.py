@@ -59,14 +59,14 @@ def _preferred(runs: Sequence[Measured], workload: str) -> list[int]:
 def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, int]) -> Fingerprint:
     """The run ``head`` with what others add to it, by ``places``: where each place is taken from.
 
-    Runs by another version of the method are left out. Comparisons stay those of the run that made them.
+    Runs by another version of the method are left out, and what a stack did on another device of the same name than the
+    one shown. Comparisons stay those of the run that made them.
     """
     shown = runs[head]
     used = {head: shown, **{i: run for i, run in runs.items() if run.method_version == shown.method_version}}
     devices = {_place(record)[1:4]: record.device for record in shown.records}
-    taken = {
-        i: [r for r in run.records if places.get(_place(r), head) == i and _of(r, devices)] for i, run in used.items()
-    }
+    wanted = {i: [r for r in run.records if places.get(_place(r), head) == i] for i, run in used.items()}
+    taken = {i: [r for r in own if devices.get(_place(r)[1:4], r.device) == r.device] for i, own in wanted.items()}
     keys = {i: {record.key for record in records} for i, records in taken.items()}
     records = [record for own in taken.values() for record in own]
     known, stacks = set().union(*keys.values()), {record.stack for record in records if record.status in VALUED}
@@ -78,19 +78,16 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
         versions=_first_of(run.versions for run in used.values()),
         unavailable=[missing for missing in shown.unavailable if missing.stack not in stacks],
         left_out=[left for left in shown.left_out if f"{left.target} {left.case}" not in known],
-        flags=[*shown.flags, *(_words(run, taken[i], taken[head]) for i, run in used.items() if i != head)],
+        flags=[
+            *shown.flags,
+            *(_words(run, taken[i], taken[head]) for i, run in used.items() if i != head and taken[i]),
+        ],
     )
 
 
 def _place(record: Record) -> Place:
     case = record.case.key if record.workload == STEP else ""
     return record.workload, record.stack, record.api, record.adapter, case
-
-
-def _of(record: Record, devices: Mapping[tuple[str, str, str], str]) -> bool:
-    """Whether a case of the step is of the very device that is shown, not of another of its model."""
-    place = record.stack, record.api, record.adapter
-    return record.workload != STEP or devices.get(place, record.device) == record.device
 
 
 def _first_of(tables: Iterable[Mapping[str, str]]) -> dict[str, str]:

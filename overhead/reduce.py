@@ -35,6 +35,7 @@ from overhead.results import (
     Round,
     Status,
     Target,
+    Volatile,
 )
 
 
@@ -80,6 +81,7 @@ class _Journal:
         self.rounds: dict[_Key, dict[int, list[est.Round]]] = defaultdict(lambda: defaultdict(list))
         self.once: dict[_Key, dict[int, dict[str, Once]]] = defaultdict(lambda: defaultdict(dict))
         self.rules: dict[tuple[str, int], str] = {}
+        self.canary: dict[tuple[str, int], list[float]] = defaultdict(list)
         self.missing: list[results.Unavailable] = []
         self.left_out: list[results.LeftOut] = []
         for line in lines:
@@ -97,6 +99,7 @@ class _Journal:
                 self.rounds[self._key(line)][line.process].append(
                     est.Round(samples=line.samples, canary=line.canary, number=line.round)
                 )
+                self.canary[line.worker, line.process].append(float(sum(line.canary)))
             case Once():
                 taken = self.once[self._key(line)][line.process]
                 taken[line.name] = _joined(taken.get(line.name), line)
@@ -149,7 +152,7 @@ class _Journal:
             profile=header.profile,
             machine=header.machine,
             together=header.together,
-            volatile=header.volatile,
+            volatile={**header.volatile, **self._pace()},
             versions=header.versions,
             kernels={n: h for o in self.opened.values() for n, h in o.kernels.items()},
             records=[self._record(key) for key in self.planned if key.own],
@@ -158,6 +161,14 @@ class _Journal:
             left_out=self.left_out,
             flags=self._flags(),
         )
+
+    def _pace(self) -> Volatile:
+        """The canary's median of all processes, and of the fastest and the slowest of them, us."""
+        found = [statistics.median(values) / 1e3 for values in self.canary.values() if any(values)]
+        if not found:
+            return {}
+        paces = {"canary_us": statistics.median(found), "canary_us_least": min(found), "canary_us_most": max(found)}
+        return {name: round(value, 1) for name, value in paces.items()}
 
     def _record(self, key: _Key) -> Record:
         target, case = self.planned[key]

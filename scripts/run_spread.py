@@ -106,7 +106,7 @@ def report(runs: Sequence[Fingerprint], name: str, found: Sequence[Spread]) -> l
     lines = [f"`{name}` of {machine}, profile {runs[0].profile}, {len(runs)} runs: {starts}.", ""]
     lines += [f"{len(found)} records have it in every run; {alone} records are not in all of them.", ""]
     lines += [f"They ran on {gpus} GPUs of that name.", ""] if gpus > 1 else []
-    lines += by_bound(found)
+    lines += [*paces(runs), *by_bound(found)]
     host = [s for s in found if s.record.bound == "host"]
     if host:
         within = sum(s.wide <= GOAL for s in host)
@@ -117,6 +117,12 @@ def report(runs: Sequence[Fingerprint], name: str, found: Sequence[Spread]) -> l
     rows = [[same(s.record), BOUNDS[s.record.bound], "yes" if s.ok else "no", f"{s.wide:.1%}",
              ", ".join(f"{value / 1e3:.4g}" for value in s.values)] for s in widest]  # fmt: skip
     return [*lines, *table(["the widest", "bound", "ok in each", "spread", "us"], rows)]
+
+
+def paces(runs: Sequence[Fingerprint]) -> list[str]:
+    """How fast the processor was in each run, where all tell."""
+    told = [run.volatile.get("canary_us") for run in runs]
+    return [] if None in told else [f"The canary took {', '.join(f'{us} us' for us in told)}.", ""]
 
 
 def by_bound(found: Sequence[Spread]) -> list[str]:

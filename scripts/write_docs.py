@@ -18,7 +18,7 @@ from overhead.probes import registry  # noqa: E402
 from overhead.reading.keyfigures import KeyFigure  # noqa: E402
 from overhead.report.gather import from_paths  # noqa: E402
 from overhead.results import read_fingerprint  # noqa: E402
-from scripts.run_spread import by_bound, spreads  # noqa: E402
+from scripts.run_spread import by_bound, paces, spreads  # noqa: E402
 
 
 def schema() -> str:
@@ -74,7 +74,7 @@ def repeats() -> str:
         found = spreads([first[2], second[2]], "complete")
         words = f"`complete`, {len(found)} records in both `{first[1]}` and `{second[1]}`:"
         if len(found) > best.get(run.machine.id, (0, []))[0]:
-            best[run.machine.id] = len(found), [words, "", *by_bound(found)]
+            best[run.machine.id] = len(found), [words, "", *paces([first[2], second[2]]), *by_bound(found)]
     return "\n".join(line for _, lines in best.values() for line in lines).rstrip()
 
 

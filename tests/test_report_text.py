@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from overhead.reading import checks
+from overhead.reading import checks, sentences
 from overhead.reading import format as shown
 from overhead.reading.checks import Check, overlap_check, stages_check
 from overhead.reading.ladder import ladders
@@ -241,3 +241,11 @@ def test_the_report_counts_its_checks_and_names_what_disagrees() -> None:
     assert isinstance(table, Table)
     assert len(table.rows) == 3
     assert list(parts_add_up(View(fingerprint(record(each=None))))) == []
+
+
+def test_a_processor_that_changed_its_speed_is_named() -> None:
+    moved = {"canary_us_least": 70.0, "canary_us_most": 87.5}
+    assert "moved by 25 %" in sentences.pace(View(fingerprint(volatile=moved)))
+    assert sentences.pace(View(fingerprint(volatile={"canary_us_least": 70.0, "canary_us_most": 72.0}))) == ""
+    assert sentences.pace(View(fingerprint(volatile={"canary_us_least": "no", "canary_us_most": []}))) == ""
+    assert sentences.pace(View(fingerprint())) == ""

@@ -88,6 +88,12 @@ def test_the_journal_and_its_samples_reduce_to_the_fingerprint(tmp_path: Path, m
     assert not outcome.path.with_suffix(".jsonl").exists()
 
 
+def test_the_canarys_pace_is_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = measure(tmp_path, monkeypatch, "").fingerprint.volatile
+    least, middle, most = (state[f"canary_us{name}"] for name in ("_least", "", "_most"))
+    assert 0 < least <= middle <= most  # type: ignore[operator]
+
+
 def interrupted(tmp_path: Path, outcome: Outcome) -> Path:
     """The journal as it stood when the first process had ended and the second was under way, its last line cut."""
     lines = list(results.read_journal(outcome.samples))

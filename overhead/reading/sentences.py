@@ -15,6 +15,8 @@ OBJECTS = {
     "cupy": "CuPy objects", "cuda-driver": "cuda-bindings calls", "numpy": "Python binding of NumPy",
 }  # fmt: skip
 """What the rung ``binding`` (or ``python``) is, by stack."""
+STEADY = 1.05
+"""A processor whose slowest process took up to so many times its fastest's time held its speed."""
 HEADLINE = ("dawn", "wgpu-native", "chromium", "firefox", "safari", "vulkan", "cuda-driver", "torch", "numpy")
 """Whose figure the page opens with: the first that has a clear one on hardware, else on what there is."""
 
@@ -36,6 +38,18 @@ def headline(view: View) -> list[str]:
     own = [f for f in view.once(ladders) if f.target.key == first.key and f.split and not first.software]
     said = [chain_opening(view), costs(first), *map(_ladder, own[:1]), overstated([first]), only_software(view)]
     return [s for s in said if s]
+
+
+def pace(view: View) -> str:
+    """How far the processor's own speed moved while the run was taken, or '' where it held or is not known."""
+    state = view.fingerprint.volatile
+    least, most = state.get("canary_us_least"), state.get("canary_us_most")
+    if not isinstance(least, float | int) or not isinstance(most, float | int) or not 0 < least * STEADY < most:
+        return ""
+    return (
+        f"The processor's own speed moved by {percent(most / least - 1)} from process to process: a fixed loop beside "
+        f"every sample, the canary, took {least:.4g} to {most:.4g} {MICRO}. What the host bounds moved with it."
+    )
 
 
 def chain_opening(view: View) -> str:

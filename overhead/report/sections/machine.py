@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.reading.sentences import pace
 from overhead.reading.view import View
 from overhead.report.parts import Cell, Part, Table, Text
 from overhead.report.registry import register
@@ -26,6 +27,8 @@ def machine(view: View) -> Iterator[Part]:
     ]
     yield Table("Identity", ["", ""], rows)
     yield Table("State while measuring", ["", ""], [(k, _said(v)) for k, v in sorted(run.volatile.items())])
+    if moved := pace(view):
+        yield Text([moved])
     if run.flags:
         yield Text([f"To know of this run: {'; '.join(run.flags)}."])
     targets: list[list[str | Cell]] = [

@@ -25,15 +25,20 @@ def _run(day: int, *records: Record) -> Fingerprint:
     return fingerprint(*records, created=f"2026-01-0{day}T00:00:00Z")
 
 
-def test_a_workload_is_taken_from_the_newest_run_that_measured_it_whole() -> None:
-    older = _run(1, *(_step("dawn", "recurrence", n) for n in range(1, 9)))
-    newer = _run(2, record("dawn", each=5.0, **GPU), _step("dawn", "recurrence", 1))  # type: ignore[arg-type]
+def test_a_workload_at_a_size_is_taken_from_the_newest_run_that_measured_it_whole() -> None:
+    older = _run(1, *(_step(stack, "recurrence", n) for n in (1, 2) for stack in ("dawn", "jax", "torch")))
+    newer = _run(2, record("dawn", each=5.0, **GPU), _step("dawn", "recurrence", 1),  # type: ignore[arg-type]
+                 _step("dawn", "recurrence", 2), _step("torch", "recurrence", 2))  # fmt: skip
     newest = _run(3, *(_step("dawn", "simulation", n) for n in (1, 2)))
     page = _joined(newest, newer, older)
     assert page.created == newer.created
-    assert [(r.workload, r.params.get("elements")) for r in page.records] == [
-        ("step", None), ("simulation", 1), ("simulation", 2), *(("recurrence", n) for n in range(1, 9)),
-    ]  # fmt: skip
+    taken = {(r.workload, r.params.get("elements"), r.stack) for r in page.records}
+    assert len(taken) == len(page.records) == 9
+    here = {(r.workload, r.params.get("elements"), r.stack) for r in newer.records}
+    assert taken - here == {
+        *(("recurrence", 1, stack) for stack in ("dawn", "jax", "torch")), ("recurrence", 2, "jax"),
+        ("simulation", 1, "dawn"), ("simulation", 2, "dawn"),
+    } - here  # fmt: skip
     assert [flag.split(":")[0] for flag in page.flags] == ["simulation", "recurrence"]
 
 

@@ -184,11 +184,11 @@ def groups(view: View) -> list[Group]:
             if record.workload == UNROLLED or record.unit != "step":
                 continue
             if isinstance(elements, int) and not isinstance(elements, bool) and elements > 0:
-                found.setdefault((record.workload, _variant(record), elements), []).append(record)
+                found.setdefault((record.workload, variant_of(record), elements), []).append(record)
     return [_group(view, *key, found[key]) for key in sorted(found, key=lambda k: (k[0], str(k[1]), k[2]))]
 
 
-def _variant(record: Record) -> Variant:
+def variant_of(record: Record) -> Variant:
     """Those of its parameters that change what is computed."""
     known = workloads().get(record.workload)
     names = {"precision", *(name for variant in (known.variants if known else ()) for name in variant)}
@@ -207,7 +207,7 @@ def _arm(view: View, record: Record) -> Arm | None:
     if slope is None or slope.value <= 0 or kind is None:
         return None
     longest = max((p.n for p in record.curve), default=0)
-    shared = {"elements", *dict(_variant(record))}
+    shared = {"elements", *dict(variant_of(record))}
     own = {k: v for k, v in record.params.items() if k not in shared}
     what = " ".join([record.pattern, *(plain(str(v), 40) for _, v in sorted(own.items()))])
     return Arm(record, kind, f"{_place(view, record)}, {what}", slope, fixed, longest)

@@ -1,7 +1,7 @@
 """Several runs of one machine shown as one.
 
-A workload is taken from one run, as its arms are compared; of the step, whose cases are figures of their own, other
-runs add the cases that the one lacks.
+A workload at one size is taken from one run, as its arms are compared; of the step, whose cases are figures of their
+own, other runs add the cases that the one lacks.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from overhead.reading.chains import variant_of
 from overhead.results import VALUED, Fingerprint, Record
 
 WHOLE = 0.5
-"""A run measured a workload whole if it has this share of the records of the run that has most of it."""
+"""A run measured a group whole if it has this share of the records of the run that has most of it."""
 STEP = "step"
 Place = tuple[str, str, str, str, str]
-"""Workload, stack, API, adapter, and of the step the case: a run's records of a place stay together."""
+"""Group (the step, or a workload in one variant and size), stack, API, adapter, and of the step the case: a run's
+records of a place stay together."""
 Measured = Mapping[Place, int]
 """Records with a value by place."""
 
@@ -27,9 +29,9 @@ def measured(run: Fingerprint) -> Measured:
     return Counter(_place(record) for record in run.records if record.status in VALUED)
 
 
-def of_workload(measured: Measured, workload: str) -> int:
-    """Records with a value of a workload."""
-    return sum(count for place, count in measured.items() if place[0] == workload)
+def of_group(measured: Measured, group: str) -> int:
+    """Records with a value of a group."""
+    return sum(count for place, count in measured.items() if place[0] == group)
 
 
 def first(runs: Sequence[Measured]) -> int:
@@ -40,19 +42,19 @@ def first(runs: Sequence[Measured]) -> int:
 def sources(runs: Sequence[Measured]) -> dict[Place, int]:
     """By place the run that it is taken from, of runs newest first.
 
-    A workload is taken from the newest run that measured it whole, and what that run lacks from the others.
+    A group is taken from the newest run that measured it whole, and what that run lacks from the others.
     """
     found: dict[Place, int] = {}
-    for workload in dict.fromkeys(place[0] for run in runs for place in run):
-        for i in _preferred(runs, workload):
+    for group in dict.fromkeys(place[0] for run in runs for place in run):
+        for i in _preferred(runs, group):
             for place in runs[i]:
-                if place[0] == workload:
+                if place[0] == group:
                     found.setdefault(place, i)
     return found
 
 
-def _preferred(runs: Sequence[Measured], workload: str) -> list[int]:
-    counts = [of_workload(run, workload) for run in runs]
+def _preferred(runs: Sequence[Measured], group: str) -> list[int]:
+    counts = [of_group(run, group) for run in runs]
     return sorted(range(len(runs)), key=lambda i: counts[i] < WHOLE * max(counts))
 
 
@@ -86,8 +88,10 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
 
 
 def _place(record: Record) -> Place:
-    case = record.case.key if record.workload == STEP else ""
-    return record.workload, record.stack, record.api, record.adapter, case
+    stack = record.stack, record.api, record.adapter
+    if record.workload == STEP:
+        return STEP, *stack, record.case.key
+    return f"{record.workload} {record.params.get('elements')} {variant_of(record)}", *stack, ""
 
 
 def _first_of(tables: Iterable[Mapping[str, str]]) -> dict[str, str]:
@@ -99,11 +103,10 @@ def _first_of(tables: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _words(run: Fingerprint, own: Sequence[Record], head: Sequence[Record]) -> str:
-    """What comes from another run: workloads, or of those that both measured the stacks, or some of their cases."""
-    here = {record.workload for record in head if record.status in VALUED}
+    """What comes from another run: workloads, and of the step stacks, or some of their cases."""
     both = {record.stack for record in head}
     names = dict.fromkeys(
-        r.workload if r.workload not in here else f"cases of {r.stack}" if r.stack in both else r.stack
+        r.workload if r.workload != STEP else f"cases of {r.stack}" if r.stack in both else r.stack
         for r in own
         if r.status in VALUED
     )

@@ -64,7 +64,13 @@ def _task(name: str, cases: int = 1) -> Task:
     return Task(target, tuple(wanted), 1.0)
 
 
-def _run(monkeypatch: pytest.MonkeyPatch, tasks: Sequence[Task], turn_s: float = 0.0, **limits: Any) -> Campaign:
+def _run(
+    monkeypatch: pytest.MonkeyPatch,
+    tasks: Sequence[Task],
+    turn_s: float = 0.0,
+    listener: Listener | None = None,
+    **limits: Any,
+) -> Campaign:
     said.clear()
     monkeypatch.setattr(campaign, "WorkerProcess", Worker)
     monkeypatch.setattr(campaign, "baton", lambda waiting: contextlib.nullcontext())
@@ -73,7 +79,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, tasks: Sequence[Task], turn_s: float =
     for name, value in limits.items():
         monkeypatch.setattr(campaign, name, value)
     lane = Lane(Journal(), tasks)  # type: ignore[arg-type]
-    made = Campaign([lane], PROFILES["quick"], Listener(), [], random.Random(1))
+    made = Campaign([lane], PROFILES["quick"], listener or Listener(), [], random.Random(1))
     made._group([[(lane, task)] for task in tasks])
     return made
 
@@ -95,6 +101,17 @@ def test_who_died_starts_anew_and_takes_its_turns_again(monkeypatch: pytest.Monk
     assert said[:3] == ["a", "a ends", "b"]
     assert said[3:7] == ["a", "b", "a", "b"]
     assert said[7] == "a"
+
+
+def test_an_interruption_while_workers_start_ends_those_that_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupting(Listener):
+        def working(self, what: str) -> None:
+            if "opening b" in what:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _run(monkeypatch, [_task("a"), _task("b")], listener=Interrupting())
+    assert said == ["a ends"]
 
 
 def test_no_more_workers_are_open_than_memory_and_processors_have_room_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from overhead.cli import main
 from overhead.errors import UsageError
 from overhead.measure.planner import PROFILES, Plan
 from overhead.reduce import load, reduce_journal
-from overhead.results import Ended, Fingerprint, Planned, Round
+from overhead.results import Ended, Fingerprint, Once, Planned, Round
 from overhead.runner import campaign
 from overhead.runner.journal import Journal
 from overhead.runner.run import Outcome, run
@@ -67,6 +67,12 @@ def test_a_fault_costs_its_own_case_alone(
     assert str(Path.home()) not in reason
 
 
+def test_a_worker_that_loses_its_only_case_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BASE_FAULT", "kill")
+    outcome = measure(tmp_path, monkeypatch, "")
+    assert status(outcome.fingerprint, "kill")[0] == "failed"
+
+
 def test_a_worker_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "SILENCE_S", 3.0)
     outcome = measure(tmp_path, monkeypatch, "hang")
@@ -111,6 +117,8 @@ def test_resume_measures_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mon
     assert sum(isinstance(line, Ended) for line in lines) == 2
     assert len({line.process for line in lines if isinstance(line, Round)}) >= 2
     assert sum(isinstance(line, Planned) for line in lines) == 1
+    opened = [line.process for line in lines if isinstance(line, Once) and line.name == "open"]
+    assert len(opened) == len(set(opened)), "a process that had no round yet has a number too"
 
 
 def test_a_process_cut_short_counts_only_while_whole_ones_are_missing(

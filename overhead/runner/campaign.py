@@ -132,8 +132,10 @@ class Campaign:
 
         None releases its objects, or another that shares the device would feel it, before all have measured.
         """
-        started = [s for turn in turns for s in self._start_turn(turn)]
+        started: list[_Started] = []
         try:
+            for turn in turns:
+                started.extend(self._start_turn(turn))
             ready = [s for s in started if self._until_ready(s)]
             tasks = [task for turn in turns for _, task in turn]
             self._done(START_S * len(tasks))
@@ -145,10 +147,12 @@ class Campaign:
             for one in started:
                 one.worker.end()
 
-    def _start_turn(self, turn: Turn) -> list[_Started]:
+    def _start_turn(self, turn: Turn) -> Iterator[_Started]:
         """The workers of one turn; they share the process's number."""
         process = self._number(turn[0][1])
-        return [s for lane, task in turn if (s := self._start(lane, task, process))]
+        for lane, task in turn:
+            if started := self._start(lane, task, process):
+                yield started
 
     def _number(self, task: Task) -> int:
         key = task.target.key

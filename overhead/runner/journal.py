@@ -8,7 +8,7 @@ from pathlib import Path
 
 from overhead import results
 from overhead.errors import UsageError
-from overhead.results import Ended, Header, Line, Planned, Round
+from overhead.results import Ended, Failed, Header, Line, Once, Opened, Planned, Round
 
 
 class CannotWrite(UsageError):
@@ -64,7 +64,7 @@ class Past:
         for line in lines:
             if isinstance(line, Ended):
                 self.done[line.worker] = self.done.get(line.worker, 0) + 1
-            if isinstance(line, Ended | Round):
+            if isinstance(line, Opened | Once | Round | Failed | Ended):
                 self.next_process[line.worker] = max(self.next_process.get(line.worker, 0), line.process + 1)
 
 

@@ -73,7 +73,7 @@ class WorkerProcess:
 
     def _send(self, raw: bytes) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # a dead worker is noticed by listen()
+        with contextlib.suppress(OSError, ValueError):  # listen() notices a dead worker, and an ended one is closed
             self._process.stdin.write(raw)
             self._process.stdin.flush()
 

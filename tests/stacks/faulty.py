@@ -1,4 +1,7 @@
-"""A stack whose cases misbehave in every way that a driver can; the good cases beside them must come through."""
+"""A stack whose cases misbehave in every way that a driver can; the good cases beside them must come through.
+
+``FAULTS`` names the cases beside the base case, which is good but for a ``BASE_FAULT``.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
 from overhead.results import Case, Target
 
-GOOD = Case(pattern="per-submit", unit="launch", params={"fault": "none"})
 FAULTS = ("open", "unsupported", "issue", "lie", "segfault", "kill", "hang", "rubbish", "exit", "hog")
 
 
@@ -69,7 +71,8 @@ class Faulty(Probe):
 
     def space(self, target: Target) -> Space:
         chosen = os.environ.get("FAULTS", "")
-        return Space(base=GOOD, axes={"fault": [f for f in FAULTS if f in chosen.split(",")]})
+        base = Case(pattern="per-submit", unit="launch", params={"fault": os.environ.get("BASE_FAULT", "none")})
+        return Space(base=base, axes={"fault": [f for f in FAULTS if f in chosen.split(",")]})
 
     def open(self, target: Target, case: Case) -> Chain:
         fault = str(case.params["fault"])

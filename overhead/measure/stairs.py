@@ -38,7 +38,7 @@ DONE = 1.05
 STEP = 0.5
 """The first step towards an edge, of ln n."""
 TRIES, STRAIGHT_ON = 12, 4
-SHORT_NS = 2.5e6
+SHORT_NS = 4e6
 LEVELS = 3, 8
 """The upper stair: the more levels apart the better is the slope, the longer a sample."""
 
@@ -192,7 +192,7 @@ def _around(trial: Trial, line: float, low: int, high: int) -> tuple[int, int]:
 
 
 def _short(trial: Trial, most: int) -> int:
-    """An n whose ``issue`` takes about 2.5 ms: long for the clock, short for what interrupts."""
+    """An n whose ``issue`` takes about 4 ms: long for the clock, short for what interrupts."""
     paces = [row[1] / row[0] for row in trial.seen if row[0] >= most // 16]
     return max(2, min(most // 2, round(SHORT_NS / max(min(paces, default=1.0), 1.0))))
 

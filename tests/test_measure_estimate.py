@@ -159,6 +159,8 @@ def test_a_knee_is_a_figure_where_most_processes_see_it() -> None:
     assert found["queue_depth"].value == pytest.approx(64, rel=0.01)
     assert found["knee_n"].unit == "n"
     assert "knee_n" not in estimate(lines(600.0, 601.0), 0.03)
+    bent = series(law, extras=frozenset({"case"}))
+    assert "knee_n" not in estimate(replace(bent, overlap="serial"), 0.03)
 
 
 def test_once_values_become_figures() -> None:

@@ -69,7 +69,8 @@ def fit_process(process: Process, series: Series) -> ProcessFit:
     wall = wall_rows(process.rounds)
     n, issue, total = wall.T
     quantum = quantum_of(process)
-    knee = None if series.synchronous or quantum else find_knee(n, issue)
+    queues = series.overlap == "pipelined" and not (series.synchronous or quantum)
+    knee = find_knee(n, issue) if queues else None
     if quantum:
         below = np.asarray(issue <= SHORT_NS)
         complete = censored_line(n, total, quantum)

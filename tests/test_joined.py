@@ -18,7 +18,8 @@ def _step(stack: str, workload: str, elements: int) -> Record:
 
 def _joined(*runs: Fingerprint) -> Fingerprint:
     have = [measured(run) for run in runs]
-    return joined(dict(enumerate(runs)), first(have), sources(have))
+    head, places = first(have), sources(have)
+    return joined({i: runs[i] for i in sorted({head, *places.values()})}, head, places)
 
 
 def _run(day: int, *records: Record) -> Fingerprint:
@@ -60,6 +61,26 @@ def test_of_the_step_a_case_comes_from_another_run_if_it_is_of_the_same_device()
     assert [(r.pattern, r.figures[2].value) for r in _joined(shown, other).records] == [("per-submit", 5), ("fused", 9)]
     elsewhere = _run(1, *(msgspec.structs.replace(r, device="another") for r in (base, fused)))
     assert [r.pattern for r in _joined(shown, elsewhere).records] == ["per-submit"]
+    third = _run(0, *(record("torch", p, each=7.0, **GPU) for p in ("per-submit", "fused")))  # type: ignore[arg-type]
+    assert [r.figures[2].value for r in _joined(shown, elsewhere, third).records] == [5, 7]
+
+
+def test_devices_of_one_name_stay_apart() -> None:
+    one = record("vulkan", each=5.0, **GPU)  # type: ignore[arg-type]
+    two = [msgspec.structs.replace(one, device=name) for name in ("first", "second")]
+    shown = _run(2, *two)
+    assert _joined(shown, _run(1, msgspec.structs.replace(one, device="third"))).records == two
+
+
+def test_a_comparison_is_shown_beside_what_it_compares() -> None:
+    binding, ffi, native = (record("dawn", each=5.0, caller=caller, **GPU) for caller in ("binding", "ffi", "native"))  # type: ignore[arg-type]
+    shares = [Comparison(name="binding-share", of=binding.key, against=[ffi.key]),
+              Comparison(name="interpreter-share", of=ffi.key, against=[native.key])]  # fmt: skip
+    whole = msgspec.structs.replace(_run(1, binding, ffi, native), comparisons=shares)
+    assert _joined(_run(2, binding, native), whole).comparisons == []
+    assert _joined(whole).comparisons == shares
+    odd = msgspec.structs.replace(_run(2, binding), comparisons=shares[:1])
+    assert _joined(odd).comparisons == shares[:1]
 
 
 def test_what_has_no_value_anywhere_stays_as_the_shown_run_has_it() -> None:
@@ -70,7 +91,8 @@ def test_what_has_no_value_anywhere_stays_as_the_shown_run_has_it() -> None:
     assert [r.status for r in _joined(_run(2, torch, failed), _run(1, fine)).records] == ["ok", "ok"]
 
 
-def test_another_version_of_the_method_adds_nothing() -> None:
-    old = msgspec.structs.replace(_run(1, _step("dawn", "recurrence", 1)), method_version=1_000)
-    shown = _run(2, record("dawn", each=5.0, **GPU))  # type: ignore[arg-type]
+def test_another_version_of_the_method_adds_nothing_and_takes_nothing() -> None:
+    steps = [_step(stack, "recurrence", 1) for stack in ("dawn", "jax", "torch")]
+    old = msgspec.structs.replace(_run(1, *steps), method_version=1_000)
+    shown = _run(2, record("dawn", each=5.0, **GPU), steps[0])  # type: ignore[arg-type]
     assert _joined(shown, old).records == shown.records

@@ -6,7 +6,8 @@ own, other runs add the cases that the one lacks.
 
 from __future__ import annotations
 
-from collections import Counter
+import dataclasses
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -17,69 +18,86 @@ from overhead.results import VALUED, Fingerprint, Record
 WHOLE = 0.5
 """A run measured a group whole if it has this share of the records of the run that has most of it."""
 STEP = "step"
-Place = tuple[str, str, str, str, str]
-"""Group (the step, or a workload in one variant and size), stack, API, adapter, and of the step the case: a run's
-records of a place stay together."""
-Measured = Mapping[Place, int]
-"""Records with a value by place."""
+Place = tuple[str, str, str, str, str, str]
+"""Group (the step, or a workload in one variant and size), stack, API, adapter, device, and of the step the case: a
+run's records of a place stay together."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """Of a run the records with a value, counted by group and place."""
+
+    method_version: int
+    groups: Mapping[str, Mapping[Place, int]]
 
 
 def measured(run: Fingerprint) -> Measured:
     """How many records with a value the run has of each place."""
-    return Counter(_place(record) for record in run.records if record.status in VALUED)
-
-
-def of_group(measured: Measured, group: str) -> int:
-    """Records with a value of a group."""
-    return sum(count for place, count in measured.items() if place[0] == group)
+    groups: dict[str, Counter[Place]] = defaultdict(Counter)
+    for record in run.records:
+        if record.status in VALUED:
+            place = _place(record)
+            groups[place[0]][place] += 1
+    return Measured(run.method_version, dict(groups))
 
 
 def first(runs: Sequence[Measured]) -> int:
     """Of runs, newest first, the one to show in full: the newest that measured the step whole, else the newest."""
-    return _preferred(runs, STEP)[0]
+    return _preferred(runs, range(len(runs)), STEP)[0]
 
 
 def sources(runs: Sequence[Measured]) -> dict[Place, int]:
     """By place the run that it is taken from, of runs newest first.
 
-    A group is taken from the newest run that measured it whole, and what that run lacks from the others.
+    A group is taken from the newest run that measured it whole, and what that run lacks from the others. Runs by
+    another version of the method than the first's add nothing.
     """
+    method = runs[first(runs)].method_version
+    alike = [i for i, run in enumerate(runs) if run.method_version == method]
     found: dict[Place, int] = {}
-    for group in dict.fromkeys(place[0] for run in runs for place in run):
-        for i in _preferred(runs, group):
-            for place in runs[i]:
-                if place[0] == group:
-                    found.setdefault(place, i)
+    for group in dict.fromkeys(group for i in alike for group in runs[i].groups):
+        for i in _preferred(runs, alike, group):
+            for place in runs[i].groups.get(group, ()):
+                found.setdefault(place, i)
     return found
 
 
-def _preferred(runs: Sequence[Measured], group: str) -> list[int]:
-    counts = [of_group(run, group) for run in runs]
-    return sorted(range(len(runs)), key=lambda i: counts[i] < WHOLE * max(counts))
+def _preferred(runs: Sequence[Measured], among: Iterable[int], group: str) -> list[int]:
+    """Runs ``among`` these in the order in which the group is taken from them."""
+    counts = {i: sum(runs[i].groups.get(group, {}).values()) for i in among}
+    whole = WHOLE * max(counts.values())
+    return sorted(counts, key=lambda i: counts[i] < whole)
 
 
 def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, int]) -> Fingerprint:
     """The run ``head`` with what others add to it, by ``places``: where each place is taken from.
 
-    Runs by another version of the method are left out, and what a stack did on another device of the same name than the
-    one shown. Comparisons stay those of the run that made them.
+    ``runs``: these alone, by their numbers. What a stack did on another device of the same name than the one shown is
+    left out. A comparison stays with the run that made it, and is shown where all that it compares is taken from there.
     """
     shown = runs[head]
-    used = {head: shown, **{i: run for i, run in runs.items() if run.method_version == shown.method_version}}
-    devices = {_place(record)[1:4]: record.device for record in shown.records}
+    used = {head: shown, **runs}
+    devices: dict[tuple[str, ...], set[str]] = {}
+    for run in used.values():
+        devices = {**_devices(run), **devices}
     wanted = {i: [r for r in run.records if places.get(_place(r), head) == i] for i, run in used.items()}
-    taken = {i: [r for r in own if devices.get(_place(r)[1:4], r.device) == r.device] for i, own in wanted.items()}
-    keys = {i: {record.key for record in records} for i, records in taken.items()}
+    taken = {i: [r for r in own if r.device in devices[_place(r)[1:4]]] for i, own in wanted.items()}
     records = [record for own in taken.values() for record in own]
-    known, stacks = set().union(*keys.values()), {record.stack for record in records if record.status in VALUED}
+    source = {record.key: i for i, own in taken.items() for record in own}
+    stacks = {record.stack for record in records if record.status in VALUED}
     return msgspec.structs.replace(
         shown,
         records=records,
-        comparisons=[c for i, run in used.items() for c in run.comparisons if c.of in keys[i]],
+        comparisons=[
+            c
+            for i, run in used.items()
+            for c in run.comparisons
+            if source.get(c.of) == i and all(source.get(key, head) == i for key in c.against)
+        ],
         kernels=_first_of(run.kernels for run in used.values()),
         versions=_first_of(run.versions for run in used.values()),
         unavailable=[missing for missing in shown.unavailable if missing.stack not in stacks],
-        left_out=[left for left in shown.left_out if f"{left.target} {left.case}" not in known],
+        left_out=[left for left in shown.left_out if f"{left.target} {left.case}" not in source],
         flags=[
             *shown.flags,
             *(_words(run, taken[i], taken[head]) for i, run in used.items() if i != head and taken[i]),
@@ -88,10 +106,18 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
 
 
 def _place(record: Record) -> Place:
-    stack = record.stack, record.api, record.adapter
+    stack = record.stack, record.api, record.adapter, record.device
     if record.workload == STEP:
         return STEP, *stack, record.case.key
     return f"{record.workload} {record.params.get('elements')} {variant_of(record)}", *stack, ""
+
+
+def _devices(run: Fingerprint) -> dict[tuple[str, ...], set[str]]:
+    """By stack, API and adapter the devices that the run tells apart."""
+    found: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for record in run.records:
+        found[_place(record)[1:4]].add(record.device)
+    return found
 
 
 def _first_of(tables: Iterable[Mapping[str, str]]) -> dict[str, str]:

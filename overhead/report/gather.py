@@ -104,4 +104,6 @@ def _machines(
 def _completed(runs: Sequence[Digest]) -> Digest:
     """The run of a machine that is shown, of its runs newest first, with what the others add."""
     head = first([run.measured for run in runs])
-    return completed(runs[head], [run for k, run in enumerate(runs) if k != head])
+    shown = runs[head]
+    alike = [run for run in runs if run.measured.method_version == shown.measured.method_version]
+    return completed(shown, [run for run in alike if run is not shown])

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import random
+import subprocess
+import sys
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
 from overhead.measure.planner import PROFILES
 from overhead.results import Case, Ended, Target
-from overhead.runner import campaign
+from overhead.runner import campaign, spawn
 from overhead.runner.campaign import Campaign, Lane
+from overhead.runner.interpreter import Interpreter
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Assignment, Job, Pause, Ready
 from overhead.runner.schedule import Task
-from overhead.runner.spawn import Died
+from overhead.runner.spawn import Died, WorkerProcess
 
 said: list[str] = []
 
@@ -119,3 +123,25 @@ def test_no_more_workers_are_open_than_memory_and_processors_have_room_for(monke
     assert _run(monkeypatch, [_task("a")]).abreast == 5
     assert _run(monkeypatch, [_task("a")], WORKER_BYTES=64 << 30).abreast == 1
     assert _run(monkeypatch, [_task("a")], WORKER_BYTES=1).abreast == 8
+
+
+def test_workers_told_together_release_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, waited = [100.0], list[float]()
+    monkeypatch.setattr(spawn, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    hanging = Interpreter([sys.executable, "-c", "import time; time.sleep(60)"])
+    two = [
+        WorkerProcess(Job(worker="w"), {}, silence_s=1.0, memory_bytes=1 << 30, interpreter=hanging) for _ in range(2)
+    ]
+
+    def wait(self: Any, timeout: float | None = None) -> None:
+        if timeout is not None:
+            waited.append(timeout)
+            now[0] += timeout
+            raise subprocess.TimeoutExpired("worker", timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", wait)
+    for one in two:
+        one.release()
+    for one in two:
+        one.end()
+    assert waited == [spawn.RELEASE_S, 0.0]

@@ -23,6 +23,8 @@ from overhead.runner.protocol import GO, Job, Message, Rubbish, decode, encode
 
 POLL_SECONDS = 1.0
 """How often the sleeping parent looks at the worker's resident memory."""
+RELEASE_S = 5.0
+"""So long a worker may take to release its objects; many that are told to together have it together."""
 
 
 class Died(Exception):
@@ -46,7 +48,7 @@ class WorkerProcess:
         interpreter: Interpreter = HERE,
     ) -> None:
         self.silence_s, self.memory_bytes = silence_s, memory_bytes
-        self._released = False
+        self._until = 0.0
         self._folder = tempfile.TemporaryDirectory(prefix="overhead-")
         self._note = Path(self._folder.name) / "doing"
         self._errors = open(Path(self._folder.name) / "stderr", "w+b")  # noqa: SIM115 - closed in end()
@@ -83,7 +85,7 @@ class WorkerProcess:
 
     def release(self) -> None:
         """Let the worker, which has done its job, release its objects and end."""
-        self._released = True
+        self._until = time.monotonic() + RELEASE_S
         self._send(GO)
 
     def listen(self) -> Message | Line | None:
@@ -149,9 +151,8 @@ class WorkerProcess:
 
     def end(self) -> None:
         """Give back everything; kills a worker that is still there, at once where it was not released."""
-        if self._released and self._process.poll() is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=5)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=max(0.0, self._until - time.monotonic()))
         self.kill()
         self._errors.close()
         for pipe in (self._process.stdin, self._process.stdout):

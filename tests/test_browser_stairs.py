@@ -70,6 +70,13 @@ def test_a_look_that_the_work_itself_holds_up_tells_its_end() -> None:
     assert fixed.value == pytest.approx(1.5e6, abs=1.5e6)
 
 
+@pytest.mark.parametrize(("device", "fixed"), [(22e6, 1e5), (30e6, 1e5), (45e6, 1e5), (25e3, 2e7), (5e6, 4e7)])
+def test_work_or_a_wait_too_long_for_the_first_stair_still_tells_the_slope(device: float, fixed: float) -> None:
+    slope = measured(Law(host=8e3, device=device, fixed=fixed, poll=1e8, wake=5e4, jitter=0.005, scatter=0.1))[0]
+    assert slope["complete"].value == pytest.approx(device, rel=0.15)
+    assert slope["complete"].low is not None
+
+
 def test_processes_try_different_n_so_that_their_errors_average_out() -> None:
     ladders = [p.once["ladder"] for p in measured(FIREFOX)[1]]
     assert len({ladder[-1] for ladder in ladders}) == len(ladders)

@@ -108,8 +108,8 @@ def known_stairs(trial: Trial, poll_ns: float, target: float) -> Stairs | None:
 
     A wait so long tells of a sample one bit, whether the work was done by the look, and a look costs as much whatever n
     is: the slope is told best, for its time, by T(1) and by the n that takes one quantum. T(1) is bracketed by windows
-    that open just before the look. The search for n begins at one of each process's own: were the same n tried in all,
-    their brackets would err alike.
+    that open just before the look; where it takes too long for that, a second stair takes its place. The search for n
+    begins at one of each process's own: were the same n tried in all, their brackets would err alike.
     """
     most = trial.chain.max_n
     quantum = float(min(row[2] for row in trial.run([1, 1, 1])[1:]))  # the first of a list may begin between two looks
@@ -128,10 +128,10 @@ def known_stairs(trial: Trial, poll_ns: float, target: float) -> Stairs | None:
         n = min(8 * n, most)
     trial.seen[:] = kept
     about = (told * (told - 1 if told > DONE else told)) ** 0.5  # a look within the quantum came late, with the end
-    width, level = max(NARROWEST, WIDENING * target), KNOWN_LEVEL
+    width, level = max(NARROWEST, WIDENING * target), KNOWN_LEVEL if kept else LEVELS[0]
     first = _settle(trial, n / about, quantum, 1, STEP, width)
     upper = first if level == 1 else _settle(trial, first * level, quantum, level, STEP / 4, width)
-    if upper > most:
+    if not 1 < upper <= most:
         return None
     short = _short(trial, first)
     shorts = 2 if short < first // 2 else 0  # where ``issue`` is always short, each sample tells it

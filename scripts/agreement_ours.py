@@ -77,7 +77,8 @@ def ours(subjects: Sequence[str] = (ADD, STEP, f"{ADD} node", f"{STEP} node")) -
     finally:
         for chain in chains.values():
             chain.close()
-    return answers + [_alone(subject) for subject in chains if subject != STEP]
+    told = {answer.subject for answer in answers if answer.value is not None}
+    return answers + [_alone(s) for s in chains if s != STEP and s.removesuffix(" node") in told]
 
 
 def _alone(subject: str) -> Answer:

@@ -197,6 +197,23 @@ def test_older_runs_count_for_claims_and_for_what_the_newest_lacks(tmp_path: Pat
     assert len(machines.evidence) == 3
 
 
+def test_a_workload_comes_from_the_newest_run_that_has_it_whole_though_it_has_nothing_else() -> None:
+    known = {"machine": machine(1)}
+    each = {20.0: "2026-01-02T00:00:00Z", 9.0: "2026-01-03T00:00:00Z"}
+    chains = {
+        each_ns: msgspec.structs.replace(
+            record("dawn", each=each_ns), workload="recurrence", params={"elements": 4096}, unit="step"
+        )
+        for each_ns in each
+    }
+    whole = fingerprint(record("dawn"), chains[20.0], created=each[20.0], **known)
+    alone = fingerprint(chains[9.0], created=each[9.0], **known)
+    full = from_fingerprints([whole, alone]).full
+    assert full.created == each[20.0]
+    (chain,) = (r for r in full.records if r.workload == "recurrence")
+    assert chain == chains[9.0]
+
+
 def test_a_pool_makes_the_same_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead import report
 

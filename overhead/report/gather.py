@@ -93,7 +93,7 @@ def _machines(
     of: dict[str, list[int]] = {digests[shown].machine.id: []}
     for i in sorted(range(len(digests)), key=lambda i: _rank(digests[i]), reverse=True):
         of.setdefault(digests[i].machine.id, []).append(i)
-    own, *others = of.values()
+    own, *others = (sorted(runs, key=lambda i: digests[i].created, reverse=True) for runs in of.values())
     have = [digests[i].measured for i in own]
     head, places = first(have), sources(have)
     full = joined({k: run(own[k]) for k in sorted({head, *places.values()})}, head, places)

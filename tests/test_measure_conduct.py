@@ -328,3 +328,24 @@ def test_shares_divide_the_time() -> None:
 
 def test_no_chains_no_rounds() -> None:
     assert conduct({}, FakeClock(), Settings(1.0), print) == "no case left"
+
+
+class Compiled(Steady):
+    """Compiles for each n it meets."""
+
+    def __init__(self, clock: FakeClock, seconds: float) -> None:
+        super().__init__(clock)
+        self.compiled, self.seconds = set[int](), seconds
+
+    def prepare(self, n: int) -> None:
+        if n not in self.compiled:
+            self.clock.sleep(self.seconds)
+        self.compiled.add(n)
+
+
+@pytest.mark.parametrize(("seconds", "few"), [(0.0, False), (0.03, False), (0.1, True)])
+def test_compiling_is_no_sampling_unless_it_takes_longer_than_that(seconds: float, few: bool) -> None:
+    clock = FakeClock()
+    _, events, _ = measured({"case": Compiled(clock, seconds)}, clock)
+    found = len(rounds(events, "case"))
+    assert found == (2 if few else 11)

@@ -13,6 +13,7 @@ from overhead.measure.events import Doing, Dropped, Event, Rounded, Settings, Ta
 from overhead.measure.figures import Round
 from overhead.measure.ladder import Limits, calibrate
 from overhead.measure.live import LEAST_ROUNDS, Live, Unverified
+from overhead.measure.preparing import Preparing
 from overhead.measure.sampler import Chain, runs_itself
 from overhead.measure.shelter import Shelter
 
@@ -21,6 +22,8 @@ ROUNDS = 30
 cheap case passes its ladder several times in a round."""
 KNEE_SECONDS = 1.0
 """A case with less time than this looks for the queue's knee only if it is one of the extras."""
+PREPARING = 1.0
+"""Compiling and recording for an n may take as long as the sampling, and is no part of it; what is longer is."""
 OVERTIME = 1.5
 """``min_rounds`` may take this many times the seconds allowed, and no more."""
 
@@ -57,6 +60,7 @@ class _Conductor:
             for key, chain in chains.items()
         }
         self.clock, self.settings, self.emit = clock, settings, emit
+        self.preparing = Preparing(chains.values(), clock, PREPARING * settings.seconds * 1e9)
         self.start = clock.now()
         self.dice = random.Random(settings.seed)
         self.facts = clock_facts(clock)
@@ -97,7 +101,7 @@ class _Conductor:
 
     def rule(self, number: int) -> str:
         """Why to stop before this round, or nothing."""
-        spent = (self.clock.now() - self.start) / 1e9
+        spent = self.settings.seconds - self.left() / 1e9
         if not self.live:
             return "no case left"
         if number >= self.settings.max_rounds:
@@ -142,13 +146,15 @@ class _Conductor:
             case.issued = case.chain.executed()
 
     def left(self) -> float:
-        """ns of the time that remain."""
-        return max(0.0, self.settings.seconds * 1e9 - (self.clock.now() - self.start))
+        """ns of the time that remain; below 0 where more was spent."""
+        return self.settings.seconds * 1e9 - (self.clock.now() - self.start - self.preparing.ns)
 
     def plan(self) -> int:
         """How many rounds to cut the time into, so that every case can take part in each: pairs are formed by round."""
         shares = sum(case.seconds for case in self.live.values())
-        most = min((self.left() * case.seconds / shares / case.cost for case in self.live.values()), default=0.0)
+        most = min(
+            (max(0.0, self.left()) * case.seconds / shares / case.cost for case in self.live.values()), default=0.0
+        )
         return max(self.settings.min_rounds, min(ROUNDS, int(most)))
 
     def round(self, number: int) -> None:
@@ -156,7 +162,7 @@ class _Conductor:
         self.tell(Doing("", f"round {number}"))
         gc.collect()
         shares = sum(case.seconds for case in self.live.values())
-        slot = self.left() / shares / max(1, self.planned - number)
+        slot = max(0.0, self.left()) / shares / max(1, self.planned - number)
         for case in self.live.values():
             case.credit += slot * case.seconds
         order = list(self.live.values())
@@ -169,7 +175,7 @@ class _Conductor:
     def sample(self, number: int, passes: int, case: Live) -> None:
         """One case's part of a round, and the proof that it happened."""
         assert self.shelter is not None
-        before, chain, start = self.shelter.settle(), case.chain, self.clock.now()
+        before, chain, start = self.shelter.settle(), case.chain, self.clock.now() - self.preparing.ns
         ns = case.ladder.draw(passes, self.dice)
         rows = sampler.sample(chain, ns, self.clock)
         case.issued += sampler.units(chain, ns)
@@ -186,7 +192,7 @@ class _Conductor:
         case.keep(Round(rows, weather, number), self.settings.target)
         if case.rounds == 0:
             rows = rows + [list(row) for row in case.ladder.extra]
-        case.spend(self.clock.now() - start, passes)
+        case.spend(self.clock.now() - self.preparing.ns - start, passes)
         self.emit(Rounded(case.key, number, rows, weather))
 
     def stages(self, case: Live) -> None:

@@ -39,7 +39,7 @@ class Live:
     credit: float = 0.0
     issued: int = 0
     rounds: int = 0
-    spent: int = 0
+    spent: float = 0.0
     reads_cpu: bool = True
     steady: bool = False
     staged: bool = False
@@ -57,7 +57,7 @@ class Live:
             return 1
         return max(int(owed and self.credit > 0), min(MOST_PASSES, int(self.credit / self.cost)))
 
-    def spend(self, ns: int, passes: int) -> None:
+    def spend(self, ns: float, passes: int) -> None:
         self.credit -= ns
         self.spent += ns
         self.cost = max(1.0, ns / passes)

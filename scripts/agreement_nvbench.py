@@ -3,8 +3,8 @@
 A subject that gives no number costs its own rows: what its process said is printed, and it is tried once more without
 nvbench's blocking kernel. Values come from nvbench's JSON, and from its log where it wrote none.
 
-Graphs are measured by us in the same process, on the same recording and the same stream: a node of a kernel this short
-takes up to a sixth longer on one stream, or in one process, than on the next, for as long as that lives.
+Graphs are measured by us in the same process right before, on the same recording and the same stream: a node takes up
+to a sixth longer for seconds on end (docs/cuda.md, two speeds of a node).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OURS = ".ours"
 OURS_S = 1.5
 """Seconds of our own measurement of a graph."""
 LIMIT_S = 100.0
-"""Of a subject's process; nvbench itself stops each of its two measurements after ``PATIENCE_S``."""
+"""Of a tool's or a subject's own process; nvbench itself stops each of its two measurements after ``PATIENCE_S``."""
 RULE = "stdrel: standard deviation of its cold samples over their mean"
 _LOGGED = re.compile(r"(Batch|Cold): ([\d.]+)ms GPU")
 _TOLD = re.compile(r"^\s*(Warn|Fail|Skip)\w*:?\s*(.+)$", re.MULTILINE | re.IGNORECASE)
@@ -168,7 +168,7 @@ class _Stream:
 
 def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
     """Measure our chain of the graph and write what we found; then what has nvbench launch that same graph, on the same
-    stream: on another it takes another time."""
+    stream."""
     import torch
 
     from scripts.agreement_ours import measured, opened

@@ -16,7 +16,7 @@ import msgspec
 
 from overhead.measure.clock import SystemClock
 from overhead.measure.shelter import Shelter
-from scripts.agreement_nvbench import nvbench
+from scripts.agreement_nvbench import LIMIT_S, nvbench
 from scripts.agreement_ours import measured, opened
 from scripts.agreement_subjects import ADD, STEP, adding, stepping, words
 from scripts.bench_agreement import INTERVAL, PATIENCE_S, Answer, repeat_until
@@ -26,8 +26,6 @@ PER_TIMING = 1000
 TURNS, TURN_S = 7, 0.6
 """How often our measurement and torch's timer take turns, and the seconds of each: what the host bounds follows the
 machine's weather, which changes within seconds."""
-LIMIT_S = 100.0
-"""Of a tool's own process."""
 
 
 def torch_timer() -> list[Answer]:

@@ -52,34 +52,34 @@ def _marked(figure: KeyFigure) -> str:
 def references() -> str:
     """Every committed fingerprint: of what, when, and what its records are worth."""
     rows = []
-    for path in _references():
-        run = read_fingerprint(path)
+    for name, run in _references():
         gpus = ", ".join(gpu.name for gpu in run.machine.gpus if not gpu.software)
         counts = Counter(record.status for record in run.records)
         told = ", ".join(f"{count} {status}" for status, count in counts.most_common())
         works = ", ".join(dict.fromkeys(f"`{record.workload}`" for record in run.records))
-        rows.append([f"`{path.name}`", gpus, run.created, run.profile, works, told])
+        rows.append([f"`{name}`", gpus, run.created, run.profile, works, told])
     return _table(["file", "GPU", "measured", "profile", "of", "records"], rows)
 
 
 def repeats() -> str:
     """Of each machine the two runs of one profile that share most records, and how far apart they lie."""
-    runs = [(path.name, read_fingerprint(path)) for path in _references()]
     best: dict[str, tuple[int, list[str]]] = {}
-    for (name, run), (other, beside) in itertools.combinations(runs, 2):
+    for pair in itertools.combinations(_references(), 2):
+        (older, run), (newer, beside) = sorted(pair, key=lambda one: one[1].created)
         alike = (run.machine.id, run.profile, run.method_version)
         if alike != (beside.machine.id, beside.profile, beside.method_version):
             continue
-        first, second = sorted([(run.created, name, run), (beside.created, other, beside)], key=lambda one: one[0])
-        found = spreads([first[2], second[2]], "complete")
-        words = f"`complete`, {len(found)} records in both `{first[1]}` and `{second[1]}`:"
+        found = spreads([run, beside], "complete")
+        words = f"`complete`, {len(found)} records in both `{older}` and `{newer}`:"
         if len(found) > best.get(run.machine.id, (0, []))[0]:
-            best[run.machine.id] = len(found), [words, "", *paces([first[2], second[2]]), *by_bound(found)]
+            best[run.machine.id] = len(found), [words, "", *paces([run, beside]), *by_bound(found)]
     return "\n".join(line for _, lines in best.values() for line in lines).rstrip()
 
 
-def _references() -> list[Path]:
-    return sorted((ROOT / "reports" / "data").glob("*.json"))
+@functools.cache
+def _references() -> list[tuple[str, results.Fingerprint]]:
+    """The committed fingerprints with their files' names."""
+    return [(path.name, read_fingerprint(path)) for path in sorted((ROOT / "reports" / "data").glob("*.json"))]
 
 
 def operating(recorded: bool) -> str:

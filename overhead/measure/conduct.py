@@ -101,7 +101,7 @@ class _Conductor:
 
     def rule(self, number: int) -> str:
         """Why to stop before this round, or nothing."""
-        spent = self.settings.seconds - self.left() / 1e9
+        spent = self.spent() / 1e9
         if not self.live:
             return "no case left"
         if number >= self.settings.max_rounds:
@@ -145,16 +145,18 @@ class _Conductor:
         if told:  # these ran units uncounted
             case.issued = case.chain.executed()
 
+    def spent(self) -> float:
+        """ns of sampling so far."""
+        return self.clock.now() - self.start - self.preparing.ns
+
     def left(self) -> float:
-        """ns of the time that remain; below 0 where more was spent."""
-        return self.settings.seconds * 1e9 - (self.clock.now() - self.start - self.preparing.ns)
+        """ns of the time that remain."""
+        return max(0.0, self.settings.seconds * 1e9 - self.spent())
 
     def plan(self) -> int:
         """How many rounds to cut the time into, so that every case can take part in each: pairs are formed by round."""
         shares = sum(case.seconds for case in self.live.values())
-        most = min(
-            (max(0.0, self.left()) * case.seconds / shares / case.cost for case in self.live.values()), default=0.0
-        )
+        most = min((self.left() * case.seconds / shares / case.cost for case in self.live.values()), default=0.0)
         return max(self.settings.min_rounds, min(ROUNDS, int(most)))
 
     def round(self, number: int) -> None:
@@ -162,7 +164,7 @@ class _Conductor:
         self.tell(Doing("", f"round {number}"))
         gc.collect()
         shares = sum(case.seconds for case in self.live.values())
-        slot = max(0.0, self.left()) / shares / max(1, self.planned - number)
+        slot = self.left() / shares / max(1, self.planned - number)
         for case in self.live.values():
             case.credit += slot * case.seconds
         order = list(self.live.values())
@@ -175,7 +177,7 @@ class _Conductor:
     def sample(self, number: int, passes: int, case: Live) -> None:
         """One case's part of a round, and the proof that it happened."""
         assert self.shelter is not None
-        before, chain, start = self.shelter.settle(), case.chain, self.clock.now() - self.preparing.ns
+        before, chain, start = self.shelter.settle(), case.chain, self.spent()
         ns = case.ladder.draw(passes, self.dice)
         rows = sampler.sample(chain, ns, self.clock)
         case.issued += sampler.units(chain, ns)
@@ -192,7 +194,7 @@ class _Conductor:
         case.keep(Round(rows, weather, number), self.settings.target)
         if case.rounds == 0:
             rows = rows + [list(row) for row in case.ladder.extra]
-        case.spend(self.clock.now() - self.preparing.ns - start, passes)
+        case.spend(self.spent() - start, passes)
         self.emit(Rounded(case.key, number, rows, weather))
 
     def stages(self, case: Live) -> None:

@@ -223,7 +223,6 @@ class FastFakeChain(FakeChain):
     """The same law, a list of n at a time."""
 
     warms = True
-    idle_ns = 0.0
 
     def _run(self, n: Floats) -> tuple[Floats, Floats, Floats]:
         return run(self.law, n, self.clock, self.own)
@@ -251,6 +250,7 @@ class PollingFakeChain(FastFakeChain):
     """
 
     warms = False
+    idle_ns = 0.0
     away_ns = 5e6
     """From the end of a list of samples to the first window of the next."""
 

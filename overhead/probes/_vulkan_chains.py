@@ -11,6 +11,7 @@ from overhead.probes._loops import Issue
 from overhead.probes._vulkan_chain import VulkanChain
 from overhead.probes._vulkan_time import alone, held
 from overhead.probes.base import DeviceTime
+from overhead.probes.kernels import LLVMPIPE_TURNS
 from overhead.probes.native import Call, Cycle, Program
 from overhead.results import Scalar
 
@@ -189,8 +190,8 @@ class Fused(VulkanChain):
     def _build(self) -> tuple[Program, Issue]:
         c, (cb,) = self._commands, self._command_buffers(1)
         self._steps = steps = self._gpu.ffi.new("uint32_t *")
-        if "llvmpipe" in self._gpu.adapter.name:  # it ends every loop after 65,535 turns, without a word
-            self.max_n = 65_535
+        if "llvmpipe" in self._gpu.adapter.name:
+            self.max_n = LLVMPIPE_TURNS
         program = Program((c.begin(cb, c.once), *self._work(cb), c.end(cb), c.submit(c.info(cb))), per=0)
         loop = self._compile(program)
 

@@ -12,7 +12,7 @@ from overhead.probes._webgpu_device import DeviceClock, wait_spins
 from overhead.probes._webgpu_recipe import GROUPS, Recipe, steps
 from overhead.probes._webgpu_rig import Rig, session
 from overhead.probes.base import Chain, DeviceTime, Unsupported, Unverified
-from overhead.probes.kernels import lcg
+from overhead.probes.kernels import LLVMPIPE_TURNS, lcg
 from overhead.results import Case, Scalar, Target
 
 Wait = Callable[[], None]
@@ -171,6 +171,5 @@ class WebGpuChain(Chain):
 
 def _max_n(recipe: Recipe, target: Target) -> int:
     if recipe.pattern == "fused":
-        # llvmpipe ends every loop after 65,535 turns, without a word.
-        return 65_535 if "llvmpipe" in target.adapter else 1 << 26
+        return LLVMPIPE_TURNS if "llvmpipe" in target.adapter else 1 << 26
     return {"per-submit": 1 << 17, "per-k": 1 << 18}.get(recipe.pattern, 1 << 16)

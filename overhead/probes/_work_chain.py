@@ -130,6 +130,12 @@ WGSL_BINDINGS: tuple[Literal["storage", "read-only-storage", "uniform"], ...] = 
 """Of the generated WGSL, in group 0: state, counters, inputs, and the number of steps in word 0 of 16 bytes."""
 
 
+def refuse_wgsl(case: Case) -> None:
+    """Raises ``Unsupported`` where a workload's WGSL has no such pattern."""
+    if case.pattern not in ("one-pass", "per-submit", "fused"):
+        raise Unsupported(f"a workload's WGSL runs as one-pass, per-submit or fused, not {case.pattern}")
+
+
 def wgsl_window(pattern: Pattern, entries: Sequence[Entry]) -> dict[str, Scalar]:
     """What a window of a workload's WGSL holds."""
     dispatches = f"{len(entries)} per unit"

@@ -15,12 +15,11 @@ from overhead.probes._vulkan_state import Buffers
 from overhead.probes._vulkan_time import alone, spins
 from overhead.probes._work_chain import IN_SPIRV, WorkChain, verified
 from overhead.probes.base import DeviceTime, Unsupported
+from overhead.probes.kernels import LLVMPIPE_TURNS
 from overhead.probes.native import Call
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array
-
-_LAVAPIPE_LOOPS = 65_535
 
 
 def open_case(gpu: Gpu, case: Case) -> WorkChain:
@@ -46,7 +45,7 @@ class VulkanWork(WorkChain):
         self._name = f"{case.workload}_{'fused' if self._fused else 'once'}"
         self.max_n = 1 << (26 if self._fused else 16)
         if self._fused and "llvmpipe" in gpu.adapter.name:  # it ends every loop after so many turns, without a word
-            self.max_n = _LAVAPIPE_LOOPS
+            self.max_n = LLVMPIPE_TURNS
         self._inputs = sources.inputs(self.workload, self.inputs).view(np.uint32)
         self._words = self.elements * sum(f.width for f in self.workload.state)
         self._undo = contextlib.ExitStack()

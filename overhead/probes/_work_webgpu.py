@@ -12,9 +12,9 @@ from overhead.probes._loops import Script, Statement, compile_python
 from overhead.probes._webgpu_device import DeviceClock, wait_spins
 from overhead.probes._webgpu_recipe import GROUPS, Recipe
 from overhead.probes._webgpu_rig import Session, session, shader_module
-from overhead.probes._work_chain import WGSL_BINDINGS, WorkChain, kernels_of, verified, wgsl_window
+from overhead.probes._work_chain import WGSL_BINDINGS, WorkChain, kernels_of, refuse_wgsl, verified, wgsl_window
 from overhead.probes.base import DeviceTime, Unsupported
-from overhead.probes.kernels import lcg
+from overhead.probes.kernels import LLVMPIPE_TURNS, lcg
 from overhead.results import Case, Scalar, Target
 from overhead.workloads import sources
 from overhead.workloads.base import Array
@@ -26,8 +26,7 @@ _LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
 
 def open_case(target: Target, case: Case) -> WorkChain:
     """``fused``, or a step by its dispatches: all in ``one-pass``, or ``per-submit`` each in a submission."""
-    if case.pattern not in ("one-pass", "per-submit", "fused"):
-        raise Unsupported(f"a workload's WGSL runs as one-pass, per-submit or fused, not {case.pattern}")
+    refuse_wgsl(case)
     if not target.executes:
         raise Unsupported("nothing runs here")
     return verified(WebGpuWork(target, case))
@@ -75,8 +74,7 @@ class WebGpuWork(WorkChain):
         self.rig = Rig(self.session)
         self._buffers()
         self._prepared = -1
-        # llvmpipe ends a kernel's loops after 65,535 turns in all, without a word.
-        bounded = 65_535 // self.workload.turns if "llvmpipe" in target.adapter else 1 << 26
+        bounded = LLVMPIPE_TURNS // self.workload.turns if "llvmpipe" in target.adapter else 1 << 26
         self.max_n = bounded if self._fused else (1 << 15) // len(self._entries)
         self.wait_spins = wait_spins(self.session)
         waiter = self.library.waiter(self.session.device, self.session.queue)

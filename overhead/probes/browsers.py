@@ -21,7 +21,7 @@ from overhead.probes.browser.chain import LATENT, InPage
 from overhead.probes.browser.launch import Kind, find
 from overhead.probes.browser.material import hashes
 from overhead.probes.browser.session import Session
-from overhead.probes.kernels import lcg
+from overhead.probes.kernels import LLVMPIPE_TURNS, lcg
 from overhead.results import Case, Scalar, Target
 
 _ORDERLESS = frozenset({"per-submit", "per-k", "per-pass", "one-pass"})
@@ -82,7 +82,7 @@ def window(case: Case, page: wire.Page) -> dict[str, Scalar]:
     reads = asked.wait == "map" or case.pattern == "read-each"
     return {
         "submits": each,
-        **({"dispatches": "1 per 65535 units"} if split else {}),
+        **({"dispatches": f"1 per {LLVMPIPE_TURNS} units"} if split else {}),
         "passes": "1 per unit" if case.pattern == "per-pass" else each,
         "bind_changes": "1 per unit" if every else each,
         "bindgroup": asked.bindgroup,

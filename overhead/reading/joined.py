@@ -7,7 +7,7 @@ own, other runs add the cases that the one lacks.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, defaultdict
+from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -77,9 +77,7 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
     """
     shown = runs[head]
     used = {head: shown, **runs}
-    devices: dict[tuple[str, ...], set[str]] = {}
-    for run in used.values():
-        devices = {**_devices(run), **devices}
+    devices = ChainMap(*map(_devices, used.values()))
     wanted = {i: [r for r in run.records if places.get(_place(r), head) == i] for i, run in used.items()}
     taken = {i: [r for r in own if r.device in devices[_place(r)[1:4]]] for i, own in wanted.items()}
     records = [record for own in taken.values() for record in own]
@@ -94,8 +92,8 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
             for c in run.comparisons
             if source.get(c.of) == i and all(source.get(key, head) == i for key in c.against)
         ],
-        kernels=_first_of(run.kernels for run in used.values()),
-        versions=_first_of(run.versions for run in used.values()),
+        kernels=dict(ChainMap(*(run.kernels for run in used.values()))),
+        versions=dict(ChainMap(*(run.versions for run in used.values()))),
         unavailable=[missing for missing in shown.unavailable if missing.stack not in stacks],
         left_out=[left for left in shown.left_out if f"{left.target} {left.case}" not in source],
         flags=[
@@ -117,15 +115,7 @@ def _devices(run: Fingerprint) -> dict[tuple[str, ...], set[str]]:
     found: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for record in run.records:
         found[_place(record)[1:4]].add(record.device)
-    return found
-
-
-def _first_of(tables: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for table in tables:
-        for name, value in table.items():
-            found.setdefault(name, value)
-    return found
+    return dict(found)
 
 
 def _words(run: Fingerprint, own: Sequence[Record], head: Sequence[Record]) -> str:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from overhead.workloads import register
+from overhead.workloads import _network, register
 from overhead.workloads.base import Array, Arrays, Field, Workload
 
 DIMENSIONS = 2000
@@ -15,10 +15,10 @@ AT_ONCE = 20
 """Genes a turn of the loop: no compiler behind Vulkan unrolls a loop that its library bounds."""
 
 
-def _terms(declare: str, cos: str, rounded: str) -> str:
+def _terms(language: _network.Language, cos: str, rounded: str) -> str:
     """A turn's genes, all loaded before the first is used; the text that WGSL and CUDA C share."""
+    declare, ten = _network.DECLARE[language], {"wgsl": "10.0", "cuda": "10.0f"}[language]
     loads = [f"{declare} y{k} = genes(d + {k}u) + shift;" for k in range(AT_ONCE)]
-    ten = "10.0f" if declare != "let" else "10.0"
     sums = [
         f"sum = sum + y{k} * y{k} - {ten} * {cos}(TURN * (y{k} - {rounded}(y{k}))) + {ten};" for k in range(AT_ONCE)
     ]
@@ -52,7 +52,7 @@ class Rastrigin(Workload):
     wgsl = f"""
     var sum = 0.0;
     for (var d = 0u; d < {DIMENSIONS}u; d = d + {AT_ONCE}u) {{
-    {_terms("let", "cos", "round")}
+    {_terms("wgsl", "cos", "round")}
     }}
     let value = sum / {DIMENSIONS}.0;
     best = min(best, value);
@@ -62,7 +62,7 @@ class Rastrigin(Workload):
     cuda = f"""
     float sum = 0.0f;
     for (unsigned int d = 0u; d < {DIMENSIONS}u; d += {AT_ONCE}u) {{
-    {_terms("const float", "__cosf", "rintf")}
+    {_terms("cuda", "__cosf", "rintf")}
     }}
     const float value = sum / {DIMENSIONS}.0f;
     best = fminf(best, value);

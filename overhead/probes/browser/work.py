@@ -5,25 +5,25 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from overhead.probes._work_chain import WGSL_BINDINGS, WorkChain, kernels_of, verified, wgsl_window
+from overhead.probes._work_chain import WGSL_BINDINGS, WorkChain, kernels_of, refuse_wgsl, verified, wgsl_window
 from overhead.probes.base import Unsupported
 from overhead.probes.browser import identity, wire
 from overhead.probes.browser.chain import InPage
 from overhead.probes.browser.session import Session
+from overhead.probes.kernels import LLVMPIPE_TURNS
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array
 
 _STATE, _COUNTERS, _INPUTS, _STEPS = range(len(WGSL_BINDINGS))
 _STEPS_BYTES = 16
-_SOFTWARE_LOOPS = 65_535
-"""llvmpipe ends a kernel's loops after so many turns in all, without a word."""
 
 
 def open_case(session: Session, case: Case) -> WorkChain:
     """``fused``, or a step by its dispatches: all in ``one-pass``, or ``per-submit`` each in a submission."""
-    if case.pattern not in ("one-pass", "per-submit", "fused") or case.caller != "browser":
-        raise Unsupported(f"a workload's WGSL runs as one-pass, per-submit or fused, not {case.pattern}")
+    refuse_wgsl(case)
+    if case.caller != "browser":
+        raise Unsupported(f"in a page the browser calls, not {case.caller}")
     return verified(BrowserWork(session, case))
 
 
@@ -41,7 +41,7 @@ class BrowserWork(WorkChain, InPage):
         WorkChain.__init__(self, case)
         InPage.__init__(self, session, case.pattern)
         self._text, self._entries = kernels_of(self, "wgsl")
-        self._loops = _SOFTWARE_LOOPS // self.workload.turns if _bounds_loops(session.page.adapter) else 0
+        self._loops = LLVMPIPE_TURNS // self.workload.turns if _bounds_loops(session.page.adapter) else 0
         if case.pattern != "fused":
             self.max_n //= len(self._entries)
         self._zeros = np.zeros(self.elements, np.uint32)

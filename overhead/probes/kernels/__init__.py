@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 from importlib.resources import files
 
+LLVMPIPE_TURNS = 65_535
+"""llvmpipe ends a kernel's loops after so many turns in all, without a word. The page has the same number."""
+
 
 def source(name: str) -> tuple[str, str]:
     """The text of a kernel file (``step.wgsl``) and the SHA-256 of that text, newlines as ``\\n``."""

@@ -139,14 +139,19 @@ def log_axis(ax: Axes, rows: Sequence[Row]) -> None:
 
 
 def plain_log_ticks(axis: Any) -> None:
-    """0.1, 1, 10, 1,000, 10k in place of powers; 2 and 5 between where the axis is short."""
+    """0.1, 1, 10, 1,000, 10k, 1M in place of powers; 2 and 5 between where the axis is short."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axis.get_view_interval()
     short = low > 0 and high / low < 60
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=9))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v / 1e3:,.10g}k" if v >= 1e4 else f"{v:,.10g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+
+
+def _tick(value: float) -> str:
+    size, suffix = (1e6, "M") if value >= 1e6 else (1e3, "k") if value >= 1e4 else (1.0, "")
+    return f"{value / size:,.10g}{suffix}"
 
 
 def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:

@@ -76,6 +76,7 @@ class _Journal:
     def __init__(self, path: Path, lines: Iterable[results.Line]) -> None:
         self.path = path
         self.planned: dict[_Key, tuple[Target, Case]] = {}
+        self.wanted: dict[str, int] = {}
         self.opened: dict[_Key, Opened] = {}
         self.failed: dict[_Key, Failed] = {}
         self.rounds: dict[_Key, dict[int, list[est.Round]]] = defaultdict(lambda: defaultdict(list))
@@ -93,6 +94,7 @@ class _Journal:
                 self.header = line
             case Planned(worker=worker, target=target, case=case):
                 self.planned[_Key(worker, target.key, case.key)] = (target, case)
+                self.wanted[worker] = line.processes or PROFILES[self.header.profile].processes
             case Opened():
                 self.opened[self._key(line)] = line
             case Round():
@@ -141,7 +143,7 @@ class _Journal:
         """The case's processes; of those that were cut short none, once there are as many whole ones as were wanted."""
         found = sorted({*self.rounds[key], *self.once[key]})
         whole = [process for process in found if (key.worker, process) in self.rules]
-        return whole if len(whole) >= PROFILES[self.header.profile].processes else found
+        return whole if len(whole) >= self.wanted[key.worker] else found
 
     def fingerprint(self) -> Fingerprint:
         header = self.header
@@ -276,10 +278,9 @@ class _Journal:
         ended: dict[str, int] = defaultdict(int)
         for worker, _ in self.rules:
             ended[worker] += 1
-        wanted = PROFILES[self.header.profile].processes
         return [
             f"{worker}: {ended.get(worker, 0)} of {wanted} processes measured"
-            for worker in dict.fromkeys(k.worker for k in self.planned)
+            for worker, wanted in self.wanted.items()
             if ended.get(worker, 0) < wanted
         ]
 

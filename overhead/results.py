@@ -287,6 +287,8 @@ class Planned(_Line, kw_only=True, tag="planned"):
     """Key of the target whose worker measures the case: the case's own target, or the one it accompanies."""
     target: Target
     case: Case
+    processes: Count = 0
+    """Fresh processes that the worker was to run in; 0 in a journal from before this was kept."""
 
 
 class Opened(_Line, kw_only=True, tag="opened"):

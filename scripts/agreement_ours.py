@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from overhead.measure import estimate as est
-from overhead.measure.clock import SystemClock
-from overhead.measure.conduct import Settings, conduct
+from overhead.measure import sampler
+from overhead.measure.clock import Clock, SystemClock, clock_facts
+from overhead.measure.conduct import Settings, Unverified, conduct
+from overhead.measure.figures import Round
+from overhead.measure.ladder import Limits, calibrate
 from overhead.measure.planner import GENEROUS, PROFILES
 from overhead.measure.process import by_round
 from overhead.probes import registry
 from overhead.results import Case
 from scripts.agreement_subjects import ADD, ADD_GRAPH, NODES, STEP, STEP_GRAPH
-from scripts.bench_agreement import INTERVAL, PATIENCE_S, TO, Answer, Seen, first_within
+from scripts.bench_agreement import INTERVAL, PATIENCE_S, TO, Answer, Seen, narrow
 
 PLAN = PROFILES["default"]
 FIGURES = ("complete", "host", "device_busy")
@@ -82,32 +86,33 @@ def ours(subjects: Sequence[str] = (ADD, STEP, f"{ADD} node", f"{STEP} node")) -
 
 
 def _alone(subject: str) -> Answer:
-    """How long fresh chains take alone to a 1 % interval of their rounds' slopes.
-
-    Each gets twice the time of the one before, from the least that the default profile gives a process; calibration
-    and the tries that fell short count.
-    """
-    spent, allowed, reached = 0.0, PLAN.case_s, None
-    while reached is None and spent < PATIENCE_S:
-        reached, took = _narrowed(subject, allowed)
-        spent += took if reached is None else reached
-        allowed *= 2
-    rule = "half-width of the mean slope of the rounds, 95 %; calibration and shorter tries included"
+    """How long a fresh chain takes alone to a 1 % interval."""
+    rule = "half-width of the mean slope of the rounds, 95 %; calibration included"
     quantity = "node" if subject.endswith(" node") else "complete"
-    return Answer("overhead", subject.removesuffix(" node"), f"{quantity}{TO}",
-                  seconds=spent if reached is not None and spent <= PATIENCE_S else None, rule=rule)  # fmt: skip
+    with contextlib.closing(opened(subject)) as chain:
+        taken = seconds_to(INTERVAL, chain, SystemClock(), PATIENCE_S)
+    return Answer("overhead", subject.removesuffix(" node"), f"{quantity}{TO}", seconds=taken, rule=rule)
 
 
-def _narrowed(subject: str, allowed: float) -> tuple[float | None, float]:
-    """Seconds until the interval was narrow enough, None where it never was, and seconds of the whole try."""
-    chain, seen = opened(subject), Seen()
-    try:
-        conduct({subject: chain}, SystemClock(), Settings(allowed, INTERVAL), seen.take)
-    finally:
-        chain.close()
-    took = time.perf_counter() - seen.start
-    process = seen.process(subject)
-    series = est.Series([process], chain.synchronous, chain.wait_spins, chain.overlap)
-    by = by_round(process, series, "complete", None)
-    stamps = {r.number: at for r, at in zip(process.rounds, seen.times.get(subject, []), strict=True)}
-    return first_within([stamps[n] for n in by], list(by.values()), INTERVAL), took
+def seconds_to(width: float, chain: Any, clock: Clock, patience: float) -> float | None:
+    """Seconds until the mean of the rounds' slopes has this half-width, a pass of the ladder a round; None if never.
+
+    Calibration and arithmetic count, what a process knows of its clock does not. Raises ``Unverified`` where the
+    device ran another number of units.
+    """
+    facts, dice, slopes, reached = clock_facts(clock), random.Random(0), list[float](), False
+    series = est.Series([], chain.synchronous, chain.wait_spins, chain.overlap)
+    narrow([1.0] * 6, width)  # loads what it needs
+    start = clock.now()
+    ladder = calibrate(chain, clock, Limits(width, PLAN.case_s, knee=False, facts=facts))
+    issued = ladder.issued
+    while not reached and (clock.now() - start) / 1e9 < patience:
+        ns = ladder.draw(1, dice)
+        one = Round(sampler.sample(chain, ns, clock), number=len(slopes))
+        issued += sampler.units(chain, ns)
+        slopes += by_round(est.Process([one]), series, "complete", None).values()
+        reached = narrow(slopes, width)
+    taken = (clock.now() - start) / 1e9
+    if (done := chain.executed()) != issued:
+        raise Unverified(f"{issued} units issued, {done} executed")
+    return taken if reached else None

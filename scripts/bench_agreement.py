@@ -147,20 +147,15 @@ def races(found: Iterable[Row], ours: Iterable[Answer]) -> list[Race]:
     return [Race(a, tuple(timed.get((a.subject, a.quantity), ()))) for a in ours if a.quantity.endswith(TO)]
 
 
-def first_within(times: Sequence[float], values: Sequence[float], width: float) -> float | None:
-    """The time at which the 95 % interval of the mean of all values so far first has this relative half-width.
-
-    Student's t over at least six values; None if never.
-    """
+def narrow(values: Sequence[float], width: float) -> bool:
+    """Whether the 95 % interval of their mean has this relative half-width: Student's t over at least six."""
     from scipy.stats import t
 
-    for count in range(6, len(values) + 1):
-        seen = values[:count]
-        middle = statistics.fmean(seen)
-        half = float(t.ppf(0.975, count - 1)) * statistics.stdev(seen) / count**0.5
-        if middle > 0 and half <= width * middle:
-            return times[count - 1]
-    return None
+    if len(values) < 6:
+        return False
+    middle = statistics.fmean(values)
+    half = float(t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / len(values) ** 0.5
+    return middle > 0 and half <= width * middle
 
 
 def repeat_until(
@@ -289,10 +284,8 @@ def _micro(answer: Answer) -> str:
 
 @dataclass
 class Seen:
-    """A measurement as it went: each round's time and the raw rounds, and what was taken once."""
+    """A measurement as it went: the raw rounds, and what was taken once."""
 
-    start: float = field(default_factory=time.perf_counter)
-    times: dict[str, list[float]] = field(default_factory=dict)
     rounds: dict[str, list[Any]] = field(default_factory=dict)
     once: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     at: dict[str, dict[str, list[int]]] = field(default_factory=dict)
@@ -304,7 +297,6 @@ class Seen:
         from overhead.measure.figures import Round
 
         if isinstance(event, Rounded):
-            self.times.setdefault(event.case, []).append(time.perf_counter() - self.start)
             self.rounds.setdefault(event.case, []).append(Round(event.samples, event.canary, event.round))
         elif isinstance(event, Taken):
             self.once.setdefault(event.case, {})[event.name] = event.values

@@ -69,7 +69,7 @@ def _ladder() -> list[Claim]:
     usual = stairs.KNOWN_LEVEL
     processes: dict[bool, list[Process]] = {False: [], True: []}
     try:
-        for seed in range(PROFILES["quick"].processes):
+        for seed in range(PROFILES["quick"].processes_of("polling")):
             for doubled, own in processes.items():
                 stairs.KNOWN_LEVEL = DOUBLED if doubled else usual
                 own.append(_base_case(seed))

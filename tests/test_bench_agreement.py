@@ -12,8 +12,11 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from overhead.measure.conduct import Unverified
+from overhead.measure.fake import FakeChain, FakeClock, Law
 from scripts import bench_agreement as ba
 from scripts.agreement_nvbench import OURS, answers, ask, nvbench
+from scripts.agreement_ours import seconds_to
 from scripts.agreement_subjects import ADD, STEP, STEP_GRAPH
 from scripts.bench_agreement import WANTED, Answer
 
@@ -58,14 +61,31 @@ def test_a_tool_that_fails_is_named_in_each_of_its_rows() -> None:
 
 
 def test_the_interval_of_the_mean_narrows_to_its_width() -> None:
-    values = [100.0, 104.0, 96.0, 100.0, 104.0, 96.0] + [100.0] * 40
-    times = [float(i) for i in range(len(values))]
-    wide, narrow = ba.first_within(times, values, 0.05), ba.first_within(times, values, 0.01)
-    assert wide == 5
-    assert narrow is not None
-    assert narrow > 5
-    assert ba.first_within(times[:6], values[:6], 0.01) is None
-    assert ba.first_within(times[:5], [1.0] * 5, 0.5) is None
+    values = [100.0, 104.0, 96.0, 100.0, 104.0, 96.0]
+    assert ba.narrow(values, 0.05)
+    assert not ba.narrow(values, 0.01)
+    assert ba.narrow(values + [100.0] * 40, 0.01)
+    assert not ba.narrow([1.0] * 5, 0.5)
+
+
+def test_our_seconds_hold_the_calibration_and_end_with_the_interval() -> None:
+    def seconds(width: float, patience: float = 20.0) -> float | None:
+        clock = FakeClock()
+        return seconds_to(width, FakeChain(Law(host=1_000, device=300), clock), clock, patience)
+
+    tight, loose = seconds(0.01), seconds(0.1)
+    assert tight is not None
+    assert loose is not None
+    assert loose <= tight < 1.0
+    assert seconds(0.01, 1e-6) is None
+
+
+def test_our_seconds_are_refused_where_the_device_ran_other_units() -> None:
+    clock = FakeClock()
+    chain = FakeChain(Law(host=1_000, device=300), clock)
+    chain.executed = lambda: 1  # type: ignore[method-assign]
+    with pytest.raises(Unverified, match="units issued, 1 executed"):
+        seconds_to(0.01, chain, clock, 20.0)
 
 
 def test_a_tool_is_repeated_until_its_quartiles_are_close_or_patience_ends() -> None:

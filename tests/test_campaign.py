@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import random
 import subprocess
 import sys
@@ -65,7 +66,7 @@ class Worker:
 def _task(name: str, cases: int = 1) -> Task:
     target = Target(stack=name, api="CPU", adapter="CPU")
     wanted = [Assignment(target, Case(pattern="per-submit", unit="launch", params={"n": n})) for n in range(cases)]
-    return Task(target, tuple(wanted), 1.0)
+    return Task(target, tuple(wanted), 1.0, 3)
 
 
 def _run(
@@ -92,6 +93,16 @@ def test_workers_measure_a_turn_each_until_all_have_ended(monkeypatch: pytest.Mo
     _run(monkeypatch, [_task("a"), _task("b")])
     assert said[:6] == ["a", "b"] * 3
     assert said[6:] == ["a may release", "b may release", "a ends", "b ends"]
+
+
+def test_a_target_of_fewer_processes_takes_part_in_the_last_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
+    often = dataclasses.replace(_task("a"), processes=PROFILES["quick"].processes)
+    made = _run(monkeypatch, [often, _task("b")])
+    said.clear()
+    made.run()
+    ends = [line for line in said if line.endswith("ends")]
+    assert (ends.count("a ends"), ends.count("b ends")) == (4, 3)
+    assert "b" not in said[: said.index("a ends")]
 
 
 def test_a_turn_holds_as_many_rounds_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:

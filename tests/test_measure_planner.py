@@ -19,7 +19,7 @@ def names(count: int, cost: str = "fast") -> list[Candidate]:
 def test_profiles_say_what_the_design_says() -> None:
     found = {name: (p.processes, p.target, p.sampling_s, p.wall_s) for name, p in PROFILES.items()}
     assert found == {
-        "quick": (3, 0.10, 90.0, 240.0),
+        "quick": (4, 0.10, 90.0, 240.0),
         "default": (5, 0.03, 300.0, 600.0),
         "thorough": (10, 0.01, None, None),
     }
@@ -48,11 +48,19 @@ def test_a_dear_case_that_does_not_fit_leaves_room_for_cheap_ones() -> None:
     assert [case for _, case, _ in found.left_out] == ["poll"]
 
 
+def test_a_stack_that_takes_long_to_start_runs_in_fewer_processes() -> None:
+    plan = replace(TIGHT, fewer={"polling": 1}, sampling_s=9.0)
+    found = allot({"a": names(1), "page": [Candidate("poll", "polling"), *names(9)]}, plan)
+    assert found.processes == {"a": 3, "page": 1}
+    assert len(found.cases["page"]) == 10
+    assert found.seconds("a") * 3 + found.seconds("page") <= 9.0
+
+
 def test_no_bound_takes_everything() -> None:
     found = allot({"a": names(500)}, PROFILES["thorough"])
     assert len(found.cases["a"]) == 500
     assert not found.left_out
-    assert allot({}, TIGHT) == Allotment({}, [])
+    assert allot({}, TIGHT) == Allotment({})
 
 
 @given(
@@ -68,7 +76,7 @@ def test_the_budget_is_never_exceeded_and_nothing_is_lost(targets: dict[str, lis
     plan = PROFILES[profile]
     found = allot(targets, plan)
     assert plan.sampling_s is not None
-    assert sum(found.seconds(t) for t in targets) * plan.processes <= plan.sampling_s * (1 + 1e-9)
+    assert sum(found.seconds(t) * n for t, n in found.processes.items()) <= plan.sampling_s * (1 + 1e-9)
     for target, candidates in targets.items():
         taken = list(found.cases[target])
         left = [case for where, case, reason in found.left_out if where == target and reason]

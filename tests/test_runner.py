@@ -187,6 +187,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [
         (["run", "-p", "nonesuch"], "unknown stack 'nonesuch'"),
         (["run", "--pattern", "sideways"], "unknown pattern 'sideways'"),
+        (["run", "-p", "numpy", "--workload", "nowhere"], "unknown workload 'nowhere'; known: acrobot"),
         (["run", "--plugin", "{tmp}/raises.py"], "raises.py: ZeroDivisionError"),
         (["run", "--plugin", "{tmp}/missing.py"], "missing.py: not a Python file"),
         (["run", "--plugin", "{tmp}/empty.py"], "registers no stack"),

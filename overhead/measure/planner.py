@@ -26,19 +26,26 @@ class Plan:
     """Cases at most of a stack of that cost."""
     stretch: bool = True
     """Whether a slow case gets its part of the time that is left over."""
+    fewer: Mapping[Cost, int] = field(default_factory=dict)
+    """Processes of a target of that cost, where each takes long to start."""
     min_rounds: int = 6
     max_rounds: int = 400
+
+    def processes_of(self, cost: Cost) -> int:
+        """Fresh processes of a target whose own cases cost this."""
+        return self.fewer.get(cost, self.processes)
 
 
 PROFILES: Mapping[str, Plan] = {
     "quick": Plan(
-        processes=3,
+        processes=4,
         target=0.10,
         sampling_s=90.0,
         wall_s=240.0,
-        case_s=0.4,
+        case_s=0.3,
         most={"slow": 8, "polling": 3},
         stretch=False,
+        fewer={"slow": 3, "polling": 3},
     ),
     "default": Plan(processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.6),
     "thorough": Plan(processes=10, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
@@ -57,9 +64,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Allotment:
-    """``cases``: by target and case, the seconds to sample it in each process; ``left_out``: target, case, reason."""
+    """``cases``: by target and case, the seconds to sample it in each process; ``processes``: by target;
+    ``left_out``: target, case, reason."""
 
     cases: dict[str, dict[str, float]]
+    processes: dict[str, int] = field(default_factory=dict)
     left_out: list[tuple[str, str, str]] = field(default_factory=list)
 
     def seconds(self, target: str) -> float:
@@ -70,9 +79,11 @@ class Allotment:
 def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
     """Take the targets' candidates in turn, first choices first, until the sampling budget is spent.
 
-    What is left over then goes to all taken cases in proportion, so a small run measures each case for longer.
+    A target's own cases come first and say in how many processes its worker runs. What is left over then goes to all
+    taken cases in proportion, so a small run measures each case for longer.
     """
-    budget = float("inf") if plan.sampling_s is None else plan.sampling_s / plan.processes
+    budget = float("inf") if plan.sampling_s is None else plan.sampling_s
+    processes = {target: plan.processes_of(candidates[0].cost) for target, candidates in targets.items() if candidates}
     queues = {target: list(candidates) for target, candidates in targets.items()}
     taken: dict[str, dict[str, float]] = {target: {} for target in targets}
     left_out: list[tuple[str, str, str]] = []
@@ -86,11 +97,11 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
             if turn >= plan.most.get(candidate.cost, turn + 1):
                 left_out.append((target, candidate.key, _too_many(plan.most[candidate.cost])))
                 continue
-            if spent + need <= budget + 1e-9:
+            if spent + need * processes[target] <= budget + 1e-9:
                 taken[target][candidate.key] = need
-                spent += need
+                spent += need * processes[target]
             else:
-                left_out.append((target, candidate.key, _words(need, plan)))
+                left_out.append((target, candidate.key, _words(need, processes[target], plan)))
     share = GENEROUS if spent == 0 else min(GENEROUS, budget / spent)
     fixed = {"polling"} if plan.stretch else {"polling", "slow"}
     enough = {(target, c.key) for target, candidates in targets.items() for c in candidates if c.cost in fixed}
@@ -98,7 +109,7 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
         target: {key: s if (target, key) in enough else s * share for key, s in cases.items()}
         for target, cases in taken.items()
     }
-    return Allotment(scaled, left_out)
+    return Allotment(scaled, processes, left_out)
 
 
 def _too_many(most: int) -> str:
@@ -108,8 +119,8 @@ def _too_many(most: int) -> str:
     )
 
 
-def _words(need: float, plan: Plan) -> str:
+def _words(need: float, processes: int, plan: Plan) -> str:
     return (
-        f"{need * plan.processes:.1f} s of sampling in {plan.processes} processes do not fit the budget of "
+        f"{need * processes:.1f} s of sampling in {processes} processes do not fit the budget of "
         f"{plan.sampling_s:.0f} s for the whole run; a larger profile or a choice of stacks and patterns takes it"
     )

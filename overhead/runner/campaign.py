@@ -51,10 +51,10 @@ class Lane:
     together: Together | None = None
     dropped: set[tuple[str, str]] = dataclasses.field(default_factory=set)
 
-    def missing(self, processes: int) -> dict[str, int]:
+    def missing(self) -> dict[str, int]:
         """By target, how many processes the journal does not hold yet."""
         done = self.past.done if self.past else {}
-        return {t.target.key: max(0, processes - done.get(t.target.key, 0)) for t in self.tasks}
+        return {t.target.key: max(0, t.processes - done.get(t.target.key, 0)) for t in self.tasks}
 
 
 @dataclasses.dataclass
@@ -94,7 +94,7 @@ class Campaign:
 
     def run(self) -> None:
         """Every task in every replicate that the past does not hold yet."""
-        missing = [lane.missing(self.plan.processes) for lane in self.lanes]
+        missing = [lane.missing() for lane in self.lanes]
         pairs = [(m, t) for lane, m in zip(self.lanes, missing, strict=True) for t in lane.tasks]
         began, self.finished, self.waited = time.monotonic(), 0.0, 0.0
         self.listener.begin(sum((t.seconds + START_S) * m[t.target.key] for m, t in pairs))

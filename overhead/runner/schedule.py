@@ -7,20 +7,23 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from overhead.comparisons import NAMED, comparable
+from overhead.errors import UsageError
 from overhead.measure.planner import Allotment, Candidate, Plan, allot
 from overhead.probes import registry
+from overhead.probes.base import Space
 from overhead.results import Case, LeftOut, Target
 from overhead.runner.protocol import Assignment
-from overhead.workloads import UNROLLED, workloads
+from overhead.workloads import RESERVED, UNROLLED, workloads
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """All that one target's workers measure. ``seconds``: sampling time of one process."""
+    """All that one target's workers measure. ``seconds``: sampling time of one process of so many."""
 
     target: Target
     assignments: tuple[Assignment, ...]
     seconds: float
+    processes: int
 
     def without(self, dropped: set[tuple[str, str]]) -> Task:
         """The task less these (target key, case key)."""
@@ -57,9 +60,10 @@ def _heavy(name: str) -> bool:
 
 
 def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[list[Task], list[LeftOut]]:
-    """The tasks that fit the plan's budget, and everything left out with its reason."""
+    """The tasks that fit the plan's budget, and everything left out with its reason. Raises ``UsageError``."""
     chosen, left_out = _choose_targets(targets, choice)
     spaces = {t.key: registry()[t.stack].space(t) for t in chosen}
+    _check(choice, spaces.values())
     own = {t.key: choice.of(spaces[t.key].cross() if choice.full else spaces[t.key].star()) for t in chosen}
     wanted = {t.key: _with_companions(t, own, chosen) for t in chosen}
     allotment = allot(
@@ -69,6 +73,15 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     for worker, candidate, reason in allotment.left_out:
         left_out.append(LeftOut(target=worker, case=candidate.removeprefix(f"{worker} "), reason=reason))
     return _tasks(chosen, wanted, allotment), left_out
+
+
+def _check(choice: Choice, spaces: Iterable[Space]) -> None:
+    """Refuse a workload's name that neither we nor a stack's own cases know."""
+    if strange := choice.workloads - RESERVED - workloads().keys():
+        strange -= {case.workload for space in spaces for case in space.cross()}
+    if strange:
+        known = ", ".join(sorted(RESERVED | workloads().keys()))
+        raise UsageError(f"unknown workload {min(strange)!r}; known: {known}")
 
 
 def again(
@@ -144,5 +157,5 @@ def _tasks(targets: Sequence[Target], wanted: dict[str, list[Assignment]], allot
         cases = allotment.cases.get(target.key, {})
         taken = tuple(a for a in wanted[target.key] if _id(a) in cases)
         if taken:
-            tasks.append(Task(target, taken, sum(cases.values())))
+            tasks.append(Task(target, taken, sum(cases.values()), allotment.processes[target.key]))
     return tasks

@@ -108,7 +108,10 @@ def _head(path: Path, header: Header, prepared: _Prepared) -> Journal:
     journal.write(Omitted(left_out=omitted) for omitted in prepared.left_out)
     for task in prepared.tasks:
         key = task.target.key
-        journal.write(redacted(Planned(worker=key, target=a.target, case=a.case)) for a in task.assignments)
+        journal.write(
+            redacted(Planned(worker=key, target=a.target, case=a.case, processes=task.processes))
+            for a in task.assignments
+        )
     journal.sync()
     return journal
 

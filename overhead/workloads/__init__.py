@@ -15,14 +15,15 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _NOT_WORKLOADS = {"base", "sources", "equivalence"}
 UNROLLED = "recurrence-unrolled"
 """A workload's name for the loop of all its steps, compiled as one function: minutes, so only by name."""
-_RESERVED = {"step", "mlp-train", "mlp-forward", UNROLLED}
+RESERVED = {"step", "mlp-train", "mlp-forward", UNROLLED}
+"""Names of what stacks run without a workload of this package's kind."""
 _workloads: dict[str, Workload] = {}
 
 
 def register(cls: type[Workload]) -> type[Workload]:
     """Class decorator: make the workload known by its name. A name is taken once."""
-    if not _NAME.fullmatch(cls.name) or cls.name in _RESERVED:
-        raise UsageError(f"{cls.name!r} is no workload name: {_NAME.pattern}, none of {', '.join(sorted(_RESERVED))}")
+    if not _NAME.fullmatch(cls.name) or cls.name in RESERVED:
+        raise UsageError(f"{cls.name!r} is no workload name: {_NAME.pattern}, none of {', '.join(sorted(RESERVED))}")
     if cls.name in _workloads and type(_workloads[cls.name]).__qualname__ != cls.__qualname__:
         raise UsageError(f"the workload name {cls.name!r} is taken")
     _workloads[cls.name] = cls()

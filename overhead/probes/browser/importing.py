@@ -82,7 +82,10 @@ def import_file(path: Path) -> list[Line]:
     )  # fmt: skip
     cases = {_case(entry.case).key: _case(entry.case) for entries in found.replicates for entry in entries}
     lines: list[Line] = [header]
-    lines += [results.Planned(worker=target.key, target=target, case=case) for case in cases.values()]
+    lines += [
+        results.Planned(worker=target.key, target=target, case=case, processes=PLAN["replicates"])
+        for case in cases.values()
+    ]
     for process, entries in enumerate(found.replicates):
         for entry in entries:
             lines += _lines(target, process, found.page, entry, flags)

@@ -90,6 +90,27 @@ def test_numpy_is_verified_and_counts(name: str) -> None:
     counts(verified(NumpyWork(case(name, "per-submit"))))
 
 
+def long_run(chain: WorkChain) -> None:
+    """Far more steps than the state lasts: all are counted, and no number is ever subnormal."""
+    assert 0 < chain.workload.lasts < 3000
+    pieces = (700, 1, 900, 600, 1, 900, 1500)
+    for n in pieces:
+        chain.prepare(n)
+        chain.issue(n)
+        chain.wait()
+        small = [np.abs(v[v != 0]).min() for v in chain.fetch()[0].values()]
+        assert min(small) >= np.finfo(np.float32).tiny
+    assert chain.executed() == sum(pieces)
+    chain.close()
+
+
+def test_a_host_starts_over_before_numbers_are_subnormal(monkeypatch: pytest.MonkeyPatch) -> None:
+    long_run(verified(NumpyWork(case("recurrence", "per-submit"))))
+    monkeypatch.setattr(NumpyWork, "on_host", False)
+    with pytest.raises(AssertionError):
+        long_run(verified(NumpyWork(case("recurrence", "per-submit"))))
+
+
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_wrong_constant_is_found(name: str, planted: Callable[[str], None]) -> None:
     planted(name)
@@ -311,6 +332,14 @@ def test_torch_on_one_thread_and_on_all() -> None:
     finally:
         if sys.platform == "linux":
             os.sched_setaffinity(0, every)
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("pattern", ["per-submit", "hybrid"])
+def test_torch_on_the_host_starts_over_too(pattern: str) -> None:
+    from overhead.probes import _work_torch
+
+    long_run(_work_torch.open_eager("cpu", case("recurrence", pattern)))
 
 
 @pytest.mark.needs("torch")

@@ -45,6 +45,10 @@ class NumpyWork(ArrayWork):
 
     overlap = "serial"
     synchronous = True
+    on_host = True
+
+    def prepare(self, n: int) -> None:
+        self.renew(n)
 
     def wait(self) -> None:
         return

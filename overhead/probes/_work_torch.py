@@ -56,7 +56,7 @@ class TorchWork(WorkChain):
         use_threads(self._threads)
         if self.place.type == "cuda":
             torch.cuda.set_device(self.place)
-        self.synchronous = self.place.type == "cpu"
+        self.synchronous = self.on_host = self.place.type == "cpu"
         self.overlap = "serial" if self.synchronous else "pipelined"
         self.wait_spins = self.place.type == "cuda"
         self._wait = _torch_waits.wait(self.place, _torch_waits.WAITS[self.place.type][0] if self.wait_spins else "")
@@ -81,6 +81,7 @@ class TorchWork(WorkChain):
     def prepare(self, n: int) -> None:
         enter("no_grad")
         use_threads(self._threads)
+        self.renew(n)
 
     def issue(self, n: int) -> None:
         values, step = self.values, self.step
@@ -108,7 +109,7 @@ class HybridWork(TorchWork):
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
-        self.overlap = "serial"
+        self.overlap, self.on_host = "serial", True
         self._host = torch.device("cpu")
         self._host_step = step_of(self, torch, {name: torch.from_numpy(v) for name, v in self.inputs.items()})
 

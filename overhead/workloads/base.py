@@ -96,6 +96,8 @@ class Workload(abc.ABC):
     """The same on a CPU and on software adapters."""
     heavy: ClassVar[bool] = True
     """Measured only when named, or in the thorough profile."""
+    lasts: ClassVar[int] = 0
+    """Steps before its numbers fall under the least normal one of its precision; 0: they never do."""
     contracts: ClassVar[bool]
     """Whether small differences die out, so that any number of steps can be compared with the reference."""
     tolerance: float

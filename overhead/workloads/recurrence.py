@@ -25,6 +25,7 @@ class Recurrence(Workload):
     small = (4096, 65_536, 256)
     heavy = False
     contracts = True
+    lasts = 2000
     # A step shrinks a difference to 0.98 of it, so roundings of at most 4 units in the last place (6e-8) each add up to
     # 4 * 6e-8 / 0.02 = 1.2e-5, fused multiply-adds or not.
     tolerance = 5e-5

@@ -142,6 +142,7 @@ def test_a_process_cut_short_counts_only_while_whole_ones_are_missing(
 
 
 def test_ctrl_c_keeps_everything_and_says_how_to_go_on(tmp_path: Path) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it, and its children do
     process = subprocess.Popen(
         [sys.executable, "-m", "overhead", "run", "--plugin", str(PLUGIN), "-p", "faulty", "--out", str(tmp_path)],
         stderr=subprocess.PIPE,

@@ -39,7 +39,7 @@ class Spread:
     @property
     def wide(self) -> float:
         """The largest over the smallest, less 1."""
-        return max(self.values) / min(self.values) - 1
+        return _wide(self.values)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -133,14 +133,34 @@ def by_bound(found: Sequence[Spread]) -> list[str]:
 
 
 def _summary(heading: str, groups: Iterable[tuple[str, list[Spread]]]) -> list[str]:
-    rows = [[words, *_told(group), *_told([s for s in group if s.ok])] for words, group in groups if group]
+    rows = []
+    for words, group in groups:
+        calm = [s for s in group if s.ok]
+        if group:
+            rows.append([words, *_told(group), *_told(calm), *_shifted(calm)])
     names = ("records", "median", "largest")
-    return [*table([heading, *names, *(f"{name}, ok in each" for name in names)], rows), ""]
+    shifts = ("common shift", "median less it")
+    return [*table([heading, *names, *(f"{name}, ok in each" for name in (*names, *shifts))], rows), ""]
 
 
 def _told(group: list[Spread]) -> list[str]:
     wide = [s.wide for s in group]
     return [str(len(wide)), *((f"{statistics.median(wide):.1%}", f"{max(wide):.1%}") if wide else ("-", "-"))]
+
+
+def _shifted(group: list[Spread]) -> list[str]:
+    """The median factor from the first run to each other, and the median spread once each run is divided by its own."""
+    if not group:
+        return ["-", "-"]
+    first = [s.values[0] for s in group]
+    runs = list(zip(*(s.values for s in group), strict=True))
+    factors = [statistics.median(v / f for v, f in zip(run, first, strict=True)) for run in runs]
+    left = [_wide([v / f for v, f in zip(s.values, factors, strict=True)]) for s in group]
+    return [", ".join(f"{factor - 1:+.1%}" for factor in factors[1:]), f"{statistics.median(left):.1%}"]
+
+
+def _wide(values: Sequence[float]) -> float:
+    return max(values) / min(values) - 1
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import sys
 from collections import Counter
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT / "reports" / "data"
 sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
@@ -18,7 +18,7 @@ from overhead.probes import registry  # noqa: E402
 from overhead.reading.keyfigures import KeyFigure  # noqa: E402
 from overhead.report.gather import from_paths  # noqa: E402
 from overhead.results import read_fingerprint  # noqa: E402
-from scripts.run_spread import by_bound, paces, spreads  # noqa: E402
+from scripts.run_spread import by_bound, paces, refuse, spreads  # noqa: E402
 
 
 def schema() -> str:
@@ -35,10 +35,7 @@ def stacks() -> str:
 
 def figures() -> str:
     """The key figures of the committed reference machines, a column each, over all runs of a machine."""
-    folder = ROOT / "reports" / "data"
-    if not any(folder.glob("*.json")):
-        return "No reference machine is committed yet."
-    machines = sorted(from_paths([folder]).digests, key=lambda one: one.name)
+    machines = sorted(from_paths([DATA]).digests, key=lambda one: one.name)
     rows = [[row[0].label, *map(_marked, row)] for row in zip(*(one.cards for one in machines), strict=True)]
     return _table(["", *(one.name for one in machines)], rows)
 
@@ -62,24 +59,22 @@ def references() -> str:
 
 
 def repeats() -> str:
-    """Of each machine the two runs of one profile that share most records, and how far apart they lie."""
-    best: dict[str, tuple[int, list[str]]] = {}
-    for pair in itertools.combinations(_references(), 2):
-        (older, run), (newer, beside) = sorted(pair, key=lambda one: one[1].created)
-        alike = (run.machine.id, run.profile, run.method_version)
-        if alike != (beside.machine.id, beside.profile, beside.method_version):
-            continue
-        found = spreads([run, beside], "complete")
-        words = f"`complete`, {len(found)} records in both `{older}` and `{newer}`:"
-        if len(found) > best.get(run.machine.id, (0, []))[0]:
-            best[run.machine.id] = len(found), [words, "", *paces([run, beside]), *by_bound(found)]
-    return "\n".join(line for _, lines in best.values() for line in lines).rstrip()
+    """How far each run in ``again`` lies from the one of its name beside that folder."""
+    lines = []
+    for path in sorted((DATA / "again").glob("*.json")):
+        runs = sorted((read_fingerprint(DATA / path.name), read_fingerprint(path)), key=lambda run: run.created)
+        refuse(runs)
+        found = spreads(runs, "complete")
+        starts = " and ".join(run.created for run in runs)
+        lines += [f"`complete`, {len(found)} records in both runs of `{path.name}`, {starts}:", ""]
+        lines += [*paces(runs), *by_bound(found)]
+    return "\n".join(lines).rstrip()
 
 
 @functools.cache
 def _references() -> list[tuple[str, results.Fingerprint]]:
     """The committed fingerprints with their files' names."""
-    return [(path.name, read_fingerprint(path)) for path in sorted((ROOT / "reports" / "data").glob("*.json"))]
+    return [(path.name, read_fingerprint(path)) for path in sorted(DATA.glob("*.json"))]
 
 
 def operating(recorded: bool) -> str:
@@ -104,7 +99,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "references": references,
     "repeats": repeats,
 }
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "compare.md", ROOT / "reports" / "data" / "README.md")
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "compare.md", DATA / "README.md")
 """Those with blocks."""
 
 

@@ -121,7 +121,7 @@ def test_a_wait_is_one_list_of_calls(wait: str) -> None:
     session.close()
 
 
-@pytest.mark.parametrize("where", [{"pattern": "per-submit", "caller": "native"}, {"loops": 4000}])
+@pytest.mark.parametrize("where", [{"pattern": "per-submit", "caller": "native"}, {"loops": 8000}])
 def test_a_launch_that_fails_is_seen(where: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     chain = opened(the("cuda-driver", **where))
     monkeypatch.setenv("FAKE_CUDA_FAIL", "1")

@@ -83,6 +83,13 @@ def test_below_the_knee_are_rungs_enough_and_above_it_only_what_finds_it() -> No
     assert not ladder(law, limits=Limits(knee=False)).extra
 
 
+@pytest.mark.parametrize("device", [5_640.0, 11_200.0])
+def test_a_knee_near_the_longest_sample_is_found(device: float) -> None:
+    """A stream of 1,024 launches on an H100, by kernels of two lengths."""
+    law = Law(host=3_400.0, device=device, depth=1024, jitter=0.005)
+    assert max(n for n, _, _ in ladder(law).extra) > law.truth()["knee_n"]
+
+
 def test_a_queue_that_never_fills_has_no_knee() -> None:
     assert not ladder(Law(host=3_000.0, device=36_000.0, fixed=20_000.0)).extra
     assert not ladder(Law(host=3_000.0, device=1_000.0, fixed=20_000.0, depth=8)).extra

@@ -41,9 +41,15 @@ def test_the_table_tells_host_from_device_and_sure_from_noisy(
         write_fingerprint(path, one)
     assert run_spread.main([str(path) for path in paths]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "| host-bound | 2 | 1.5% | 2.0% | 1 | 1.0% | 1.0% |" in lines
-    assert "| device-bound | 1 | 0.0% | 0.0% | 1 | 0.0% | 0.0% |" in lines
+    assert "| host-bound | 2 | 1.5% | 2.0% | 1 | 1.0% | 1.0% | +1.0% | 0.0% |" in lines
+    assert "| device-bound | 1 | 0.0% | 0.0% | 1 | 0.0% | 0.0% | +0.0% | 0.0% |" in lines
     assert "1 of 2 host-bound records lie within 2%." in lines
+
+
+def test_a_shift_that_all_share_is_told_apart_from_what_is_left() -> None:
+    found = [run_spread.Spread(record("numpy"), (1.0, 1.1 * extra), True) for extra in (0.98, 1.0, 1.0, 1.0, 1.02)]
+    *_, shift, left = run_spread.by_bound(found)[2].strip("| ").split(" | ")
+    assert (shift, left) == ("+10.0%", "0.0%")
 
 
 def test_only_runs_of_one_machine_and_profile_are_set_side_by_side(tmp_path: Path) -> None:

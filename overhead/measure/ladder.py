@@ -28,7 +28,7 @@ LEAST_NS = 1_000_000
 RUNGS = 6
 MOST = 1 << 24
 BEND = 1.2
-"""``issue`` this many times over its line means that the queue was full."""
+"""``issue`` this many times as steep means that the queue was full."""
 
 
 @dataclass(frozen=True)
@@ -183,15 +183,15 @@ class _Climb:
 def _knee(trial: Trial, top: int, slope: float, limits: Limits) -> int:
     """The n at which ``issue`` bends within the longest sample, about; 0 where it doesn't.
 
-    One look at the longest n tells: a queue that never filled leaves ``issue`` on its line.
+    The last quarter of the longest n tells: a queue that never filled leaves ``issue`` on its line.
     """
     most = min(trial.chain.max_n, int(limits.sample_ns / slope))
     short = max(2, min(top, most) // 2)
     pace = (trial.issue(short) - trial.issue(1)) / (short - 1)
     if most < 8 or pace <= 0 or slope < BEND * pace:
         return 0
-    far = trial.issue(most)
-    if far < BEND * pace * most:
+    far, near = trial.issue(most), most - most // 4
+    if far - trial.issue(near) < BEND * pace * (most - near):
         return 0
     depth = most - far / slope
     knee = round(depth / (1 - pace / slope))

@@ -34,7 +34,7 @@ class CudaDriverProbe(Probe):
         native, each = vary(base, "caller", "native"), vary(base, "pattern", "wait-each")
         extra = [
             Case(pattern="fused", unit="step", params=base.params),
-            vary(vary(native, "loops", 4000), "arguments", 2),
+            vary(vary(native, "loops", 8000), "arguments", 2),
             *(
                 vary(vary(base, "caller", caller), "arguments", count)
                 for caller in ("native", "ffi")

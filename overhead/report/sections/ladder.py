@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 DRAWN = 14
 """Ladders drawn at most; the table holds all."""
+LONG, LONGEST = 68, 84
+"""Characters that fit over a panel in the usual size of letters, and in a smaller one."""
 
 
 @register("ladder", "Who takes the time", 15)
@@ -83,7 +85,8 @@ def _bars(ax: Axes, found: Ladder) -> None:
     ax.set_xlim(0, None)
     ax.margins(x=0.06)
     ax.grid(False, axis="y")
-    ax.set_title(plain(f"{found.target.label}, {found.target.pattern_label(found.top)}", 76), fontsize=8, pad=3)
+    title = plain(f"{found.target.label}, {found.target.pattern_label(found.top)}", LONGEST)
+    ax.set_title(title, fontsize=8 if len(title) <= LONG else 6.8, pad=3)
     ax.set_xlabel(f"{MICRO} per {plain(found.top.unit, 20)}", fontsize=7.5, labelpad=1)
 
 

@@ -68,8 +68,8 @@ class _Started:
     spent: float = 0.0
 
 
-Turn = list[tuple[Lane, Task]]
-"""The workers of one target, one a lane, whose turns follow each other."""
+Team = list[tuple[Lane, Task]]
+"""The workers of one target, one a lane, whose turns at the machine follow each other."""
 
 
 class Campaign:
@@ -99,8 +99,8 @@ class Campaign:
         began, self.finished, self.waited = time.monotonic(), 0.0, 0.0
         self.listener.begin(sum((t.seconds + START_S) * m[t.target.key] for m, t in pairs))
         for replicate in range(self.plan.processes):
-            turns = self._turns(replicate, missing)
-            for group in _groups(turns, self.abreast):
+            teams = self._teams(replicate, missing)
+            for group in _groups(teams, self.abreast):
                 if self._over(time.monotonic() - began):
                     self.listener.note(
                         f"the wall limit of {self._wall_s():.0f} s is reached: "
@@ -109,17 +109,17 @@ class Campaign:
                     return
                 self._group(group)
 
-    def _turns(self, replicate: int, missing: Sequence[dict[str, int]]) -> list[Turn]:
+    def _teams(self, replicate: int, missing: Sequence[dict[str, int]]) -> list[Team]:
         """Who is due in this replicate: targets in a new order, the lanes of each in turn (AB, BA, AB, ...)."""
-        turns: dict[str, Turn] = {}
+        teams: dict[str, Team] = {}
         left = self.plan.processes - 1 - replicate
         for lane, lacks in zip(self.lanes, missing, strict=True):
             for task in lane.tasks:
                 if lacks[task.target.key] > left:
-                    turns.setdefault(task.target.key, []).append((lane, task))
-        due = list(turns.values())
+                    teams.setdefault(task.target.key, []).append((lane, task))
+        due = list(teams.values())
         self.rng.shuffle(due)
-        return [turn if (replicate + self.first) % 2 == 0 else turn[::-1] for turn in due]
+        return [team if (replicate + self.first) % 2 == 0 else team[::-1] for team in due]
 
     def _wall_s(self) -> float:
         return (self.plan.wall_s or 0.0) * len(self.lanes)
@@ -127,17 +127,17 @@ class Campaign:
     def _over(self, elapsed_s: float) -> bool:
         return self.plan.wall_s is not None and elapsed_s - self.waited > self._wall_s()
 
-    def _group(self, turns: Sequence[Turn]) -> None:
+    def _group(self, teams: Sequence[Team]) -> None:
         """Start these workers together; once all are open and quiet, let them measure in turns.
 
         None releases its objects, or another that shares the device would feel it, before all have measured.
         """
         started: list[_Started] = []
         try:
-            for turn in turns:
-                started.extend(self._start_turn(turn))
+            for team in teams:
+                started.extend(self._start_team(team))
             ready = [s for s in started if self._until_ready(s)]
-            tasks = [task for turn in turns for _, task in turn]
+            tasks = [task for team in teams for _, task in team]
             self._done(START_S * len(tasks))
             self._measure(ready)
             self._done(sum(task.seconds for task in tasks))
@@ -147,10 +147,10 @@ class Campaign:
             for one in started:
                 one.worker.end()
 
-    def _start_turn(self, turn: Turn) -> Iterator[_Started]:
-        """The workers of one turn; they share the process's number."""
-        process = self._number(turn[0][1])
-        for lane, task in turn:
+    def _start_team(self, team: Team) -> Iterator[_Started]:
+        """The workers of one team; they share the process's number."""
+        process = self._number(team[0][1])
+        for lane, task in team:
             if started := self._start(lane, task, process):
                 yield started
 
@@ -275,6 +275,6 @@ def _named(text: str, lane: Lane) -> str:
     return f"{lane.together.side}: {text}" if lane.together else text
 
 
-def _groups(turns: Sequence[Turn], size: int) -> Iterator[Sequence[Turn]]:
-    for start in range(0, len(turns), size):
-        yield turns[start : start + size]
+def _groups(teams: Sequence[Team], size: int) -> Iterator[Sequence[Team]]:
+    for start in range(0, len(teams), size):
+        yield teams[start : start + size]

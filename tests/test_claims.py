@@ -12,10 +12,12 @@ import pytest
 
 from overhead.claims import VERDICTS, Claim, claims, judge, judge_runs, published_points, sources
 from overhead.claims.formula import evaluate, rounding
+from overhead.claims.measured import Measured
 from overhead.claims.registry import Check, Selector
 from overhead.claims.render import markdown, show, summary
 from overhead.claims.rules import bounds, implied, outer_bounds, published
 from overhead.claims.select import against_of
+from overhead.claims.sentences import place
 from overhead.comparisons import pairs
 from overhead.probes import registry
 from overhead.results import (
@@ -296,6 +298,12 @@ def test_a_chain_of_so_many_steps_holds_its_wait_and_unequal_steps_are_the_flaw(
     (flawed,) = one.flawed
     assert flawed.value == pytest.approx((10_000 + 5_000 * 50_000) / (90_000 + 1_500 * 500))
     assert "simulation fused elements=10000" in flawed.label
+
+
+def test_a_machine_that_the_label_names_is_not_named_again() -> None:
+    gpu = Measured("NVIDIA H200", "dawn on NVIDIA H200 (per-submit, binding)", "", "", False, "ok")
+    assert place(gpu) == gpu.label
+    assert place(dataclasses.replace(gpu, label="numpy (per-submit)")) == "numpy (per-submit) on NVIDIA H200"
 
 
 def test_the_gain_of_a_compiled_loop_is_that_of_as_many_eager_steps() -> None:

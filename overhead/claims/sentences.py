@@ -73,7 +73,12 @@ def _capital(text: str) -> str:
 def _one(test: Check, one: Measured) -> str:
     if one.value is None:
         return f"no value for {one.label} ({one.reason})"
-    return f"{quantity(one.value, test.unit, one.low, one.high)} for {one.label} on {one.machine}"
+    return f"{quantity(one.value, test.unit, one.low, one.high)} for {place(one)}"
+
+
+def place(one: Measured) -> str:
+    """The label, and the machine where the label does not name it."""
+    return one.label if f" on {one.machine} " in one.label else f"{one.label} on {one.machine}"
 
 
 def _between(low: float, high: float, unit: Unit) -> str:
@@ -92,7 +97,7 @@ def _with_flaw(claim: Claim, flawed: Sequence[Measured]) -> list[str]:
 
 
 def _fails(test: Check, found: Sequence[Measured]) -> str:
-    parts = [f"{one.label} on {one.machine}: {one.reason or one.status}" for one in found[:MOST]]
+    parts = [f"{place(one)}: {one.reason or one.status}" for one in found[:MOST]]
     return f"{_capital(test.quantity)}: {'; '.join(parts)}."
 
 

@@ -27,6 +27,8 @@ class Named:
     same_adapter: bool = True
     times: str = ""
     """``against`` is taken so many times as this key of the window of ``of`` says."""
+    adds: str = ""
+    """An axis that ``of`` has and ``against`` lacks."""
 
 
 def _caller(name: str, title: str, of: str, against: str, **of_only: Scalar | frozenset[str]) -> Named:
@@ -62,6 +64,16 @@ NAMED: tuple[Named, ...] = (
         {"stack": "dawn"},
         {"stack": "dawn", "validation": "skip"},
         frozenset({"validation"}),
+    ),
+    Named(
+        "sync-cost",
+        "a synchronisation after every so many steps",
+        "complete",
+        {"stack": "torch"},
+        {"stack": "torch", "pattern": "per-submit"},
+        frozenset({"sync", "every", "pattern", "unit"}),
+        times="steps",
+        adds="sync",
     ),
 )
 """Order is the order in reports."""
@@ -107,6 +119,8 @@ def comparable(named: Named, of: tuple[Target, Case], against: tuple[Target, Cas
     if named.figure == "host" and of[1].pattern == "fused":  # one call whatever n: a step has no host time to split
         return False
     if not (matches(named.of, first) and matches(named.against, second)):
+        return False
+    if named.adds and (named.adds not in first or named.adds in second):
         return False
     if named.same_adapter and of[0].adapter != against[0].adapter:
         return False

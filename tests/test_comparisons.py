@@ -39,6 +39,16 @@ def test_a_bind_group_made_anew_has_no_like_in_raw_vulkan() -> None:
     assert names(at("dawn", pattern="per-k", k=4), at("vulkan", pattern="per-k", k=16)) == set()
 
 
+def test_a_synchronisation_is_set_against_the_same_step_without() -> None:
+    step = at("torch", "binding", wait="stream", shapes="fixed")
+    read = at("torch", "binding", pattern="read-each", wait="stream", shapes="fixed", sync="item", every=4)
+    copied = at("torch", "binding", wait="stream", shapes="fixed", sync="h2d-pinned", every=1)
+    other = at("torch", "binding", wait="stream", shapes="varying")
+    assert [(n.name, a, b) for n, a, b in pairs([step, read, copied, other])] == [
+        ("sync-cost", read, step), ("sync-cost", copied, step),
+    ]  # fmt: skip
+
+
 def test_every_name_is_there_once_and_asymmetric() -> None:
     assert len({named.name for named in NAMED}) == len(NAMED)
     case = at("dawn")

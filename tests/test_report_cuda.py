@@ -11,7 +11,7 @@ import pytest
 from overhead.reading.derived import Span, graphs, synchronised
 from overhead.reading.training import trainings
 from overhead.reading.view import View
-from overhead.results import Figure, Fingerprint, Params, Record
+from overhead.results import Comparison, Figure, Fingerprint, Params, Record
 from tests.fake_report import figure, fingerprint, record
 
 GPU: dict[str, Any] = {"api": "CUDA", "adapter": "Fake GPU", "unit": "launch"}
@@ -147,6 +147,21 @@ def test_a_synchronisation_is_its_unit_less_the_steps_in_it() -> None:
     network = found["mlp-forward", "item", 1].cost
     assert network is not None
     assert network.value == 40_000
+
+
+def test_a_pair_formed_round_by_round_goes_before_what_both_intervals_allow() -> None:
+    file = run()
+    read = next(r for r in file.records if r.params.get("sync") == "item" and r.params["every"] == 1)
+    figures = [Figure(name="difference", value=9_000.0, low=8_500.0, high=9_500.0, status="ok"),
+               Figure(name="ratio", unit="ratio", value=2.9, low=2.8, high=3.0, status="ok")]  # fmt: skip
+    pair = Comparison(name="sync-cost", of=read.key, figures=figures)
+    (found,) = (s for s in synchronised(View(msgspec.structs.replace(file, comparisons=[pair]))) if s.record == read)
+    assert found.cost == Span(9_000.0, 8_500.0, 9_500.0)
+    assert found.slowdown == Span(2.9, 2.8, 3.0)
+    unsure = msgspec.structs.replace(figures[0], value=-1_000.0, low=-3_000.0, high=1_000.0, status="noisy")
+    pair = msgspec.structs.replace(pair, figures=[unsure, figures[1]])
+    text = prose(sections(msgspec.structs.replace(file, comparisons=[pair]))["synchronisation"])
+    assert ".item() after every step adds nothing that can be told (−3 to 1 µs)" in text.replace("\u2212", "−")
 
 
 def test_the_sentences_name_the_cheapest_the_dearest_and_the_rarer() -> None:

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable
 
 from overhead.reading.format import bounds, plain, valued
-from overhead.reading.view import Target, View
-from overhead.results import Figure, Record
+from overhead.reading.view import Target, View, named
+from overhead.results import Comparison, Figure, Record
 
 PARTS = ("capture", "instantiate", "upload")
 """What must happen before a graph's first launch; torch's capture uploads with the first launch instead."""
@@ -124,6 +124,8 @@ class Synchronised:
     target: Target
     record: Record
     plain: Record | None
+    paired: Comparison | None = None
+    """Of the two, round by round; files from before there was one have none."""
 
     @property
     def act(self) -> str:
@@ -136,12 +138,16 @@ class Synchronised:
     @property
     def cost(self) -> Span | None:
         """ns that one act adds; None where either has no value."""
+        if self.paired:
+            return span(named(self.paired, "difference"))
         unit, steps = self._parts()
         return None if unit is None or steps is None else unit - steps
 
     @property
     def slowdown(self) -> Span | None:
         """How many times the steps alone the steps with the act take; None where either has no value."""
+        if self.paired:
+            return span(named(self.paired, "ratio"))
         unit, steps = self._parts()
         return None if unit is None or steps is None or steps.value <= 0 else unit / steps
 
@@ -153,7 +159,7 @@ class Synchronised:
 def synchronised(view: View) -> list[Synchronised]:
     """Every torch record that synchronises after every so many steps, in the file's order."""
     return [
-        Synchronised(t, r, _plain(t.records, r))
+        Synchronised(t, r, _plain(t.records, r), view.comparison("sync-cost", r.key))
         for t in view.executing
         for r in t.records
         if t.stack == "torch" and "sync" in r.params and _positive(r.params.get("every"))

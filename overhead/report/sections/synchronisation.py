@@ -72,7 +72,7 @@ def sentence(target: str, step: str, group: list[Synchronised]) -> str:
     if not each:
         costs.sort(key=lambda c: c[0].every)
     shown = each[:1] + each[-1:] if len(each) > 1 else each or costs[:1]
-    parts = [f"{_act(s.act)} {_when(s.every)} adds {_micro(cost)} {MICRO} and makes it {_times(slow)} as long"
+    parts = [f"{_act(s.act)} {_when(s.every)} {_adds(cost, f' and makes it {_times(slow)} as long')}"
              for s, cost, slow in shown]  # fmt: skip
     last = shown[-1][0]
     rarely = [f"{_when(s.every)} {_times(slow)}" for s, _, slow in sorted(costs, key=lambda c: c[0].every)
@@ -116,8 +116,9 @@ def _drawing(groups: Groups) -> Drawing:
         "synchronisation", "One synchronisation, and what it makes of the step",
         "Dot plots on log axes: microseconds that one synchronisation adds, and by how much it lengthens the step, for "
         f"{count(len(groups), 'step')}; the numbers are in the table below.",
-        "Left: the time of the steps and one act, less that of the steps alone. Right: their ratio. Lines: all that "
-        "both intervals allow; a hollow mark's interval reaches zero, or one, or a figure behind it is noisy.",
+        "Left: the time of the steps and one act, less that of the steps alone. Right: their ratio. Both are formed "
+        "round by round in one process, where the file has such pairs; a hollow mark's interval reaches zero, or one, "
+        "or a figure behind it is noisy.",
         figure,
     )  # fmt: skip
 
@@ -144,8 +145,8 @@ def _apart(target: str, shapes: str, group: list[Training]) -> str:
         if cost is None or share is None:
             continue
         beside = f", and {_micro(other)} {MICRO} to the forward pass alone" if other is not None else ""
-        part = percent(share.value, share.low, share.high)
-        said += f" {_act(t.act)} after each adds {_micro(cost)} {MICRO}, {part} of the step with it{beside}."
+        part = f", {percent(share.value, share.low, share.high)} of the step with it"
+        said += f" {_act(t.act)} after each {_adds(cost, part)}{beside}."
     return said
 
 
@@ -247,6 +248,13 @@ def _remark(s: Synchronised) -> str:
 
 def _act(name: str) -> str:
     return ACTS.get(name, plain(name, 40))
+
+
+def _adds(cost: Span, more: str) -> str:
+    """What an act adds, and ``more`` of it where it is told from nothing."""
+    if cost.low is not None and cost.high is not None and cost.low <= 0 <= cost.high:
+        return f"adds nothing that can be told {_micro(cost).partition(' ')[2].removesuffix(')')} {MICRO})"
+    return f"adds {_micro(cost)} {MICRO}{more}"
 
 
 def _micro(value: Span) -> str:

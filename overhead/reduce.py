@@ -94,7 +94,7 @@ class _Journal:
                 self.header = line
             case Planned(worker=worker, target=target, case=case):
                 self.planned[_Key(worker, target.key, case.key)] = (target, case)
-                self.wanted[worker] = line.processes or PROFILES[self.header.profile].processes
+                self.wanted[worker] = line.wanted(self.header.profile)
             case Opened():
                 self.opened[self._key(line)] = line
             case Round():

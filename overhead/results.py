@@ -290,6 +290,10 @@ class Planned(_Line, kw_only=True, tag="planned"):
     processes: Count = 0
     """Fresh processes that the worker was to run in; 0 in a journal from before this was kept."""
 
+    def wanted(self, profile: Profile) -> int:
+        """``processes``, or what the profiles were before they were kept."""
+        return self.processes or {"quick": 3, "default": 5, "thorough": 10}[profile]
+
 
 class Opened(_Line, kw_only=True, tag="opened"):
     """A chain opened in a process: what it declares of itself."""

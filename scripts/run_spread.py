@@ -25,6 +25,8 @@ from overhead.results import VALUED, Fingerprint, Record
 GOAL = 0.02
 """The spread that host-bound records should stay within."""
 WIDEST = 10
+FEW = 3
+"""Records at least that tell what all share from what is left."""
 BOUNDS = {"host": "host-bound", "device": "device-bound", "balanced": "balanced", "": "one submission"}
 
 
@@ -150,7 +152,7 @@ def _told(group: list[Spread]) -> list[str]:
 
 def _shifted(group: list[Spread]) -> list[str]:
     """The median factor from the first run to each other, and the median spread once each run is divided by its own."""
-    if not group:
+    if len(group) < FEW:
         return ["-", "-"]
     first = [s.values[0] for s in group]
     runs = list(zip(*(s.values for s in group), strict=True))

@@ -95,14 +95,15 @@ def test_workers_measure_a_turn_each_until_all_have_ended(monkeypatch: pytest.Mo
     assert said[6:] == ["a may release", "b may release", "a ends", "b ends"]
 
 
-def test_a_target_of_fewer_processes_takes_part_in_the_last_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_of_fewer_processes_takes_part_in_the_first_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
     often = dataclasses.replace(_task("a"), processes=PROFILES["quick"].processes)
     made = _run(monkeypatch, [often, _task("b")])
     said.clear()
     made.run()
     ends = [line for line in said if line.endswith("ends")]
     assert (ends.count("a ends"), ends.count("b ends")) == (4, 3)
-    assert "b" not in said[: said.index("a ends")]
+    assert "b" not in said[-1 - said[::-1].index("b ends") + 1 :]
+    assert ends[-1] == "a ends"
 
 
 def test_a_turn_holds_as_many_rounds_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,10 @@ from overhead.measure.trial import Trial
 from tests.fake_chains import Steady
 
 
-def ladder(law: Law, weather: Weather = CALM, limits: Limits | None = None, **attributes: object) -> Ladder:
-    clock = FakeClock(weather, seed=1)
+def ladder(
+    law: Law, weather: Weather = CALM, limits: Limits | None = None, seed: int = 1, **attributes: object
+) -> Ladder:
+    clock = FakeClock(weather, seed=seed)
     chain = FastFakeChain(law, clock)
     for name, value in attributes.items():
         setattr(chain, name, value)
@@ -88,6 +90,11 @@ def test_a_knee_near_the_longest_sample_is_found(device: float) -> None:
     """A stream of 1,024 launches on an H100, by kernels of two lengths."""
     law = Law(host=3_400.0, device=device, depth=1024, jitter=0.005)
     assert max(n for n, _, _ in ladder(law).extra) > law.truth()["knee_n"]
+
+
+def test_a_preemption_while_it_looks_is_no_knee() -> None:
+    law = Law(host=5_000.0, device=10_000.0, jitter=0.005)
+    assert sum(bool(ladder(law, Weather(), seed=seed).extra) for seed in range(40)) <= 2
 
 
 def test_a_queue_that_never_fills_has_no_knee() -> None:

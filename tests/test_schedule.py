@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from overhead import probes
+from overhead.errors import UsageError
 from overhead.measure.planner import Plan
 from overhead.probes.base import Chain, Probe, Space
-from overhead.results import Case, Target
+from overhead.results import Case, Planned, Target
 from overhead.runner.schedule import Choice, again, schedule
 
 BASE = Case(pattern="per-submit")
@@ -92,9 +93,22 @@ def test_of_several_workloads_none_takes_the_room_of_another() -> None:
     assert Choice().of([NATIVE, BASE]) == [NATIVE, BASE]
 
 
+def test_a_plan_from_before_processes_were_kept_has_those_of_its_time() -> None:
+    gpu = target("dawn")
+    (task,), _ = again([Planned(worker=gpu.key, target=gpu, case=BASE)], "quick", [gpu])
+    assert task.processes == 3
+
+
+def test_a_name_that_nobody_knows_is_refused_where_somebody_was_asked() -> None:
+    with pytest.raises(UsageError, match="unknown workload 'mine'; known: acrobot"):
+        schedule([target("dawn")], Choice(workloads=frozenset({"mine", "step"})), plan())
+    assert schedule([], Choice(workloads=frozenset({"mine"})), plan())[0] == []
+
+
 def test_a_plan_is_taken_up_again_on_what_is_still_there() -> None:
     gpu, gone = target("dawn"), target("vulkan")
-    planned = [(gpu.key, gpu, BASE), (gpu.key, gone, NATIVE), (gone.key, gone, NATIVE)]
-    tasks, missing = again(planned, [gpu], plan())
-    assert [(t.target.key, [a.case for a in t.assignments]) for t in tasks] == [(gpu.key, [BASE])]
+    pairs = [(gpu, gpu, BASE), (gpu, gone, NATIVE), (gone, gone, NATIVE)]
+    planned = [Planned(worker=worker.key, target=target, case=case, processes=7) for worker, target, case in pairs]
+    tasks, missing = again(planned, "quick", [gpu])
+    assert [(t.target.key, [a.case for a in t.assignments], t.processes) for t in tasks] == [(gpu.key, [BASE], 7)]
     assert missing == {gone.key}

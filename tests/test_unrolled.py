@@ -146,6 +146,27 @@ def test_a_short_loop_compiles_runs_and_is_counted(monkeypatch: pytest.MonkeyPat
         chain.close()
 
 
+@pytest.mark.needs("torch")
+def test_a_loop_on_the_host_starts_over_like_the_eager_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes import _work_torch
+
+    def eager(step: Any, mode: str) -> Any:
+        return lambda values: [values[name].copy_(result) for name, result in step(values).items()]
+
+    monkeypatch.setattr(_work_torch, "compiled", eager)
+    made = _work_unrolled._made("cpu", msgspec.structs.replace(LOOP, params={"elements": 256, "steps": 500}))
+    made.first()
+    made.check()
+    for n in (1, 0, 2, 3, 1, 4, 1):
+        made.prepare(n)
+        made.issue(n)
+        made.wait()
+        speeds = abs(made.fetch()[0]["v"])
+        assert speeds[speeds > 0].min() >= 2.0**-126
+    assert made.executed() == 12
+    made.close()
+
+
 def loop(steps: int, each: float | None, seconds: float = 10.0, **more: Any) -> Record:
     took = (figure("compile", seconds * 1e9), figure("peak_memory", 800.0 * MIB)) if each else ()
     params: Params = {"mode": "default", "elements": 4096, "steps": steps}

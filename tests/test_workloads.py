@@ -334,6 +334,13 @@ def test_torch_on_one_thread_and_on_all() -> None:
             os.sched_setaffinity(0, every)
 
 
+def test_one_sample_on_the_host_is_no_longer_than_the_numbers_last() -> None:
+    chain = verified(NumpyWork(case("recurrence", "per-submit")))
+    assert chain.max_n == chain.workload.lasts
+    chain.prepare(1999)
+    chain.verify()
+
+
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("pattern", ["per-submit", "hybrid"])
 def test_torch_on_the_host_starts_over_too(pattern: str) -> None:

@@ -190,8 +190,9 @@ def _knee(trial: Trial, top: int, slope: float, limits: Limits) -> int:
     pace = (trial.issue(short) - trial.issue(1)) / (short - 1)
     if most < 8 or pace <= 0 or slope < BEND * pace:
         return 0
-    far, near = trial.issue(most), most - most // 4
-    if far - trial.issue(near) < BEND * pace * (most - near):
+    near = most - most // 4
+    far, bend = trial.issue(most), trial.issue(near) + BEND * pace * (most - near)
+    if far < bend or (far := min(far, *(row[1] for row in trial.run([most] * 2)))) < bend:  # one preemption is no bend
         return 0
     depth = most - far / slope
     knee = round(depth / (1 - pace / slope))

@@ -222,6 +222,7 @@ class WorkChain(HeldChain):
 
     def verify(self) -> None:
         """Check the arm on fresh random inputs, then put it at its start. Raises ``Unverified``."""
+        self._start = {}
         try:
             check(self.workload, self.elements, self.inputs, self, self.rng)
         except Differs as error:
@@ -230,6 +231,8 @@ class WorkChain(HeldChain):
         self._start = {name: values.astype(self.workload.dtype) for name, values in start.items()}
         self.put(self._start)
         self._last = self._total = self.aside = self._age = 0
+        if self.on_host and self.workload.lasts:
+            self.max_n = min(self.max_n, self.workload.lasts)
 
     def renew(self, n: int) -> None:
         """Before n steps: on the host start over where they would outlast the workload's normal numbers."""

@@ -231,8 +231,11 @@ def _made(device: str, case: Case) -> Any:
 
             self.call = compiled(all_steps, "default")
             start = self.workload.start(self.elements, self.rng)
-            self.start = {name: values.astype(np.float32) for name, values in start.items()}
-            self.put(self.start)
+            self._start = {name: values.astype(np.float32) for name, values in start.items()}
+            self.put(self._start)
+
+        def prepare(self, n: int) -> None:
+            super().prepare(n * self.steps)
 
         def issue(self, n: int) -> None:
             values, call = self.values, self.call
@@ -250,12 +253,12 @@ def _made(device: str, case: Case) -> Any:
                 raise Unverified(f"a call ran {count} steps, not {self.steps}")
             rows = np.unique(np.concatenate([[0, self.elements - 1], self.rng.integers(0, self.elements, 32)]))
             redo = Reference(self.workload, self.inputs, rows)
-            exact = redo.run(redo.take(self.start), 0, self.steps, np.float64)
+            exact = redo.run(redo.take(self._start), 0, self.steps, np.float64)
             try:
                 redo.compare(got, exact, self.workload.tolerance, f"after {self.steps} steps")
             except Differs as error:
                 raise Unverified(f"differs from the reference: {error}") from error
-            self._last, self._total = count, 0
+            self._last, self._total, self._age = count, 0, count
 
         def executed(self) -> int:
             calls, rest = divmod(super().executed(), self.steps)

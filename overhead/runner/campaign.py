@@ -112,10 +112,9 @@ class Campaign:
     def _teams(self, replicate: int, missing: Sequence[dict[str, int]]) -> list[Team]:
         """Who is due in this replicate: targets in a new order, the lanes of each in turn (AB, BA, AB, ...)."""
         teams: dict[str, Team] = {}
-        left = self.plan.processes - 1 - replicate
         for lane, lacks in zip(self.lanes, missing, strict=True):
             for task in lane.tasks:
-                if lacks[task.target.key] > left:
+                if lacks[task.target.key] > replicate:
                     teams.setdefault(task.target.key, []).append((lane, task))
         due = list(teams.values())
         self.rng.shuffle(due)

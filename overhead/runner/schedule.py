@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from overhead.comparisons import NAMED, comparable
 from overhead.errors import UsageError
-from overhead.measure.planner import Allotment, Candidate, Plan, allot
+from overhead.measure.planner import PROFILES, Allotment, Candidate, Plan, allot
 from overhead.probes import registry
 from overhead.probes.base import Space
-from overhead.results import Case, LeftOut, Target
+from overhead.results import Case, LeftOut, Planned, Profile, Target
 from overhead.runner.protocol import Assignment
 from overhead.workloads import RESERVED, UNROLLED, workloads
 
@@ -63,7 +63,8 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     """The tasks that fit the plan's budget, and everything left out with its reason. Raises ``UsageError``."""
     chosen, left_out = _choose_targets(targets, choice)
     spaces = {t.key: registry()[t.stack].space(t) for t in chosen}
-    _check(choice, spaces.values())
+    if spaces:
+        _check(choice, spaces.values())
     own = {t.key: choice.of(spaces[t.key].cross() if choice.full else spaces[t.key].star()) for t in chosen}
     wanted = {t.key: _with_companions(t, own, chosen) for t in chosen}
     allotment = allot(
@@ -84,23 +85,23 @@ def _check(choice: Choice, spaces: Iterable[Space]) -> None:
         raise UsageError(f"unknown workload {min(strange)!r}; known: {known}")
 
 
-def again(
-    planned: Iterable[tuple[str, Target, Case]], found: Sequence[Target], plan: Plan
-) -> tuple[list[Task], set[str]]:
+def again(planned: Sequence[Planned], profile: Profile, found: Sequence[Target]) -> tuple[list[Task], set[str]]:
     """The tasks of an earlier plan on the targets found now, and the keys of targets that are gone."""
     by_key = {t.key: t for t in found}
     wanted: dict[str, list[Assignment]] = {}
     gone: set[str] = set()
-    for worker, target, case in planned:
-        if target.key in by_key and worker in by_key:
-            wanted.setdefault(worker, []).append(Assignment(by_key[target.key], case))
+    for p in planned:
+        if p.target.key in by_key and p.worker in by_key:
+            wanted.setdefault(p.worker, []).append(Assignment(by_key[p.target.key], p.case))
         else:
-            gone.add(target.key if target.key not in by_key else worker)
+            gone.add(p.target.key if p.target.key not in by_key else p.worker)
     allotment = allot(
         {key: [Candidate(_id(a), registry()[a.target.stack].cost) for a in items] for key, items in wanted.items()},
-        plan,
+        PROFILES[profile],
     )
-    return _tasks([by_key[worker] for worker in wanted], wanted, allotment), gone
+    processes = {p.worker: p.wanted(profile) for p in planned}
+    tasks = _tasks([by_key[worker] for worker in wanted], wanted, allotment)
+    return [dataclasses.replace(task, processes=processes[task.target.key]) for task in tasks], gone
 
 
 def _id(assignment: Assignment) -> str:

@@ -127,7 +127,7 @@ def go_on(
         asked = sorted({p.target.stack for p in past.planned})
         found = discover(known_stacks(asked), plugins, interpreter=interpreter).targets
         _same_builds(journal, past.header, found, interpreter)
-        tasks, gone = again(((p.worker, p.target, p.case) for p in past.planned), found, plan)
+        tasks, gone = again(past.planned, past.header.profile, found)
         for key in sorted(gone):
             listener.note(f"{key}: planned, but not found any more")
         lanes.append(Lane(Journal(journal, append=True), tasks, past, interpreter, past.header.together))

@@ -55,14 +55,19 @@ def test_a_stack_comes_from_another_run_with_its_comparisons_and_nothing_comes_t
     assert sum(c.name == "browser-tax" for c in page.comparisons) == 1
 
 
-def test_of_the_step_a_case_comes_from_another_run_if_it_is_of_the_same_device() -> None:
+def test_of_the_step_a_case_comes_from_another_run_be_it_on_another_board() -> None:
     base, fused = (record("torch", pattern, each=5.0, **GPU) for pattern in ("per-submit", "fused"))  # type: ignore[arg-type]
     shown, other = _run(2, base), _run(1, *(record("torch", p, each=9.0, **GPU) for p in ("per-submit", "fused")))  # type: ignore[arg-type]
     assert [(r.pattern, r.figures[2].value) for r in _joined(shown, other).records] == [("per-submit", 5), ("fused", 9)]
-    elsewhere = _run(1, *(msgspec.structs.replace(r, device="another") for r in (base, fused)))
-    assert [r.pattern for r in _joined(shown, elsewhere).records] == ["per-submit"]
-    third = _run(0, *(record("torch", p, each=7.0, **GPU) for p in ("per-submit", "fused")))  # type: ignore[arg-type]
-    assert [r.figures[2].value for r in _joined(shown, elsewhere, third).records] == [5, 7]
+    there = [msgspec.structs.replace(r, device="another") for r in (base, fused)]
+    pair = Comparison(name="sync-cost", of=there[1].key, against=[there[1].key], worker=there[1].target_key)
+    page = _joined(shown, msgspec.structs.replace(_run(1, *there), comparisons=[pair]))
+    assert page.records == [base, fused]
+    assert page.comparisons == [
+        Comparison(name="sync-cost", of=fused.key, against=[fused.key], worker=fused.target_key)
+    ]
+    assert page.flags[-1].endswith("profile quick, on another GPU of that name")
+    assert not any("another GPU" in flag for flag in _joined(shown, other).flags)
 
 
 def test_devices_of_one_name_stay_apart() -> None:

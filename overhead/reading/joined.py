@@ -1,14 +1,15 @@
 """Several runs of one machine shown as one.
 
 A workload at one size is taken from one run, as its arms are compared; of the step, whose cases are figures of their
-own, other runs add the cases that the one lacks.
+own, other runs add the cases that the one lacks. Where no run has two devices of a name, all of that name count as one:
+a rented machine's next run may be on another board.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import ChainMap, Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -50,16 +51,31 @@ def sources(runs: Sequence[Measured]) -> dict[Place, int]:
     """By place the run that it is taken from, of runs newest first.
 
     A group is taken from the newest run that measured it whole, and what that run lacks from the others. Runs by
-    another version of the method than the first's add nothing.
+    another version of the method than the first's add nothing. A place is without device where all of a name count as
+    one.
     """
     method = runs[first(runs)].method_version
     alike = [i for i, run in enumerate(runs) if run.method_version == method]
+    apart = {name for i in alike for name in _several(runs[i])}
     found: dict[Place, int] = {}
     for group in dict.fromkeys(group for i in alike for group in runs[i].groups):
         for i in _preferred(runs, alike, group):
             for place in runs[i].groups.get(group, ()):
-                found.setdefault(place, i)
+                found.setdefault(place if place[1:4] in apart else _anywhere(place), i)
     return found
+
+
+def _several(run: Measured) -> Iterator[tuple[str, ...]]:
+    """Stack, API and adapter where the run has records of several devices."""
+    devices: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for places in run.groups.values():
+        for place in places:
+            devices[place[1:4]].add(place[4])
+    return (name for name, own in devices.items() if len(own) > 1)
+
+
+def _anywhere(place: Place) -> Place:
+    return (*place[:4], "", place[5])
 
 
 def _preferred(runs: Sequence[Measured], among: Iterable[int], group: str) -> list[int]:
@@ -72,13 +88,22 @@ def _preferred(runs: Sequence[Measured], among: Iterable[int], group: str) -> li
 def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, int]) -> Fingerprint:
     """The run ``head`` with what others add to it, by ``places``: where each place is taken from.
 
-    ``runs``: these alone, by their numbers. What a stack did on another device of the same name than the one shown is
-    left out. A comparison stays with the run that made it, and is shown where all that it compares is taken from there.
+    ``runs``: these alone, by their numbers. Where a run has several devices of a name, what a stack did on another than
+    the ones shown is left out. A comparison stays with the run that made it, and is shown where all that it compares
+    is taken from there.
     """
     shown = runs[head]
-    used = {head: shown, **runs}
-    devices = ChainMap(*map(_devices, used.values()))
-    wanted = {i: [r for r in run.records if places.get(_place(r), head) == i] for i, run in used.items()}
+    each = [_devices(run) for run in (shown, *runs.values())]
+    devices = ChainMap(*each)
+    several = {name for own in each for name, found in own.items() if len(found) > 1}
+    one = {place[1:4] for place in places if not place[4]} - several
+    used = {i: _moved(run, {name: min(devices[name]) for name in one & devices.keys()}) for i, run in runs.items()}
+    used = {head: used[head], **used}
+    moved = {i for i, run in used.items() if i != head and run is not runs[i]}
+    wanted = {
+        i: [r for r in run.records if places.get(_anywhere(p) if (p := _place(r))[1:4] in one else p, head) == i]
+        for i, run in used.items()
+    }
     taken = {i: [r for r in own if r.device in devices[_place(r)[1:4]]] for i, own in wanted.items()}
     records = [record for own in taken.values() for record in own]
     source = {record.key: i for i, own in taken.items() for record in own}
@@ -98,7 +123,7 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
         left_out=[left for left in shown.left_out if f"{left.target} {left.case}" not in source],
         flags=[
             *shown.flags,
-            *(_words(run, taken[i], taken[head]) for i, run in used.items() if i != head and taken[i]),
+            *(_words(run, taken[i], taken[head], i in moved) for i, run in used.items() if i != head and taken[i]),
         ],
     )
 
@@ -118,7 +143,30 @@ def _devices(run: Fingerprint) -> dict[tuple[str, ...], set[str]]:
     return dict(found)
 
 
-def _words(run: Fingerprint, own: Sequence[Record], head: Sequence[Record]) -> str:
+def _moved(run: Fingerprint, devices: Mapping[tuple[str, ...], str]) -> Fingerprint:
+    """The run as if on these devices, by stack, API and adapter; itself where it was."""
+    found = [(r, devices.get(_place(r)[1:4], r.device)) for r in run.records]
+    if all(record.device == device for record, device in found):
+        return run
+    records = [msgspec.structs.replace(record, device=device) for record, device in found]
+    keys = {old.target_key: new.target_key for (old, _), new in zip(found, records, strict=True)}
+    cases = {old.key: new.key for (old, _), new in zip(found, records, strict=True)}
+    return msgspec.structs.replace(
+        run,
+        records=records,
+        comparisons=[
+            msgspec.structs.replace(
+                c,
+                of=cases.get(c.of, c.of),
+                against=[cases.get(key, key) for key in c.against],
+                worker=keys.get(c.worker, c.worker),
+            )
+            for c in run.comparisons
+        ],
+    )
+
+
+def _words(run: Fingerprint, own: Sequence[Record], head: Sequence[Record], moved: bool) -> str:
     """What comes from another run: workloads, and of the step stacks, or some of their cases."""
     both = {record.stack for record in head}
     names = dict.fromkeys(
@@ -126,4 +174,5 @@ def _words(run: Fingerprint, own: Sequence[Record], head: Sequence[Record]) -> s
         for r in own
         if r.status in VALUED
     )
-    return f"{', '.join(names)}: from the run of {run.created}, profile {run.profile}"
+    board = ", on another GPU of that name" if moved else ""
+    return f"{', '.join(names)}: from the run of {run.created}, profile {run.profile}{board}"

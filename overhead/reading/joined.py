@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import ChainMap, Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -19,17 +19,22 @@ from overhead.results import VALUED, Fingerprint, Record
 WHOLE = 0.5
 """A run measured a group whole if it has this share of the records of the run that has most of it."""
 STEP = "step"
+Stack = tuple[str, str, str]
+"""Name, API, adapter."""
 Place = tuple[str, str, str, str, str, str]
 """Group (the step, or a workload in one variant and size), stack, API, adapter, device, and of the step the case: a
 run's records of a place stay together."""
+ANY = "*"
+"""The device of a place where no run has two of a name: all count as one."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """Of a run the records with a value, counted by group and place."""
+    """Of a run the records with a value, counted by group and place, and all devices."""
 
     method_version: int
     groups: Mapping[str, Mapping[Place, int]]
+    devices: Mapping[Stack, set[str]]
 
 
 def measured(run: Fingerprint) -> Measured:
@@ -39,7 +44,7 @@ def measured(run: Fingerprint) -> Measured:
         if record.status in VALUED:
             place = _place(record)
             groups[place[0]][place] += 1
-    return Measured(run.method_version, dict(groups))
+    return Measured(run.method_version, dict(groups), _devices(run))
 
 
 def first(runs: Sequence[Measured]) -> int:
@@ -51,31 +56,17 @@ def sources(runs: Sequence[Measured]) -> dict[Place, int]:
     """By place the run that it is taken from, of runs newest first.
 
     A group is taken from the newest run that measured it whole, and what that run lacks from the others. Runs by
-    another version of the method than the first's add nothing. A place is without device where all of a name count as
-    one.
+    another version of the method than the first's add nothing.
     """
     method = runs[first(runs)].method_version
     alike = [i for i, run in enumerate(runs) if run.method_version == method]
-    apart = {name for i in alike for name in _several(runs[i])}
+    apart = {stack for i in alike for stack, own in runs[i].devices.items() if len(own) > 1}
     found: dict[Place, int] = {}
     for group in dict.fromkeys(group for i in alike for group in runs[i].groups):
         for i in _preferred(runs, alike, group):
             for place in runs[i].groups.get(group, ()):
-                found.setdefault(place if place[1:4] in apart else _anywhere(place), i)
+                found.setdefault(place if place[1:4] in apart else (*place[:4], ANY, place[5]), i)
     return found
-
-
-def _several(run: Measured) -> Iterator[tuple[str, ...]]:
-    """Stack, API and adapter where the run has records of several devices."""
-    devices: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    for places in run.groups.values():
-        for place in places:
-            devices[place[1:4]].add(place[4])
-    return (name for name, own in devices.items() if len(own) > 1)
-
-
-def _anywhere(place: Place) -> Place:
-    return (*place[:4], "", place[5])
 
 
 def _preferred(runs: Sequence[Measured], among: Iterable[int], group: str) -> list[int]:
@@ -93,18 +84,12 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
     is taken from there.
     """
     shown = runs[head]
-    each = [_devices(run) for run in (shown, *runs.values())]
-    devices = ChainMap(*each)
-    several = {name for own in each for name, found in own.items() if len(found) > 1}
-    one = {place[1:4] for place in places if not place[4]} - several
-    used = {i: _moved(run, {name: min(devices[name]) for name in one & devices.keys()}) for i, run in runs.items()}
-    used = {head: used[head], **used}
-    moved = {i for i, run in used.items() if i != head and run is not runs[i]}
-    wanted = {
-        i: [r for r in run.records if places.get(_anywhere(p) if (p := _place(r))[1:4] in one else p, head) == i]
-        for i, run in used.items()
-    }
-    taken = {i: [r for r in own if r.device in devices[_place(r)[1:4]]] for i, own in wanted.items()}
+    one = {place[1:4] for place in places if place[4] == ANY}
+    devices = ChainMap(*map(_devices, (shown, *runs.values())))
+    board = {stack: next(iter(devices[stack])) for stack in one & devices.keys()}
+    used = {i: _moved(runs[i], board) for i in dict.fromkeys((head, *runs))}
+    wanted = {i: [r for r in run.records if places.get(_place(r, one), head) == i] for i, run in used.items()}
+    taken = {i: [r for r in own if r.device in devices[_stack(r)]] for i, own in wanted.items()}
     records = [record for own in taken.values() for record in own]
     source = {record.key: i for i, own in taken.items() for record in own}
     stacks = {record.stack for record in records if record.status in VALUED}
@@ -123,29 +108,39 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
         left_out=[left for left in shown.left_out if f"{left.target} {left.case}" not in source],
         flags=[
             *shown.flags,
-            *(_words(run, taken[i], taken[head], i in moved) for i, run in used.items() if i != head and taken[i]),
+            *(
+                _words(run, taken[i], taken[head], moved=run is not runs[i])
+                for i, run in used.items()
+                if i != head and taken[i]
+            ),
         ],
     )
 
 
-def _place(record: Record) -> Place:
-    stack = record.stack, record.api, record.adapter, record.device
+def _stack(record: Record) -> Stack:
+    return record.stack, record.api, record.adapter
+
+
+def _place(record: Record, one: Container[Stack] = ()) -> Place:
+    """Where the record belongs; on any device where those of its name are ``one``."""
+    stack = _stack(record)
+    where = *stack, ANY if stack in one else record.device
     if record.workload == STEP:
-        return STEP, *stack, record.case.key
-    return f"{record.workload} {record.params.get('elements')} {variant_of(record)}", *stack, ""
+        return STEP, *where, record.case.key
+    return f"{record.workload} {record.params.get('elements')} {variant_of(record)}", *where, ""
 
 
-def _devices(run: Fingerprint) -> dict[tuple[str, ...], set[str]]:
-    """By stack, API and adapter the devices that the run tells apart."""
-    found: dict[tuple[str, ...], set[str]] = defaultdict(set)
+def _devices(run: Fingerprint) -> dict[Stack, set[str]]:
+    """By stack the devices that the run tells apart."""
+    found: dict[Stack, set[str]] = defaultdict(set)
     for record in run.records:
-        found[_place(record)[1:4]].add(record.device)
+        found[_stack(record)].add(record.device)
     return dict(found)
 
 
-def _moved(run: Fingerprint, devices: Mapping[tuple[str, ...], str]) -> Fingerprint:
-    """The run as if on these devices, by stack, API and adapter; itself where it was."""
-    found = [(r, devices.get(_place(r)[1:4], r.device)) for r in run.records]
+def _moved(run: Fingerprint, devices: Mapping[Stack, str]) -> Fingerprint:
+    """The run as if on these devices; itself where it was."""
+    found = [(r, devices.get(_stack(r), r.device)) for r in run.records]
     if all(record.device == device for record, device in found):
         return run
     records = [msgspec.structs.replace(record, device=device) for record, device in found]
@@ -166,7 +161,7 @@ def _moved(run: Fingerprint, devices: Mapping[tuple[str, ...], str]) -> Fingerpr
     )
 
 
-def _words(run: Fingerprint, own: Sequence[Record], head: Sequence[Record], moved: bool) -> str:
+def _words(run: Fingerprint, own: Sequence[Record], head: Sequence[Record], *, moved: bool) -> str:
     """What comes from another run: workloads, and of the step stacks, or some of their cases."""
     both = {record.stack for record in head}
     names = dict.fromkeys(

@@ -60,9 +60,9 @@ def references() -> str:
 
 def repeats() -> str:
     """How far each run in ``again`` lies from the one of its name beside that folder."""
-    lines = []
+    lines, first = list[str](), dict(_references())
     for path in sorted((DATA / "again").glob("*.json")):
-        runs = sorted((read_fingerprint(DATA / path.name), read_fingerprint(path)), key=lambda run: run.created)
+        runs = sorted((first[path.name], read_fingerprint(path)), key=lambda run: run.created)
         refuse(runs)
         found = spreads(runs, "complete")
         starts = " and ".join(run.created for run in runs)

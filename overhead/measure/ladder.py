@@ -192,7 +192,9 @@ def _knee(trial: Trial, top: int, slope: float, limits: Limits) -> int:
         return 0
     near = most - most // 4
     far, bend = trial.issue(most), trial.issue(near) + BEND * pace * (most - near)
-    if far < bend or (far := min(far, *(row[1] for row in trial.run([most] * 2)))) < bend:  # one preemption is no bend
+    if far >= bend:  # a preemption is no bend
+        far = min(far, *(row[1] for row in trial.run([most] * 2)))
+    if far < bend:
         return 0
     depth = most - far / slope
     knee = round(depth / (1 - pace / slope))

@@ -44,7 +44,7 @@ class VulkanWork(WorkChain):
         self._gpu, self._fused = gpu, case.pattern == "fused"
         self._name = f"{case.workload}_{'fused' if self._fused else 'once'}"
         self.max_n = 1 << (26 if self._fused else 16)
-        if self._fused and "llvmpipe" in gpu.adapter.name:  # it ends every loop after so many turns, without a word
+        if self._fused and "llvmpipe" in gpu.adapter.name:
             self.max_n = LLVMPIPE_TURNS
         self._inputs = sources.inputs(self.workload, self.inputs).view(np.uint32)
         self._words = self.elements * sum(f.width for f in self.workload.state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from overhead.comparisons import NAMED, comparable
 from overhead.errors import UsageError
@@ -67,10 +67,7 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
         _check(choice, spaces.values())
     own = {t.key: choice.of(spaces[t.key].cross() if choice.full else spaces[t.key].star()) for t in chosen}
     wanted = {t.key: _with_companions(t, own, chosen) for t in chosen}
-    allotment = allot(
-        {key: [Candidate(_id(a), registry()[a.target.stack].cost) for a in items] for key, items in wanted.items()},
-        plan,
-    )
+    allotment = _allot(wanted, plan)
     for worker, candidate, reason in allotment.left_out:
         left_out.append(LeftOut(target=worker, case=candidate.removeprefix(f"{worker} "), reason=reason))
     return _tasks(chosen, wanted, allotment), left_out
@@ -95,13 +92,17 @@ def again(planned: Sequence[Planned], profile: Profile, found: Sequence[Target])
             wanted.setdefault(p.worker, []).append(Assignment(by_key[p.target.key], p.case))
         else:
             gone.add(p.target.key if p.target.key not in by_key else p.worker)
-    allotment = allot(
-        {key: [Candidate(_id(a), registry()[a.target.stack].cost) for a in items] for key, items in wanted.items()},
-        PROFILES[profile],
-    )
     processes = {p.worker: p.wanted(profile) for p in planned}
-    tasks = _tasks([by_key[worker] for worker in wanted], wanted, allotment)
+    tasks = _tasks([by_key[worker] for worker in wanted], wanted, _allot(wanted, PROFILES[profile]))
     return [dataclasses.replace(task, processes=processes[task.target.key]) for task in tasks], gone
+
+
+def _allot(wanted: Mapping[str, Sequence[Assignment]], plan: Plan) -> Allotment:
+    """What of each worker's wishes fits the plan."""
+    stacks = registry()
+    return allot(
+        {key: [Candidate(_id(a), stacks[a.target.stack].cost) for a in own] for key, own in wanted.items()}, plan
+    )
 
 
 def _id(assignment: Assignment) -> str:

@@ -12,7 +12,7 @@ from overhead.probes._work_chain import verified
 from overhead.probes._work_numpy import NumpyWork
 from overhead.probes.base import Space
 from overhead.results import Case, Target
-from tests.test_workloads import counts
+from tests.workload_arms import counts
 
 PLUGIN = Path(__file__).resolve().parents[1] / "docs" / "examples" / "my_workload.py"
 

@@ -227,8 +227,7 @@ class WorkChain(HeldChain):
             check(self.workload, self.elements, self.inputs, self, self.rng)
         except Differs as error:
             raise Unverified(f"differs from the reference: {error} (seed {self._seed})") from error
-        start = self.workload.start(self.elements, self.rng)
-        self._start = {name: values.astype(self.workload.dtype) for name, values in start.items()}
+        self._start = self.workload.fresh(self.elements, self.rng)
         self.put(self._start)
         self._last = self._total = self.aside = self._age = 0
         if self.on_host and self.workload.lasts:

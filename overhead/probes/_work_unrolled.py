@@ -230,8 +230,7 @@ def _made(device: str, case: Case) -> Any:
                 return values
 
             self.call = compiled(all_steps, "default")
-            start = self.workload.start(self.elements, self.rng)
-            self._start = {name: values.astype(np.float32) for name, values in start.items()}
+            self._start = self.workload.fresh(self.elements, self.rng)
             self.put(self._start)
 
         def prepare(self, n: int) -> None:

@@ -117,6 +117,10 @@ class Workload(abc.ABC):
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """Fresh state: float64, every field of shape ``(elements, *shape)``."""
 
+    def fresh(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """A start in the workload's precision."""
+        return {name: values.astype(self.dtype) for name, values in self.start(elements, rng).items()}
+
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """Fresh read-only inputs: float64, ``(elements, *shape)``, or ``shape`` where shared."""
         return {}

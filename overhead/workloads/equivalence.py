@@ -40,7 +40,7 @@ class Arm(Protocol):
 
 def check(workload: Workload, elements: int, fixed: dict[str, Array], arm: Arm, rng: np.random.Generator) -> None:
     """Raises ``Differs``. Leaves the arm at whatever state it came to."""
-    state = {k: v.astype(workload.dtype) for k, v in workload.start(elements, rng).items()}
+    state = workload.fresh(elements, rng)
     rows = np.unique(np.concatenate([[0, elements - 1], rng.integers(0, elements, SAMPLE)]))
     redo = Reference(workload, fixed, rows)
     arm.put(state)

@@ -56,6 +56,18 @@ def series_of(path: Path) -> dict[str, est.Series]:
     return {f"{key.target} {key.case}": journal.series(key) for key in journal.planned if key.own}
 
 
+def noisy(path: Path) -> dict[str, float]:
+    """The records of a journal that are noisy so far, by key, with their relative half-widths."""
+    journal = _Journal(path, results.read_journal(path))
+    return {
+        f"{key.target} {key.case}": (found.high - found.low) / 2 / found.value
+        for key in journal.planned
+        if key.own and key not in journal.failed
+        for found in [est.headline(journal.series(key), journal.target)]
+        if found.status == "noisy" and found.value and found.low is not None and found.high is not None
+    }
+
+
 @dataclasses.dataclass(frozen=True)
 class _Key:
     """A case of a target, measured in a worker."""
@@ -184,7 +196,7 @@ class _Journal:
         elif any(p.rounds for p in series.processes):
             estimates = est.estimate(series, self.target)
             bound = est.bound(series, estimates)
-            figures = [_figure(name, e, self._rule(key)) for name, e in estimates.items()]
+            figures = [_figure(name, e, self._rule(key, e)) for name, e in estimates.items()]
             head = next((f for f in figures if f.name == "complete"), None)
             status, reason = (head.status, head.reason) if head else ("failed", "no slope could be fitted")
         return Record(
@@ -211,9 +223,11 @@ class _Journal:
             curve=_curve(series),
         )
 
-    def _rule(self, key: _Key) -> str:
+    def _rule(self, key: _Key, e: est.Estimate) -> str:
         rules = dict.fromkeys(r for (worker, _), r in self.rules.items() if worker == key.worker and r)
-        return "; ".join(rules)
+        rule = e.rule or "; ".join(rules)
+        further = e.processes - self.wanted[key.worker]
+        return f"{rule}; {further} of the processes because the case was noisy before" if further > 0 else rule
 
     def _comparisons(self) -> list[Comparison]:
         """Every pair that the table names, among the cases that alternated in one worker's processes."""
@@ -301,7 +315,7 @@ def _figure(name: str, e: est.Estimate, rule: str = "") -> Figure:
         high=e.high,
         status=cast(Status, e.status),
         reason=e.reason,
-        rule=e.rule or rule,
+        rule=rule or e.rule,
         processes=e.processes,
         modes=list(e.modes),
     )

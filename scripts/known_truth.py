@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from overhead.measure.conduct import Dropped, Event, Rounded, Settings, Taken, conduct
-from overhead.measure.estimate import estimate
+from overhead.measure.estimate import estimate, headline
 from overhead.measure.fake import FakeClock, FastFakeChain, Law, PollingFakeChain, Weather
 from overhead.measure.figures import Process, Round, Series
-from overhead.measure.planner import PROFILES, WEIGHT, Cost
+from overhead.measure.planner import PROFILES, WEIGHT, Cost, Plan
 from overhead.measure.process import wall_rows
 from scripts.other_rules import RULES
 
@@ -106,19 +106,21 @@ class Outcome:
 
 
 def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
-    """Measure one scenario as the program would, in as many fake processes as the profile has."""
+    """Measure one scenario as the program would: in the profile's fake processes, and in further ones while noisy."""
     plan = PROFILES[profile]
-    seconds = plan.case_s * WEIGHT[scenario.cost]
-    order = np.random.default_rng([seed, 1]).permutation(plan.processes)
+    seconds, law = plan.case_s * WEIGHT[scenario.cost], scenario.law
     processes: list[Process] = []
     others: dict[str, list[float]] = {}
     spent = 0.0
-    for index in range(plan.processes):
-        slow = bool(order[index] < scenario.slow_share * plan.processes)
-        clock = FakeClock(scenario.weather, _seed(scenario, seed, index), scenario.resolution_ns, slow)
-        chain = (PollingFakeChain if scenario.cost == "polling" else FastFakeChain)(scenario.law, clock)
-        events: list[Event] = []
+    while len(processes) < plan.processes + plan.further:
+        series = Series(processes, law.synchronous, False, law.overlap)
+        if len(processes) >= plan.processes and headline(series, plan.target).status != "noisy":
+            break
+        index = len(processes)
+        clock = _clock(scenario, seed, index, plan)
         begun = clock.time
+        chain = (PollingFakeChain if scenario.cost == "polling" else FastFakeChain)(law, clock)
+        events: list[Event] = []
         own = _seed(scenario, seed, index)
         settings = Settings(seconds, plan.target, plan.min_rounds, plan.max_rounds, own, frozenset({"case"}))
         conduct({"case": chain}, clock, settings, events.append)
@@ -126,12 +128,19 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
         processes.append(process_of(events))
         for name, rule in RULES.items():
             others.setdefault(name, []).append(rule(processes[-1], chain, clock))
-    law = scenario.law
     found = estimate(Series(processes, law.synchronous, False, law.overlap), plan.target)
     means = {name: float(np.mean(values)) for name, values in others.items()}
     figures = {name: asdict(found[name]) for name in (*FIGURES, *KNEE) if name in found}
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
-    return Outcome(scenario.name, seed, figures, means, dict(counts), spent / plan.processes)
+    return Outcome(scenario.name, seed, figures, means, dict(counts), spent / len(processes))
+
+
+def _clock(scenario: Scenario, seed: int, index: int, plan: Plan) -> FakeClock:
+    """A process's clock: of those planned exactly the scenario's share is slow, a further one by chance."""
+    dice = np.random.default_rng([seed, 1])
+    order = [*dice.permutation(plan.processes), *(dice.random(plan.further) * plan.processes)]
+    slow = bool(order[index] < scenario.slow_share * plan.processes)
+    return FakeClock(scenario.weather, _seed(scenario, seed, index), scenario.resolution_ns, slow)
 
 
 def _seed(scenario: Scenario, seed: int, process: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from overhead.measure.conduct import Dropped, Event, Rounded, Settings, Taken, conduct
@@ -53,7 +54,7 @@ def series(
     for index in range(processes):
         clock = FakeClock(weather, seed * 100 + index)
         _, events, _ = measured({"case": FastFakeChain(law, clock)}, clock, seconds, seed=seed, **more)
-        found.append(process_of(events, "case"))
+        found.append(replace(process_of(events, "case"), number=index))
     return Series(found, law.synchronous, False, law.overlap)
 
 
@@ -64,6 +65,9 @@ def lines(
     rows = [[[n, round(s / 2 * n), round(fixed + s * n)] for n in ns] * 2 for s in slopes]
     cpu = [[[n, round(s / 2 * n), round(fixed + s * n), 10 * n] for n in (1, 100)] for s in slopes]
     return Series(
-        [Process([Round(r + c, (50_000, 50_000), i) for i in range(rounds)]) for r, c in zip(rows, cpu, strict=True)],
+        [
+            Process([Round(r + c, (50_000, 50_000), i) for i in range(rounds)], number=number)
+            for number, (r, c) in enumerate(zip(rows, cpu, strict=True))
+        ],
         **more,
     )

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -27,6 +28,8 @@ said: list[str] = []
 
 
 class Journal:
+    path = Path("journal")
+
     def write(self, lines: Any) -> None:
         """Takes everything."""
         list(lines)
@@ -80,6 +83,7 @@ def _run(
     monkeypatch.setattr(campaign, "WorkerProcess", Worker)
     monkeypatch.setattr(campaign, "baton", lambda waiting: contextlib.nullcontext())
     monkeypatch.setattr(campaign, "TURN_S", turn_s)
+    monkeypatch.setattr(campaign, "chosen", lambda tasks, journals, seconds: [[] for _ in tasks])
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     for name, value in limits.items():
         monkeypatch.setattr(campaign, name, value)

@@ -241,6 +241,15 @@ def test_a_negative_difference_stays_negative_and_is_not_separable() -> None:
     assert found.reason.startswith("not separable")
 
 
+def test_pairs_are_formed_of_the_processes_that_both_took_part_in() -> None:
+    a, b = lines(600.0, 900.0, 1_200.0, 5_000.0), lines(300.0, 450.0, 600.0, 700.0)
+    lacking = replace(b, processes=[p for p in b.processes if p.number != 3][::-1])
+    found = paired(a, lacking, "complete", 0.03).ratio
+    assert (found.value, found.processes) == (pytest.approx(2.0), 3)
+    family = {"per-submit": a, "one-pass": lacking}
+    assert marginal(family, figure="issue")["per_dispatch"].processes == 3
+
+
 def test_pairs_without_a_common_round_say_so() -> None:
     early = lines(300.0, 300.0)
     late = Series([Process([replace(r, number=r.number + 100) for r in p.rounds]) for p in early.processes])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,11 +19,11 @@ def names(count: int, cost: str = "fast") -> list[Candidate]:
 
 
 def test_profiles_say_what_the_design_says() -> None:
-    found = {name: (p.processes, p.target, p.sampling_s, p.wall_s) for name, p in PROFILES.items()}
+    found = {name: (p.processes, p.target, p.planned_s, p.further_s, p.wall_s) for name, p in PROFILES.items()}
     assert found == {
-        "quick": (4, 0.10, 90.0, 240.0),
-        "default": (5, 0.03, 300.0, 600.0),
-        "thorough": (10, 0.01, None, None),
+        "quick": (4, 0.10, pytest.approx(75.0), pytest.approx(15.0), 240.0),
+        "default": (5, 0.03, pytest.approx(250.0), pytest.approx(50.0), 600.0),
+        "thorough": (10, 0.01, math.inf, math.inf, None),
     }
 
 
@@ -75,8 +77,7 @@ def test_no_bound_takes_everything() -> None:
 def test_the_budget_is_never_exceeded_and_nothing_is_lost(targets: dict[str, list[Candidate]], profile: str) -> None:
     plan = PROFILES[profile]
     found = allot(targets, plan)
-    assert plan.sampling_s is not None
-    assert sum(found.seconds(t) * n for t, n in found.processes.items()) <= plan.sampling_s * (1 + 1e-9)
+    assert sum(found.seconds(t) * n for t, n in found.processes.items()) <= plan.planned_s * (1 + 1e-9)
     for target, candidates in targets.items():
         taken = list(found.cases[target])
         left = [case for where, case, reason in found.left_out if where == target and reason]

@@ -35,6 +35,11 @@ def estimate(series: Series, target: float) -> dict[str, Estimate]:
     return figures | {"fixed": case.fixed(figures["complete"])} | case.knee() | once_figures(series, target)
 
 
+def headline(series: Series, target: float) -> Estimate:
+    """``complete`` alone, whose status is the record's."""
+    return _Case(series, target).slope("complete")
+
+
 class _Case:
     """One case's processes with their fits."""
 
@@ -179,4 +184,4 @@ def bound(series: Series, figures: Mapping[str, Estimate]) -> str:
     return "host" if share >= 0.9 else "device" if share < 0.75 else "balanced"
 
 
-__all__ = ["Estimate", "Paired", "Process", "Round", "Series", "bound", "estimate", "marginal", "paired"]
+__all__ = ["Estimate", "Paired", "Process", "Round", "Series", "bound", "estimate", "headline", "marginal", "paired"]

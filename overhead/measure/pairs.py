@@ -13,9 +13,9 @@ from overhead.measure.gates import across
 from overhead.measure.process import by_round, fit_process
 
 
-def _rounds(series: Series, figure: str) -> list[dict[int, float]]:
+def _rounds(series: Series, figure: str) -> dict[int, dict[int, float]]:
     """By process, the figure of each round."""
-    return [by_round(p, series, figure, fit_process(p, series).knee) for p in series.processes]
+    return {p.number: by_round(p, series, figure, fit_process(p, series).knee) for p in series.processes}
 
 
 def paired(of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0) -> Paired:
@@ -28,7 +28,9 @@ def paired(of: Series, against: Series, figure: str, target: float = 0.03, times
     differences: list[Floats] = []
     ratios: list[Floats] = []
     sizes: list[float] = []
-    for mine, theirs in zip(_rounds(of, figure), _rounds(against, figure), strict=False):
+    others = _rounds(against, figure)
+    for number, mine in _rounds(of, figure).items():
+        theirs = others.get(number, {})
         both = sorted(mine.keys() & theirs.keys())
         if both:
             a, b = np.array([mine[r] for r in both]), times * np.array([theirs[r] for r in both])
@@ -69,9 +71,9 @@ def marginal(members: Mapping[str, Series], target: float = 0.03, figure: str = 
     reaches 0 it is not separable.
     """
     table = np.array([counts_of(name) for name in members])
-    columns = [[fit_process(p, s).value(figure) for p in s.processes] for s in members.values()]
+    columns = [{p.number: fit_process(p, s).value(figure) for p in s.processes} for s in members.values()]
     solved: dict[str, list[float]] = {part: [] for part in PARTS}
-    for values in zip(*columns, strict=False):
+    for values in ([column.get(number) for column in columns] for number in columns[0]):
         known = np.array([value is not None and value > 0 for value in values])
         cost = np.array([value for value in values if value is not None and value > 0])
         if not cost.size:

@@ -28,12 +28,26 @@ class Plan:
     """Whether a slow case gets its part of the time that is left over."""
     fewer: Mapping[Cost, int] = field(default_factory=dict)
     """Processes of a target of that cost, where each takes long to start."""
+    further: int = 0
+    """Processes at most of a case that is noisy after those."""
+    reserve: float = 0.0
+    """Share of the sampling that is kept for them."""
     min_rounds: int = 6
     max_rounds: int = 400
 
     def processes_of(self, cost: Cost) -> int:
         """Fresh processes of a target whose own cases cost this."""
         return self.fewer.get(cost, self.processes)
+
+    @property
+    def planned_s(self) -> float:
+        """Seconds of sampling that are planned from the start."""
+        return float("inf") if self.sampling_s is None else self.sampling_s * (1 - self.reserve)
+
+    @property
+    def further_s(self) -> float:
+        """Seconds of sampling that all further processes may take."""
+        return float("inf") if self.sampling_s is None else self.sampling_s * self.reserve
 
 
 PROFILES: Mapping[str, Plan] = {
@@ -42,13 +56,15 @@ PROFILES: Mapping[str, Plan] = {
         target=0.10,
         sampling_s=90.0,
         wall_s=240.0,
-        case_s=0.3,
+        case_s=0.25,
         most={"slow": 8, "polling": 3},
         stretch=False,
         fewer={"slow": 3, "polling": 3},
+        further=3,
+        reserve=1 / 6,
     ),
-    "default": Plan(processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.6),
-    "thorough": Plan(processes=10, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
+    "default": Plan(processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.5, further=5, reserve=1 / 6),
+    "thorough": Plan(processes=10, target=0.01, sampling_s=None, wall_s=None, case_s=2.0, further=5),
 }
 GENEROUS = 4.0
 """No case gets more than this many times what it needs; one behind a polling wait, which takes long, gets just that."""
@@ -82,7 +98,7 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
     A target's own cases come first and say in how many processes its worker runs. What is left over then goes to all
     taken cases in proportion, so a small run measures each case for longer.
     """
-    budget = float("inf") if plan.sampling_s is None else plan.sampling_s
+    budget = plan.planned_s
     processes = {target: plan.processes_of(candidates[0].cost) for target, candidates in targets.items() if candidates}
     queues = {target: list(candidates) for target, candidates in targets.items()}
     taken: dict[str, dict[str, float]] = {target: {} for target in targets}
@@ -122,5 +138,5 @@ def _too_many(most: int) -> str:
 def _words(need: float, processes: int, plan: Plan) -> str:
     return (
         f"{need * processes:.1f} s of sampling in {processes} processes do not fit the budget of "
-        f"{plan.sampling_s:.0f} s for the whole run; a larger profile or a choice of stacks and patterns takes it"
+        f"{plan.planned_s:.0f} s for the whole run; a larger profile or a choice of stacks and patterns takes it"
     )

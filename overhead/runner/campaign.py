@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import random
 import time
@@ -14,6 +15,7 @@ import psutil
 from overhead.measure.planner import Plan
 from overhead.results import Ended, Failed, Line, Together
 from overhead.runner.baton import baton
+from overhead.runner.further import chosen
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.journal import Journal, Past
 from overhead.runner.progress import Listener
@@ -49,12 +51,12 @@ class Lane:
     past: Past | None = None
     interpreter: Interpreter = HERE
     together: Together | None = None
-    dropped: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    dropped: set[str] = dataclasses.field(default_factory=set)
 
-    def missing(self) -> dict[str, int]:
-        """By target, how many processes the journal does not hold yet."""
+    def missing(self, further: int = 0) -> dict[str, int]:
+        """By target, how many processes of those planned and of so many further ones the journal does not hold yet."""
         done = self.past.done if self.past else {}
-        return {t.target.key: max(0, t.processes - done.get(t.target.key, 0)) for t in self.tasks}
+        return {t.target.key: max(0, t.processes + further - done.get(t.target.key, 0)) for t in self.tasks}
 
 
 @dataclasses.dataclass
@@ -73,7 +75,7 @@ Team = list[tuple[Lane, Task]]
 
 
 class Campaign:
-    """Runs the lanes' tasks for the plan's number of processes and journals what they say.
+    """Runs the lanes' tasks for the plan's number of processes, then what is noisy in more; journals what they say.
 
     With two lanes their workers of a target take turns, and who comes first changes from process to process.
     """
@@ -88,43 +90,80 @@ class Campaign:
         for past in (lane.past for lane in lanes if lane.past):
             for key, number in past.next_process.items():
                 self.next_process[key] = max(number, self.next_process.get(key, 0))
-        self.waited = self.finished = 0.0
+        self.began = self.waited = self.finished = 0.0
         room = min(ABREAST, os.cpu_count() or 1, psutil.virtual_memory().total // WORKER_BYTES)
         self.abreast = max(1, room // len(lanes))
 
     def run(self) -> None:
-        """Every task in every replicate that the past does not hold yet."""
-        missing = [lane.missing() for lane in self.lanes]
-        pairs = [(m, t) for lane, m in zip(self.lanes, missing, strict=True) for t in lane.tasks]
-        began, self.finished, self.waited = time.monotonic(), 0.0, 0.0
-        self.listener.begin(sum((t.seconds + START_S) * m[t.target.key] for m, t in pairs))
+        """Every task in every replicate that the past does not hold yet, and the further processes."""
+        self.began, self.finished, self.waited = time.monotonic(), 0.0, 0.0
+        self.listener.begin(
+            sum(
+                (t.seconds + START_S) * m[t.target.key]
+                for lane in self.lanes
+                for m in [lane.missing()]
+                for t in lane.tasks
+            )
+        )
+        took = 0.0
         for replicate in range(self.plan.processes):
-            teams = self._teams(replicate, missing)
-            for group in _groups(teams, self.abreast):
-                if self._over(time.monotonic() - began):
+            before = self._elapsed()
+            for group in _groups(self._teams(self._due(replicate), replicate), self.abreast):
+                if self._elapsed() > self._wall_s():
                     self.listener.note(
                         f"the wall limit of {self._wall_s():.0f} s is reached: "
                         f"the rest of process {replicate + 1} of {self.plan.processes} is not measured"
                     )
                     return
                 self._group(group)
+            took = self._elapsed() - before
+        self._further(took)
 
-    def _teams(self, replicate: int, missing: Sequence[dict[str, int]]) -> list[Team]:
-        """Who is due in this replicate: targets in a new order, the lanes of each in turn (AB, BA, AB, ...)."""
+    def _further(self, took: float) -> None:
+        """One more process of what is noisy, as often as the plan allows and one that takes as long as the last would
+        end in time."""
+        seconds = self.plan.further_s
+        for replicate in range(self.plan.further):
+            before = self._elapsed()
+            if before + took > self._wall_s():
+                return
+            due = self._due(replicate, self.plan.further)
+            share = seconds / (self.plan.further - replicate)
+            tasks = chosen(due, [lane.journal.path for lane in self.lanes], share)
+            teams = self._teams(tasks, replicate)
+            if not teams:
+                return
+            self.listener.note(f"noisy so far, and measured in one more process: {_count(tasks)}")
+            self.listener.more(sum(t.seconds + START_S for own in tasks for t in own))
+            for group in _groups(teams, self.abreast):
+                self._group(group)
+            seconds -= max(sum(t.seconds for t in own) for own in tasks)
+            took = self._elapsed() - before
+
+    def _due(self, replicate: int, further: int = 0) -> list[list[Task]]:
+        """By lane, the tasks that lack more than so many processes."""
+        due = []
+        for lane in self.lanes:
+            missing = lane.missing(further)
+            due.append([t.without(lane.dropped) for t in lane.tasks if missing[t.target.key] > replicate])
+        return due
+
+    def _teams(self, due: Sequence[Sequence[Task]], replicate: int) -> list[Team]:
+        """The lanes' tasks by target, in a new order, the lanes of each in turn (AB, BA, AB, ...)."""
         teams: dict[str, Team] = {}
-        for lane, lacks in zip(self.lanes, missing, strict=True):
-            for task in lane.tasks:
-                if lacks[task.target.key] > replicate:
-                    teams.setdefault(task.target.key, []).append((lane, task))
-        due = list(teams.values())
-        self.rng.shuffle(due)
-        return [team if (replicate + self.first) % 2 == 0 else team[::-1] for team in due]
+        for lane, tasks in zip(self.lanes, due, strict=True):
+            for task in tasks:
+                teams.setdefault(task.target.key, []).append((lane, task))
+        shuffled = list(teams.values())
+        self.rng.shuffle(shuffled)
+        return [team if (replicate + self.first) % 2 == 0 else team[::-1] for team in shuffled]
 
     def _wall_s(self) -> float:
-        return (self.plan.wall_s or 0.0) * len(self.lanes)
+        return math.inf if self.plan.wall_s is None else self.plan.wall_s * len(self.lanes)
 
-    def _over(self, elapsed_s: float) -> bool:
-        return self.plan.wall_s is not None and elapsed_s - self.waited > self._wall_s()
+    def _elapsed(self) -> float:
+        """Seconds since this run began to measure, without those that it waited for others."""
+        return time.monotonic() - self.began - self.waited
 
     def _group(self, teams: Sequence[Team]) -> None:
         """Start these workers together; once all are open and quiet, let them measure in turns.
@@ -168,6 +207,7 @@ class Campaign:
             worker=key,
             process=process,
             assignments=list(left.assignments),
+            firsts=list(left.firsts),
             plugins=self.plugins,
             seconds=left.seconds,
             min_rounds=self.plan.min_rounds,
@@ -240,7 +280,7 @@ class Campaign:
 
     def _keep(self, lane: Lane, line: Line) -> None:
         if isinstance(line, Failed):
-            lane.dropped.add((line.target, line.case))
+            lane.dropped.add(f"{line.target} {line.case}")
             line = redacted(line)
             self.listener.note(_named(f"{line.target} {line.case}: {line.status}: {line.reason}", lane))
         lane.journal.write([line])
@@ -268,6 +308,11 @@ class Campaign:
             return False
         one.task, one.process, one.worker = fresh.task, fresh.process, fresh.worker
         return True
+
+
+def _count(tasks: Sequence[Sequence[Task]]) -> str:
+    keys = {a.key for own in tasks for task in own for a in task.assignments}
+    return f"{len(keys)} case{'s' * (len(keys) != 1)}"
 
 
 def _named(text: str, lane: Lane) -> str:

@@ -19,6 +19,9 @@ class Listener:
     def begin(self, planned_s: float) -> None:
         """Measuring starts; so long should it take."""
 
+    def more(self, planned_s: float) -> None:
+        """So much is added to what was planned."""
+
     def working(self, what: str) -> None:
         """What is being done now."""
 
@@ -55,6 +58,9 @@ class Progress(Listener):
         self._planned, self._began = planned_s, time.monotonic()
         self._bar.start()
         self.note(f"measuring for about {_words(planned_s)}")
+
+    def more(self, planned_s: float) -> None:
+        self._planned += planned_s
 
     def working(self, what: str) -> None:
         self._bar.update(self._task, description=what[: max(20, self._console.width - 50)])

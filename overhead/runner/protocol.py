@@ -14,6 +14,10 @@ class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
     target: Target
     case: Case
 
+    @property
+    def key(self) -> str:
+        return f"{self.target.key} {self.case.key}"
+
 
 class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All that one worker process does. ``stack`` set: look for that stack's targets; else measure ``assignments``."""
@@ -22,6 +26,8 @@ class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     process: int = 0
     stack: str = ""
     assignments: list[Assignment] = []
+    firsts: list[str] = []
+    """Of these the ones that get what is taken once a worker, the base case first; target and case, with a blank."""
     plugins: list[str] = []
     seconds: float = 0.0
     """Sampling time of this process, all cases together."""

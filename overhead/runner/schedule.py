@@ -18,18 +18,43 @@ from overhead.workloads import RESERVED, UNROLLED, workloads
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """All that one target's workers measure. ``seconds``: sampling time of one process of so many."""
+    """All that one target's workers measure. ``seconds``: sampling time of one process of so many.
+
+    ``firsts``: keys of the first case of each caller on the target itself, the base case first.
+    """
 
     target: Target
     assignments: tuple[Assignment, ...]
     seconds: float
     processes: int
+    firsts: tuple[str, ...] = ()
 
-    def without(self, dropped: set[tuple[str, str]]) -> Task:
-        """The task less these (target key, case key)."""
-        left = tuple(a for a in self.assignments if (a.target.key, a.case.key) not in dropped)
-        share = len(left) / len(self.assignments) if self.assignments else 0.0
-        return dataclasses.replace(self, assignments=left, seconds=self.seconds * share)
+    @classmethod
+    def of(cls, target: Target, assignments: Sequence[Assignment], seconds: float, processes: int) -> Task:
+        task = cls(target, tuple(assignments), seconds, processes)
+        firsts: dict[str, str] = {}
+        for a in task.own:
+            firsts.setdefault(a.case.caller, a.key)
+        return dataclasses.replace(task, firsts=tuple(firsts.values()))
+
+    @property
+    def own(self) -> list[Assignment]:
+        """Those on the target itself, without companions."""
+        return [a for a in self.assignments if a.target.key == self.target.key]
+
+    def without(self, dropped: set[str]) -> Task:
+        """The task less these, by key; another case of theirs takes the place of a first one."""
+        left = [a for a in self.assignments if a.key not in dropped]
+        whole = len(left) == len(self.assignments)
+        return self if whole else Task.of(self.target, left, self._share(left), self.processes)
+
+    def only(self, keys: set[str]) -> Task:
+        """Of the target's own cases these alone; the first ones stay what they were."""
+        left = [a for a in self.own if a.key in keys]
+        return dataclasses.replace(self, assignments=tuple(left), seconds=self._share(left))
+
+    def _share(self, left: Sequence[Assignment]) -> float:
+        return self.seconds * len(left) / len(self.assignments) if self.assignments else 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,12 +126,8 @@ def _allot(wanted: Mapping[str, Sequence[Assignment]], plan: Plan) -> Allotment:
     """What of each worker's wishes fits the plan."""
     stacks = registry()
     return allot(
-        {key: [Candidate(_id(a), stacks[a.target.stack].cost) for a in own] for key, own in wanted.items()}, plan
+        {key: [Candidate(a.key, stacks[a.target.stack].cost) for a in own] for key, own in wanted.items()}, plan
     )
-
-
-def _id(assignment: Assignment) -> str:
-    return f"{assignment.target.key} {assignment.case.key}"
 
 
 def _choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Target], list[LeftOut]]:
@@ -145,7 +166,7 @@ def _with_companions(target: Target, own: dict[str, list[Case]], targets: Sequen
             theirs = (c for c in own[other.key] if comparable(named, (target, case), (other, c)))
             near += [Assignment(other, c) for c in itertools.islice(theirs, 1)]
         for one in near:
-            wanted.setdefault(_id(one), one)
+            wanted.setdefault(one.key, one)
     return list(wanted.values())
 
 
@@ -157,7 +178,7 @@ def _tasks(targets: Sequence[Target], wanted: dict[str, list[Assignment]], allot
     tasks = []
     for target in targets:
         cases = allotment.cases.get(target.key, {})
-        taken = tuple(a for a in wanted[target.key] if _id(a) in cases)
+        taken = tuple(a for a in wanted[target.key] if a.key in cases)
         if taken:
-            tasks.append(Task(target, taken, sum(cases.values()), allotment.processes[target.key]))
+            tasks.append(Task.of(target, taken, sum(cases.values()), allotment.processes[target.key]))
     return tasks

@@ -33,13 +33,9 @@ class Worker:
         self.job, self.out, self.go = job, out, go
         self.note = DoingNote(Path(job.doing_file)) if job.doing_file else None
         self.chains: dict[str, Chain] = {}
-        self.index = {self._id(a): i for i, a in enumerate(job.assignments)}
-        self.by_id = {self._id(a): a for a in job.assignments}
+        self.index = {a.key: i for i, a in enumerate(job.assignments)}
+        self.by_id = {a.key: a for a in job.assignments}
         self.paused = time.monotonic()
-
-    @staticmethod
-    def _id(assignment: Assignment) -> str:
-        return f"{assignment.target.key} {assignment.case.key}"
 
     def say(self, message: Message | Line) -> None:
         self.out.write(encode(message))  # type: ignore[arg-type]
@@ -164,8 +160,8 @@ class Worker:
             min_rounds=self.job.min_rounds,
             target=self.job.target,
             seed=self.job.seed,
-            extras=frozenset(self._firsts()[:1]),
-            staged=frozenset(self._firsts()),
+            extras=frozenset(self.job.firsts[:1]),
+            staged=frozenset(self.job.firsts),
             max_rounds=self.job.max_rounds,
         )
         return c.conduct(self.chains, SystemClock(), settings, emit)
@@ -177,14 +173,6 @@ class Worker:
         self.out.flush()
         self.go()
         self.paused = time.monotonic()
-
-    def _firsts(self) -> list[str]:
-        """The first case of each caller on the worker's own target, the base case first."""
-        own = [a for a in self.job.assignments if a.target.key == self.job.worker]
-        firsts: dict[str, str] = {}
-        for a in own:
-            firsts.setdefault(a.case.caller, self._id(a))
-        return list(firsts.values())
 
 
 def main() -> int:

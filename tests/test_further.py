@@ -1,0 +1,123 @@
+"""What is noisy after the processes that were planned is measured in further ones, until it is not or time is up."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from overhead import results
+from overhead.measure.planner import PROFILES, Plan
+from overhead.reduce import noisy
+from overhead.results import Case, Ended, Once, Opened, Record, Target
+from overhead.runner import campaign, further
+from overhead.runner.further import chosen
+from overhead.runner.protocol import Assignment
+from overhead.runner.run import Outcome, run
+from overhead.runner.schedule import Task
+from tests.fake_runs import Made
+
+PLUGIN = Path(__file__).parent / "stacks" / "wandering.py"
+PLAN = Plan(processes=2, target=0.1, sampling_s=2.0, wall_s=60.0, case_s=0.05, further=3, reserve=0.5)
+TARGET = Target(stack="fake", api="CPU", adapter="A")
+CASES = [Case(pattern="per-submit", params={"n": n}) for n in range(4)]
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "baton", lambda waiting: contextlib.nullcontext())
+    monkeypatch.setitem(PROFILES, "quick", PLAN)
+
+
+def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *costs: float, **more: object) -> Outcome:
+    (tmp_path / "costs").write_text("\n".join(map(str, costs)))
+    monkeypatch.setenv("WANDERS", str(tmp_path / "costs"))
+    return run(["wandering"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", **more)  # type: ignore[arg-type]
+
+
+def record(outcome: Outcome, size: str) -> Record:
+    return next(r for r in outcome.fingerprint.records if r.params["size"] == size)
+
+
+def complete(outcome: Outcome, size: str) -> results.Figure:
+    return next(f for f in record(outcome, size).figures if f.name == "complete")
+
+
+def test_what_is_noisy_gets_further_processes_until_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = measure(tmp_path, monkeypatch, 1_000, 1_020, 1_010)
+    assert (complete(outcome, "large").status, complete(outcome, "large").processes) == ("ok", 3)
+    assert complete(outcome, "large").rule.endswith("1 of the processes because the case was noisy before")
+    assert (complete(outcome, "small").status, complete(outcome, "small").processes) == ("ok", 2)
+    assert "noisy before" not in complete(outcome, "small").rule
+
+
+def test_there_is_an_end_to_further_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = measure(tmp_path, monkeypatch, 1_000, 1_300, 1_000, 1_300, 1_000, 1_300)
+    assert (complete(outcome, "large").status, complete(outcome, "large").processes) == ("noisy", 5)
+
+
+def test_none_is_begun_that_would_end_too_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = iter(range(0, 10_000, 25))  # each look at the clock finds 25 s gone
+    monkeypatch.setattr(campaign.Campaign, "_elapsed", lambda self: float(next(began)))
+    monkeypatch.setitem(PROFILES, "quick", replace(PLAN, wall_s=175.0))
+    outcome = measure(tmp_path, monkeypatch, 1_000, 1_300)
+    assert complete(outcome, "large").processes == 2
+
+
+def test_a_further_process_takes_nothing_for_a_case_that_is_not_the_targets_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = measure(tmp_path, monkeypatch, 1_000, 1_020, 1_010)
+    lines = list(results.read_journal(outcome.samples))
+    idled = [(line.process, line.case) for line in lines if isinstance(line, Once) and line.name == "naive_idle"]
+    assert {process for process, _ in idled} == {0, 1}
+    assert all("small" in case for _, case in idled)
+
+
+def test_an_interrupted_run_goes_on_with_its_further_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = measure(tmp_path, monkeypatch, 1_000, 1_300, 1_000, 1_300, 1_000)
+    lines = list(results.read_journal(whole.samples))
+    ends = [i for i, line in enumerate(lines) if isinstance(line, Ended)]
+    opened = [i for i, line in enumerate(lines) if isinstance(line, Opened)]
+    assert len(ends) == 5
+    assert len(opened) == 2 * 2 + 3
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(b"".join(map(results.encode_line, lines[: ends[3] + 1])))
+    (tmp_path / "costs").write_text("1000 9999")
+    resumed = run(plugins=[PLUGIN], resume=cut)
+    assert complete(resumed, "large").processes == 5
+    assert (tmp_path / "costs").read_text() == "9999.0"
+
+
+def test_noisy_records_of_a_journal_have_their_half_widths(tmp_path: Path) -> None:
+    calm = Made(processes=3).journal(tmp_path / "calm.jsonl")
+    wild = Made(processes=3, drift={1: 1.2}).journal(tmp_path / "wild.jsonl")
+    assert noisy(calm) == {}
+    widths = noisy(wild)
+    assert len(widths) == 3
+    assert all(0.2 < width < 0.4 for width in widths.values())
+
+
+def test_those_nearest_their_target_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    companion = Assignment(Target(stack="other", api="CPU", adapter="A"), CASES[0])
+    own = [Assignment(TARGET, case) for case in CASES]
+    task = Task.of(TARGET, [*own, companion], 1.0, 2)
+    widths = dict(zip([a.key for a in own], [0.4, 0.2, 0.3], strict=False))
+    monkeypatch.setattr(further, "noisy", lambda journal: {**widths, companion.key: 0.11})
+    ((found,),) = chosen([[task]], [Path("j")], 0.41)
+    assert found.assignments == (own[1], own[2])
+    assert found.seconds == pytest.approx(0.4)
+    assert found.firsts == task.firsts == (own[0].key,)
+    assert chosen([[task]], [Path("j")], 0.1) == [[]]
+
+
+def test_what_is_noisy_on_either_side_of_two_is_measured_on_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = [Assignment(TARGET, case) for case in CASES]
+    task = Task.of(TARGET, own, 1.0, 2)
+    journals = {Path("base"): {own[0].key: 0.2}, Path("new"): {own[3].key: 0.2}}
+    monkeypatch.setattr(further, "noisy", journals.__getitem__)
+    base, new = chosen([[task], [task]], list(journals), 10.0)
+    assert base == new
+    assert base[0].assignments == (own[0], own[3])

@@ -9,7 +9,7 @@ from typing import Any
 
 from overhead.measure import estimate as est
 from overhead.measure import sampler
-from overhead.measure.clock import Clock, SystemClock, clock_facts
+from overhead.measure.clock import Clock, ClockFacts, SystemClock, clock_facts
 from overhead.measure.conduct import Settings, Unverified, conduct
 from overhead.measure.figures import Round
 from overhead.measure.ladder import Limits, calibrate
@@ -94,25 +94,41 @@ def _alone(subject: str) -> Answer:
     return Answer("overhead", subject.removesuffix(" node"), f"{quantity}{TO}", seconds=taken, rule=rule)
 
 
+class Passes:
+    """A chain's slopes, ns a unit, a pass of its ladder at a time; calibrated when made."""
+
+    def __init__(self, width: float, chain: Any, clock: Clock, facts: ClockFacts) -> None:
+        self.chain, self.clock, self.dice, self.number = chain, clock, random.Random(0), 0
+        self.series = est.Series([], chain.synchronous, chain.wait_spins, chain.overlap)
+        self.ladder = calibrate(chain, clock, Limits(width, PLAN.case_s, knee=False, facts=facts))
+        self.issued = self.ladder.issued
+
+    def more(self, passes: int = 1) -> list[float]:
+        """The slope of so many passes, or nothing where they give none."""
+        ns = self.ladder.draw(passes, self.dice)
+        one = Round(sampler.sample(self.chain, ns, self.clock), number=self.number)
+        self.issued += sampler.units(self.chain, ns)
+        self.number += 1
+        return list(by_round(est.Process([one]), self.series, "complete", None).values())
+
+    def verify(self) -> None:
+        """Raises ``Unverified`` where the device ran another number of units."""
+        if (done := self.chain.executed()) != self.issued:
+            raise Unverified(f"{self.issued} units issued, {done} executed")
+
+
 def seconds_to(width: float, chain: Any, clock: Clock, patience: float) -> float | None:
     """Seconds until the mean of the rounds' slopes has this half-width, a pass of the ladder a round; None if never.
 
-    Calibration and arithmetic count, what a process knows of its clock does not. Raises ``Unverified`` where the
-    device ran another number of units.
+    Calibration and arithmetic count, what a process knows of its clock does not. Raises ``Unverified``.
     """
-    facts, dice, slopes, reached = clock_facts(clock), random.Random(0), list[float](), False
-    series = est.Series([], chain.synchronous, chain.wait_spins, chain.overlap)
+    facts, slopes, reached = clock_facts(clock), list[float](), False
     narrow([1.0] * 6, width)  # loads what it needs
     start = clock.now()
-    ladder = calibrate(chain, clock, Limits(width, PLAN.case_s, knee=False, facts=facts))
-    issued = ladder.issued
+    passes = Passes(width, chain, clock, facts)
     while not reached and (clock.now() - start) / 1e9 < patience:
-        ns = ladder.draw(1, dice)
-        one = Round(sampler.sample(chain, ns, clock), number=len(slopes))
-        issued += sampler.units(chain, ns)
-        slopes += by_round(est.Process([one]), series, "complete", None).values()
+        slopes += passes.more()
         reached = narrow(slopes, width)
     taken = (clock.now() - start) / 1e9
-    if (done := chain.executed()) != issued:
-        raise Unverified(f"{issued} units issued, {done} executed")
+    passes.verify()
     return taken if reached else None

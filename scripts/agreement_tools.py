@@ -14,46 +14,45 @@ from pathlib import Path
 
 import msgspec
 
-from overhead.measure.clock import SystemClock
+from overhead.measure.clock import SystemClock, clock_facts
 from overhead.measure.shelter import Shelter
 from scripts.agreement_nvbench import LIMIT_S, nvbench
-from scripts.agreement_ours import measured, opened
+from scripts.agreement_ours import Passes, opened
 from scripts.agreement_subjects import ADD, STEP, adding, stepping, words
 from scripts.bench_agreement import INTERVAL, PATIENCE_S, Answer, repeat_until
 
 PER_TIMING = 1000
 """Additions between two synchronisations of torch's timer."""
-TURNS, TURN_S = 7, 0.6
-"""How often our measurement and torch's timer take turns, and the seconds of each: what the host bounds follows the
-machine's weather, which changes within seconds."""
+TURNS, TURN_S, TURN_PASSES = 120, 0.01, 2
+"""How often torch's timer and our measurement take turns, the seconds of one of theirs and the passes of one of ours,
+about as long: what the host bounds follows the machine's weather, whose spells take a second."""
 
 
 def torch_timer() -> list[Answer]:
-    """``Timer`` over a loop of additions and one synchronisation, in turns with ours; to 1 % by its own
-    ``adaptive_autorange``."""
+    """``Timer`` over a loop of additions and one synchronisation, in turns with ours, the mean of either; to 1 % by
+    its own ``adaptive_autorange``."""
     import torch
     from torch.utils.benchmark import Timer
 
     names = {"add": words("inference").add_, "sync": torch.cuda.synchronize, "n": PER_TIMING}
     timer = Timer("for _ in range(n):\n    add(1)\nsync()", globals=names)
     theirs, ours = list[float](), list[float]()
-    for _ in range(TURNS):
-        with contextlib.closing(Shelter(SystemClock())):
+    clock = SystemClock()
+    with contextlib.closing(opened(ADD)) as chain, contextlib.closing(Shelter(clock)) as shelter:
+        passes = Passes(INTERVAL, chain, clock, clock_facts(clock))
+        for _ in range(TURNS):
+            shelter.settle()
             theirs.append(timer.blocked_autorange(min_run_time=TURN_S).median * 1e9 / PER_TIMING)
-        with contextlib.closing(opened(ADD)) as chain:
-            found = measured({ADD: chain}, TURN_S)
-        ours += [a.value for a in found if a.quantity == "complete" and a.value is not None]
+            ours += passes.more(TURN_PASSES)
+        passes.verify()
     start = time.perf_counter()
     narrow = timer.adaptive_autorange(threshold=INTERVAL, min_run_time=0.01, max_run_time=PATIENCE_S)
     took = time.perf_counter() - start
     reached = narrow.iqr <= INTERVAL * narrow.median
     rule = "adaptive_autorange: IQR of its blocks over their median"
-    own = Answer("overhead", ADD, "complete", statistics.median(ours)) if ours else Answer("overhead", ADD, "complete")
     return [
-        Answer(
-            "torch.utils.benchmark", ADD, "complete", statistics.median(theirs), "", took if reached else None, rule
-        ),
-        own,
+        Answer("torch.utils.benchmark", ADD, "complete", statistics.fmean(theirs), "", took if reached else None, rule),
+        Answer("overhead", ADD, "complete", statistics.fmean(ours)),
     ]
 
 

@@ -20,7 +20,7 @@ from overhead.measure.shelter import Shelter
 ROUNDS = 30
 """A process's time is cut into at most this many rounds, fewer where the dearest case could not take part in each; a
 cheap case passes its ladder several times in a round."""
-KNEE_SECONDS = 1.0
+KNEE_SECONDS = 0.5
 """A case with less time than this looks for the queue's knee only if it is one of the extras."""
 PREPARING = 1.0
 """Compiling and recording for an n may take as long as the sampling, and is no part of it; what is longer is."""

@@ -122,11 +122,14 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
         chain = (PollingFakeChain if scenario.cost == "polling" else FastFakeChain)(law, clock)
         events: list[Event] = []
         own = _seed(scenario, seed, index)
-        settings = Settings(seconds, plan.target, plan.min_rounds, plan.max_rounds, own, frozenset({"case"}))
+        settings = Settings(
+            seconds, plan.target, plan.min_rounds, plan.max_rounds, own, frozenset({"case"}),
+            slopes_only=index >= plan.processes,
+        )  # fmt: skip
         conduct({"case": chain}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events))
-        for name, rule in RULES.items():
+        for name, rule in RULES.items() if index < plan.processes else ():
             others.setdefault(name, []).append(rule(processes[-1], chain, clock))
     found = estimate(Series(processes, law.synchronous, False, law.overlap), plan.target)
     means = {name: float(np.mean(values)) for name, values in others.items()}

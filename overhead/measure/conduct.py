@@ -80,7 +80,8 @@ class _Conductor:
         for case in list(self.live.values()):
             self.guard(case, "first", self.first)
         self.shelter = Shelter(self.clock)
-        for what, act in (("calibrate", self.calibrate), ("once", self.once)):
+        steps = [("calibrate", self.calibrate), ("once", self.once)]
+        for what, act in steps[:1] if self.settings.slopes_only else steps:
             for case in list(self.live.values()):
                 self.shelter.settle()
                 self.guard(case, what, act)

@@ -10,7 +10,7 @@ import numpy as np
 from overhead.measure.figures import Estimate, Paired, Process, Round, Series
 from overhead.measure.fit import Floats, Misfit, misfit
 from overhead.measure.gates import BOOTSTRAP_FROM, across, modes, without_value
-from overhead.measure.modes import APART, CANARY, Split, labelled, split
+from overhead.measure.modes import APART, CANARY, Owners, Split, labelled, spell, split
 from overhead.measure.oncefigures import once_figures
 from overhead.measure.pairs import marginal, paired
 from overhead.measure.process import SLOPES, ProcessFit, by_round, fit_process, quantum_of
@@ -60,8 +60,36 @@ class _Case:
         rounds = self.rounds(name)
         two = self.speeds(rounds)
         both = self.bimodal(name, rounds, two) if two is not None else None
-        found = both or self.gate(name, across(values, self.target, rounds=_arrays(rounds)))
-        return replace(found, rule="; ".join([found.rule, *self.remarks(name)]))
+        usual = self if both else self.usual(rounds)
+        own = _arrays(rounds if usual is self else usual.rounds(name))
+        found = both or usual.gate(name, across(usual.values(name), self.target, rounds=own))
+        return replace(found, rule="; ".join([found.rule, *self.left_out(usual), *self.remarks(name)]))
+
+    def usual(self, rounds: list[dict[int, float]]) -> _Case:
+        """The case without the rounds in which the processor was not at its usual speed and the figure followed it.
+
+        ``rounds``: the figure's. A process of which fewer than ``MODE_ROUNDS`` are left does not count; the case stays
+        whole where that leaves fewer than two.
+        """
+        values, canaries, _ = self.told(rounds)
+        off = spell(values, canaries)
+        if off is None:
+            return self
+        labels = iter(off)
+        kept = []
+        for process, own in zip(self.processes, rounds, strict=True):
+            away = {number for number in own if next(labels)}
+            left = [r for r in process.rounds if r.number not in away]
+            if not away or len(left) >= MODE_ROUNDS:
+                kept.append(replace(process, rounds=left))
+        return _Case(replace(self.series, processes=kept), self.target) if len(kept) > 1 else self
+
+    def left_out(self, usual: _Case) -> list[str]:
+        """How many rounds ``usual`` lacks, in words."""
+        whole, left = (sum(len(p.rounds) for p in case.processes) for case in (self, usual))
+        share = f"{1 - left / whole:.0%}"
+        words = f"{share} of the rounds are left out: the processor was not at its usual speed, and the figure followed"
+        return [words] if left < whole else []
 
     def remarks(self, name: str) -> list[str]:
         """What a reader of the figure should know besides."""
@@ -78,13 +106,15 @@ class _Case:
         values = self.values("fixed")
         if not values or complete.value is None:
             return Estimate(status=complete.status, reason=complete.reason, rule=complete.rule)
+        rounds = self.rounds("complete")
         if complete.status == "bimodal":
-            rounds = self.rounds("complete")
             two = self.speeds(rounds)
             both = self.bimodal("fixed", rounds, two) if two is not None else None
             return both or Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
+        usual = self.usual(rounds)
+        values = usual.values("fixed")
         scale = abs(float(np.mean(values))) + complete.value + max(map(quantum_of, self.processes))
-        resampled = _arrays(self.rounds("fixed")) if len(values) >= BOOTSTRAP_FROM else ()
+        resampled = _arrays(usual.rounds("fixed")) if len(values) >= BOOTSTRAP_FROM else ()
         return across(values, self.target, scale=scale, rounds=resampled)
 
     def knee(self) -> dict[str, Estimate]:
@@ -132,11 +162,15 @@ class _Case:
 
     def speeds(self, rounds: list[dict[int, float]]) -> Split | None:
         """Whether the rounds of all processes fall into two speeds."""
+        return split(*self.told(rounds))
+
+    def told(self, rounds: list[dict[int, float]]) -> tuple[Floats, Floats, Owners]:
+        """The figure's rounds, all processes' in a row: values, canaries (ns; empty where not known) and process."""
         values = [value for own in rounds for value in own.values()]
         canaries = [self.weather[i][number] for i, own in enumerate(rounds) for number in own]
         owners = [i for i, own in enumerate(rounds) for _ in own]
         told = np.array(canaries) if all(canaries) else np.zeros(0)
-        return split(np.array(values), told, np.array(owners, dtype=np.intp))
+        return np.array(values), told, np.array(owners, dtype=np.intp)
 
     def bimodal(self, name: str, rounds: list[dict[int, float]], two: Split) -> Estimate | None:
         """Fit the rounds of each speed apart, process by process; None where the slopes come out alike after all."""

@@ -14,7 +14,7 @@ class Settings:
 
     ``extras``: the cases that also get what takes long (``naive_idle``, ``legacy``, the queue's knee above the top);
     ``staged``: those whose calls are timed one by one.
-    ``shares``: seconds by case where they are not alike.
+    ``shares``: seconds by case where they are not alike. ``slopes_only``: nothing is taken outside the ladder.
     """
 
     seconds: float
@@ -25,6 +25,7 @@ class Settings:
     extras: frozenset[str] = frozenset()
     staged: frozenset[str] = frozenset()
     shares: Mapping[str, float] = field(default_factory=dict)
+    slopes_only: bool = False
 
     def share(self, case: str, cases: int) -> float:
         """Seconds of this case, of so many."""

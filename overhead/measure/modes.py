@@ -1,4 +1,5 @@
-"""Two speeds: whether rounds fall into two groups that no common value describes, and which round is in which."""
+"""Two speeds: whether rounds fall into two groups that no common value describes, and which round is in which; and
+rounds in a spell of the processor that was not its usual speed."""
 
 from __future__ import annotations
 
@@ -22,6 +23,10 @@ LEAST = 0.10
 FEWEST = 4
 CANARY = 0.05
 """A round whose canary leaves the run's median by more than this share is labelled."""
+SPELL = 0.15
+"""One that leaves it by more than this share was taken on a processor that was not at its usual speed."""
+FOLLOWS = 3.0
+"""A figure follows the processor into such spells when it is another there by so many standard errors."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +71,24 @@ def split(values: Floats, canaries: Floats, owners: Owners) -> Split | None:
     if own is not None:
         return Split(own, "rounds")
     slow = two_groups(canaries, owners) if canaries.size == values.size else None
-    if slow is None:
+    return Split(slow, "canary") if slow is not None and _follows(values, slow, CLEAR) else None
+
+
+def spell(values: Floats, canaries: Floats) -> Mask | None:
+    """True for the rounds in which the processor was not at its usual speed, if the figure followed it; else None."""
+    if canaries.size != values.size or not values.size:
         return None
-    here, there = values[slow], values[~slow]
-    low, high = float(np.median(there)), float(np.median(here))
+    off = np.asarray(np.abs(canaries / np.median(canaries) - 1) > SPELL)
+    enough = min(np.count_nonzero(off), np.count_nonzero(~off)) >= FEWEST
+    return off if enough and _follows(values, off, FOLLOWS) else None
+
+
+def _follows(values: Floats, off: Mask, clear: float) -> bool:
+    """Whether the figure is another in these rounds, by so many standard errors at least."""
+    here, there = values[off], values[~off]
+    usual, other = float(np.median(there)), float(np.median(here))
     error = _spread(here) / np.sqrt(here.size) + _spread(there) / np.sqrt(there.size)
-    if low <= 0 or abs(high / low - 1) < CANARY or abs(high - low) < CLEAR * error:
-        return None
-    return Split(slow, "canary")
+    return usual > 0 and abs(other / usual - 1) >= CANARY and abs(other - usual) >= clear * error
 
 
 def labelled(canaries: Floats) -> Mask:

@@ -208,6 +208,7 @@ class Campaign:
             process=process,
             assignments=list(left.assignments),
             firsts=list(left.firsts),
+            further=left.further,
             plugins=self.plugins,
             seconds=left.seconds,
             min_rounds=self.plan.min_rounds,

@@ -20,7 +20,8 @@ from overhead.workloads import RESERVED, UNROLLED, workloads
 class Task:
     """All that one target's workers measure. ``seconds``: sampling time of one process of so many.
 
-    ``firsts``: keys of the first case of each caller on the target itself, the base case first.
+    ``firsts``: keys of the first case of each caller on the target itself, the base case first. ``further``: whether
+    the process was not planned.
     """
 
     target: Target
@@ -28,6 +29,7 @@ class Task:
     seconds: float
     processes: int
     firsts: tuple[str, ...] = ()
+    further: bool = False
 
     @classmethod
     def of(cls, target: Target, assignments: Sequence[Assignment], seconds: float, processes: int) -> Task:
@@ -46,12 +48,15 @@ class Task:
         """The task less these, by key; another case of theirs takes the place of a first one."""
         left = [a for a in self.assignments if a.key not in dropped]
         whole = len(left) == len(self.assignments)
-        return self if whole else Task.of(self.target, left, self._share(left), self.processes)
+        if whole:
+            return self
+        made = Task.of(self.target, left, self._share(left), self.processes)
+        return dataclasses.replace(made, further=self.further)
 
     def only(self, keys: set[str]) -> Task:
-        """Of the target's own cases these alone; the first ones stay what they were."""
+        """A further process of these own cases of the target; the first ones stay what they were."""
         left = [a for a in self.own if a.key in keys]
-        return dataclasses.replace(self, assignments=tuple(left), seconds=self._share(left))
+        return dataclasses.replace(self, assignments=tuple(left), seconds=self._share(left), further=True)
 
     def _share(self, left: Sequence[Assignment]) -> float:
         return self.seconds * len(left) / len(self.assignments) if self.assignments else 0.0

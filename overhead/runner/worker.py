@@ -161,7 +161,8 @@ class Worker:
             target=self.job.target,
             seed=self.job.seed,
             extras=frozenset(self.job.firsts[:1]),
-            staged=frozenset(self.job.firsts),
+            staged=frozenset() if self.job.further else frozenset(self.job.firsts),
+            slopes_only=self.job.further,
             max_rounds=self.job.max_rounds,
         )
         return c.conduct(self.chains, SystemClock(), settings, emit)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead.reading.format import MICRO, TIMES, micro, number, plain, time, valued
+from overhead.measure.planner import PROFILES
+from overhead.reading.format import MICRO, TIMES, listed, micro, number, plain, time, valued
 from overhead.reading.keyfigures import overstatement
 from overhead.reading.view import Target, View
 from overhead.report.draw import INK, MUTED, PAPER, canvas, plain_log_ticks
@@ -16,6 +17,7 @@ FAR = 0.05
 """A rung this far off the line, in parts of its time, makes a curve a worse example."""
 LONGEST = 1e15
 """ns: a longer chain is no measurement."""
+_PROCESSES = listed([str(plan.processes) for plan in PROFILES.values()], "or")
 
 
 def method(view: View) -> list[tuple[str, str, list[Part]]]:
@@ -163,10 +165,11 @@ _RULES = (
      "carries no value."),
     ("It stands clear", "The ladder climbs until what the slope adds stands clear of the clock and of the wait's own "
      "step."),
-    ("It repeats", "3, 5 or 10 fresh processes by profile; the interval is over processes, and a figure whose interval "
-     "is wider than the profile's target is called noisy."),
+    ("It repeats", f"{_PROCESSES} fresh processes by profile, further ones of what is noisy while time is left; the "
+     "interval is over processes, and a figure whose interval is wider than the profile's target is called noisy."),
     ("Same weather", "What is subtracted or divided alternated within each round in one process; differences are "
-     "formed per round. A canary tells rounds in which the machine was slower."),
+     "formed per round. A canary tells rounds in which the processor was not at its usual speed; they are left out of "
+     "a figure that followed."),
     ("One at a time", "A worker measures only while it holds the machine's baton."),
     ("The window is known", "Each record says what its window holds; a ratio is refused where windows differ in "
      "anything but the named axis."),

@@ -67,9 +67,9 @@ def chain_opening(view: View) -> str:
         if ratio.floor > 1
         else "the two are not told apart"
     )
-    beyond = " (longer than the longest chain measured)" if any(a.extrapolated(steps) for a in (graph, wgsl)) else ""
+    beyond = "; longer than the longest chain measured" if any(a.extrapolated(steps) for a in (graph, wgsl)) else ""
     return (
-        f"{steps:,} dependent steps of {group.elements:,} elements ({group.workload}){beyond}: a CUDA graph takes "
+        f"{steps:,} dependent steps of {group.elements:,} elements ({group.workload}{beyond}): a CUDA graph takes "
         f"{micro_of(graph.cost(steps).value)} {MICRO} ({each['graph']}), fused WGSL through {wgsl.way} "
         f"{micro_of(wgsl.cost(steps).value)} {MICRO} ({each['fused-wgsl']}): {verdict}."
     )

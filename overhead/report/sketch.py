@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from overhead.report.draw import GRID, INK, MUTED, PAPER
 from overhead.report.templates import template
 
-WIDTH, LEFT, ROW, AXIS = 640, 200, 28, 52
+WIDTH, LEFT, ROW, AXIS = 640, 226, 28, 52
 """Pixels of the drawing, of its labels, of a row, and of an axis with its unit."""
 _Scale = tuple[Callable[[float], float], list[tuple[float, str]]]
 """From a value to its place, and the ticks with their texts."""

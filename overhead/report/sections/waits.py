@@ -16,6 +16,8 @@ STATES = {"empty_wait": "nothing issued", "naive": "one unit, warm", "naive_idle
 SHAPES = dict(zip(STATES, ("v", "o", "s"), strict=True))
 PERCENTILES = {"p50": "o", "p95": "s", "p99": "^"}
 LATENCIES = ("wait-each", "read-each")
+EACH = ("every", 1)
+"""What these patterns do unless told otherwise."""
 
 
 @register("waits", "What waiting costs", 60)
@@ -55,10 +57,16 @@ def _is_wait(target: Target, record: Record) -> bool:
 
 
 def _label(target: Target, record: Record) -> str:
-    """The target, its wait and what its pattern needs."""
-    wait = record.params.get("wait", record.window.get("wait"))
-    others = words({k: v for k, v in target.added(record).items() if k != "wait"})
-    return ", ".join([target.label, *([plain(str(wait), 24)] if wait else []), *others])
+    """The target and what tells the case from the base, its wait or its synchronisation first; words without names."""
+    wait = record.params.get("sync", record.params.get("wait", record.window.get("wait")))
+    varied = {
+        k: v for k, v in target.varied(record).items() if k not in ("sync", "wait") and v != "" and (k, v) != EACH
+    }
+    told = [
+        plain(v, 24) if isinstance(v, str) else word for v, word in zip(varied.values(), words(varied), strict=True)
+    ]
+    caller = [] if record.caller == target.base.caller else [record.caller]
+    return ", ".join([target.label, *([plain(str(wait), 24)] if wait else []), *told, *caller])
 
 
 def _primitives(rows: list[tuple[Target, Record]]) -> Drawing:

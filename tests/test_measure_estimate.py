@@ -249,6 +249,12 @@ def test_a_spell_that_the_figure_followed_is_left_out_and_said() -> None:
     assert "left out" not in calm.rule
 
 
+def test_a_spell_that_most_processes_saw_is_none() -> None:
+    found = estimate(with_canaries((600.0, 600.0, 720.0, 722.0), (100, 100, 118, 118)), 0.03)["complete"]
+    assert found.processes == 4
+    assert "left out" not in found.rule
+
+
 def test_a_figure_that_does_not_follow_the_processor_keeps_all_its_rounds() -> None:
     found = estimate(with_canaries((600.0, 602.0, 598.0, 601.0, 603.0), (100, 102, 99, 101, 140)), 0.03)["complete"]
     assert (found.status, found.processes) == ("ok", 5)

@@ -19,6 +19,8 @@ CLOCK_STEPS = 100
 """The slope's part of T(top) must be this many times the clock's resolution."""
 MODE_ROUNDS, MODE_SHARE = 3, 0.1
 """A process tells a mode's value only with this many rounds in it, and this share of its rounds."""
+FEWEST_LEFT = 3
+"""Processes that must be left where others are left out."""
 LINE = 0.03
 """A rung further from the line than this share of the ladder's rise (or than the target) is a bend, not noise."""
 
@@ -69,7 +71,7 @@ class _Case:
         """The case without the rounds in which the processor was not at its usual speed and the figure followed it.
 
         ``rounds``: the figure's. A process of which fewer than ``MODE_ROUNDS`` are left does not count; the case stays
-        whole where that leaves fewer than two.
+        whole where that leaves fewer than three, or half: then that speed is not the usual one.
         """
         values, canaries, _ = self.told(rounds)
         off = spell(values, canaries)
@@ -82,7 +84,8 @@ class _Case:
             left = [r for r in process.rounds if r.number not in away]
             if not away or len(left) >= MODE_ROUNDS:
                 kept.append(replace(process, rounds=left))
-        return _Case(replace(self.series, processes=kept), self.target) if len(kept) > 1 else self
+        enough = len(kept) >= max(FEWEST_LEFT, len(self.processes) // 2 + 1)
+        return _Case(replace(self.series, processes=kept), self.target) if enough else self
 
     def left_out(self, usual: _Case) -> list[str]:
         """How many rounds ``usual`` lacks, in words."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -56,13 +56,13 @@ def series_of(path: Path) -> dict[str, est.Series]:
     return {f"{key.target} {key.case}": journal.series(key) for key in journal.planned if key.own}
 
 
-def noisy(path: Path) -> dict[str, float]:
-    """The records of a journal that are noisy so far, by key, with their relative half-widths."""
+def noisy(path: Path, among: Container[str]) -> dict[str, float]:
+    """Those of these records that are noisy in a journal so far, by key, with their relative half-widths."""
     journal = _Journal(path, results.read_journal(path))
     return {
         f"{key.target} {key.case}": (found.high - found.low) / 2 / found.value
         for key in journal.planned
-        if key.own and key not in journal.failed
+        if key.own and key not in journal.failed and f"{key.target} {key.case}" in among
         for found in [est.headline(journal.series(key), journal.target)]
         if found.status == "noisy" and found.value and found.low is not None and found.high is not None
     }

@@ -83,7 +83,7 @@ def _run(
     monkeypatch.setattr(campaign, "WorkerProcess", Worker)
     monkeypatch.setattr(campaign, "baton", lambda waiting: contextlib.nullcontext())
     monkeypatch.setattr(campaign, "TURN_S", turn_s)
-    monkeypatch.setattr(campaign, "chosen", lambda tasks, journals, seconds: [[] for _ in tasks])
+    monkeypatch.setattr(campaign, "widths", lambda tasks, journals: {})
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     for name, value in limits.items():
         monkeypatch.setattr(campaign, name, value)

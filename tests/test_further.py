@@ -13,10 +13,10 @@ from overhead import results
 from overhead.measure.figures import Estimate
 from overhead.measure.gates import across
 from overhead.measure.planner import PROFILES, Plan
-from overhead.reduce import noisy
+from overhead.reduce import load, noisy
 from overhead.results import Case, Ended, Once, Opened, Record, Target
 from overhead.runner import campaign, further
-from overhead.runner.further import chosen
+from overhead.runner.further import chosen, widths
 from overhead.runner.protocol import Assignment
 from overhead.runner.run import Outcome, run
 from overhead.runner.schedule import Task
@@ -103,31 +103,32 @@ def test_an_interrupted_run_goes_on_with_its_further_processes(tmp_path: Path, m
 def test_noisy_records_of_a_journal_have_their_half_widths(tmp_path: Path) -> None:
     calm = Made(processes=3).journal(tmp_path / "calm.jsonl")
     wild = Made(processes=3, drift={1: 1.2}).journal(tmp_path / "wild.jsonl")
-    assert noisy(calm) == {}
-    widths = noisy(wild)
-    assert len(widths) == 3
-    assert all(0.2 < width < 0.4 for width in widths.values())
+    keys = [record.key for record in load(wild).records]
+    assert noisy(calm, keys) == {}
+    found = noisy(wild, keys)
+    assert list(found) == keys
+    assert all(0.2 < width < 0.4 for width in found.values())
+    assert list(noisy(wild, keys[:1])) == keys[:1]
 
 
-def test_those_nearest_their_target_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_those_nearest_their_target_come_first() -> None:
     companion = Assignment(Target(stack="other", api="CPU", adapter="A"), CASES[0])
     own = [Assignment(TARGET, case) for case in CASES]
     task = Task.of(TARGET, [*own, companion], 1.0, 2)
-    widths = dict(zip([a.key for a in own], [0.4, 0.2, 0.3], strict=False))
-    monkeypatch.setattr(further, "noisy", lambda journal: {**widths, companion.key: 0.11})
-    ((found,),) = chosen([[task]], [Path("j")], 0.41)
+    noisy_now = {companion.key: 0.11} | dict(zip([a.key for a in own], [0.4, 0.2, 0.3], strict=False))
+    ((found,),) = chosen([[task]], noisy_now, 0.41)
     assert found.assignments == (own[1], own[2])
     assert found.seconds == pytest.approx(0.4)
     assert found.firsts == task.firsts == (own[0].key,)
-    assert chosen([[task]], [Path("j")], 0.1) == [[]]
+    assert chosen([[task]], noisy_now, 0.1) == [[]]
 
 
 def test_what_is_noisy_on_either_side_of_two_is_measured_on_both(monkeypatch: pytest.MonkeyPatch) -> None:
     own = [Assignment(TARGET, case) for case in CASES]
     task = Task.of(TARGET, own, 1.0, 2)
     journals = {Path("base"): {own[0].key: 0.2}, Path("new"): {own[3].key: 0.2}}
-    monkeypatch.setattr(further, "noisy", journals.__getitem__)
-    base, new = chosen([[task], [task]], list(journals), 10.0)
+    monkeypatch.setattr(further, "noisy", lambda journal, among: journals[journal])
+    base, new = chosen([[task], [task]], widths([[task], [task]], journals), 10.0)
     assert base == new
     assert base[0].assignments == (own[0], own[3])
 

@@ -20,6 +20,8 @@ MAX_PAIRS = 100_000
 """Pairs beyond this many are drawn at random (seeded): their median is good to half a per cent of their spread."""
 FEW = 8
 """Fewer samples at one n than this say too little of their spread to call one of them disturbed."""
+SIGMAS = 1.2816
+"""From the median down to the tenth of a normal distribution, in standard deviations."""
 FAR = 3.5
 """A sample this many standard deviations over its n's median was interrupted."""
 
@@ -78,7 +80,14 @@ def _spreads(n: Floats, y: Floats) -> Floats:
 def lower_spread(y: Floats) -> float:
     """Standard deviation told by the half below the median (down to its tenth), which an interruption cannot widen."""
     middle, low = np.percentile(y, [50, 10])
-    return float(middle - low) / 1.2816
+    return float(middle - low) / SIGMAS
+
+
+def _quantile(y: Floats, share: float) -> float:
+    """``numpy.quantile`` of an ascending list, without sorting it again."""
+    at = (y.size - 1) * share
+    below = int(at)
+    return float(y[below] + (y[min(below + 1, y.size - 1)] - y[below]) * (at - below))
 
 
 def _weighted_median(values: Floats, weights: Floats) -> float:
@@ -118,7 +127,8 @@ def undisturbed(n: Floats, y: Floats) -> Mask:
 def _ceiling(y: Floats, resolution: float) -> float:
     """The highest undisturbed value of an ascending list: what lies too far above is left out until nothing does."""
     while True:
-        highest = float(np.median(y)) + FAR * max(lower_spread(y), resolution)
+        middle = _quantile(y, 0.5)
+        highest = middle + FAR * max((middle - _quantile(y, 0.1)) / SIGMAS, resolution)
         kept = int(np.searchsorted(y, highest, side="right"))
         if kept == y.size or kept < FEW // 2:
             return highest

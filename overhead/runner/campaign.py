@@ -15,7 +15,7 @@ import psutil
 from overhead.measure.planner import Plan
 from overhead.results import Ended, Failed, Line, Together
 from overhead.runner.baton import baton
-from overhead.runner.further import chosen
+from overhead.runner.further import chosen, widths
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.journal import Journal, Past
 from overhead.runner.progress import Listener
@@ -122,14 +122,14 @@ class Campaign:
     def _further(self, took: float) -> None:
         """One more process of what is noisy, as often as the plan allows and one that takes as long as the last would
         end in time."""
-        seconds = self.plan.further_s
+        seconds, due = self.plan.further_s, self._due(0, self.plan.further)
         for replicate in range(self.plan.further):
             before = self._elapsed()
             if before + took > self._wall_s():
                 return
-            due = self._due(replicate, self.plan.further)
-            share = seconds / (self.plan.further - replicate)
-            tasks = chosen(due, [lane.journal.path for lane in self.lanes], share)
+            noisy = widths(due, [lane.journal.path for lane in self.lanes])
+            due = [[t.only(noisy.keys()) for t in own] for own in self._due(replicate, self.plan.further)]
+            tasks = chosen(due, noisy, seconds / (self.plan.further - replicate))
             teams = self._teams(tasks, replicate)
             if not teams:
                 return

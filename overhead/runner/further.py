@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from overhead.reduce import noisy
 from overhead.runner.schedule import Task
 
 
-def chosen(tasks: Sequence[Sequence[Task]], journals: Sequence[Path], seconds: float) -> list[list[Task]]:
-    """What one more process of each of these tasks measures, by journal: what is noisy in any of them.
-
-    Those nearest their target first, as many as fit so many seconds of sampling.
-    """
-    widths: dict[str, float] = {}
+def widths(tasks: Sequence[Sequence[Task]], journals: Iterable[Path]) -> dict[str, float]:
+    """The tasks' own cases that are noisy in any journal, by key, with their largest relative half-width."""
+    among = {a.key for own in tasks for task in own for a in task.own}
+    found: dict[str, float] = {}
     for journal in journals:
-        for key, width in noisy(journal).items():
-            widths[key] = max(width, widths.get(key, 0.0))
+        for key, width in noisy(journal, among).items():
+            found[key] = max(width, found.get(key, 0.0))
+    return found
+
+
+def chosen(tasks: Sequence[Sequence[Task]], noisy: Mapping[str, float], seconds: float) -> list[list[Task]]:
+    """What one more process of each of these tasks measures, lane by lane: of the noisy cases, with their half-widths,
+    those nearest their target first, as many as fit so many seconds of sampling."""
     cost = {a.key: task.seconds / len(task.assignments) for own in tasks for task in own for a in task.own}
     taken: set[str] = set()
-    for key in sorted(widths.keys() & cost.keys(), key=widths.__getitem__):
+    for key in sorted(noisy.keys() & cost.keys(), key=noisy.__getitem__):
         if cost[key] <= seconds:
             seconds -= cost[key]
             taken.add(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from overhead.comparisons import NAMED, comparable
 from overhead.errors import UsageError
@@ -53,7 +53,7 @@ class Task:
         made = Task.of(self.target, left, self._share(left), self.processes)
         return dataclasses.replace(made, further=self.further)
 
-    def only(self, keys: set[str]) -> Task:
+    def only(self, keys: Container[str]) -> Task:
         """A further process of these own cases of the target; the first ones stay what they were."""
         left = [a for a in self.own if a.key in keys]
         return dataclasses.replace(self, assignments=tuple(left), seconds=self._share(left), further=True)

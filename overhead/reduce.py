@@ -226,8 +226,10 @@ class _Journal:
     def _rule(self, key: _Key, e: est.Estimate) -> str:
         rules = dict.fromkeys(r for (worker, _), r in self.rules.items() if worker == key.worker and r)
         rule = e.rule or "; ".join(rules)
-        further = e.processes - self.wanted[key.worker]
-        return f"{rule}; {further} of the processes because the case was noisy before" if further > 0 else rule
+        whole = sum((key.worker, process) in self.rules for process in self._counted(key))
+        further = whole - self.wanted[key.worker]
+        words = f"{further} further process{'es' * (further > 1)}, as the case was noisy before"
+        return f"{rule}; {words}" if further > 0 else rule
 
     def _comparisons(self) -> list[Comparison]:
         """Every pair that the table names, among the cases that alternated in one worker's processes."""

@@ -99,7 +99,7 @@ def _base_case(seed: int) -> Process:
         conduct({"case": chain}, SystemClock(), settings, events.append)
     finally:
         probe.session().close()
-    return process_of(events)
+    return process_of(events, seed)
 
 
 def _slope(processes: list[Process]) -> Estimate:

@@ -128,7 +128,7 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
         )  # fmt: skip
         conduct({"case": chain}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
-        processes.append(process_of(events))
+        processes.append(process_of(events, index))
         for name, rule in RULES.items() if index < plan.processes else ():
             others.setdefault(name, []).append(rule(processes[-1], chain, clock))
     found = estimate(Series(processes, law.synchronous, False, law.overlap), plan.target)
@@ -151,14 +151,14 @@ def _seed(scenario: Scenario, seed: int, process: int) -> int:
     return zlib.crc32(f"{scenario.name} {seed} {process}".encode())
 
 
-def process_of(events: list[Event], case: str = "case") -> Process:
+def process_of(events: list[Event], number: int, case: str = "case") -> Process:
     """What one fake process gave of a case."""
     for event in events:
         if isinstance(event, Dropped):
             raise RuntimeError(f"the fake stack failed: {event.reason}")
     taken = [e for e in events if isinstance(e, Taken) and e.case == case]
     rounds = [Round(e.samples, e.canary, e.round) for e in events if isinstance(e, Rounded) and e.case == case]
-    return Process(rounds, {e.name: e.values for e in taken}, {e.name: e.at for e in taken})
+    return Process(rounds, {e.name: e.values for e in taken}, {e.name: e.at for e in taken}, number=number)
 
 
 def oracle(scenario: Scenario, counts: dict[int, int], figure: str, processes: int) -> float:

@@ -88,7 +88,7 @@ def split(stack: Stack, seed: int, profile: str = "default") -> dict[str, Estima
         )
         conduct({caller: FastFakeChain(law, clock) for caller, law in laws.items()}, clock, settings, events.append)
         for caller, found in processes.items():
-            found.append(process_of(events, caller))
+            found.append(process_of(events, index, caller))
     series = {
         caller: Series(found, laws[caller].synchronous, False, laws[caller].overlap)
         for caller, found in processes.items()

@@ -29,7 +29,7 @@ def measured(law: Law) -> tuple[dict[str, Estimate], list[Process], float]:
         settings = Settings(SECONDS, QUICK.target, QUICK.min_rounds, 400, 0, frozenset({"case"}))
         conduct({"case": PollingFakeChain(law, clock)}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
-        processes.append(process_of(events))
+        processes.append(process_of(events, 0))
     return estimate(Series(processes, False, False, "pipelined"), QUICK.target), processes, spent / QUICK.processes
 
 

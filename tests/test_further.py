@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from overhead.reduce import load, noisy
 from overhead.results import Case, Ended, Once, Opened, Record, Target
 from overhead.runner import campaign, further
 from overhead.runner.further import chosen, widths
+from overhead.runner.progress import Listener
 from overhead.runner.protocol import Assignment
 from overhead.runner.run import Outcome, run
 from overhead.runner.schedule import Task
@@ -59,7 +62,7 @@ def complete(outcome: Outcome, size: str) -> results.Figure:
 def test_what_is_noisy_gets_further_processes_until_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, 1_000, 1_020, 1_010)
     assert (complete(outcome, "large").status, complete(outcome, "large").processes) == ("ok", 3)
-    assert complete(outcome, "large").rule.endswith("1 of the processes because the case was noisy before")
+    assert complete(outcome, "large").rule.endswith("1 further process, as the case was noisy before")
     assert (complete(outcome, "small").status, complete(outcome, "small").processes) == ("ok", 2)
     assert "noisy before" not in complete(outcome, "small").rule
 
@@ -81,8 +84,27 @@ def test_a_further_process_takes_the_slopes_and_nothing_else(tmp_path: Path, mon
     lines = list(results.read_journal(outcome.samples))
     taken = {n: {line.name for line in lines if isinstance(line, Once) and line.process == n} for n in range(3)}
     assert {"naive", "naive_idle", "empty_wait", "ladder"} <= taken[0] == taken[1]
-    assert "ladder" in taken[2]
-    assert not {"naive", "naive_idle", "empty_wait"} & taken[2]
+    assert taken[2] == {"clock", "ladder"}
+
+
+def test_a_further_process_counts_as_long_as_the_last_replicate_that_anybody_took_part_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A target of fewer processes than the profile leaves the last replicate empty."""
+    now, ran = [0.0], list[float]()
+    task = Task.of(TARGET, [Assignment(TARGET, CASES[0])], 1.0, 3)
+    lane = campaign.Lane(SimpleNamespace(path=Path("j")), [task])  # type: ignore[arg-type]
+    made = campaign.Campaign([lane], replace(PLAN, processes=4, wall_s=240.0), Listener(), [], random.Random(1))
+
+    def group(teams: object) -> None:
+        ran.append(now[0])
+        now[0] += 70.0
+
+    monkeypatch.setattr(made, "_group", group)
+    monkeypatch.setattr(made, "_elapsed", lambda: now[0])
+    monkeypatch.setattr(campaign, "widths", lambda tasks, journals: {task.own[0].key: 0.2})
+    made.run()
+    assert ran == [0.0, 70.0, 140.0]
 
 
 def test_an_interrupted_run_goes_on_with_its_further_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

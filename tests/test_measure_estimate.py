@@ -244,6 +244,8 @@ def test_a_spell_that_the_figure_followed_is_left_out_and_said() -> None:
     assert (found.status, found.processes) == ("ok", 4)
     assert found.value == pytest.approx(600.25)
     assert "20% of the rounds are left out" in found.rule
+    fixed = estimate(with_canaries(slopes, (100, 102, 99, 101, 124)), 0.03)["fixed"]
+    assert (fixed.processes, "left out" in fixed.rule) == (4, True)
     calm = estimate(with_canaries(slopes, (100, 102, 99, 101, 103)), 0.03)["complete"]
     assert (calm.status, calm.processes) == ("noisy", 5)
     assert "left out" not in calm.rule
@@ -255,9 +257,11 @@ def test_a_spell_that_most_processes_saw_is_none() -> None:
     assert "left out" not in found.rule
 
 
-def test_a_figure_that_does_not_follow_the_processor_keeps_all_its_rounds() -> None:
-    found = estimate(with_canaries((600.0, 602.0, 598.0, 601.0, 603.0), (100, 102, 99, 101, 140)), 0.03)["complete"]
-    assert (found.status, found.processes) == ("ok", 5)
+@pytest.mark.parametrize("last", [603.0, 540.0, 640.0])
+def test_a_figure_that_does_not_follow_the_processor_keeps_all_its_rounds(last: float) -> None:
+    """Neither one that stays, nor one that gets faster, nor one that moves by far less than the processor."""
+    found = estimate(with_canaries((600.0, 602.0, 598.0, 601.0, last), (100, 102, 99, 101, 140)), 0.03)["complete"]
+    assert found.processes == 5
     assert "left out" not in found.rule
 
 
@@ -300,11 +304,14 @@ def test_pairs_are_formed_of_the_processes_that_both_took_part_in() -> None:
     assert found.processes == 3
     family = {"per-submit": a, "one-pass": lacking}
     assert marginal(family, figure="issue")["per_dispatch"].processes == 3
+    assert marginal(dict(reversed(family.items())), figure="issue")["per_dispatch"].processes == 3
+    with pytest.raises(ValueError, match="one number"):
+        paired(replace(a, processes=[a.processes[0]] * 2), b, "complete")
 
 
 def test_pairs_without_a_common_round_say_so() -> None:
     early = lines(300.0, 300.0)
-    late = Series([Process([replace(r, number=r.number + 100) for r in p.rounds]) for p in early.processes])
+    late = Series([replace(p, rounds=[replace(r, number=r.number + 100) for r in p.rounds]) for p in early.processes])
     found = paired(early, late, "complete")
     assert found.difference.status == found.ratio.status == "failed"
 

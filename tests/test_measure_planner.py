@@ -51,11 +51,11 @@ def test_a_dear_case_that_does_not_fit_leaves_room_for_cheap_ones() -> None:
 
 
 def test_a_stack_that_takes_long_to_start_runs_in_fewer_processes() -> None:
-    plan = replace(TIGHT, fewer={"polling": 1}, sampling_s=9.0)
+    plan = replace(TIGHT, fewer={"polling": 1}, sampling_s=9.6)
     found = allot({"a": names(1), "page": [Candidate("poll", "polling"), *names(9)]}, plan)
     assert found.processes == {"a": 3, "page": 1}
     assert len(found.cases["page"]) == 10
-    assert found.seconds("a") * 3 + found.seconds("page") <= 9.0
+    assert found.seconds("a") * 3 + found.seconds("page") <= 9.6 * (1 + 1e-9)
 
 
 def test_no_bound_takes_everything() -> None:

@@ -118,7 +118,8 @@ class _Conductor:
         """The first call in this process."""
         for taken in once.first(case.chain, self.clock):
             case.issued += taken.issued
-            self.emit(Taken(case.key, taken.name, taken.values, taken.at))
+            if not self.settings.slopes_only:
+                self.emit(Taken(case.key, taken.name, taken.values, taken.at))
         facts = sampler.clock_of(case.chain, self.facts)
         self.emit(Taken(case.key, "clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
 

@@ -62,17 +62,18 @@ class _Case:
         rounds = self.rounds(name)
         two = self.speeds(rounds)
         both = self.bimodal(name, rounds, two) if two is not None else None
-        usual = self if both else self.usual(rounds)
+        usual = self if both else self.usual(name)
         own = _arrays(rounds if usual is self else usual.rounds(name))
         found = both or usual.gate(name, across(usual.values(name), self.target, rounds=own))
         return replace(found, rule="; ".join([found.rule, *self.left_out(usual), *self.remarks(name)]))
 
-    def usual(self, rounds: list[dict[int, float]]) -> _Case:
-        """The case without the rounds in which the processor was not at its usual speed and the figure followed it.
+    def usual(self, name: str) -> _Case:
+        """The case without the rounds in which the processor was slow and the figure followed it.
 
-        ``rounds``: the figure's. A process of which fewer than ``MODE_ROUNDS`` are left does not count; the case stays
-        whole where that leaves fewer than three, or half: then that speed is not the usual one.
+        ``host`` follows as ``issue`` does, and ``fixed`` as ``complete``. A process of which fewer than ``MODE_ROUNDS``
+        are left does not count; the case stays whole where that leaves fewer than three, or half.
         """
+        rounds = self.rounds("issue" if name in ("issue", "host") else "complete")
         values, canaries, _ = self.told(rounds)
         off = spell(values, canaries)
         if off is None:
@@ -91,7 +92,7 @@ class _Case:
         """How many rounds ``usual`` lacks, in words."""
         whole, left = (sum(len(p.rounds) for p in case.processes) for case in (self, usual))
         share = f"{1 - left / whole:.0%}"
-        words = f"{share} of the rounds are left out: the processor was not at its usual speed, and the figure followed"
+        words = f"{share} of the rounds are left out: the processor was slow, and the figure followed"
         return [words] if left < whole else []
 
     def remarks(self, name: str) -> list[str]:
@@ -109,16 +110,17 @@ class _Case:
         values = self.values("fixed")
         if not values or complete.value is None:
             return Estimate(status=complete.status, reason=complete.reason, rule=complete.rule)
-        rounds = self.rounds("complete")
         if complete.status == "bimodal":
+            rounds = self.rounds("complete")
             two = self.speeds(rounds)
             both = self.bimodal("fixed", rounds, two) if two is not None else None
             return both or Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
-        usual = self.usual(rounds)
+        usual = self.usual("fixed")
         values = usual.values("fixed")
         scale = abs(float(np.mean(values))) + complete.value + max(map(quantum_of, self.processes))
         resampled = _arrays(usual.rounds("fixed")) if len(values) >= BOOTSTRAP_FROM else ()
-        return across(values, self.target, scale=scale, rounds=resampled)
+        found = across(values, self.target, scale=scale, rounds=resampled)
+        return replace(found, rule="; ".join([found.rule, *self.left_out(usual)]))
 
     def knee(self) -> dict[str, Estimate]:
         """Where most processes saw ``issue`` bend."""

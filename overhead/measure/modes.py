@@ -1,5 +1,5 @@
 """Two speeds: whether rounds fall into two groups that no common value describes, and which round is in which; and
-rounds in a spell of the processor that was not its usual speed."""
+rounds in a slow spell of the processor."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LEAST = 0.10
 FEWEST = 4
 CANARY = 0.05
 """A round whose canary leaves the run's median by more than this share is labelled."""
-SPELL = 0.15
-"""One that leaves it by more than this share was taken on a processor that was not at its usual speed."""
-FOLLOWS = 3.0
-"""A figure follows the processor into such spells when it is another there by so many standard errors."""
+SPELL, MOST = 0.15, 0.3
+"""One that lies this share above it was taken on a slow processor, if no more than this share of the rounds were."""
+FOLLOWS, SURE = 0.5, 3.0
+"""A figure followed when its logarithm moved by this share of the canary's, and by so many standard errors."""
 
 
 @dataclass(frozen=True)
@@ -71,24 +71,34 @@ def split(values: Floats, canaries: Floats, owners: Owners) -> Split | None:
     if own is not None:
         return Split(own, "rounds")
     slow = two_groups(canaries, owners) if canaries.size == values.size else None
-    return Split(slow, "canary") if slow is not None and _follows(values, slow, CLEAR) else None
+    if slow is None:
+        return None
+    low, high, error = _apart(values, slow)
+    if low <= 0 or abs(high / low - 1) < CANARY or abs(high - low) < CLEAR * error:
+        return None
+    return Split(slow, "canary")
 
 
 def spell(values: Floats, canaries: Floats) -> Mask | None:
-    """True for the rounds in which the processor was not at its usual speed, if the figure followed it; else None."""
+    """True for the rounds in which the processor was slow, if these are few and the figure followed it; else None.
+
+    It followed if it is slower there by three standard errors, and by at least half as much as the canary.
+    """
     if canaries.size != values.size or not values.size:
         return None
-    off = np.asarray(np.abs(canaries / np.median(canaries) - 1) > SPELL)
-    enough = min(np.count_nonzero(off), np.count_nonzero(~off)) >= FEWEST
-    return off if enough and _follows(values, off, FOLLOWS) else None
+    slow = np.asarray(canaries > (1 + SPELL) * np.median(canaries))
+    if not FEWEST <= np.count_nonzero(slow) <= MOST * slow.size:
+        return None
+    low, high, error = _apart(values, slow)
+    by = np.median(canaries[slow]) / np.median(canaries[~slow])
+    return slow if 0 < low * by**FOLLOWS <= high and high - low >= SURE * error else None
 
 
-def _follows(values: Floats, off: Mask, clear: float) -> bool:
-    """Whether the figure is another in these rounds, by so many standard errors at least."""
-    here, there = values[off], values[~off]
-    usual, other = float(np.median(there)), float(np.median(here))
+def _apart(values: Floats, slow: Mask) -> tuple[float, float, float]:
+    """The medians of the other rounds and of the slow ones, and the standard error of their difference."""
+    here, there = values[slow], values[~slow]
     error = _spread(here) / np.sqrt(here.size) + _spread(there) / np.sqrt(there.size)
-    return usual > 0 and abs(other / usual - 1) >= CANARY and abs(other - usual) >= clear * error
+    return float(np.median(there)), float(np.median(here)), float(error)
 
 
 def labelled(canaries: Floats) -> Mask:

@@ -14,8 +14,11 @@ from overhead.measure.process import by_round, fit_process
 
 
 def _rounds(series: Series, figure: str) -> dict[int, dict[int, float]]:
-    """By process, the figure of each round."""
-    return {p.number: by_round(p, series, figure, fit_process(p, series).knee) for p in series.processes}
+    """By process, the figure of each round. Raises ``ValueError`` where two processes go by one number."""
+    found = {p.number: by_round(p, series, figure, fit_process(p, series).knee) for p in series.processes}
+    if len(found) < len(series.processes):
+        raise ValueError("two processes go by one number")
+    return found
 
 
 def paired(of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0) -> Paired:
@@ -65,15 +68,16 @@ def counts_of(name: str) -> tuple[float, float, float, float]:
 def marginal(members: Mapping[str, Series], target: float = 0.03, figure: str = "host") -> dict[str, Estimate]:
     """What one more submit, pass, dispatch and bind-group change costs, ns, from the patterns of one case together.
 
-    ``members``: by the names that ``counts_of`` knows. In each process the figure of every pattern is taken as the sum
-    of its counts times the costs, by least squares with each pattern weighted by the inverse of its size; then across
-    processes. A cost that the patterns at hand do not tell from the others is ``unavailable``; where the interval
-    reaches 0 it is not separable.
+    ``members``: by the names that ``counts_of`` knows. In each process in which all took part, the figure of every
+    pattern is taken as the sum of its counts times the costs, by least squares with each pattern weighted by the
+    inverse of its size; then across processes. A cost that the patterns at hand do not tell from the others is
+    ``unavailable``; where the interval reaches 0 it is not separable.
     """
     table = np.array([counts_of(name) for name in members])
     columns = [{p.number: fit_process(p, s).value(figure) for p in s.processes} for s in members.values()]
     solved: dict[str, list[float]] = {part: [] for part in PARTS}
-    for values in ([column.get(number) for column in columns] for number in columns[0]):
+    common = set.intersection(*map(set, columns))
+    for values in ([column[number] for column in columns] for number in sorted(common)):
         known = np.array([value is not None and value > 0 for value in values])
         cost = np.array([value for value in values if value is not None and value > 0])
         if not cost.size:

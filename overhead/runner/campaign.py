@@ -107,8 +107,8 @@ class Campaign:
         )
         took = 0.0
         for replicate in range(self.plan.processes):
-            before = self._elapsed()
-            for group in _groups(self._teams(self._due(replicate), replicate), self.abreast):
+            before, teams = self._elapsed(), self._teams(self._due(replicate), replicate)
+            for group in _groups(teams, self.abreast):
                 if self._elapsed() > self._wall_s():
                     self.listener.note(
                         f"the wall limit of {self._wall_s():.0f} s is reached: "
@@ -116,7 +116,7 @@ class Campaign:
                     )
                     return
                 self._group(group)
-            took = self._elapsed() - before
+            took = self._elapsed() - before if teams else took
         self._further(took)
 
     def _further(self, took: float) -> None:
@@ -130,7 +130,7 @@ class Campaign:
             noisy = widths(due, [lane.journal.path for lane in self.lanes])
             due = [[t.only(noisy.keys()) for t in own] for own in self._due(replicate, self.plan.further)]
             tasks = chosen(due, noisy, seconds / (self.plan.further - replicate))
-            teams = self._teams(tasks, replicate)
+            teams = self._teams(tasks, self.plan.processes + replicate)
             if not teams:
                 return
             self.listener.note(f"noisy so far, and measured in one more process: {_count(tasks)}")

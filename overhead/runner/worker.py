@@ -98,6 +98,8 @@ class Worker:
                 flags=list(chain.flags),
             )
         )
+        if self.job.further:
+            return
         self._once(name, "open", [took])
         for figure, value in chain.opening().items():
             self._once(name, figure, [value])

@@ -105,9 +105,10 @@ class Campaign:
                 for t in lane.tasks
             )
         )
-        took = 0.0
+        beside = 0.0
         for replicate in range(self.plan.processes):
-            before, teams = self._elapsed(), self._teams(self._due(replicate), replicate)
+            before, due = self._elapsed(), self._due(replicate)
+            teams = self._teams(due, replicate)
             for group in _groups(teams, self.abreast):
                 if self._elapsed() > self._wall_s():
                     self.listener.note(
@@ -116,29 +117,29 @@ class Campaign:
                     )
                     return
                 self._group(group)
-            took = self._elapsed() - before if teams else took
-        self._further(took)
+            beside = self._elapsed() - before - _sampling(due) if teams else beside
+        self._further(beside)
 
-    def _further(self, took: float) -> None:
-        """One more process of what is noisy, as often as the plan allows and one that takes as long as the last would
-        end in time."""
+    def _further(self, beside: float) -> None:
+        """One more process of what is noisy, as often as the plan allows and it would end in time.
+
+        ``beside``: what the last replicate took beside its sampling, s.
+        """
         seconds, due = self.plan.further_s, self._due(0, self.plan.further)
         for replicate in range(self.plan.further):
             before = self._elapsed()
-            if before + took > self._wall_s():
-                return
             noisy = widths(due, [lane.journal.path for lane in self.lanes])
             due = [[t.only(noisy.keys()) for t in own] for own in self._due(replicate, self.plan.further)]
             tasks = chosen(due, noisy, seconds / (self.plan.further - replicate))
             teams = self._teams(tasks, self.plan.processes + replicate)
-            if not teams:
+            if not teams or self._elapsed() + beside + _sampling(tasks) > self._wall_s():
                 return
             self.listener.note(f"noisy so far, and measured in one more process: {_count(tasks)}")
-            self.listener.more(sum(t.seconds + START_S for own in tasks for t in own))
+            self.listener.more(_sampling(tasks) + START_S * sum(map(len, tasks)))
             for group in _groups(teams, self.abreast):
                 self._group(group)
-            seconds -= max(sum(t.seconds for t in own) for own in tasks)
-            took = self._elapsed() - before
+            seconds -= _sampling(tasks) / len(self.lanes)
+            beside = self._elapsed() - before - _sampling(tasks)
 
     def _due(self, replicate: int, further: int = 0) -> list[list[Task]]:
         """By lane, the tasks that lack more than so many processes."""
@@ -309,6 +310,11 @@ class Campaign:
             return False
         one.task, one.process, one.worker = fresh.task, fresh.process, fresh.worker
         return True
+
+
+def _sampling(tasks: Sequence[Sequence[Task]]) -> float:
+    """Seconds of sampling, all lanes'."""
+    return sum(t.seconds for own in tasks for t in own)
 
 
 def _count(tasks: Sequence[Sequence[Task]]) -> str:

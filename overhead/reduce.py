@@ -53,16 +53,16 @@ def reduce_journal(path: Path) -> Fingerprint:
 def series_of(path: Path) -> dict[str, est.Series]:
     """The raw samples of a journal by record key: what comparisons of files are decided from."""
     journal = _Journal(path, results.read_journal(path))
-    return {f"{key.target} {key.case}": journal.series(key) for key in journal.planned if key.own}
+    return {key.record: journal.series(key) for key in journal.planned if key.own}
 
 
 def noisy(path: Path, among: Container[str]) -> dict[str, float]:
     """Those of these records that are noisy in a journal so far, by key, with their relative half-widths."""
     journal = _Journal(path, results.read_journal(path))
     return {
-        f"{key.target} {key.case}": (found.high - found.low) / 2 / found.value
+        key.record: (found.high - found.low) / 2 / found.value
         for key in journal.planned
-        if key.own and key not in journal.failed and f"{key.target} {key.case}" in among
+        if key.own and key not in journal.failed and key.record in among
         for found in [est.headline(journal.series(key), journal.target)]
         if found.status == "noisy" and found.value and found.low is not None and found.high is not None
     }
@@ -80,6 +80,11 @@ class _Key:
     def own(self) -> bool:
         """Whether this is the target's own record, not a companion in another target's worker."""
         return self.worker == self.target
+
+    @property
+    def record(self) -> str:
+        """The key of the record."""
+        return f"{self.target} {self.case}"
 
 
 class _Journal:
@@ -248,8 +253,8 @@ class _Journal:
                 found.append(
                     Comparison(
                         name=named.name,
-                        of=f"{first.target} {first.case}",
-                        against=[f"{second.target} {second.case}"],
+                        of=first.record,
+                        against=[second.record],
                         worker=worker,
                         figures=figures,
                     )
@@ -277,7 +282,7 @@ class _Journal:
             if not {"per-submit", "one-pass"} <= set(members):
                 continue
             estimates = est.marginal({name: self.series(key) for name, key in members.items()}, self.target)
-            ids = [f"{k.target} {k.case}" for k in members.values()]
+            ids = [k.record for k in members.values()]
             if estimates:
                 found.append(
                     Comparison(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -50,6 +51,8 @@ class _Case:
         self.processes = [p for p in series.processes if any(r.samples for r in p.rounds)]
         self.fits = [fit_process(p, series) for p in self.processes]
         self.weather = [{r.number: float(sum(r.canary)) for r in p.rounds} for p in self.processes]
+        self.rounds = functools.cache(self._rounds)
+        self.without_spells = functools.cache(self._without_spells)
 
     def slope(self, name: str) -> Estimate:
         """One slope across processes, through every gate."""
@@ -63,17 +66,21 @@ class _Case:
         two = self.speeds(rounds)
         both = self.bimodal(name, rounds, two) if two is not None else None
         usual = self if both else self.usual(name)
-        own = _arrays(rounds if usual is self else usual.rounds(name))
+        own = _arrays(usual.rounds(name))
         found = both or usual.gate(name, across(usual.values(name), self.target, rounds=own))
         return replace(found, rule="; ".join([found.rule, *self.left_out(usual), *self.remarks(name)]))
 
     def usual(self, name: str) -> _Case:
+        """The case as a figure sees it: ``host`` follows slow spells as ``issue`` does, ``fixed`` as ``complete``."""
+        return self.without_spells("issue" if name in ("issue", "host") else "complete")
+
+    def _without_spells(self, name: str) -> _Case:
         """The case without the rounds in which the processor was slow and the figure followed it.
 
-        ``host`` follows as ``issue`` does, and ``fixed`` as ``complete``. A process of which fewer than ``MODE_ROUNDS``
-        are left does not count; the case stays whole where that leaves fewer than three, or half.
+        A process of which fewer than ``MODE_ROUNDS`` are left does not count; the case stays whole where that leaves
+        fewer than three, or half.
         """
-        rounds = self.rounds("issue" if name in ("issue", "host") else "complete")
+        rounds = self.rounds(name)
         values, canaries, _ = self.told(rounds)
         off = spell(values, canaries)
         if off is None:
@@ -135,7 +142,7 @@ class _Case:
     def values(self, name: str) -> list[float]:
         return [v for fit in self.fits if (v := fit.value(name)) is not None]
 
-    def rounds(self, name: str) -> list[dict[int, float]]:
+    def _rounds(self, name: str) -> list[dict[int, float]]:
         """By process, each round's own value; empty where a polling wait rounds it up."""
         return [by_round(p, self.series, name, f.knee) for p, f in zip(self.processes, self.fits, strict=True)]
 

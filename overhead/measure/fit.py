@@ -21,7 +21,7 @@ MAX_PAIRS = 100_000
 FEW = 8
 """Fewer samples at one n than this say too little of their spread to call one of them disturbed."""
 SIGMAS = 1.2816
-"""From the median down to the tenth of a normal distribution, in standard deviations."""
+"""Standard deviations from the median of a normal distribution down to its tenth."""
 FAR = 3.5
 """A sample this many standard deviations over its n's median was interrupted."""
 
@@ -79,8 +79,12 @@ def _spreads(n: Floats, y: Floats) -> Floats:
 
 def lower_spread(y: Floats) -> float:
     """Standard deviation told by the half below the median (down to its tenth), which an interruption cannot widen."""
-    middle, low = np.percentile(y, [50, 10])
-    return float(middle - low) / SIGMAS
+    return _lower_spread(np.sort(y))
+
+
+def _lower_spread(y: Floats) -> float:
+    """``lower_spread`` of an ascending list."""
+    return (_quantile(y, 0.5) - _quantile(y, 0.1)) / SIGMAS
 
 
 def _quantile(y: Floats, share: float) -> float:
@@ -127,8 +131,7 @@ def undisturbed(n: Floats, y: Floats) -> Mask:
 def _ceiling(y: Floats, resolution: float) -> float:
     """The highest undisturbed value of an ascending list: what lies too far above is left out until nothing does."""
     while True:
-        middle = _quantile(y, 0.5)
-        highest = middle + FAR * max((middle - _quantile(y, 0.1)) / SIGMAS, resolution)
+        highest = _quantile(y, 0.5) + FAR * max(_lower_spread(y), resolution)
         kept = int(np.searchsorted(y, highest, side="right"))
         if kept == y.size or kept < FEW // 2:
             return highest

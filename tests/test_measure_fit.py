@@ -10,7 +10,7 @@ from overhead.measure import fit
 from overhead.measure.censored import censored_line
 from overhead.measure.figures import Process, Round, Series
 from overhead.measure.knee import find_knee
-from overhead.measure.modes import labelled, split, two_groups
+from overhead.measure.modes import labelled, slowed, split, two_groups
 from overhead.measure.process import by_round, fit_process
 
 NS = np.array([1.0, 2, 4, 8, 16, 100])
@@ -182,6 +182,21 @@ def test_the_canary_tells_two_speeds_that_a_noisy_figure_follows() -> None:
     assert split(values, np.zeros(0), owners) is None
     assert labelled(canaries).any()
     assert not labelled(np.zeros(0)).any()
+
+
+def test_a_processs_slow_rounds_are_told_by_its_own_best_and_a_slow_process_by_the_others() -> None:
+    calm = np.array([100.0, 101.0, 99.0, 102.0, 108.0])
+    none, spell, drifted, slow = slowed([calm, np.append(calm, [115.0, 160.0]), 1.12 * calm, 1.5 * calm])
+    assert not none.any()
+    assert spell.tolist() == [False] * 5 + [True] * 2
+    assert not drifted.any()
+    assert slow.all()
+
+
+def test_the_quietest_rounds_always_count() -> None:
+    few, third = slowed([np.array([100.0, 150.0, 160.0, 400.0]), np.array([100.0, *np.linspace(150, 400, 11)])])
+    assert few.tolist() == [False, False, False, True]
+    assert np.count_nonzero(~third) == 4
 
 
 def test_a_process_is_fitted_below_its_knee_and_behind_a_polling_wait_round_by_round_is_refused() -> None:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from overhead.measure.fake import CALM, FakeClock, FastFakeChain, Law, Weather
-from overhead.measure.ladder import LEAST_NS, LEGACY_N, Ladder, Limits, calibrate
+from overhead.measure.ladder import LEAST_NS, LEGACY_N, Ladder, Limits, calibrate, relaid
 from overhead.measure.trial import Trial
 from tests.fake_chains import Steady
 
@@ -41,6 +41,26 @@ def test_noise_sends_the_top_up() -> None:
     calm = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0))
     rough = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=200_000.0))
     assert rough.ns[-1] >= 2 * calm.ns[-1]
+
+
+def test_noise_that_grows_with_a_sample_sends_it_no_higher() -> None:
+    calm = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0))
+    rough = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0, jitter=0.1))
+    assert rough.ns[-1] <= 2 * calm.ns[-1]
+
+
+def test_a_ladder_laid_again_has_this_processs_times() -> None:
+    law = Law(host=2_000.0, device=500.0, fixed=40_000.0)
+    first = ladder(law)
+    clock = FakeClock()
+    chain = FastFakeChain(Law(host=4_000.0, device=500.0, fixed=40_000.0), clock)
+    began = clock.time
+    again = relaid(chain, clock, first.ns)
+    assert again.ns == first.ns
+    assert again.unit_ns == pytest.approx(2 * first.unit_ns, rel=0.05)
+    assert chain.executed() == again.issued
+    assert again.pass_ns > first.pass_ns
+    assert clock.time - began < 4 * again.pass_ns
 
 
 def test_a_tighter_target_sends_the_top_up() -> None:

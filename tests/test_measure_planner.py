@@ -22,7 +22,7 @@ def test_profiles_say_what_the_design_says() -> None:
     found = {name: (p.processes, p.target, p.planned_s, p.further_s, p.wall_s) for name, p in PROFILES.items()}
     assert found == {
         "quick": (4, 0.10, pytest.approx(75.0), pytest.approx(15.0), 240.0),
-        "default": (5, 0.03, pytest.approx(250.0), pytest.approx(50.0), 600.0),
+        "default": (5, 0.03, pytest.approx(180.0), pytest.approx(120.0), 600.0),
         "thorough": (10, 0.01, math.inf, math.inf, None),
     }
 

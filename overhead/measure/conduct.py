@@ -11,15 +11,15 @@ from overhead.measure import once, sampler, stages
 from overhead.measure.clock import Clock, clock_facts
 from overhead.measure.events import Doing, Dropped, Event, Rounded, Settings, Taken, reason_of, status_of
 from overhead.measure.figures import Round
-from overhead.measure.ladder import Limits, calibrate
+from overhead.measure.ladder import Limits, calibrate, relaid
 from overhead.measure.live import LEAST_ROUNDS, Live, Unverified
 from overhead.measure.preparing import Preparing
 from overhead.measure.sampler import Chain, runs_itself
 from overhead.measure.shelter import Shelter
 
-ROUNDS = 30
+ROUNDS = 120
 """A process's time is cut into at most this many rounds, fewer where the dearest case could not take part in each; a
-cheap case passes its ladder several times in a round."""
+cheap case passes its ladder several times in a round. Short rounds, since the canary tells of a whole round."""
 KNEE_SECONDS = 0.5
 """A case with less time than this looks for the queue's knee only if it is one of the extras."""
 PREPARING = 1.0
@@ -85,6 +85,8 @@ class _Conductor:
             for case in list(self.live.values()):
                 self.shelter.settle()
                 self.guard(case, what, act)
+        gc.collect()
+        gc.freeze()  # so that the collections between rounds have next to nothing to look at
         number, self.planned = 0, self.plan()
         while not (rule := self.rule(number)):
             self.round(number)
@@ -125,8 +127,12 @@ class _Conductor:
 
     def calibrate(self, case: Live) -> None:
         knee = case.key in self.settings.extras or case.seconds >= KNEE_SECONDS
-        limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
-        case.ladder = calibrate(case.chain, self.clock, limits)
+        known = self.settings.ladders.get(case.key)
+        if known and not knee:
+            case.ladder = relaid(case.chain, self.clock, known)
+        else:
+            limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
+            case.ladder = calibrate(case.chain, self.clock, limits)
         self.emit(Taken(case.key, "ladder", [float(n) for n in case.ladder.ns], reason=case.ladder.shortfall))
         case.cost = case.ladder.pass_ns
         case.issued += case.ladder.issued

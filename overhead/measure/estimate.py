@@ -11,7 +11,7 @@ import numpy as np
 from overhead.measure.figures import Estimate, Paired, Process, Round, Series
 from overhead.measure.fit import Floats, Misfit, misfit
 from overhead.measure.gates import BOOTSTRAP_FROM, across, modes, without_value
-from overhead.measure.modes import APART, CANARY, Owners, Split, labelled, spell, split
+from overhead.measure.modes import APART, CANARY, Owners, Split, labelled, slowed, split, two_groups
 from overhead.measure.oncefigures import once_figures
 from overhead.measure.pairs import marginal, paired
 from overhead.measure.process import SLOPES, ProcessFit, by_round, fit_process, quantum_of
@@ -50,9 +50,8 @@ class _Case:
         self.series, self.target = series, target
         self.processes = [p for p in series.processes if any(r.samples for r in p.rounds)]
         self.fits = [fit_process(p, series) for p in self.processes]
-        self.weather = [{r.number: float(sum(r.canary)) for r in p.rounds} for p in self.processes]
+        self.weather = [{r.number: pace(r) for r in p.rounds} for p in self.processes]
         self.rounds = functools.cache(self._rounds)
-        self.without_spells = functools.cache(self._without_spells)
 
     def slope(self, name: str) -> Estimate:
         """One slope across processes, through every gate."""
@@ -62,44 +61,39 @@ class _Case:
         if min(values) <= 0:
             words = f"the slope of a process is {min(values):.3g} ns: not told from 0"
             return Estimate(status="below-resolution", reason=words, processes=len(values))
-        rounds = self.rounds(name)
-        two = self.speeds(rounds)
-        both = self.bimodal(name, rounds, two) if two is not None else None
-        usual = self if both else self.usual(name)
+        both = self.two_speeds(name, name)
+        usual = self if both else self.usual
         own = _arrays(usual.rounds(name))
         found = both or usual.gate(name, across(usual.values(name), self.target, rounds=own))
         return replace(found, rule="; ".join([found.rule, *self.left_out(usual), *self.remarks(name)]))
 
-    def usual(self, name: str) -> _Case:
-        """The case as a figure sees it: ``host`` follows slow spells as ``issue`` does, ``fixed`` as ``complete``."""
-        return self.without_spells("issue" if name in ("issue", "host") else "complete")
-
-    def _without_spells(self, name: str) -> _Case:
-        """The case without the rounds in which the processor was slow and the figure followed it.
+    @functools.cached_property
+    def usual(self) -> _Case:
+        """The case without the rounds that a slow processor ran.
 
         A process of which fewer than ``MODE_ROUNDS`` are left does not count; the case stays whole where that leaves
-        fewer than three, or half.
+        fewer than three, or half, and behind a polling wait, where rounds are few.
         """
-        rounds = self.rounds(name)
-        values, canaries, _ = self.told(rounds)
-        off = spell(values, canaries)
-        if off is None:
+        paces = [np.array([pace(r) for r in p.rounds]) for p in self.processes]
+        if not paces or not all(own.all() for own in paces) or any(map(quantum_of, self.processes)):
             return self
-        labels = iter(off)
         kept = []
-        for process, own in zip(self.processes, rounds, strict=True):
-            away = {number for number in own if next(labels)}
-            left = [r for r in process.rounds if r.number not in away]
-            if not away or len(left) >= MODE_ROUNDS:
+        for process, away in zip(self.processes, slowed(paces), strict=True):
+            left = [r for r, slow in zip(process.rounds, away, strict=True) if not slow]
+            if len(left) >= MODE_ROUNDS or not away.any():
                 kept.append(replace(process, rounds=left))
         enough = len(kept) >= max(FEWEST_LEFT, len(self.processes) // 2 + 1)
-        return _Case(replace(self.series, processes=kept), self.target) if enough else self
+        if not enough:
+            return self
+        found = _Case(replace(self.series, processes=kept), self.target)
+        found.usual = found
+        return found
 
     def left_out(self, usual: _Case) -> list[str]:
         """How many rounds ``usual`` lacks, in words."""
         whole, left = (sum(len(p.rounds) for p in case.processes) for case in (self, usual))
         share = f"{1 - left / whole:.0%}"
-        words = f"{share} of the rounds are left out: the processor was slow, and the figure followed"
+        words = f"{share} of the rounds are left out: the processor was slow"
         return [words] if left < whole else []
 
     def remarks(self, name: str) -> list[str]:
@@ -118,16 +112,13 @@ class _Case:
         if not values or complete.value is None:
             return Estimate(status=complete.status, reason=complete.reason, rule=complete.rule)
         if complete.status == "bimodal":
-            rounds = self.rounds("complete")
-            two = self.speeds(rounds)
-            both = self.bimodal("fixed", rounds, two) if two is not None else None
+            both = self.two_speeds("complete", "fixed")
             return both or Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
-        usual = self.usual("fixed")
-        values = usual.values("fixed")
+        values = self.usual.values("fixed")
         scale = abs(float(np.mean(values))) + complete.value + max(map(quantum_of, self.processes))
-        resampled = _arrays(usual.rounds("fixed")) if len(values) >= BOOTSTRAP_FROM else ()
+        resampled = _arrays(self.usual.rounds("fixed")) if len(values) >= BOOTSTRAP_FROM else ()
         found = across(values, self.target, scale=scale, rounds=resampled)
-        return replace(found, rule="; ".join([found.rule, *self.left_out(usual)]))
+        return replace(found, rule="; ".join([found.rule, *self.left_out(self.usual)]))
 
     def knee(self) -> dict[str, Estimate]:
         """Where most processes saw ``issue`` bend."""
@@ -172,9 +163,16 @@ class _Case:
             return without_value(found, "nonlinear", words)
         return found
 
-    def speeds(self, rounds: list[dict[int, float]]) -> Split | None:
-        """Whether the rounds of all processes fall into two speeds."""
-        return split(*self.told(rounds))
+    def two_speeds(self, told_by: str, name: str) -> Estimate | None:
+        """Both values of a figure, where the rounds of ``told_by`` fall into two speeds.
+
+        All rounds tell where the canary has two speeds itself, else those that no slow processor ran.
+        """
+        _, canaries, owners = self.told(self.rounds(told_by))
+        case = self if two_groups(canaries, owners) is not None else self.usual
+        rounds = case.rounds(told_by)
+        two = split(*case.told(rounds))
+        return case.bimodal(name, rounds, two) if two is not None else None
 
     def told(self, rounds: list[dict[int, float]]) -> tuple[Floats, Floats, Owners]:
         """The figure's rounds, all processes' in a row: values, canaries (ns; empty where not known) and process."""
@@ -200,6 +198,12 @@ class _Case:
         if fast.value is None or slow.value is None or (name != "fixed" and slow.value < APART * fast.value):
             return None
         return modes(fast, slow, two, len(self.processes))
+
+
+def pace(one: Round) -> float:
+    """ns of the canary's Python loop, which follows what other work a processor does closer than its native spin does;
+    0 where there is none."""
+    return float(one.canary[0]) if one.canary else 0.0
 
 
 def _misfit(name: str, process: Process, fit: ProcessFit) -> Misfit | None:

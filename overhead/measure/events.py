@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from overhead.measure.sampler import Samples
@@ -15,6 +15,7 @@ class Settings:
     ``extras``: the cases that also get what takes long (``naive_idle``, ``legacy``, the queue's knee above the top);
     ``staged``: those whose calls are timed one by one.
     ``shares``: seconds by case where they are not alike. ``slopes_only``: nothing is taken outside the ladder.
+    ``ladders``: by case the n that an earlier process calibrated.
     """
 
     seconds: float
@@ -26,6 +27,7 @@ class Settings:
     staged: frozenset[str] = frozenset()
     shares: Mapping[str, float] = field(default_factory=dict)
     slopes_only: bool = False
+    ladders: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def share(self, case: str, cases: int) -> float:
         """Seconds of this case, of so many."""

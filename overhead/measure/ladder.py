@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from overhead.measure.clock import Clock, ClockFacts, clock_facts
@@ -111,9 +112,24 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     knee = _knee(trial, top, slope, limits) if looks else 0
     extra = rows_of(trial.seen[before:]) if knee else ()
     ns = _rungs(top, knee, climb.fixed, slope, chain.max_n)
-    once = sum(climb.fixed + n * slope for n in ns)
-    warm = once if chain.recorded else len(ns) * climb.fixed
-    return Ladder(ns, once + warm, climb.fixed, slope, trial.issued, None, extra, climb.shortfall)
+    cost = _pass_ns(ns, chain, climb.fixed, slope)
+    return Ladder(ns, cost, climb.fixed, slope, trial.issued, None, extra, climb.shortfall)
+
+
+def relaid(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
+    """The ladder that another process of the case calibrated, with this one's times; not for a polling wait."""
+    trial = Trial(chain, clock)
+    trial.run([1])
+    one, _ = trial.total(1, 3)
+    top, _ = trial.total(ns[-1])
+    slope = max(top - one, 1.0) / max(ns[-1] - 1, 1)
+    return Ladder(tuple(ns), _pass_ns(ns, chain, one, slope), one, slope, trial.issued)
+
+
+def _pass_ns(ns: Sequence[int], chain: Chain, fixed: float, slope: float) -> float:
+    """About what a pass takes, its warm units included."""
+    once = sum(fixed + n * slope for n in ns)
+    return once + (once if chain.recorded else len(ns) * fixed)
 
 
 class _Climb:
@@ -125,7 +141,7 @@ class _Climb:
     def __init__(self, trial: Trial, limits: Limits, facts: ClockFacts, least: int) -> None:
         self.trial, self.limits, self.facts, self.least = trial, limits, facts, least
         self.fixed, noise = trial.total(1, 3)
-        self.noises = [noise]
+        self.noises, self.short = [noise], [noise]
         self.flat = self.rise = 1
         self.at = self.fixed
         self.shortfall = ""
@@ -135,14 +151,16 @@ class _Climb:
     @property
     def noise(self) -> float:
         """ns, of one sample: the median of the last three, so that one interruption does not send the top up."""
-        told = [noise for noise in self.noises if noise > 0]
-        return statistics.median(told[-3:]) if told else 0.0
+        return statistics.median(_told(self.noises)[-3:])
 
     def clearance(self) -> float:
-        """ns that the slope must add: the noise of a difference over the passes, against a third of the target."""
+        """ns that the slope must add: the noise of a difference over the passes, against a third of the target.
+
+        The noise is that of short samples: what grows with a sample's length no longer ladder outgrows.
+        """
         affordable = SAMPLING * self.limits.seconds * 1e9 / (RUNGS * (self.at + self.fixed))
         passes = min(max(affordable, PASSES[0]), PASSES[1])
-        noise = 2.0 * self.noise / (self.limits.target / 3 * passes**0.5)
+        noise = 2.0 * statistics.median(_told(self.short)) / (self.limits.target / 3 * passes**0.5)
         return max(noise, self.least, CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
 
     def done(self) -> bool:
@@ -167,6 +185,8 @@ class _Climb:
         self.rise = min(self.rise * factor, self.trial.chain.max_n, MOST)
         self.at, noise = self.trial.total(self.rise)
         self.noises.append(noise)
+        if self.at - self.fixed < self.least or len(self.short) < 2:
+            self.short.append(noise)
 
     def slope(self) -> float:
         """ns per unit, to bound times and place rungs; never a figure."""
@@ -178,6 +198,11 @@ class _Climb:
         while top // 2 >= max(4.0, 1 + self.clearance() / self.slope()):
             top //= 2
         return top
+
+
+def _told(noises: Sequence[float]) -> Sequence[float]:
+    """Those that samples told; a single sample at an n tells none."""
+    return [noise for noise in noises if noise > 0] or [0.0]
 
 
 def _knee(trial: Trial, top: int, slope: float, limits: Limits) -> int:

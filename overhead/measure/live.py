@@ -12,11 +12,11 @@ from overhead.measure.ladder import Ladder
 from overhead.measure.process import SLOPES, by_round
 from overhead.measure.sampler import Chain
 
-MOST_PASSES = 12
+MOST_PASSES = 4
 """Of the ladder in one round."""
 LEAST_ROUNDS = 2
 """A case is sampled this often whatever it costs."""
-FEW, MANY, LONG = 10, 30, 0.25
+FEW, MANY, LONG = 10, 120, 0.25
 """No case is steady before so few rounds, nor before so many or a quarter of its time: it has to see some weather."""
 ENOUGH = 0.25
 """A case is steady when a process's own half-width is under this share of the target: the rest is between processes."""

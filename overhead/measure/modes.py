@@ -1,8 +1,9 @@
 """Two speeds: whether rounds fall into two groups that no common value describes, and which round is in which; and
-rounds in a slow spell of the processor."""
+rounds that a slow processor ran."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,10 +24,12 @@ LEAST = 0.10
 FEWEST = 4
 CANARY = 0.05
 """A round whose canary leaves the run's median by more than this share is labelled."""
-SPELL, MOST = 0.15, 0.3
-"""One that lies this share above it was taken on a slow processor, if no more than this share of the rounds were."""
-FOLLOWS, SURE = 0.5, 3.0
-"""A figure followed when its logarithm moved by this share of the canary's, and by so many standard errors."""
+BEST, OVER = 20, 0.10
+"""A round counts whose canary lies no more than this share over its process's best: this percentile of its canaries."""
+THROUGHOUT = 0.20
+"""A process whose best lies this share over that of the middle one was slow from end to end."""
+AT_LEAST, PART = 3, 3
+"""The quietest rounds of another process count whatever their canary: so many, or one in so many if that is more."""
 
 
 @dataclass(frozen=True)
@@ -79,19 +82,22 @@ def split(values: Floats, canaries: Floats, owners: Owners) -> Split | None:
     return Split(slow, "canary")
 
 
-def spell(values: Floats, canaries: Floats) -> Mask | None:
-    """True for the rounds in which the processor was slow, if these are few and the figure followed it; else None.
+def slowed(canaries: Sequence[Floats]) -> list[Mask]:
+    """By process, True for the rounds that a slow processor ran. ``canaries``: ns, a value a round, none empty.
 
-    It followed if it is slower there by three standard errors, and by at least half as much as the canary.
+    Told by the canary alone: a choice by the figure's own values would narrow its interval by itself.
     """
-    if canaries.size != values.size or not values.size:
-        return None
-    slow = np.asarray(canaries > (1 + SPELL) * np.median(canaries))
-    if not FEWEST <= np.count_nonzero(slow) <= MOST * slow.size:
-        return None
-    low, high, error = _apart(values, slow)
-    by = np.median(canaries[slow]) / np.median(canaries[~slow])
-    return slow if 0 < low * by**FOLLOWS <= high and high - low >= SURE * error else None
+    best = [float(np.percentile(own, BEST)) for own in canaries]
+    most = (1 + THROUGHOUT) * float(np.median(best))
+    return [own > _limit(own, here, most) for own, here in zip(canaries, best, strict=True)]
+
+
+def _limit(own: Floats, best: float, most: float) -> float:
+    """The slowest canary that counts in a process."""
+    if best > most:
+        return (1 + OVER) * most
+    quietest = min(own.size, max(AT_LEAST, -(-own.size // PART)))
+    return max((1 + OVER) * best, float(np.sort(own)[quietest - 1]))
 
 
 def _apart(values: Floats, slow: Mask) -> tuple[float, float, float]:

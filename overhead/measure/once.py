@@ -12,9 +12,9 @@ from overhead.measure.events import reason_of, status_of
 from overhead.measure.ladder import LEGACY_N, Ladder
 from overhead.measure.sampler import Chain
 
-SHARE = 0.1
+SHARE = 0.06
 """Of a case's seconds, for any one of these."""
-IDLE_SHARE = 0.25
+IDLE_SHARE = 0.15
 """Of a case's seconds, for idling before a single unit."""
 TIMES = 7
 LATENCIES = 500

@@ -22,7 +22,6 @@ class TorchProbe(Probe):
     title = "PyTorch eager"
     mend = "pip install torch"
     distributions = ("torch",)
-    cost = "cheap"
 
     def targets(self) -> list[Target]:
         torch = import_torch(self.mend)

@@ -17,7 +17,7 @@ from overhead.results import Ended, Failed, Line, Together
 from overhead.runner.baton import baton
 from overhead.runner.further import chosen, widths
 from overhead.runner.interpreter import HERE, Interpreter
-from overhead.runner.journal import Journal, Past
+from overhead.runner.journal import Journal, Past, note_ladder
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Job, Pause, Ready
 from overhead.runner.redaction import redacted
@@ -52,6 +52,10 @@ class Lane:
     interpreter: Interpreter = HERE
     together: Together | None = None
     dropped: set[str] = dataclasses.field(default_factory=set)
+    ladders: dict[str, list[int]] = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ladders = dict(self.past.ladders) if self.past else {}
 
     def missing(self, further: int = 0) -> dict[str, int]:
         """By target, how many processes of those planned and of so many further ones the journal does not hold yet."""
@@ -210,6 +214,7 @@ class Campaign:
             assignments=list(left.assignments),
             firsts=list(left.firsts),
             further=left.further,
+            ladders={a.key: ns for a in left.assignments if (ns := lane.ladders.get(a.key))},
             plugins=self.plugins,
             seconds=left.seconds,
             min_rounds=self.plan.min_rounds,
@@ -285,6 +290,7 @@ class Campaign:
             lane.dropped.add(f"{line.target} {line.case}")
             line = redacted(line)
             self.listener.note(_named(f"{line.target} {line.case}: {line.status}: {line.reason}", lane))
+        note_ladder(lane.ladders, line)
         lane.journal.write([line])
 
     def _again(self, one: _Started, death: Died) -> bool:

@@ -50,8 +50,17 @@ class Journal:
         return CannotWrite(f"{self.path}: {error.strerror or error}; what was written before is kept, use --resume")
 
 
+def note_ladder(ladders: dict[str, list[int]], line: Line) -> None:
+    """Keep the first ladder of a case, by its key; an empty one for good where its wait polls."""
+    if isinstance(line, Once) and line.name in ("ladder", "wait_quantum"):
+        key = f"{line.target} {line.case}"
+        ladders.setdefault(key, [int(n) for n in line.values])
+        if line.name == "wait_quantum":
+            ladders[key] = []
+
+
 class Past:
-    """What a journal already holds: the header, the plan, and which processes ended."""
+    """What a journal already holds: the header, the plan, which processes ended, and the ladders of their cases."""
 
     def __init__(self, path: Path) -> None:
         lines = list(results.read_journal(path))
@@ -61,7 +70,9 @@ class Past:
         self.planned = [line for line in lines if isinstance(line, Planned)]
         self.done = dict.fromkeys({p.worker for p in self.planned}, 0)
         self.next_process: dict[str, int] = dict.fromkeys(self.done, 0)
+        self.ladders: dict[str, list[int]] = {}
         for line in lines:
+            note_ladder(self.ladders, line)
             if isinstance(line, Ended):
                 self.done[line.worker] = self.done.get(line.worker, 0) + 1
             if isinstance(line, Opened | Once | Round | Failed | Ended):

@@ -30,6 +30,8 @@ class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of these the ones that get what is taken once a worker, the base case first; target and case, with a blank."""
     further: bool = False
     """Whether this process was not planned: the slopes of these cases are wanted, and nothing else."""
+    ladders: dict[str, list[int]] = {}
+    """By assignment the ladder of an earlier process."""
     plugins: list[str] = []
     seconds: float = 0.0
     """Sampling time of this process, all cases together."""

@@ -165,6 +165,7 @@ class Worker:
             extras=frozenset(self.job.firsts[:1]),
             staged=frozenset() if self.job.further else frozenset(self.job.firsts),
             slopes_only=self.job.further,
+            ladders=self.job.ladders,
             max_rounds=self.job.max_rounds,
         )
         return c.conduct(self.chains, SystemClock(), settings, emit)

@@ -175,7 +175,8 @@ def test_those_nearest_their_target_come_first() -> None:
     noisy_now = {companion.key: 0.11} | dict(zip([a.key for a in own], [0.4, 0.2, 0.3], strict=False))
     ((found,),) = chosen([[task]], noisy_now, 0.41)
     assert found.assignments == (own[1], own[2])
-    assert found.seconds == pytest.approx(0.4)
+    assert found.seconds == pytest.approx(0.41)
+    assert chosen([[task]], noisy_now, 100.0)[0][0].seconds == pytest.approx(3 * 0.6)
     assert found.firsts == task.firsts == (own[0].key,)
     assert chosen([[task]], noisy_now, 0.1) == [[]]
 

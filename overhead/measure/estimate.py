@@ -11,7 +11,7 @@ import numpy as np
 from overhead.measure.figures import Estimate, Paired, Process, Round, Series
 from overhead.measure.fit import Floats, Misfit, misfit
 from overhead.measure.gates import BOOTSTRAP_FROM, across, modes, without_value
-from overhead.measure.modes import APART, CANARY, Owners, Split, labelled, slowed, split, two_groups
+from overhead.measure.modes import APART, CANARY, LONG, Owners, Split, labelled, slowed, split, two_groups
 from overhead.measure.oncefigures import once_figures
 from overhead.measure.pairs import marginal, paired
 from overhead.measure.process import SLOPES, ProcessFit, by_round, fit_process, quantum_of
@@ -169,7 +169,7 @@ class _Case:
         All rounds tell where the canary has two speeds itself, else those that no slow processor ran.
         """
         _, canaries, owners = self.told(self.rounds(told_by))
-        case = self if two_groups(canaries, owners) is not None else self.usual
+        case = self if two_groups(canaries, owners, LONG) is not None else self.usual
         rounds = case.rounds(told_by)
         two = split(*case.told(rounds))
         return case.bimodal(name, rounds, two) if two is not None else None

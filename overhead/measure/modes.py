@@ -22,6 +22,8 @@ CLEAR = 8.0
 LEAST = 0.10
 """A group needs this share of the rounds."""
 FEWEST = 4
+LONG = 0.15
+"""The canary has two speeds where each holds for this share of the rounds; a slow one that holds for less is a spell."""
 CANARY = 0.05
 """A round whose canary leaves the run's median by more than this share is labelled."""
 BEST, OVER = 20, 0.10
@@ -40,10 +42,10 @@ class Split:
     by: str
 
 
-def two_groups(values: Floats, owners: Owners) -> Mask | None:
+def two_groups(values: Floats, owners: Owners, least: float = LEAST) -> Mask | None:
     """True for the members of the upper group; None where the values are one group.
 
-    ``owners``: the process of each value. The cut is the one that leaves the least variance within both groups of the
+    ``owners``: the process of each value; ``least``: the share of a group. The cut is the one that leaves the least variance within both groups of the
     logarithms (Otsu's), for which the outer twentieths are pulled in, so that stray rounds do not choose it.
     """
     logs = np.log(np.maximum(values, 1e-9))
@@ -57,7 +59,7 @@ def two_groups(values: Floats, owners: Owners) -> Mask | None:
     cut = int(np.argmax(between)) + 1
     low, high = np.split(np.sort(logs), [cut])
     gap = float(np.median(high) - np.median(low))
-    if min(low.size, high.size) < max(FEWEST, LEAST * count) or gap < CLEAR * max(_spread(low), _spread(high)):
+    if min(low.size, high.size) < max(FEWEST, least * count) or gap < CLEAR * max(_spread(low), _spread(high)):
         return None
     upper = np.asarray(logs > (np.median(low) + np.median(high)) / 2)
     shares = np.array([upper[owners == owner].mean() for owner in np.unique(owners)])
@@ -73,7 +75,7 @@ def split(values: Floats, canaries: Floats, owners: Owners) -> Split | None:
     own = two_groups(values, owners)
     if own is not None:
         return Split(own, "rounds")
-    slow = two_groups(canaries, owners) if canaries.size == values.size else None
+    slow = two_groups(canaries, owners, LONG) if canaries.size == values.size else None
     if slow is None:
         return None
     low, high, error = _apart(values, slow)

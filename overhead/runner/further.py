@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from overhead.reduce import noisy
 from overhead.runner.schedule import Task
+
+
+TIMES = 3.0
+"""A case gets at most this many times the seconds that it had in a planned process."""
 
 
 def widths(tasks: Sequence[Sequence[Task]], journals: Iterable[Path]) -> dict[str, float]:
@@ -21,11 +26,15 @@ def widths(tasks: Sequence[Sequence[Task]], journals: Iterable[Path]) -> dict[st
 
 def chosen(tasks: Sequence[Sequence[Task]], noisy: Mapping[str, float], seconds: float) -> list[list[Task]]:
     """What one more process of each of these tasks measures, lane by lane: of the noisy cases, with their half-widths,
-    those nearest their target first, as many as fit so many seconds of sampling."""
+    those nearest their target first, as many as fit so many seconds of sampling; where few are left, each has more."""
     cost = {a.key: task.seconds / len(task.assignments) for own in tasks for task in own for a in task.own}
     taken: set[str] = set()
+    whole = seconds
     for key in sorted(noisy.keys() & cost.keys(), key=noisy.__getitem__):
         if cost[key] <= seconds:
             seconds -= cost[key]
             taken.add(key)
-    return [[one for task in own if (one := task.only(taken)).assignments] for own in tasks]
+    spent = whole - seconds
+    times = min(TIMES, whole / spent) if spent else 1.0
+    made = [[one for task in own if (one := task.only(taken)).assignments] for own in tasks]
+    return [[dataclasses.replace(one, seconds=times * one.seconds) for one in own] for own in made]

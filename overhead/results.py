@@ -315,7 +315,8 @@ class Round(_Line, kw_only=True, tag="round"):
 
     ``samples``: ``[n, issue_ns, total_ns]`` from a window that holds two clock readings, or
     ``[n, issue_ns, total_ns, wait_cpu_ns]`` from one in which the thread's CPU clock was read as well.
-    ``canary``: ns of the fixed pure-Python loop and of the fixed native spin, taken at the start of the round.
+    ``canary``: ns of the fixed pure-Python loop and of the fixed native spin, before or after the samples, whichever
+    took longer.
     """
 
     target: Text

@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from overhead.runner.progress import Listener
 from overhead.runner.protocol import Assignment, Job
 from overhead.runner.run import Outcome, run
 from overhead.runner.schedule import Task
+from overhead.runner.spawn import WorkerProcess
 from tests.fake_runs import Made
 
 PLUGIN = Path(__file__).parent / "stacks" / "wandering.py"
@@ -92,11 +94,10 @@ def test_a_ladder_is_calibrated_once_a_run_but_where_the_knee_is_looked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[int, list[str]]] = []
-    spawned = campaign.WorkerProcess
 
-    def spawn(job: Job, *given: object, **more: object) -> object:
+    def spawn(job: Job, *given: Any, **more: Any) -> WorkerProcess:
         seen.append((job.process, sorted(job.ladders)))
-        return spawned(job, *given, **more)  # type: ignore[arg-type]
+        return WorkerProcess(job, *given, **more)
 
     monkeypatch.setattr(campaign, "WorkerProcess", spawn)
     outcome = measure(tmp_path, monkeypatch, 1_000, 1_000)
@@ -113,12 +114,15 @@ def test_a_ladder_is_calibrated_once_a_run_but_where_the_knee_is_looked_for(
 
 def test_no_ladder_is_kept_of_a_polling_wait() -> None:
     ladders: dict[str, list[int]] = {}
-    said = {"target": "t", "worker": "t", "process": 0}
-    note_ladder(ladders, Once(case="a", name="ladder", values=[0.0, 1.0, 4.0], **said))
-    note_ladder(ladders, Once(case="a", name="ladder", values=[0.0, 1.0, 8.0], **said))
-    note_ladder(ladders, Once(case="b", name="ladder", values=[1.0, 9.0], **said))
-    note_ladder(ladders, Once(case="b", name="wait_quantum", values=[1e8], **said))
-    note_ladder(ladders, Once(case="b", name="ladder", values=[1.0, 9.0], **said))
+
+    def said(case: str, name: str, *values: float) -> None:
+        note_ladder(ladders, Once(target="t", case=case, worker="t", process=0, name=name, values=list(values)))
+
+    said("a", "ladder", 0, 1, 4)
+    said("a", "ladder", 0, 1, 8)
+    said("b", "ladder", 1, 9)
+    said("b", "wait_quantum", 1e8)
+    said("b", "ladder", 1, 9)
     assert ladders == {"t a": [0, 1, 4], "t b": []}
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
 import pytest
 
+from overhead.measure.ladder import LEAST_NS
 from overhead.probes.base import Unavailable
 from overhead.probes.jax import JaxProbe, devices, import_jax
 from overhead.results import Target
@@ -15,6 +17,13 @@ from tests.of_step import of_step
 PROBE = JaxProbe()
 CPU = Target(stack="jax", api="CPU", adapter="CPU", options={"platform": "cpu", "index": 0})
 CASES = {case.key: case for case in of_step(PROBE.space(CPU).star())}
+
+
+@pytest.mark.needs("jax")
+def test_a_loops_first_steps_do_not_carry_its_line() -> None:
+    case = next(case for case in CASES.values() if case.params.get("loop") == "fori")
+    with contextlib.closing(PROBE.open(CPU, case)) as chain:
+        assert chain.least_ns > LEAST_NS
 
 
 @pytest.mark.needs("jax")

@@ -355,3 +355,24 @@ def test_a_cost_that_may_be_nothing_is_not_separable() -> None:
     found = marginal({n: lines(*(2 * v * f for f in (1.0, 1.001, 0.999))) for n, v in names.items()}, figure="issue")
     assert found["per_pass"].status == "noisy"
     assert "not separable" in found["per_pass"].reason
+
+
+def test_pairs_are_formed_of_rounds_that_were_quiet_on_both_sides() -> None:
+    """A slow round makes a difference longer than the figures it is of, which leave such rounds out."""
+    calm, slow = (100, 101, 99, 100), (100, 101, 99, 160)
+    of, against = (600.0, 600.0, 600.0, 960.0), (300.0, 300.0, 300.0, 480.0)
+    found = paired(with_canaries(of, slow), with_canaries(against, calm), "complete")
+    assert found.difference.value == pytest.approx(300.0)
+    assert (found.difference.status, found.difference.processes) == ("ok", 3)
+    few = paired(with_canaries(of[:2], slow[2:]), with_canaries(against[:2], calm[2:]), "complete")
+    assert few.difference.processes == 2
+    family = {"per-submit": with_canaries(of, slow), "one-pass": with_canaries(against, calm)}
+    assert marginal(family, figure="issue")["per_dispatch"].processes == 3
+
+
+def test_pairs_without_enough_quiet_rounds_in_common_are_formed_of_all() -> None:
+    """Where one side's slow processes are the other's quiet ones."""
+    early, late = (150, 100, 101, 100), (100, 101, 100, 150)
+    of, against = with_canaries((600.0,) * 4, early), with_canaries((300.0,) * 4, late)
+    assert paired(of, against, "complete").difference.processes == 4
+    assert marginal({"per-submit": of, "one-pass": against}, figure="issue")["per_dispatch"].processes == 4

@@ -10,8 +10,9 @@ from overhead.measure import fit
 from overhead.measure.censored import censored_line
 from overhead.measure.figures import Process, Round, Series
 from overhead.measure.knee import find_knee
-from overhead.measure.modes import labelled, slowed, split, two_groups
+from overhead.measure.modes import labelled, split, two_groups
 from overhead.measure.process import by_round, fit_process
+from overhead.measure.quiet import slowed
 
 NS = np.array([1.0, 2, 4, 8, 16, 100])
 

@@ -11,17 +11,16 @@ import numpy as np
 from overhead.measure.figures import Estimate, Paired, Process, Round, Series
 from overhead.measure.fit import Floats, Misfit, misfit
 from overhead.measure.gates import BOOTSTRAP_FROM, across, modes, without_value
-from overhead.measure.modes import APART, CANARY, LONG, Owners, Split, labelled, slowed, split, two_groups
+from overhead.measure.modes import APART, CANARY, LONG, Owners, Split, labelled, split, two_groups
 from overhead.measure.oncefigures import once_figures
 from overhead.measure.pairs import marginal, paired
 from overhead.measure.process import SLOPES, ProcessFit, by_round, fit_process, quantum_of
+from overhead.measure.quiet import pace, quiet
 
 CLOCK_STEPS = 100
 """The slope's part of T(top) must be this many times the clock's resolution."""
 MODE_ROUNDS, MODE_SHARE = 3, 0.1
 """A process tells a mode's value only with this many rounds in it, and this share of its rounds."""
-FEWEST_LEFT = 3
-"""Processes that must be left where others are left out."""
 LINE = 0.03
 """A rung further from the line than this share of the ladder's rise (or than the target) is a bend, not noise."""
 
@@ -69,23 +68,9 @@ class _Case:
 
     @functools.cached_property
     def usual(self) -> _Case:
-        """The case without the rounds that a slow processor ran.
-
-        A process of which fewer than ``MODE_ROUNDS`` are left does not count; the case stays whole where that leaves
-        fewer than three, or half, and behind a polling wait, where rounds are few.
-        """
-        paces = [np.array([pace(r) for r in p.rounds]) for p in self.processes]
-        if not paces or not all(own.all() for own in paces) or any(map(quantum_of, self.processes)):
-            return self
-        kept = []
-        for process, away in zip(self.processes, slowed(paces), strict=True):
-            left = [r for r, slow in zip(process.rounds, away, strict=True) if not slow]
-            if len(left) >= MODE_ROUNDS or not away.any():
-                kept.append(replace(process, rounds=left))
-        enough = len(kept) >= max(FEWEST_LEFT, len(self.processes) // 2 + 1)
-        if not enough:
-            return self
-        found = _Case(replace(self.series, processes=kept), self.target)
+        """The case without the rounds that a slow processor ran."""
+        left = quiet(self.series)
+        found = self if left is self.series else _Case(left, self.target)
         found.usual = found
         return found
 
@@ -198,12 +183,6 @@ class _Case:
         if fast.value is None or slow.value is None or (name != "fixed" and slow.value < APART * fast.value):
             return None
         return modes(fast, slow, two, len(self.processes))
-
-
-def pace(one: Round) -> float:
-    """ns of the canary's Python loop, which follows what other work a processor does closer than its native spin does;
-    0 where there is none."""
-    return float(one.canary[0]) if one.canary else 0.0
 
 
 def _misfit(name: str, process: Process, fit: ProcessFit) -> Misfit | None:

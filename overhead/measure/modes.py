@@ -1,9 +1,7 @@
-"""Two speeds: whether rounds fall into two groups that no common value describes, and which round is in which; and
-rounds that a slow processor ran."""
+"""Two speeds: whether rounds fall into two groups that no common value describes, and which round is in which."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,15 +21,9 @@ LEAST = 0.10
 """A group needs this share of the rounds."""
 FEWEST = 4
 LONG = 0.15
-"""The canary has two speeds where each holds for this share of the rounds; a slow one that holds for less is a spell."""
+"""The canary has two speeds where each holds for this share of the rounds; a slow one that holds less is a spell."""
 CANARY = 0.05
 """A round whose canary leaves the run's median by more than this share is labelled."""
-BEST, OVER = 20, 0.10
-"""A round counts whose canary lies no more than this share over its process's best: this percentile of its canaries."""
-THROUGHOUT = 0.20
-"""A process whose best lies this share over that of the middle one was slow from end to end."""
-AT_LEAST, PART = 3, 3
-"""The quietest rounds of another process count whatever their canary: so many, or one in so many if that is more."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +37,9 @@ class Split:
 def two_groups(values: Floats, owners: Owners, least: float = LEAST) -> Mask | None:
     """True for the members of the upper group; None where the values are one group.
 
-    ``owners``: the process of each value; ``least``: the share of a group. The cut is the one that leaves the least variance within both groups of the
-    logarithms (Otsu's), for which the outer twentieths are pulled in, so that stray rounds do not choose it.
+    ``owners``: the process of each value; ``least``: the share of a group. The cut is the one that leaves the least
+    variance within both groups of the logarithms (Otsu's), for which the outer twentieths are pulled in, so that stray
+    rounds do not choose it.
     """
     logs = np.log(np.maximum(values, 1e-9))
     clipped = np.sort(np.clip(logs, *np.percentile(logs, [5, 95]))) if logs.size else logs
@@ -82,24 +75,6 @@ def split(values: Floats, canaries: Floats, owners: Owners) -> Split | None:
     if low <= 0 or abs(high / low - 1) < CANARY or abs(high - low) < CLEAR * error:
         return None
     return Split(slow, "canary")
-
-
-def slowed(canaries: Sequence[Floats]) -> list[Mask]:
-    """By process, True for the rounds that a slow processor ran. ``canaries``: ns, a value a round, none empty.
-
-    Told by the canary alone: a choice by the figure's own values would narrow its interval by itself.
-    """
-    best = [float(np.percentile(own, BEST)) for own in canaries]
-    most = (1 + THROUGHOUT) * float(np.median(best))
-    return [own > _limit(own, here, most) for own, here in zip(canaries, best, strict=True)]
-
-
-def _limit(own: Floats, best: float, most: float) -> float:
-    """The slowest canary that counts in a process."""
-    if best > most:
-        return (1 + OVER) * most
-    quietest = min(own.size, max(AT_LEAST, -(-own.size // PART)))
-    return max((1 + OVER) * best, float(np.sort(own)[quietest - 1]))
 
 
 def _apart(values: Floats, slow: Mask) -> tuple[float, float, float]:

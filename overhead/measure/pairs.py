@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from overhead.measure.figures import Estimate, Paired, Series
 from overhead.measure.fit import Floats
 from overhead.measure.gates import across
 from overhead.measure.process import by_round, fit_process
+from overhead.measure.quiet import ROUNDS, enough, quiet
 
 
 def _rounds(series: Series, figure: str) -> dict[int, dict[int, float]]:
@@ -21,30 +22,42 @@ def _rounds(series: Series, figure: str) -> dict[int, dict[int, float]]:
     return found
 
 
-def paired(of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0) -> Paired:
-    """``of`` minus ``against`` and ``of`` over ``against``, for cases that alternated in the same processes.
-
-    ``against`` counts ``times`` times. Formed in each round that both have, the median of a process's rounds, then
-    across processes. The difference is judged against the size of ``of``. A negative difference stays negative; where
-    its interval holds 0 or lies below, it is ``noisy`` with the reason that the two are not separable.
-    """
-    differences: list[Floats] = []
-    ratios: list[Floats] = []
-    sizes: list[float] = []
-    others = _rounds(against, figure)
+def _together(of: Series, against: Series, figure: str, least: int = 1) -> list[tuple[Floats, Floats]]:
+    """By process, both cases' values of each round that both have, where these are ``least`` or more."""
+    others, found = _rounds(against, figure), []
     for number, mine in _rounds(of, figure).items():
         theirs = others.get(number, {})
         both = sorted(mine.keys() & theirs.keys())
-        if both:
-            a, b = np.array([mine[r] for r in both]), times * np.array([theirs[r] for r in both])
-            differences.append(a - b)
-            sizes.append(float(np.median(np.abs(a))))
-            if np.all(b != 0):
-                ratios.append(a / b)
-    if not differences:
+        if len(both) >= least:
+            found.append((np.array([mine[r] for r in both]), np.array([theirs[r] for r in both])))
+    return found
+
+
+def _quiet_together(of: Series, against: Series, figure: str) -> list[tuple[Floats, Floats]]:
+    """The same of the rounds that no slow processor ran on either side, where that leaves enough, else of all."""
+    left = quiet(of), quiet(against)
+    whole = _together(of, against, figure)
+    if left[0] is of and left[1] is against:
+        return whole
+    found = _together(*left, figure, ROUNDS)
+    return found if enough(len(found), len(whole)) else whole
+
+
+def paired(of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0) -> Paired:
+    """``of`` minus ``against`` and ``of`` over ``against``, for cases that alternated in the same processes.
+
+    ``against`` counts ``times`` times. Formed in each round that both have and that no slow processor ran, the median
+    of a process's rounds, then across processes. The difference is judged against the size of ``of``. A negative
+    difference stays negative; where its interval holds 0 or lies below, it is ``noisy`` with the reason that the two
+    are not separable.
+    """
+    pairs = [(a, times * b) for a, b in _quiet_together(of, against, figure)]
+    if not pairs:
         nothing = Estimate(status="failed", reason="the two cases have no round in common")
         return Paired(nothing, replace(nothing, unit="ratio"))
-    scale = float(np.mean(sizes))
+    differences = [a - b for a, b in pairs]
+    ratios = [a / b for a, b in pairs if np.all(b != 0)]
+    scale = float(np.mean([np.median(np.abs(a)) for a, _ in pairs]))
     difference = across([float(np.median(d)) for d in differences], target, scale=scale, rounds=differences)
     ratio = across([float(np.median(q)) for q in ratios], target, unit="ratio", rounds=ratios)
     return Paired(_separable(difference, "the difference"), ratio)
@@ -74,10 +87,8 @@ def marginal(members: Mapping[str, Series], target: float = 0.03, figure: str = 
     ``unavailable``; where the interval reaches 0 it is not separable.
     """
     table = np.array([counts_of(name) for name in members])
-    columns = [{p.number: fit_process(p, s).value(figure) for p in s.processes} for s in members.values()]
     solved: dict[str, list[float]] = {part: [] for part in PARTS}
-    common = set.intersection(*map(set, columns))
-    for values in ([column[number] for column in columns] for number in sorted(common)):
+    for values in _columns([*members.values()], figure):
         known = np.array([value is not None and value > 0 for value in values])
         cost = np.array([value for value in values if value is not None and value > 0])
         if not cost.size:
@@ -87,6 +98,17 @@ def marginal(members: Mapping[str, Series], target: float = 0.03, figure: str = 
             if _told_apart(table[known], column):
                 solved[part].append(float(answer[column]))
     return {part: _marginal(values, target) for part, values in solved.items()}
+
+
+def _columns(members: Sequence[Series], figure: str) -> list[list[float | None]]:
+    """The figure of every member in each process that all took part in; of quiet rounds, where enough processes have
+    them in all."""
+    left = [quiet(member) for member in members]
+    common, whole = (set.intersection(*({p.number for p in s.processes} for s in own)) for own in (left, members))
+    if not enough(len(common), len(whole)):
+        left, common = [*members], whole
+    columns = [{p.number: fit_process(p, s).value(figure) for p in s.processes if p.number in common} for s in left]
+    return [[column[number] for column in columns] for number in sorted(common)]
 
 
 def _marginal(values: list[float], target: float) -> Estimate:

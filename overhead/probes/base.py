@@ -61,8 +61,8 @@ class Chain(abc.ABC):
     only when the work is done; ``latency`` where each unit includes its own wait, so that percentiles of T(1) tell;
     ``executes`` false where nothing below runs the work (Dawn's Null): ``executed`` then only raises on errors, its
     return value is not looked at; ``least_ns``, by which T(top) must rise at least where the wait is known to look
-    rarely; ``poll_ns`` between two looks where that is so long that T is known to be a staircase; ``clock_step_ns``
-    where the chain brings its own sampling loop and with it another clock.
+    rarely or the first units to cost something else; ``poll_ns`` between two looks where that is so long that T is
+    known to be a staircase; ``clock_step_ns`` where the chain brings its own sampling loop and with it another clock.
     """
 
     unit: str = "dispatch"

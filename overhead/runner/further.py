@@ -9,7 +9,6 @@ from pathlib import Path
 from overhead.reduce import noisy
 from overhead.runner.schedule import Task
 
-
 TIMES = 3.0
 """A case gets at most this many times the seconds that it had in a planned process."""
 

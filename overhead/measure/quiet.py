@@ -1,0 +1,68 @@
+"""The rounds that no slow processor ran, told by the canary alone: a choice by the figure's own values would narrow its
+interval by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from overhead.measure.figures import Round, Series
+from overhead.measure.fit import Floats, Mask
+from overhead.measure.process import quantum_of
+
+BEST, OVER = 20, 0.10
+"""A round counts whose canary lies no more than this share over its process's best: this percentile of its canaries."""
+THROUGHOUT = 0.20
+"""A process whose best lies this share over that of the middle one was slow from end to end."""
+PART = 3
+"""The quietest rounds of another process count whatever their canary: one in so many, and ``ROUNDS`` at least."""
+ROUNDS, PROCESSES = 3, 3
+"""A process of which fewer rounds are left does not count; where fewer processes are, or half, nothing is left out."""
+
+
+def quiet(series: Series) -> Series:
+    """The case without the rounds that a slow processor ran; the same object where none is left out.
+
+    Nothing is left out behind a polling wait, where rounds are few, nor of rounds without a canary.
+    """
+    processes = series.processes
+    paces = [np.array([pace(r) for r in p.rounds]) for p in processes]
+    if not all(own.size and own.all() for own in paces) or any(map(quantum_of, processes)):
+        return series
+    slow = slowed(paces)
+    if not any(own.any() for own in slow):
+        return series
+    kept = []
+    for process, away in zip(processes, slow, strict=True):
+        left = [r for r, gone in zip(process.rounds, away, strict=True) if not gone]
+        if len(left) >= ROUNDS or not away.any():
+            kept.append(replace(process, rounds=left))
+    return replace(series, processes=kept) if enough(len(kept), len(processes)) else series
+
+
+def enough(left: int, whole: int) -> bool:
+    """Whether so many processes of the whole number may stand for it."""
+    return left == whole or left >= max(PROCESSES, whole // 2 + 1)
+
+
+def pace(one: Round) -> float:
+    """ns of the canary's Python loop, which follows what other work a processor does closer than its native spin does;
+    0 where there is none."""
+    return float(one.canary[0]) if one.canary else 0.0
+
+
+def slowed(canaries: Sequence[Floats]) -> list[Mask]:
+    """By process, True for the rounds that a slow processor ran. ``canaries``: ns, a value a round, none empty."""
+    best = [float(np.percentile(own, BEST)) for own in canaries]
+    most = (1 + THROUGHOUT) * float(np.median(best)) if best else 0.0
+    return [own > _limit(own, here, most) for own, here in zip(canaries, best, strict=True)]
+
+
+def _limit(own: Floats, best: float, most: float) -> float:
+    """The slowest canary that counts in a process."""
+    if best > most:
+        return (1 + OVER) * most
+    quietest = min(own.size, max(ROUNDS, -(-own.size // PART)))
+    return max((1 + OVER) * best, float(np.sort(own)[quietest - 1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -181,6 +182,7 @@ def test_those_nearest_their_target_come_first() -> None:
     assert found.assignments == (own[1], own[2])
     assert found.seconds == pytest.approx(0.41)
     assert chosen([[task]], noisy_now, 100.0)[0][0].seconds == pytest.approx(3 * 0.6)
+    assert chosen([[task]], noisy_now, math.inf)[0][0].seconds == pytest.approx(0.6)
     assert found.firsts == task.firsts == (own[0].key,)
     assert chosen([[task]], noisy_now, 0.1) == [[]]
 

@@ -107,8 +107,8 @@ def test_a_slow_case_does_not_starve_a_quick_one_nor_itself() -> None:
     took = {case: sum(row[2] for r in rounds(events, case) for row in r.samples) for case in ("slow", "quick")}
     assert (clock.time - began) / 1e9 < 3.3
     slow_in, quick_in = ({r.round for r in rounds(events, case)} for case in ("slow", "quick"))
-    assert len(slow_in ^ quick_in) <= 1
-    assert len(quick_in) >= 12
+    assert len(slow_in & quick_in) >= 12
+    assert len(slow_in ^ quick_in) <= 3
     assert took["quick"] > 0.1 * took["slow"]
 
 

@@ -15,6 +15,7 @@ from overhead.measure.figures import Estimate
 from overhead.measure.gates import BOOTSTRAP_FROM, across
 from overhead.measure.oncefigures import once_figures
 from overhead.measure.pairs import PARTS, counts_of
+from overhead.measure.process import by_round
 from tests.fake_chains import lines, series
 
 NOISE = {"wake": 1_000.0, "jitter": 0.005, "scatter": 0.1, "own": 0.003}
@@ -376,3 +377,49 @@ def test_pairs_without_enough_quiet_rounds_in_common_are_formed_of_all() -> None
     of, against = with_canaries((600.0,) * 4, early), with_canaries((300.0,) * 4, late)
     assert paired(of, against, "complete").difference.processes == 4
     assert marginal({"per-submit": of, "one-pass": against}, figure="issue")["per_dispatch"].processes == 4
+
+
+def test_a_process_without_rounds_has_no_say_in_which_are_slow() -> None:
+    made = with_canaries((600.0, 602.0, 598.0, 601.0, 720.0), (100, 102, 99, 101, 140))
+    cut = replace(made, processes=[*made.processes, Process([], {"ladder": [0.0, 1.0]}, number=5)])
+    assert estimate(cut, 0.03)["complete"] == estimate(made, 0.03)["complete"]
+
+
+def test_host_differences_are_told_by_every_round() -> None:
+    """The CPU clock is read in few samples; what is deferred into the wait is taken of the whole process."""
+    a = series(Law(host=2_000.0, device=10.0, fixed=20_000.0, deferred=500.0, jitter=0.01), processes=4)
+    b = series(Law(host=1_000.0, device=10.0, fixed=20_000.0, deferred=200.0, jitter=0.01), processes=4)
+    for process in a.processes:
+        assert by_round(process, a, "host", None).keys() == {r.number for r in process.rounds}
+    assert paired(a, b, "host").difference.value == pytest.approx(1_300.0, rel=0.01)
+
+
+def test_host_is_not_lost_with_the_rounds_that_are_left_out() -> None:
+    """Where the CPU clock was read in slow rounds alone."""
+    made = with_canaries((600.0, 602.0, 598.0, 601.0), (100, 101, 99, 100))
+    n = 4
+    cpu = [[n, n * 600, n * 600 + 10_000, n * 100], [2 * n, n * 1_200, n * 1_200 + 10_000, n * 200]]
+    processes = [
+        replace(p, rounds=[replace(r, samples=[*r.samples, *cpu], canary=(80_000, 1)) if i == 0 else r
+                           for i, r in enumerate(p.rounds)])
+        for p in made.processes
+    ]  # fmt: skip
+    found = estimate(replace(made, processes=processes), 0.03)
+    assert found["host"].processes == found["complete"].processes == 4
+
+
+def test_two_speeds_of_quiet_rounds_say_what_was_left_out() -> None:
+    dice = np.random.default_rng(0)
+    processes = []
+    for process in range(4):
+        rounds = []
+        for number in range(30):
+            slope = (600 if number % 2 else 1_200) * dice.normal(1, 0.003)
+            canary = 80_000 if number % 10 == 9 else 50_000
+            rows = [[n, round(slope * n), round(slope * n) + 10_000] for n in (1, 64, 128, 256)]
+            rounds.append(Round(rows, (canary, 50_000), number))
+        processes.append(Process(rounds, number=process))
+    found = estimate(Series(processes, synchronous=True), 0.03)
+    assert found["complete"].status == "bimodal"
+    assert "10% of the rounds are left out" in found["complete"].rule
+    assert "10% of the rounds are left out" in found["fixed"].rule

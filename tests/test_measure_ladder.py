@@ -164,9 +164,8 @@ def test_a_pass_is_every_rung_in_an_order_of_its_own() -> None:
     found = Ladder((0, 1, 2, 4), 1.0, 1.0, 1.0, 0)
     drawn = found.draw(3, random.Random(0))
     assert [sorted(drawn[i : i + 4]) for i in (0, 4, 8)] == [[0, 1, 2, 4]] * 3
-    assert found.cpu(8, 3) == [1, 2, 4] * 2
-    assert found.cpu(1, 1) == []
-    assert found.cpu(1, 4) == [1, 2, 4]
+    assert found.cpu(4, 3) == [1, 2, 4, 1]
+    assert [found.cpu(1, number) for number in range(4)] == [[1], [2], [4], [1]]
 
 
 def test_calibration_counts_what_it_issues() -> None:

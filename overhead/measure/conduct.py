@@ -89,6 +89,8 @@ class _Conductor:
         gc.freeze()  # so that the collections between rounds have next to nothing to look at
         number, self.planned = 0, self.plan()
         while not (rule := self.rule(number)):
+            if number == LEAST_ROUNDS:  # by now a part's whole cost is known
+                self.planned = number + self.plan()
             self.round(number)
             number += 1
         return rule
@@ -126,19 +128,20 @@ class _Conductor:
         self.emit(Taken(case.key, "clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
 
     def calibrate(self, case: Live) -> None:
-        knee = case.key in self.settings.extras or case.seconds >= KNEE_SECONDS
+        queues = case.chain.overlap == "pipelined" and not (case.chain.synchronous or self.settings.slopes_only)
+        knee = queues and (case.key in self.settings.extras or case.seconds >= KNEE_SECONDS)
         known = self.settings.ladders.get(case.key)
         if known and not knee:
             case.ladder = relaid(case.chain, self.clock, known)
         else:
             limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
             case.ladder = calibrate(case.chain, self.clock, limits)
+        if case.ladder.stairs:
+            self.emit(Taken(case.key, "wait_quantum", [case.ladder.stairs.quantum_ns]))
         self.emit(Taken(case.key, "ladder", [float(n) for n in case.ladder.ns], reason=case.ladder.shortfall))
         case.cost = case.ladder.pass_ns
         case.issued += case.ladder.issued
         case.verify()
-        if case.ladder.stairs:
-            self.emit(Taken(case.key, "wait_quantum", [case.ladder.stairs.quantum_ns]))
 
     def once(self, case: Live) -> None:
         """What is taken outside the ladder."""

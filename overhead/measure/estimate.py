@@ -11,7 +11,7 @@ import numpy as np
 from overhead.measure.figures import Estimate, Paired, Process, Round, Series
 from overhead.measure.fit import Floats, Misfit, misfit
 from overhead.measure.gates import BOOTSTRAP_FROM, across, modes, without_value
-from overhead.measure.modes import APART, CANARY, LONG, Owners, Split, labelled, split, two_groups
+from overhead.measure.modes import APART, CANARY, LONG, Owners, labelled, split, two_groups
 from overhead.measure.oncefigures import once_figures
 from overhead.measure.pairs import marginal, paired
 from overhead.measure.process import SLOPES, ProcessFit, by_round, fit_process, quantum_of
@@ -60,8 +60,8 @@ class _Case:
         if min(values) <= 0:
             words = f"the slope of a process is {min(values):.3g} ns: not told from 0"
             return Estimate(status="below-resolution", reason=words, processes=len(values))
-        both = self.two_speeds(name, name)
-        usual = self if both else self.usual
+        both = self.speeds.bimodal(name, name)
+        usual = self.speeds if both else self.usual
         own = _arrays(usual.rounds(name))
         found = both or usual.gate(name, across(usual.values(name), self.target, rounds=own))
         return replace(found, rule="; ".join([found.rule, *self.left_out(usual), *self.remarks(name)]))
@@ -97,8 +97,10 @@ class _Case:
         if not values or complete.value is None:
             return Estimate(status=complete.status, reason=complete.reason, rule=complete.rule)
         if complete.status == "bimodal":
-            both = self.two_speeds("complete", "fixed")
-            return both or Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
+            both = self.speeds.bimodal("complete", "fixed")
+            if both is None:
+                return Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
+            return replace(both, rule="; ".join([both.rule, *self.left_out(self.speeds)]))
         values = self.usual.values("fixed")
         scale = abs(float(np.mean(values))) + complete.value + max(map(quantum_of, self.processes))
         resampled = _arrays(self.usual.rounds("fixed")) if len(values) >= BOOTSTRAP_FROM else ()
@@ -148,16 +150,12 @@ class _Case:
             return without_value(found, "nonlinear", words)
         return found
 
-    def two_speeds(self, told_by: str, name: str) -> Estimate | None:
-        """Both values of a figure, where the rounds of ``told_by`` fall into two speeds.
-
-        All rounds tell where the canary has two speeds itself, else those that no slow processor ran.
-        """
-        _, canaries, owners = self.told(self.rounds(told_by))
-        case = self if two_groups(canaries, owners, LONG) is not None else self.usual
-        rounds = case.rounds(told_by)
-        two = split(*case.told(rounds))
-        return case.bimodal(name, rounds, two) if two is not None else None
+    @functools.cached_property
+    def speeds(self) -> _Case:
+        """The rounds that tell of two speeds: all where the canary has two itself, else those no slow processor ran."""
+        canaries = np.array([value for own in self.weather for value in own.values()])
+        owners = np.repeat(np.arange(len(self.weather)), [len(own) for own in self.weather])
+        return self if canaries.all() and two_groups(canaries, owners, LONG) is not None else self.usual
 
     def told(self, rounds: list[dict[int, float]]) -> tuple[Floats, Floats, Owners]:
         """The figure's rounds, all processes' in a row: values, canaries (ns; empty where not known) and process."""
@@ -167,8 +165,13 @@ class _Case:
         told = np.array(canaries) if all(canaries) else np.zeros(0)
         return np.array(values), told, np.array(owners, dtype=np.intp)
 
-    def bimodal(self, name: str, rounds: list[dict[int, float]], two: Split) -> Estimate | None:
-        """Fit the rounds of each speed apart, process by process; None where the slopes come out alike after all."""
+    def bimodal(self, told_by: str, name: str) -> Estimate | None:
+        """Both values of a figure, the rounds of each speed fitted apart, process by process; None where the rounds of
+        ``told_by`` have one speed, or their slopes come out alike after all."""
+        rounds = self.rounds(told_by)
+        two = split(*self.told(rounds))
+        if two is None:
+            return None
         labels = iter(two.slow)
         groups: dict[bool, list[float]] = {False: [], True: []}
         for process, own in zip(self.processes, rounds, strict=True):

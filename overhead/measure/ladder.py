@@ -78,11 +78,11 @@ class Ladder:
         return [n for _ in range(passes) for n in dice.sample(self.ns, len(self.ns))]
 
     def cpu(self, passes: int, number: int) -> list[int]:
-        """The n of the samples that read the CPU clock in this round: about a quarter as many as the others."""
+        """The n of the samples that read the CPU clock in this round, a case's ``number``-th: one a pass, in turn."""
         if self.stairs:
             return [self.stairs.short, self.ns[-1]] if number % 4 == 0 else []
         few = sorted({1, self.ns[len(self.ns) // 2], self.ns[-1]} - {0})
-        return few * (passes // 4 or int(number % 4 == 0))
+        return [few[(number + i) % len(few)] for i in range(passes)]
 
 
 def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
@@ -156,7 +156,7 @@ class _Climb:
     def clearance(self) -> float:
         """ns that the slope must add: the noise of a difference over the passes, against a third of the target.
 
-        The noise is that of short samples: what grows with a sample's length no longer ladder outgrows.
+        The noise is that of short samples: noise that grows with a sample is outgrown by no longer one.
         """
         affordable = SAMPLING * self.limits.seconds * 1e9 / (RUNGS * (self.at + self.fixed))
         passes = min(max(affordable, PASSES[0]), PASSES[1])

@@ -105,19 +105,21 @@ def _deferred(rounds: Sequence[Round], series: Series) -> float | None:
 def by_round(process: Process, series: Series, figure: str, knee: Knee | None) -> dict[int, float]:
     """The figure from each round's samples alone, by the round's number: slopes by repeated medians.
 
-    Empty behind a polling wait, where a round holds too few samples.
+    Work deferred into the wait, which few samples tell, is the process's. Empty behind a polling wait, where a round
+    holds too few samples.
     """
     found: dict[int, float] = {}
     if quantum_of(process):
         return found
+    deferred = _deferred(process.rounds, series) if figure == "host" else 0.0
     for one in process.rounds:
-        value = _round_value(one, series, figure, knee)
+        value = _round_value(one, figure, knee, deferred)
         if value is not None:
             found[one.number] = value
     return found
 
 
-def _round_value(one: Round, series: Series, figure: str, knee: Knee | None) -> float | None:
+def _round_value(one: Round, figure: str, knee: Knee | None, deferred: float | None) -> float | None:
     wall = wall_rows([one])
     n = wall[:, 0]
     if figure in ("complete", "fixed"):
@@ -127,5 +129,4 @@ def _round_value(one: Round, series: Series, figure: str, knee: Knee | None) -> 
         return line.intercept if line else None
     below = _below(n, knee)
     issue = siegel_slope(n[below], wall[below, 1])
-    deferred = 0.0 if figure == "issue" else _deferred([one], series)
     return None if issue is None or deferred is None else issue + deferred

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from overhead.measure.figures import Round, Series
+from overhead.measure.figures import Process, Round, Series
 from overhead.measure.fit import Floats, Mask
-from overhead.measure.process import quantum_of
+from overhead.measure.process import cpu_rows, quantum_of
 
 BEST, OVER = 20, 0.10
 """A round counts whose canary lies no more than this share over its process's best: this percentile of its canaries."""
@@ -25,21 +25,27 @@ ROUNDS, PROCESSES = 3, 3
 def quiet(series: Series) -> Series:
     """The case without the rounds that a slow processor ran; the same object where none is left out.
 
-    Nothing is left out behind a polling wait, where rounds are few, nor of rounds without a canary.
+    Nothing is left out behind a polling wait, where rounds are few, nor of rounds without a canary, nor of a process
+    whose other rounds do not tell the CPU time of its wait.
     """
-    processes = series.processes
+    processes = [p for p in series.processes if p.rounds]
     paces = [np.array([pace(r) for r in p.rounds]) for p in processes]
-    if not all(own.size and own.all() for own in paces) or any(map(quantum_of, processes)):
+    if not all(own.all() for own in paces) or any(map(quantum_of, processes)):
         return series
     slow = slowed(paces)
     if not any(own.any() for own in slow):
         return series
     kept = []
     for process, away in zip(processes, slow, strict=True):
-        left = [r for r, gone in zip(process.rounds, away, strict=True) if not gone]
-        if len(left) >= ROUNDS or not away.any():
-            kept.append(replace(process, rounds=left))
+        left = replace(process, rounds=[r for r, gone in zip(process.rounds, away, strict=True) if not gone])
+        if len(left.rounds) >= ROUNDS or not away.any():
+            kept.append(left if _tells_cpu(left) or not _tells_cpu(process) else process)
     return replace(series, processes=kept) if enough(len(kept), len(processes)) else series
+
+
+def _tells_cpu(process: Process) -> bool:
+    """Whether samples that read the CPU clock have two different n."""
+    return np.unique(cpu_rows(process.rounds)[:, 0]).size > 1
 
 
 def enough(left: int, whole: int) -> bool:

@@ -15,8 +15,8 @@ from overhead.measure.sampler import canary
 
 SLOW = 1.12
 """A canary's Python loop that takes this many times the machine's usual best ran on a slow processor."""
-MEMORY, BEST = 400, 10
-"""The usual best: this percentile of so many last readings."""
+MEMORY, BEST, EVERY = 2000, 10, 50
+"""The usual best: this percentile of so many last readings, looked up at each of the first few and then so rarely."""
 
 
 class Shelter:
@@ -27,6 +27,7 @@ class Shelter:
         self.processors = clock.processors()
         self.at = 0
         self.seen: deque[int] = deque(maxlen=MEMORY)
+        self.readings, self.best = 0, 0.0
         for index in range(len(self.processors)):
             self._reading(index)
         self.settle()
@@ -63,7 +64,10 @@ class Shelter:
     def _canary(self) -> list[int]:
         read = canary(self.clock)
         self.seen.append(read[0])
+        self.readings += 1
+        if self.readings < 2 * EVERY or self.readings % EVERY == 0:
+            self.best = float(np.percentile(self.seen, BEST))
         return read
 
     def _slow(self, read: list[int]) -> bool:
-        return read[0] > SLOW * float(np.percentile(self.seen, BEST))
+        return read[0] > SLOW * self.best

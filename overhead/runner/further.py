@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -28,12 +29,11 @@ def chosen(tasks: Sequence[Sequence[Task]], noisy: Mapping[str, float], seconds:
     those nearest their target first, as many as fit so many seconds of sampling; where few are left, each has more."""
     cost = {a.key: task.seconds / len(task.assignments) for own in tasks for task in own for a in task.own}
     taken: set[str] = set()
-    whole = seconds
+    spent = 0.0
     for key in sorted(noisy.keys() & cost.keys(), key=noisy.__getitem__):
-        if cost[key] <= seconds:
-            seconds -= cost[key]
+        if spent + cost[key] <= seconds:
+            spent += cost[key]
             taken.add(key)
-    spent = whole - seconds
-    times = min(TIMES, whole / spent) if spent else 1.0
+    times = min(TIMES, seconds / spent) if spent and math.isfinite(seconds) else 1.0
     made = [[one for task in own if (one := task.only(taken)).assignments] for own in tasks]
     return [[dataclasses.replace(one, seconds=times * one.seconds) for one in own] for own in made]

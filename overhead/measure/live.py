@@ -16,8 +16,8 @@ MOST_PASSES = 4
 """Of the ladder in one round."""
 LEAST_ROUNDS = 2
 """A case is sampled this often whatever it costs."""
-FEW, MANY, LONG = 10, 120, 0.25
-"""No case is steady before so few rounds, nor before so many or a quarter of its time: it has to see some weather."""
+FEW, MANY, LONG = 10, 120, 0.5
+"""No case is steady before so few rounds, nor before so many or half of its time: it has to see some weather."""
 ENOUGH = 0.25
 """A case is steady when a process's own half-width is under this share of the target: the rest is between processes."""
 

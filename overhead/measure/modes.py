@@ -20,7 +20,7 @@ CLEAR = 8.0
 LEAST = 0.10
 """A group needs this share of the rounds."""
 FEWEST = 4
-LONG = 0.15
+LONG = 0.125
 """The canary has two speeds where each holds for this share of the rounds; a slow one that holds less is a spell."""
 CANARY = 0.05
 """A round whose canary leaves the run's median by more than this share is labelled."""

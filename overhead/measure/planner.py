@@ -10,7 +10,7 @@ Cost = Literal["cheap", "fast", "slow", "polling"]
 """``cheap``: a call on the host alone; ``fast``: unit and wait well under a millisecond; ``slow``: milliseconds;
 ``polling``: a wait that looks rarely."""
 
-WEIGHT: Mapping[Cost, float] = {"cheap": 0.5, "fast": 1.0, "slow": 2.5, "polling": 7.2}
+WEIGHT: Mapping[Cost, float] = {"cheap": 0.5, "fast": 1.0, "slow": 2.8, "polling": 8.2}
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class _Case:
         usual = self.speeds if both else self.usual
         own = _arrays(usual.rounds(name))
         found = both or usual.gate(name, across(usual.values(name), self.target, rounds=own))
-        return replace(found, rule="; ".join([found.rule, *self.left_out(usual), *self.remarks(name)]))
+        return self.said(found, usual, *self.remarks(name))
 
     @functools.cached_property
     def usual(self) -> _Case:
@@ -73,6 +73,10 @@ class _Case:
         found = self if left is self.series else _Case(left, self.target)
         found.usual = found
         return found
+
+    def said(self, found: Estimate, usual: _Case, *more: str) -> Estimate:
+        """The figure of ``usual``, whose rule says what that lacks, and more."""
+        return replace(found, rule="; ".join([found.rule, *self.left_out(usual), *more]))
 
     def left_out(self, usual: _Case) -> list[str]:
         """How many rounds ``usual`` lacks, in words."""
@@ -100,12 +104,12 @@ class _Case:
             both = self.speeds.bimodal("complete", "fixed")
             if both is None:
                 return Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
-            return replace(both, rule="; ".join([both.rule, *self.left_out(self.speeds)]))
+            return self.said(both, self.speeds)
         values = self.usual.values("fixed")
         scale = abs(float(np.mean(values))) + complete.value + max(map(quantum_of, self.processes))
         resampled = _arrays(self.usual.rounds("fixed")) if len(values) >= BOOTSTRAP_FROM else ()
         found = across(values, self.target, scale=scale, rounds=resampled)
-        return replace(found, rule="; ".join([found.rule, *self.left_out(self.usual)]))
+        return self.said(found, self.usual)
 
     def knee(self) -> dict[str, Estimate]:
         """Where most processes saw ``issue`` bend."""

@@ -36,11 +36,12 @@ def _together(of: Series, against: Series, figure: str, least: int = 1) -> list[
 def _quiet_together(of: Series, against: Series, figure: str) -> list[tuple[Floats, Floats]]:
     """The same of the rounds that no slow processor ran on either side, where that leaves enough, else of all."""
     left = quiet(of), quiet(against)
-    whole = _together(of, against, figure)
-    if left[0] is of and left[1] is against:
-        return whole
-    found = _together(*left, figure, ROUNDS)
-    return found if enough(len(found), len(whole)) else whole
+    if left[0] is not of or left[1] is not against:
+        found = _together(*left, figure, ROUNDS)
+        whole = set.intersection(*({p.number for p in s.processes if p.rounds} for s in (of, against)))
+        if enough(len(found), len(whole)):
+            return found
+    return _together(of, against, figure)
 
 
 def paired(of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0) -> Paired:

@@ -71,15 +71,15 @@ def test_device_time_leaves_the_count_alone_and_stages_count(key: str) -> None:
     chain = opened(key)
     try:
         run(chain, 3)
-        found = chain.device(20)
+        found = chain.device(24)
         durations = chain.stages(5)
         assert chain.executed() == (8 if durations else 3)
         assert (found is None) == chain.latency
         assert all(len(times) == 5 for times in durations.values())
         if found is not None:
             nodes = int(CASES[key][1].params.get("nodes", 1))
-            launches = 1 if chain.unit == "step" else 20 * nodes
-            assert found.n == 20
+            launches = 1 if chain.unit == "step" else 24 * nodes
+            assert found.n == 24
             assert found.busy
             assert found.span == pytest.approx(launches * LAUNCH_NS, rel=1e-3)
     finally:
@@ -137,6 +137,23 @@ def test_a_graph_that_ran_in_part_is_seen() -> None:
     assert launches_of(300, 100) == 3
     with pytest.raises(Unverified, match="3 launches of 100 steps ran, and 1 steps"):
         launches_of(301, 100)
+
+
+@pytest.mark.parametrize("where", [{"pattern": "replay"}, {"nodes": 10}, {"nodes": 100, "caller": "native"}])
+def test_a_graph_moves_through_the_devices_memory_and_every_unit_counts(where: dict[str, object]) -> None:
+    from overhead.probes._cuda_graphs import PLACES, GraphChain
+
+    chain = opened(the("cuda-graph", maker="driver", **where))
+    assert isinstance(chain, GraphChain)
+    seen = []
+    for n in range(1, 2 * PLACES + 1):
+        chain.move()
+        run(chain, n)
+        seen.append(chain.graphs.session.words)
+    assert seen[:PLACES] == seen[PLACES:]
+    assert len(set(seen)) == PLACES
+    assert chain.executed() == PLACES * (2 * PLACES + 1)
+    chain.close()
 
 
 def test_the_making_of_graphs_is_timed_by_size() -> None:

@@ -64,9 +64,24 @@ def test_takes_the_best_where_all_are_slow_and_gives_the_processors_back() -> No
     assert machine.on == -1
 
 
+def test_goes_on_to_the_next_processor_each_round() -> None:
+    machine = Machine(4)
+    shelter = Shelter(machine)
+    seen = []
+    for _ in range(8):
+        shelter.leave()
+        seen.append(machine.on)
+    assert sorted(seen) == [0, 0, 1, 1, 2, 2, 3, 3]
+    machine.slow_ones = {(machine.on + 1) % 4}
+    shelter.leave()
+    assert shelter.settle() == [50_000, 50_000]
+    assert machine.on == (seen[-1] + 2) % 4
+
+
 def test_one_processor_is_never_left() -> None:
     machine = Machine(1, slow=[0])
     shelter = Shelter(machine)
+    shelter.leave()
     shelter.settle()
     assert (machine.on, machine.moves) == (0, 1)
     shelter.close()
@@ -81,10 +96,17 @@ def test_a_machine_that_moves_no_thread_is_left_alone() -> None:
 
 def test_rounds_are_measured_on_fast_processors_and_say_so() -> None:
     machine = Machine(4, slow=[0, 2])
-    _, events, _ = measured({"case": Steady(machine)}, machine)
+    on = set[int]()
+
+    class Watched(Steady):
+        def move(self) -> None:
+            on.add(machine.on)
+
+    _, events, _ = measured({"case": Watched(machine)}, machine)
     told = [e.canary for e in events if isinstance(e, Rounded)]
     assert told
     assert set(map(tuple, told)) == {(50_000, 50_000)}
+    assert on == {1, 3}
     assert machine.on == -1
 
 

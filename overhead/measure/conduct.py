@@ -174,6 +174,8 @@ class _Conductor:
         """Every live case once, in a new order; each gets time in proportion to its share, whatever a pass costs it."""
         self.tell(Doing("", f"round {number}"))
         gc.collect()
+        assert self.shelter is not None
+        self.shelter.leave()
         shares = sum(case.seconds for case in self.live.values())
         slot = self.left() / shares / max(1, self.planned - number)
         for case in self.live.values():
@@ -190,11 +192,11 @@ class _Conductor:
         assert self.shelter is not None
         before, chain, start = self.shelter.settle(), case.chain, self.spent()
         ns = case.ladder.draw(passes, self.dice)
-        rows = sampler.sample(chain, ns, self.clock)
+        rows = sampler.sample(chain, ns, self.clock, move=chain.move)
         case.issued += sampler.units(chain, ns)
         if case.reads_cpu and not (chain.synchronous or chain.wait_spins):
             ns = case.ladder.cpu(passes, case.rounds)
-            read = sampler.sample(chain, ns, self.clock, cpu=True)
+            read = sampler.sample(chain, ns, self.clock, cpu=True, move=chain.move)
             case.issued += sampler.units(chain, ns)
             case.reads_cpu = all(len(row) == 4 for row in read)
             rows += read

@@ -18,16 +18,19 @@ BLOCKING_EVENT, UNTIMED_EVENT = 1, 2
 
 
 class Session:
-    """The device's primary context, which torch and CuPy use too. Owns all it makes; ``close`` releases it."""
+    """The device's primary context, which torch and CuPy use too. Owns all it makes; ``close`` releases it.
 
-    def __init__(self, driver: CudaDriver, ordinal: int, *, own_stream: bool) -> None:
+    ``stream``: somebody else's, used where it has none of its own; 0 is the default stream.
+    """
+
+    def __init__(self, driver: CudaDriver, ordinal: int, *, own_stream: bool, stream: int = 0) -> None:
         self.driver = driver
         self._device = driver.devices()[ordinal]
         self._handle = driver.number("cuDeviceGet", ordinal)
         self._kernels: dict[str, str] = {}
         self._release: list[tuple[str, int]] = []
         driver.call("cuCtxSetCurrent", driver.made("cuDevicePrimaryCtxRetain", self._handle))
-        self.stream = self._own("cuStreamDestroy_v2", "cuStreamCreate", NON_BLOCKING_STREAM) if own_stream else 0
+        self.stream = self._own("cuStreamDestroy_v2", "cuStreamCreate", NON_BLOCKING_STREAM) if own_stream else stream
         self.words = self._own("cuMemFree_v2", "cuMemAlloc_v2", BYTES)
         self.seeds = lcg.seeds(GROUPS * GROUP_SIZE)
         self.reset()

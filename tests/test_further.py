@@ -214,7 +214,7 @@ def test_an_interval_that_may_grow_keeps_its_word(profile: Plan, targets: float)
         held.append(holds(found))
         sure += [holds(few)] if few.status == "ok" else []
         grown += [holds(found)] if found.status == "ok" else []
-    assert 0.925 <= np.mean(held) <= 0.965
+    assert 0.915 <= np.mean(held) <= 0.965
     assert len(grown) > len(sure)
     assert np.mean(grown) > np.mean(sure)
 

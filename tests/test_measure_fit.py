@@ -185,13 +185,22 @@ def test_the_canary_tells_two_speeds_that_a_noisy_figure_follows() -> None:
     assert not labelled(np.zeros(0)).any()
 
 
-def test_a_processs_slow_rounds_are_told_by_its_own_best_and_a_slow_process_by_the_others() -> None:
+def test_a_processs_slow_rounds_are_told_by_its_own_best_and_another_clock_by_the_other_processes() -> None:
     calm = np.array([100.0, 101.0, 99.0, 102.0, 108.0])
-    none, spell, drifted, slow = slowed([calm, np.append(calm, [115.0, 160.0]), 1.12 * calm, 1.5 * calm])
+    none, spell, drifted, slow, fast = slowed(
+        [calm, np.append(calm, [115.0, 160.0]), 1.04 * calm, 1.5 * calm, 0.86 * calm]
+    )
     assert not none.any()
     assert spell.tolist() == [False] * 5 + [True] * 2
     assert not drifted.any()
     assert slow.all()
+    assert fast.all()
+
+
+def test_where_no_clock_is_the_usual_one_every_process_counts() -> None:
+    calm = np.array([100.0, 101.0, 99.0, 102.0, 108.0])
+    assert not np.any(slowed([calm, 1.15 * calm, 1.3 * calm]))
+    assert not np.any(slowed([calm, calm, 1.15 * calm, 1.15 * calm]))
 
 
 def test_the_quietest_rounds_always_count() -> None:

@@ -20,6 +20,9 @@ from overhead.measure.shelter import Shelter
 ROUNDS = 120
 """A process's time is cut into at most this many rounds, fewer where the dearest case could not take part in each; a
 cheap case passes its ladder several times in a round. Short rounds, since the canary tells of a whole round."""
+STAY = 4
+"""Rounds on one processor. A move empties the nearest caches, and for a while every page that is given back interrupts
+the processors left behind: 16 pages of numpy's took twice as long in the first rounds after one."""
 KNEE_SECONDS = 0.5
 """A case with less time than this looks for the queue's knee only if it is one of the extras."""
 PREPARING = 1.0
@@ -175,7 +178,8 @@ class _Conductor:
         self.tell(Doing("", f"round {number}"))
         gc.collect()
         assert self.shelter is not None
-        self.shelter.leave()
+        if number % STAY == 0:
+            self.shelter.leave()
         shares = sum(case.seconds for case in self.live.values())
         slot = self.left() / shares / max(1, self.planned - number)
         for case in self.live.values():

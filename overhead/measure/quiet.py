@@ -1,5 +1,5 @@
-"""The rounds that no slow processor ran, told by the canary alone: a choice by the figure's own values would narrow its
-interval by itself."""
+"""The rounds that a processor ran at its usual speed, told by the canary alone: a choice by the figure's own values
+would narrow its interval by itself."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from overhead.measure.process import cpu_rows, quantum_of
 
 BEST, OVER = 20, 0.10
 """A round counts whose canary lies no more than this share over its process's best: this percentile of its canaries."""
-THROUGHOUT = 0.20
-"""A process whose best lies this share over that of the middle one was slow from end to end."""
+CLOCK = 0.05
+"""A process whose best lies this share off that of the middle one, either way, met the processors at another clock."""
 PART = 3
 """The quietest rounds of another process count whatever their canary: one in so many, and ``ROUNDS`` at least."""
 ROUNDS, PROCESSES = 3, 3
-"""A process of which fewer rounds are left does not count; where fewer processes are, or half, nothing is left out."""
+"""A process of which fewer rounds are left does not count; where fewer processes would be left, or half, all count."""
 
 
 def quiet(series: Series) -> Series:
-    """The case without the rounds that a slow processor ran; the same object where none is left out.
+    """The case without the rounds of a slow processor or of another clock; the same object where none is left out.
 
     Nothing is left out behind a polling wait, where rounds are few, nor of rounds without a canary, nor of a process
     whose other rounds do not tell the CPU time of its wait.
@@ -60,15 +60,15 @@ def pace(one: Round) -> float:
 
 
 def slowed(canaries: Sequence[Floats]) -> list[Mask]:
-    """By process, True for the rounds that a slow processor ran. ``canaries``: ns, a value a round, none empty."""
-    best = [float(np.percentile(own, BEST)) for own in canaries]
-    most = (1 + THROUGHOUT) * float(np.median(best)) if best else 0.0
-    return [own > _limit(own, here, most) for own, here in zip(canaries, best, strict=True)]
+    """By process, True for the rounds that do not count. ``canaries``: ns, a value a round, none empty."""
+    best = np.array([np.percentile(own, BEST) for own in canaries])
+    usual = np.abs(best / np.median(best) - 1) <= CLOCK
+    if not enough(int(np.count_nonzero(usual)), best.size):
+        usual[:] = True
+    return [own > _limit(own, here) if at else own > 0 for own, here, at in zip(canaries, best, usual, strict=True)]
 
 
-def _limit(own: Floats, best: float, most: float) -> float:
+def _limit(own: Floats, best: float) -> float:
     """The slowest canary that counts in a process."""
-    if best > most:
-        return (1 + OVER) * most
     quietest = min(own.size, max(ROUNDS, -(-own.size // PART)))
     return max((1 + OVER) * best, float(np.sort(own)[quietest - 1]))

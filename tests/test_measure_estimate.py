@@ -239,7 +239,7 @@ def with_canaries(slopes: Sequence[float], canaries: Sequence[float]) -> Series:
     )
 
 
-@pytest.mark.parametrize(("last", "canary"), [(720.0, 140), (720.0, 108), (510.0, 85)])
+@pytest.mark.parametrize(("last", "canary"), [(720.0, 140), (720.0, 112), (510.0, 85)])
 def test_a_process_at_another_clock_is_left_out_and_said(last: float, canary: int) -> None:
     slopes = (600.0, 602.0, 598.0, 601.0, last)
     found = estimate(with_canaries(slopes, (100, 102, 99, 101, canary)), 0.03)["complete"]

@@ -187,10 +187,11 @@ def test_the_canary_tells_two_speeds_that_a_noisy_figure_follows() -> None:
 
 def test_a_processs_slow_rounds_are_told_by_its_own_best_and_another_clock_by_the_other_processes() -> None:
     calm = np.array([100.0, 101.0, 99.0, 102.0, 108.0])
-    none, spell, drifted, slow, fast = slowed(
-        [calm, np.append(calm, [115.0, 160.0]), 1.04 * calm, 1.5 * calm, 0.86 * calm]
+    calms = [calm, 1.01 * calm, 0.99 * calm]
+    *none, spell, drifted, slow, fast = slowed(
+        [*calms, np.append(calm, [115.0, 160.0]), 1.04 * calm, 1.5 * calm, 0.86 * calm]
     )
-    assert not none.any()
+    assert not np.any(none)
     assert spell.tolist() == [False] * 5 + [True] * 2
     assert not drifted.any()
     assert slow.all()
@@ -201,6 +202,7 @@ def test_where_no_clock_is_the_usual_one_every_process_counts() -> None:
     calm = np.array([100.0, 101.0, 99.0, 102.0, 108.0])
     assert not np.any(slowed([calm, 1.15 * calm, 1.3 * calm]))
     assert not np.any(slowed([calm, calm, 1.15 * calm, 1.15 * calm]))
+    assert not np.any(slowed([pace * calm for pace in (0.86, 0.94, 1.0, 1.05, 1.12, 1.2)]))
 
 
 def test_the_quietest_rounds_always_count() -> None:

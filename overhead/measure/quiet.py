@@ -9,13 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from overhead.measure.figures import Process, Round, Series
-from overhead.measure.fit import Floats, Mask
+from overhead.measure.fit import FAR, Floats, Mask
 from overhead.measure.process import cpu_rows, quantum_of
 
 BEST, OVER = 20, 0.10
 """A round counts whose canary lies no more than this share over its process's best: this percentile of its canaries."""
-CLOCK = 0.05
-"""A process whose best lies this share off that of the middle one, either way, met the processors at another clock."""
+CLOCK = 0.08
+"""A process met the processors at another clock if its best lies over this share off that of the middle one, either way,
+and over 3.5 standard deviations of those of all: of a machine whose clock wanders every process counts."""
+MAD = 1.4826
+"""Standard deviations of a normal distribution in its median absolute deviation."""
 PART = 3
 """The quietest rounds of another process count whatever their canary: one in so many, and ``ROUNDS`` at least."""
 ROUNDS, PROCESSES = 3, 3
@@ -62,7 +65,8 @@ def pace(one: Round) -> float:
 def slowed(canaries: Sequence[Floats]) -> list[Mask]:
     """By process, True for the rounds that do not count. ``canaries``: ns, a value a round, none empty."""
     best = np.array([np.percentile(own, BEST) for own in canaries])
-    usual = np.abs(best / np.median(best) - 1) <= CLOCK
+    off = np.abs(best / np.median(best) - 1)
+    usual = off <= max(CLOCK, FAR * MAD * float(np.median(off)))
     if not enough(int(np.count_nonzero(usual)), best.size):
         usual[:] = True
     return [own > _limit(own, here) if at else own > 0 for own, here, at in zip(canaries, best, usual, strict=True)]

@@ -28,10 +28,7 @@ USUAL = Weather(spread=0.005, preemptions=50.0, preempted_ns=(50e3, 5e6))
 
 @dataclass(frozen=True)
 class Scenario:
-    """A law, a weather and what the planner would take it for. ``slow_share``: of the processes at the second speed.
-
-    ``wanders``: processes meet clocks so far apart that a figure is that of the run's middle one, and held against it.
-    """
+    """A law, a weather and what the planner would take it for. ``slow_share``: of the processes at the second speed."""
 
     name: str
     law: Law
@@ -39,7 +36,6 @@ class Scenario:
     weather: Weather = USUAL
     resolution_ns: int = 1
     slow_share: float = 0.0
-    wanders: bool = False
 
     @property
     def two_speeds(self) -> bool:
@@ -87,12 +83,7 @@ SCENARIOS = (
     Scenario("Firefox-like, 100 ms poll", _law(2e3, 5e3, 3e6, poll=1e8, wake=50e3), "polling", resolution_ns=20_000),
     Scenario("two speeds, by process", _law(3e3, 2e3, 30e3), weather=replace(USUAL, slowdown=2.0), slow_share=0.4),
     Scenario("two speeds, within a process", _law(3e3, 2e3, 30e3), weather=replace(USUAL, slowdown=1.8, dwell_s=0.15)),
-    Scenario(
-        "a machine that spreads by 5 %",
-        _law(3e3, 6e3, 30e3, jitter=0.03),
-        weather=replace(USUAL, spread=0.05),
-        wanders=True,
-    ),
+    Scenario("a machine that spreads by 5 %", _law(3e3, 6e3, 30e3, jitter=0.03), weather=replace(USUAL, spread=0.05)),
     Scenario(
         "Firefox-like, busy looker", _law(10e3, 60e3, 1.5e6, poll=1e8, busy=90e3), "polling", resolution_ns=20_000
     ),
@@ -103,8 +94,7 @@ SCENARIOS = (
 class Outcome:
     """One run of one scenario: each figure as the method gave it, and other rules' figure on the same truth, ns.
 
-    ``counts``: samples by n in the first process; ``seconds``: of fake time that a process took; ``pace``: what the
-    middle process's clock makes of the truth.
+    ``counts``: samples by n in the first process; ``seconds``: of fake time that a process took.
     """
 
     scenario: str
@@ -113,7 +103,6 @@ class Outcome:
     others: dict[str, float] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     seconds: float = 0.0
-    pace: float = 1.0
 
 
 def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
@@ -122,7 +111,7 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
     seconds, law = plan.case_s * WEIGHT[scenario.cost], scenario.law
     processes: list[Process] = []
     others: dict[str, list[float]] = {}
-    spent, paces = 0.0, list[float]()
+    spent = 0.0
     while len(processes) < plan.processes + plan.further:
         series = Series(processes, law.synchronous, False, law.overlap)
         if len(processes) >= plan.processes and headline(series, plan.target).status != "noisy":
@@ -130,7 +119,6 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
         index = len(processes)
         clock = _clock(scenario, seed, index, plan)
         begun = clock.time
-        paces.append(clock.pace)
         chain = (PollingFakeChain if scenario.cost == "polling" else FastFakeChain)(law, clock)
         events: list[Event] = []
         own = _seed(scenario, seed, index)
@@ -147,7 +135,7 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
     means = {name: float(np.mean(values)) for name, values in others.items()}
     figures = {name: asdict(found[name]) for name in (*FIGURES, *KNEE) if name in found}
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
-    return Outcome(scenario.name, seed, figures, means, dict(counts), spent / len(processes), float(np.median(paces)))
+    return Outcome(scenario.name, seed, figures, means, dict(counts), spent / len(processes))
 
 
 def _clock(scenario: Scenario, seed: int, index: int, plan: Plan) -> FakeClock:
@@ -221,11 +209,7 @@ class Score:
 def score(scenario: Scenario, outcomes: list[Outcome], figure: str, profile: str = "default") -> Score:
     """Hold one figure of a scenario's runs against its truth."""
     truth, scale = scenario.truth()[figure], scenario.scale(figure)
-    rows = [
-        o.figures[figure] | {"truth": truth * (o.pace if scenario.wanders else 1.0)}
-        for o in outcomes
-        if figure in o.figures
-    ]
+    rows: list[dict[str, Any]] = [o.figures[figure] for o in outcomes if figure in o.figures]
     valued = [r for r in rows if r["low"] is not None and r["status"] in ("ok", "noisy")]
     ok = [r for r in valued if r["status"] == "ok"]
     both = (truth, truth * scenario.weather.slowdown)
@@ -240,11 +224,11 @@ def score(scenario: Scenario, outcomes: list[Outcome], figure: str, profile: str
         figure=figure,
         runs=len(outcomes),
         valued=len(valued),
-        covered=sum(r["low"] <= r["truth"] <= r["high"] for r in valued),
+        covered=sum(r["low"] <= truth <= r["high"] for r in valued),
         ok=len(ok),
-        far=sum(abs(r["value"] - r["truth"]) > r["high"] - r["low"] for r in ok),
+        far=sum(abs(r["value"] - truth) > r["high"] - r["low"] for r in ok),
         right=len(right),
-        bias=float(np.mean([r["value"] - r["truth"] for r in valued])) / scale if valued else math.nan,
+        bias=float(np.mean([r["value"] - truth for r in valued])) / scale if valued else math.nan,
         half_width=float(np.median([(r["high"] - r["low"]) / 2 for r in valued])) / scale if valued else math.nan,
         oracle=float(np.median([oracle(scenario, o.counts, figure, processes) for o in outcomes])),
     )

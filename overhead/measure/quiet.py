@@ -15,7 +15,7 @@ from overhead.measure.process import cpu_rows, quantum_of
 BEST, OVER = 20, 0.10
 """A round counts whose canary lies no more than this share over its process's best: this percentile of its canaries."""
 CLOCK = 0.08
-"""A process met the processors at another clock if its best lies over this share off that of the middle one, either way,
+"""A process met the processors at another clock if its best lies over this share off the middle one's, either way,
 and over 3.5 standard deviations of those of all: of a machine whose clock wanders every process counts."""
 MAD = 1.4826
 """Standard deviations of a normal distribution in its median absolute deviation."""

@@ -14,7 +14,7 @@ GPU_STACKS = ("wgpu-native", "dawn", "vulkan", "cuda-driver", "torch", "chromium
 BROWSERS = ("chromium", "firefox", "safari")
 GRAPHS = ("cuda-graph", "vulkan")
 SMOKE = "a smoke test: on a software adapter the device's work shares cores with the caller"
-FUSED = ("wgpu-native", "dawn", "triton", "cupy", "vulkan", *BROWSERS)
+FUSED = ("wgpu-native", "dawn", "triton", "cupy", "vulkan", "cuda-driver", *BROWSERS)
 
 
 @dataclasses.dataclass(frozen=True)

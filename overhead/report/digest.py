@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
 
 from overhead.claims.judging import Evidence
 from overhead.claims.judging import gather as evidence_of
@@ -20,7 +19,6 @@ from overhead.report.parts import Part
 from overhead.report.registry import registered
 from overhead.results import Api, Caller, Figure, Fingerprint, Machine, Record
 
-T = TypeVar("T")
 KEPT = ("complete", "host", "fixed", "naive", "naive_idle", "legacy", "empty_wait")
 VENDORS = {
     "NVIDIA": "nvidia|geforce|quadro|tesla|rtx", "AMD": "amd|radeon|radv|gfx[0-9]", "Apple": "apple", "Arm": "mali|arm",
@@ -101,27 +99,6 @@ def digest(fingerprint: Fingerprint) -> Digest:
         passings=tuple(_passings(view)), cards=tuple(key_figures_of(view)), evidence=evidence_of(view),
         sections=tuple((name, title, parts) for name, title, parts in built if parts),
     )  # fmt: skip
-
-
-def completed(run: Digest, others: Iterable[Digest]) -> Digest:
-    """The run with what it lacks and other runs of the same machine measured, the others' order kept."""
-    for other in others:
-        run = dataclasses.replace(
-            run,
-            ways=_with(run.ways, other.ways, lambda w: (w.quantity, w.stack, w.api, w.software)),
-            rungs=_with(run.rungs, other.rungs, lambda r: (r.stack, r.api, r.software)),
-            passings=_with(run.passings, other.passings, lambda p: (p.first, p.second, p.workload, p.elements)),
-            cards=tuple(
-                b if a.value is None and b.value is not None else a for a, b in zip(run.cards, other.cards, strict=True)
-            ),
-            sections=_with(run.sections, other.sections, lambda s: s[0]),
-        )
-    return run
-
-
-def _with(own: tuple[T, ...], others: tuple[T, ...], key: Callable[[T], Hashable]) -> tuple[T, ...]:
-    known = set(map(key, own))
-    return own + tuple(one for one in others if key(one) not in known)
 
 
 def vendor(record: Record, cpu: str) -> str:

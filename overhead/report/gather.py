@@ -16,7 +16,7 @@ from overhead.collection import Skipped, Used, each
 from overhead.errors import UsageError
 from overhead.reading.joined import first, joined, sources
 from overhead.reduce import load
-from overhead.report.digest import Digest, completed, digest
+from overhead.report.digest import Digest, digest
 from overhead.results import Fingerprint
 
 
@@ -93,17 +93,15 @@ def _machines(
     of: dict[str, list[int]] = {digests[shown].machine.id: []}
     for i in sorted(range(len(digests)), key=lambda i: _rank(digests[i]), reverse=True):
         of.setdefault(digests[i].machine.id, []).append(i)
-    own, *others = (sorted(runs, key=lambda i: digests[i].created, reverse=True) for runs in of.values())
-    have = [digests[i].measured for i in own]
-    head, places = first(have), sources(have)
-    full = joined({k: run(own[k]) for k in sorted({head, *places.values()})}, head, places)
-    each_machine = [digest(full), *(_completed([digests[i] for i in runs]) for runs in others)]
+
+    def whole(machine: Iterable[int]) -> Fingerprint:
+        """A machine's runs as one."""
+        runs = sorted(machine, key=lambda i: digests[i].created, reverse=True)
+        have = [digests[i].measured for i in runs]
+        head, places = first(have), sources(have)
+        return joined({k: run(runs[k]) for k in sorted({head, *places.values()})}, head, places)
+
+    own, *others = of.values()
+    full = whole(own)
+    each_machine = [digest(full), *(digest(whole(runs)) if runs[1:] else digests[runs[0]] for runs in others)]
     return Machines(each_machine, [one.evidence for one in digests], full, skipped)
-
-
-def _completed(runs: Sequence[Digest]) -> Digest:
-    """The run of a machine that is shown, of its runs newest first, with what the others add."""
-    head = first([run.measured for run in runs])
-    shown = runs[head]
-    alike = [run for run in runs if run.measured.method_version == shown.measured.method_version]
-    return completed(shown, [run for run in alike if run is not shown])

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import faulthandler
 import importlib.util
-import itertools
 import json
 import re
 import subprocess
@@ -168,8 +167,8 @@ class _Stream:
 
 
 def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
-    """Measure our chain of the graph and write what we found; then what has nvbench launch that same graph, at the same
-    places in memory in turn, on the same stream."""
+    """Measure our chain of the graph and write what we found; then what has nvbench launch that same graph, on the same
+    stream."""
     import torch
 
     from scripts.agreement_ours import measured, opened
@@ -180,10 +179,9 @@ def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
         path.with_suffix(OURS).write_bytes(msgspec.json.encode(measured({subject: chain}, OURS_S)))
 
     def on_driver_graph(state: Any) -> None:
-        call, stream = chain.session.driver.call, chain.session.stream
-        turn = itertools.cycle(place.executable(NODES) for place in chain.places)
+        call, stream, executable = chain.session.driver.call, chain.session.stream, chain.graphs.executable(NODES)
         state.set_stream(_Stream(stream))
-        state.exec(lambda _: call("cuGraphLaunch", next(turn), stream), batched=True)
+        state.exec(lambda _: call("cuGraphLaunch", executable, stream), batched=True)
 
     def on_torch_graph(state: Any) -> None:
         replay = chain.graphs.replay(NODES)

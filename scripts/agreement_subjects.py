@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -28,16 +29,17 @@ def adding() -> Callable[[], object]:
 
 
 def stepping() -> tuple[Callable[[int], object], Any]:
-    """Launch the step on a stream; and what must be closed."""
+    """Launch the step on a stream, each time on the next of our graphs' sets of words; and what must be closed."""
     from overhead.probes._cuda_api import driver
+    from overhead.probes._cuda_graphs import PLACES
     from overhead.probes._cuda_launch import GRID
     from overhead.probes._cuda_session import Session, step_arguments
 
-    session = Session(driver(), 0, own_stream=False)
-    function, arguments = session.kernel("step.cu", "step1"), step_arguments(session, 1)
-    call = session.driver.call
+    session = Session(driver(), 0, own_stream=False, places=PLACES)
+    function, turn = session.kernel("step.cu", "step1"), [step_arguments(session, 1, place) for place in range(PLACES)]
+    call, arguments = session.driver.call, itertools.cycle(turn)
 
     def launch(stream: int) -> object:
-        return call("cuLaunchKernel", function, *GRID, stream, arguments.address, None)
+        return call("cuLaunchKernel", function, *GRID, stream, next(arguments).address, None)
 
     return launch, session

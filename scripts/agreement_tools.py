@@ -17,7 +17,6 @@ from scipy.stats import trim_mean
 
 from overhead.measure.clock import SystemClock, clock_facts
 from overhead.measure.shelter import Shelter
-from overhead.probes._cuda_graphs import PLACES
 from scripts.agreement_nvbench import LIMIT_S, nvbench
 from scripts.agreement_ours import Passes, opened
 from scripts.agreement_subjects import ADD, STEP, adding, stepping, words
@@ -64,37 +63,28 @@ def torch_timer() -> list[Answer]:
 
 
 def cudagraph() -> list[Answer]:
-    """``do_bench_cudagraph``: a graph of as many calls as fill 20 ms, its time divided by their number; of the step the
-    mean over as many places in the device's memory as our chain goes through."""
+    """``do_bench_cudagraph``: a graph of as many calls as fill 20 ms, its time divided by their number."""
     import torch
     from triton.testing import do_bench_cudagraph
 
-    steps = [stepping() for _ in range(PLACES)]
+    launch, session = stepping()
     answers = []
     try:
-        stepped: list[Callable[[], object]] = [functools.partial(_onto_current, launch) for launch, _ in steps]
-        for subject, acts in {ADD: [adding()], STEP: stepped}.items():
+        subjects = {ADD: adding(), STEP: lambda: launch(torch.cuda.current_stream().cuda_stream)}
+        for subject, act in subjects.items():
             try:
-                benches = [functools.partial(do_bench_cudagraph, act, return_mode="all") for act in acts]
-                seconds, values = repeat_until(benches[0], INTERVAL, PATIENCE_S)
-                middles = [statistics.median(values), *(statistics.median(bench()) for bench in benches[1:])]
+                bench = functools.partial(do_bench_cudagraph, act, return_mode="all")
+                seconds, values = repeat_until(bench, INTERVAL, PATIENCE_S)
             except Exception as error:
                 answers.append(Answer("do_bench_cudagraph", subject, "node", reason=f"{type(error).__name__}: {error}"))
                 continue
             rule = "IQR of its ten replays a call over their median, calls repeated"
-            value = statistics.fmean(middles) * 1e6
+            value = statistics.median(values) * 1e6
             answers.append(Answer("do_bench_cudagraph", subject, "node", value, seconds=seconds, rule=rule))
     finally:
         torch.cuda.synchronize()
-        for _, session in steps:
-            session.close()
+        session.close()
     return answers
-
-
-def _onto_current(launch: Callable[[int], object]) -> object:
-    import torch
-
-    return launch(torch.cuda.current_stream().cuda_stream)
 
 
 def do_bench() -> list[Answer]:

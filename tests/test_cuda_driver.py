@@ -71,15 +71,15 @@ def test_device_time_leaves_the_count_alone_and_stages_count(key: str) -> None:
     chain = opened(key)
     try:
         run(chain, 3)
-        found = chain.device(24)
+        found = chain.device(20)
         durations = chain.stages(5)
         assert chain.executed() == (8 if durations else 3)
         assert (found is None) == chain.latency
         assert all(len(times) == 5 for times in durations.values())
         if found is not None:
             nodes = int(CASES[key][1].params.get("nodes", 1))
-            launches = 1 if chain.unit == "step" else 24 * nodes
-            assert found.n == 24
+            launches = 1 if chain.unit == "step" else 20 * nodes
+            assert found.n == 20
             assert found.busy
             assert found.span == pytest.approx(launches * LAUNCH_NS, rel=1e-3)
     finally:
@@ -139,20 +139,29 @@ def test_a_graph_that_ran_in_part_is_seen() -> None:
         launches_of(301, 100)
 
 
-@pytest.mark.parametrize("where", [{"pattern": "replay"}, {"nodes": 10}, {"nodes": 100, "caller": "native"}])
-def test_a_graph_moves_through_the_devices_memory_and_every_unit_counts(where: dict[str, object]) -> None:
-    from overhead.probes._cuda_graphs import PLACES, GraphChain
+@pytest.mark.parametrize(("nodes", "expected"), [(1, [1]), (8, [1] * 8), (20, [3, 2, 3, 2, 3, 2, 3, 2])])
+def test_a_graphs_nodes_lie_at_places_in_equal_parts(nodes: int, expected: list[int]) -> None:
+    from overhead.probes._cuda_graphs import PLACES, _places
 
-    chain = opened(the("cuda-graph", maker="driver", **where))
-    assert isinstance(chain, GraphChain)
-    seen = []
-    for n in range(1, 2 * PLACES + 1):
-        chain.move()
-        run(chain, n)
-        seen.append(chain.graphs.session.words)
-    assert seen[:PLACES] == seen[PLACES:]
-    assert len(set(seen)) == PLACES
-    assert chain.executed() == PLACES * (2 * PLACES + 1)
+    found = _places(nodes, PLACES)
+    assert found == sorted(found)
+    assert [found.count(place) for place in dict.fromkeys(found)] == expected
+
+
+def test_a_graphs_nodes_work_on_several_sets_of_words() -> None:
+    from overhead.probes._cuda_graphs import Replay
+    from overhead.probes.kernels import lcg
+
+    chain = opened(the("cuda-graph", pattern="replay"))
+    assert isinstance(chain, Replay)
+    run(chain, 20)
+    session = chain.session
+    words = session.seeds.copy()
+    session.driver.call("cuMemcpyDtoH_v2", words.ctypes.data, session.words, words.nbytes)
+    pairs = zip(session.seeds.reshape(8, -1), words.reshape(8, -1), strict=True)
+    assert [lcg.distance(*pair) for pair in pairs] == [3, 2, 3, 2, 3, 2, 3, 2]
+    assert chain.executed() == 20
+    assert chain.window()["places"] == 8
     chain.close()
 
 

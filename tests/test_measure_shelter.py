@@ -64,7 +64,7 @@ def test_takes_the_best_where_all_are_slow_and_gives_the_processors_back() -> No
     assert machine.on == -1
 
 
-def test_goes_on_to_the_next_processor_each_round() -> None:
+def test_goes_on_to_the_next_processor_when_told_to() -> None:
     machine = Machine(4)
     shelter = Shelter(machine)
     seen = []
@@ -96,18 +96,46 @@ def test_a_machine_that_moves_no_thread_is_left_alone() -> None:
 
 def test_rounds_are_measured_on_fast_processors_and_say_so() -> None:
     machine = Machine(4, slow=[0, 2])
+    machine.on = -1
     on = set[int]()
 
     class Watched(Steady):
-        def move(self) -> None:
+        def issue(self, n: int) -> None:
             on.add(machine.on)
+            super().issue(n)
 
     _, events, _ = measured({"case": Watched(machine)}, machine)
     told = [e.canary for e in events if isinstance(e, Rounded)]
     assert told
     assert set(map(tuple, told)) == {(50_000, 50_000)}
-    assert on == {1, 3}
+    assert on == {-1, 1, 3}
     assert machine.on == -1
+
+
+def test_four_rounds_stay_on_one_processor() -> None:
+    machine = Machine(4)
+    _, events, _ = measured({"case": Steady(machine)}, machine, seconds=60.0, min_rounds=12, max_rounds=12)
+    assert len([e for e in events if isinstance(e, Rounded)]) == 12
+    assert machine.moves == machine.count + 3 + 1
+
+
+def test_a_processor_that_was_taken_away_is_passed_over() -> None:
+    machine = Machine(3)
+    shelter = Shelter(machine)
+    move = machine.move
+
+    def refused(processors: Sequence[int]) -> None:
+        if processors == [11]:
+            raise OSError(22, "Invalid argument")
+        move(processors)
+
+    machine.move = refused  # type: ignore[method-assign]
+    seen = []
+    for _ in range(4):
+        shelter.leave()
+        shelter.settle()
+        seen.append(machine.on)
+    assert set(seen) == {0, 2}
 
 
 def test_this_machine_lets_itself_be_asked() -> None:

@@ -36,7 +36,7 @@ def conduct(chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit:
 
     A case that raises is emitted as ``Dropped`` and the rest goes on. KeyboardInterrupt passes through. The garbage
     collector is run and frozen before the windows and off until the end. Once each case has run, so that the stacks
-    have started their threads, the calling thread stays on processors that run at full speed.
+    have started their threads, the calling thread stays on processors that run at full speed, a few rounds on each.
     """
     enabled = gc.isenabled()
     gc.collect()
@@ -196,11 +196,11 @@ class _Conductor:
         assert self.shelter is not None
         before, chain, start = self.shelter.settle(), case.chain, self.spent()
         ns = case.ladder.draw(passes, self.dice)
-        rows = sampler.sample(chain, ns, self.clock, move=chain.move)
+        rows = sampler.sample(chain, ns, self.clock)
         case.issued += sampler.units(chain, ns)
         if case.reads_cpu and not (chain.synchronous or chain.wait_spins):
             ns = case.ladder.cpu(passes, case.rounds)
-            read = sampler.sample(chain, ns, self.clock, cpu=True, move=chain.move)
+            read = sampler.sample(chain, ns, self.clock, cpu=True)
             case.issued += sampler.units(chain, ns)
             case.reads_cpu = all(len(row) == 4 for row in read)
             rows += read

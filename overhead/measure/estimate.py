@@ -68,7 +68,7 @@ class _Case:
 
     @functools.cached_property
     def usual(self) -> _Case:
-        """The case without the rounds that a slow processor ran."""
+        """The case without the rounds of a slow processor or of another clock."""
         left = quiet(self.series)
         found = self if left is self.series else _Case(left, self.target)
         found.usual = found
@@ -82,7 +82,7 @@ class _Case:
         """How many rounds ``usual`` lacks, in words."""
         whole, left = (sum(len(p.rounds) for p in case.processes) for case in (self, usual))
         share = f"{1 - left / whole:.0%}"
-        words = f"{share} of the rounds are left out: the processor was slow"
+        words = f"{share} of the rounds are left out: the processor was slow or at another clock"
         return [words] if left < whole else []
 
     def remarks(self, name: str) -> list[str]:
@@ -156,7 +156,7 @@ class _Case:
 
     @functools.cached_property
     def speeds(self) -> _Case:
-        """The rounds that tell of two speeds: all where the canary has two itself, else those no slow processor ran."""
+        """The rounds that tell of two speeds: all where the canary has two itself, else the usual ones."""
         canaries = np.array([value for own in self.weather for value in own.values()])
         owners = np.repeat(np.arange(len(self.weather)), [len(own) for own in self.weather])
         return self if canaries.all() and two_groups(canaries, owners, LONG) is not None else self.usual

@@ -180,9 +180,6 @@ class FakeChain:
         self.ran = 0
         self.pending: tuple[int, float, float] | None = None
 
-    def move(self) -> None:
-        return
-
     def prepare(self, n: int) -> None:
         if self.recorded:
             self.clock.time += 100.0 * n

@@ -34,7 +34,7 @@ def _together(of: Series, against: Series, figure: str, least: int = 1) -> list[
 
 
 def _quiet_together(of: Series, against: Series, figure: str) -> list[tuple[Floats, Floats]]:
-    """The same of the rounds that no slow processor ran on either side, where that leaves enough, else of all."""
+    """The same of the rounds that are usual (``quiet``) on both sides, where that leaves enough, else of all."""
     left = quiet(of), quiet(against)
     if left[0] is not of or left[1] is not against:
         found = _together(*left, figure, ROUNDS)
@@ -47,7 +47,7 @@ def _quiet_together(of: Series, against: Series, figure: str) -> list[tuple[Floa
 def paired(of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0) -> Paired:
     """``of`` minus ``against`` and ``of`` over ``against``, for cases that alternated in the same processes.
 
-    ``against`` counts ``times`` times. Formed in each round that both have and that no slow processor ran, the median
+    ``against`` counts ``times`` times. Formed in each round that both have and that is usual on both sides, the median
     of a process's rounds, then across processes. The difference is judged against the size of ``of``. A negative
     difference stays negative; where its interval holds 0 or lies below, it is ``noisy`` with the reason that the two
     are not separable.

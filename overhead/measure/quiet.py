@@ -35,7 +35,7 @@ def quiet(series: Series) -> Series:
     paces = [np.array([pace(r) for r in p.rounds]) for p in processes]
     if not all(own.all() for own in paces) or any(map(quantum_of, processes)):
         return series
-    slow = slowed(paces)
+    slow = slowed(paces) if paces else []
     if not any(own.any() for own in slow):
         return series
     kept = []

@@ -24,8 +24,6 @@ class Chain(Protocol):
     latency: bool
     executes: bool
 
-    def move(self) -> None: ...
-
     def prepare(self, n: int) -> None: ...
 
     def issue(self, n: int) -> None: ...
@@ -57,12 +55,9 @@ def clock_of(chain: Chain, facts: ClockFacts) -> ClockFacts:
     return ClockFacts(step, facts.cost_ns, facts.cpu_cost_ns) if step else facts
 
 
-def sample(
-    chain: Chain, ns: Sequence[int], clock: Clock, cpu: bool = False, move: Callable[[], None] = lambda: None
-) -> Samples:
+def sample(chain: Chain, ns: Sequence[int], clock: Clock, cpu: bool = False) -> Samples:
     """Run each n of the list once, in order; ns of wall time until ``issue`` and until ``wait`` returned.
 
-    ``move`` is called before each: the chain's own ``move`` has it go on elsewhere in memory.
     With ``cpu`` the thread's CPU clock is read around ``wait``: about a microsecond inside the window, so these are
     samples of their own, never fitted together with the others.
     """
@@ -74,7 +69,6 @@ def sample(
     samples = []
     for n in ns:
         warm = n if recorded else 1
-        move()
         prepare(warm)
         issue(warm)
         wait()

@@ -6,6 +6,7 @@ anybody's: spells of a second, each processor by itself. The canary tells; anoth
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 
 import numpy as np
@@ -34,7 +35,7 @@ class Shelter:
 
     def leave(self) -> None:
         """Go on to the next processor: what one of them suffers unseen by a canary, from a neighbour that serves the
-        GPU's interrupts say, is then a round's luck and not a process's."""
+        GPU's interrupts say, is then the luck of a few rounds and not a process's."""
         if len(self.processors) > 1:
             self._move((self.at + 1) % len(self.processors))
 
@@ -67,7 +68,8 @@ class Shelter:
         return self._canary()
 
     def _move(self, index: int) -> None:
-        self.clock.move([self.processors[index]])
+        with contextlib.suppress(OSError):  # taken away since it was found
+            self.clock.move([self.processors[index]])
         self.at = index
 
     def _canary(self) -> list[int]:

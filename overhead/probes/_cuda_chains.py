@@ -29,8 +29,11 @@ from overhead.results import Case, Scalar
 class CudaChain(HeldChain):
     """What all chains of the driver share: a session, a wait, the words as witness."""
 
+    places = 1
+    """Sets of words that its units go through."""
+
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case, *, own_stream: bool) -> None:
-        self.session = Session(driver, ordinal, own_stream=own_stream)
+        self.session = Session(driver, ordinal, own_stream=own_stream, places=self.places)
         try:
             self.case = case
             self.unit = case.unit

@@ -6,7 +6,7 @@ import ctypes
 import functools
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from ctypes import byref, c_size_t, c_uint, c_void_p
 from itertools import repeat
 from typing import Any
@@ -14,9 +14,8 @@ from typing import Any
 from overhead.probes._cuda_api import CudaDriver
 from overhead.probes._cuda_chains import CudaChain, launches_of
 from overhead.probes._cuda_launch import GRID, Action, Issue, bindings, driver_call
-from overhead.probes._cuda_session import Session, SessionClock, step_arguments
-from overhead.probes._cuda_time import hold
-from overhead.probes.base import DeviceTime, Unverified
+from overhead.probes._cuda_session import Session, step_arguments
+from overhead.probes.base import Unverified
 from overhead.probes.native import Program, compile_ffi, compile_native
 from overhead.results import Case, Scalar
 
@@ -25,8 +24,8 @@ LARGEST = 10_000
 SIZES = (1, 10, 100, 1_000, LARGEST)
 """Nodes of the graphs whose making is timed."""
 PLACES = 8
-"""Places in the device's memory at which a case's words and code lie, in turn. On an H200 a node takes 757 to 889 ns by
-its place, in every process the same to 0.3 %: one place would tell of itself."""
+"""Sets of words that the nodes of a graph work on, one after another. On an H200 a node takes 757 to 889 ns by its place
+in memory, in every process the same to 0.3 %: one set would tell of its place."""
 _THREAD_LOCAL_CAPTURE = 1
 Making = Mapping[str, tuple[list[int], list[float]]]
 """By figure: nodes, and ns of each."""
@@ -46,27 +45,26 @@ class _NodeParameters(ctypes.Structure):
 
 
 class Graphs:
-    """Makes graphs of the step on a session's stream; all that is kept is released by ``close``."""
+    """Makes graphs of the step on a session's own stream; all that is kept is released by ``close``."""
 
     def __init__(self, session: Session) -> None:
-        self.session, self._driver = session, session.driver
+        self._session, self._driver = session, session.driver
         self._function = session.kernel("step.cu", "step1")
-        self._arguments = step_arguments(session, 1)
-        self._launch = functools.partial(
-            self._driver.call, "cuLaunchKernel", self._function, *GRID, session.stream, self._arguments.address, None
-        )
+        self._arguments = [step_arguments(session, 1, place) for place in range(session.places)]
+        launch = functools.partial(self._driver.call, "cuLaunchKernel", self._function, *GRID, session.stream)
+        self._launches = [functools.partial(launch, own.address, None) for own in self._arguments]
         self._kept: dict[int, int] = {}
         # The driver loads a kernel at its first launch, which a capture would refuse.
-        self._launch()
+        self._launches[0]()
         session.reset()
 
     def capture(self, nodes: int) -> int:
-        """A graph of n launches, one after another."""
-        stream, graph = self.session.stream, c_void_p()
+        """A graph of n launches, one after another, the sets of words in equal parts."""
+        stream, graph = self._session.stream, c_void_p()
         self._driver.call("cuStreamBeginCapture_v2", stream, _THREAD_LOCAL_CAPTURE)
         try:
-            for _ in repeat(None, nodes):
-                self._launch()
+            for place in _places(nodes, len(self._launches)):
+                self._launches[place]()
         finally:
             self._driver.call("cuStreamEndCapture", stream, byref(graph))
         return graph.value or 0
@@ -81,13 +79,13 @@ class Graphs:
             graph = self.capture(nodes)
             self._kept[nodes] = self.instantiate(graph)
             self._driver.call("cuGraphDestroy", graph)
-            self._driver.call("cuGraphUpload", self._kept[nodes], self.session.stream)
-            self._driver.call("cuStreamSynchronize", self.session.stream)
+            self._driver.call("cuGraphUpload", self._kept[nodes], self._session.stream)
+            self._driver.call("cuStreamSynchronize", self._session.stream)
         return self._kept[nodes]
 
     def once(self, nodes: int) -> dict[str, float]:
         """ns of capturing, instantiating, uploading, launching first (with its wait) and updating all n nodes."""
-        call, stream, now = self._driver.call, self.session.stream, time.perf_counter_ns
+        call, stream, now = self._driver.call, self._session.stream, time.perf_counter_ns
         times = [now()]
         graph = self.capture(nodes)
         times.append(now())
@@ -101,11 +99,12 @@ class Graphs:
         times.append(now())
         handles = self._nodes(graph, nodes)
         update = functools.partial(self._driver.library.cuGraphExecKernelNodeSetParams_v2, executable)
-        parameters = byref(_NodeParameters(self._function, (c_uint * 7)(*GRID), self._arguments.address))
+        of = [byref(_NodeParameters(self._function, (c_uint * 7)(*GRID), own.address)) for own in self._arguments]
+        parameters = [of[place] for place in _places(nodes, len(of))]
         began = now()
         failed = 0
-        for node in handles:
-            failed |= update(node, parameters)
+        for node, own in zip(handles, parameters, strict=True):
+            failed |= update(node, own)
         updated = now() - began
         call("cuGraphExecDestroy", executable)
         call("cuGraphDestroy", graph)
@@ -114,12 +113,6 @@ class Graphs:
         names = ("capture", "instantiate", "upload", "first_launch")
         parts = (end - start for start, end in itertools.pairwise(times))
         return {**{name: float(part) for name, part in zip(names, parts, strict=True)}, "update": float(updated)}
-
-    def launch(self, nodes: int) -> Action:
-        """One launch of a graph of n nodes."""
-        driver = bindings()
-        executable, stream = driver.CUgraphExec(self.executable(nodes)), driver.CUstream(self.session.stream)
-        return functools.partial(driver.cuGraphLaunch, executable, stream)
 
     def close(self) -> None:
         """Release the kept graphs."""
@@ -135,62 +128,28 @@ class Graphs:
 
 
 class GraphChain(CudaChain):
-    """What replaying and launching share: graphs at several places in memory, on one stream.
+    """What replaying and launching share: graphs on a stream of their own."""
 
-    The first call in a process, the ladder and single units know the first place alone; ``move`` makes the others.
-    """
-
-    nodes = 1
-    """Steps that a unit makes."""
+    places = PLACES
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
-        self._ordinal = ordinal
         super().__init__(driver, ordinal, case, own_stream=True)
 
     def build(self) -> None:
-        self.places = [Graphs(self.session)]
-        self.graphs = self.places[0]
+        self.graphs = Graphs(self.session)
 
-    def move(self) -> None:
-        driver, stream = self.session.driver, self.session.stream
-        while len(self.places) < PLACES:
-            self.places.append(Graphs(Session(driver, self._ordinal, own_stream=False, stream=stream)))
-        self.graphs = self.places[(self.places.index(self.graphs) + 1) % PLACES]
-
-    def action(self, n: int) -> Action:
-        """``issue(n)`` at the place where the chain is."""
-        raise NotImplementedError
-
-    def device(self, n: int) -> DeviceTime:
-        """Of n units in equal parts at all places, one after another."""
-        each = max(1, min(n, self.held_n) // PLACES)
-        actions = []
-        for _ in range(PLACES):
-            self.move()
-            actions.append(self.action(each))
-
-        def issue(n: int) -> None:
-            self.aside += n
-            for action in actions:
-                action()
-
-        issue(each * PLACES)
-        self.wait()
-        self._clock = self._clock or SessionClock(self.session)
-        return hold(self._clock, issue, each * PLACES)
-
-    def executed(self) -> int:
-        return sum(launches_of(place.session.steps(), self.nodes) for place in self.places) - self.aside
+    def launcher(self, nodes: int) -> Action:
+        """One launch of a graph of n nodes."""
+        driver = bindings()
+        executable, stream = driver.CUgraphExec(self.graphs.executable(nodes)), driver.CUstream(self.session.stream)
+        return functools.partial(driver.cuGraphLaunch, executable, stream)
 
     def window(self) -> dict[str, Scalar]:
-        own: dict[str, Scalar] = {"call": "cuGraphLaunch", "recording": "outside", "places": PLACES}
+        own: dict[str, Scalar] = {"call": "cuGraphLaunch", "recording": "outside", "places": self.places}
         return {**own, "stream": "own, non-blocking", "precision": "uint32"}
 
     def close(self) -> None:
-        for place in reversed(self.places):
-            place.close()
-            if place.session is not self.session:
-                place.session.close()
+        self.graphs.close()
         super().close()
 
 
@@ -202,19 +161,15 @@ class Replay(GraphChain):
     max_n = LARGEST
     launches = 0
 
-    def action(self, n: int) -> Action:
-        return self.graphs.launch(n) if n else _nothing
-
     def prepare(self, n: int) -> None:
-        self._launch = self.action(n)
+        self._launch = self.launcher(n) if n else _nothing
 
     def issue(self, n: int) -> None:
         self._launch()
 
     def making(self) -> Making:
         """What happens once for a graph, by its number of nodes, ns."""
-        first = self.places[0]
-        found = {nodes: first.once(nodes) for nodes in SIZES}
+        found = {nodes: self.graphs.once(nodes) for nodes in SIZES}
         self.aside += sum(SIZES)
         return {name: (list(found), [times[name] for times in found.values()]) for name in found[SIZES[0]]}
 
@@ -226,41 +181,27 @@ class GraphLaunches(GraphChain):
 
     def build(self) -> None:
         super().build()
-        self.nodes = int(self.case.params["nodes"])
-        self._issues: dict[Graphs, Issue] = {}
-        self._failures: list[Callable[[], int]] = []
-        self.prepare(0)
-
-    def action(self, n: int) -> Action:
-        self.prepare(n)
-        return functools.partial(self._issue, n)
-
-    def prepare(self, n: int) -> None:
-        if self.graphs not in self._issues:
-            self._issues[self.graphs] = self._loop(self.graphs)
-        self._issue = self._issues[self.graphs]
+        self._nodes = int(self.case.params["nodes"])
+        launch = self.launcher(self._nodes)
+        self._issue: Issue = repeated(launch)
+        self._failure = lambda: 0
+        if self.case.caller != "binding":
+            native = self.case.caller == "native"
+            arguments = (c_void_p(self.graphs.executable(self._nodes)), c_void_p(self.session.stream))
+            call = driver_call(self.session, "launch", "cuGraphLaunch", *arguments, checked=native)
+            loop = (compile_native if native else compile_ffi)(Program(body=(call,)))
+            self._issue, self._failure = loop, loop.failure
 
     def issue(self, n: int) -> None:
         self._issue(n)
 
     def executed(self) -> int:
-        for failure in self._failures:
-            if code := failure():
-                raise Unverified(f"cuGraphLaunch failed with {self.session.driver.error_name(code)}")
-        return super().executed()
+        if self._failure():
+            raise Unverified(f"cuGraphLaunch failed with {self.session.driver.error_name(self._failure())}")
+        return launches_of(self.session.steps(), self._nodes) - self.aside
 
     def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "nodes": self.nodes}
-
-    def _loop(self, place: Graphs) -> Issue:
-        if self.case.caller == "binding":
-            return repeated(place.launch(self.nodes))
-        native = self.case.caller == "native"
-        arguments = (c_void_p(place.executable(self.nodes)), c_void_p(place.session.stream))
-        call = driver_call(place.session, "launch", "cuGraphLaunch", *arguments, checked=native)
-        loop = (compile_native if native else compile_ffi)(Program(body=(call,)))
-        self._failures.append(loop.failure)
-        return loop
+        return {**super().window(), "nodes": self._nodes, "places": min(self._nodes, self.places)}
 
 
 def repeated(action: Action) -> Issue:
@@ -271,6 +212,11 @@ def repeated(action: Action) -> Issue:
             action()
 
     return loop
+
+
+def _places(nodes: int, places: int) -> list[int]:
+    """The place of each node: equal parts, to one node."""
+    return [node * places // nodes for node in range(nodes)]
 
 
 def _nothing() -> Any:

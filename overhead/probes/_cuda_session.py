@@ -1,4 +1,4 @@
-"""One device ready to launch the step: context, stream, kernels, 256 words, and a clock behind a blocker."""
+"""One device ready to launch the step: context, stream, kernels, sets of 256 words, a clock behind a blocker."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ BLOCKING_EVENT, UNTIMED_EVENT = 1, 2
 class Session:
     """The device's primary context, which torch and CuPy use too. Owns all it makes; ``close`` releases it.
 
-    ``stream``: somebody else's, used where it has none of its own; 0 is the default stream.
+    ``places``: so many sets of words, one after another.
     """
 
-    def __init__(self, driver: CudaDriver, ordinal: int, *, own_stream: bool, stream: int = 0) -> None:
-        self.driver = driver
+    def __init__(self, driver: CudaDriver, ordinal: int, *, own_stream: bool, places: int = 1) -> None:
+        self.driver, self.places = driver, places
         self._device = driver.devices()[ordinal]
         self._handle = driver.number("cuDeviceGet", ordinal)
         self._kernels: dict[str, str] = {}
         self._release: list[tuple[str, int]] = []
         driver.call("cuCtxSetCurrent", driver.made("cuDevicePrimaryCtxRetain", self._handle))
-        self.stream = self._own("cuStreamDestroy_v2", "cuStreamCreate", NON_BLOCKING_STREAM) if own_stream else stream
-        self.words = self._own("cuMemFree_v2", "cuMemAlloc_v2", BYTES)
-        self.seeds = lcg.seeds(GROUPS * GROUP_SIZE)
+        self.stream = self._own("cuStreamDestroy_v2", "cuStreamCreate", NON_BLOCKING_STREAM) if own_stream else 0
+        self.words = self._own("cuMemFree_v2", "cuMemAlloc_v2", BYTES * places)
+        self.seeds = lcg.seeds(GROUPS * GROUP_SIZE * places)
         self.reset()
 
     def kernel(self, file: str, name: str) -> int:
@@ -54,16 +54,17 @@ class Session:
         return self._own("cuEventDestroy_v2", "cuEventCreate", flags)
 
     def steps(self) -> int:
-        """Steps that the words have gone through. Raises ``Unverified``."""
+        """Steps that all sets of words have gone through. Raises ``Unverified``."""
         self._wait()
-        words = lcg.seeds(GROUPS * GROUP_SIZE)
-        self.driver.call("cuMemcpyDtoH_v2", words.ctypes.data, self.words, BYTES)
-        return lcg.distance(self.seeds, words)
+        words = self.seeds.copy()
+        self.driver.call("cuMemcpyDtoH_v2", words.ctypes.data, self.words, words.nbytes)
+        before, after = (found.reshape(self.places, -1) for found in (self.seeds, words))
+        return sum(lcg.distance(*pair) for pair in zip(before, after, strict=True))
 
     def reset(self) -> None:
         """Put the words back to their seeds."""
         self._wait()
-        self.driver.call("cuMemcpyHtoD_v2", self.words, self.seeds.ctypes.data, BYTES)
+        self.driver.call("cuMemcpyHtoD_v2", self.words, self.seeds.ctypes.data, self.seeds.nbytes)
         self._wait()
 
     def close(self) -> None:
@@ -96,9 +97,9 @@ class Arguments:
         self._values[index] = value
 
 
-def step_arguments(session: Session, count: int) -> Arguments:
-    """The words' address and ``count - 1`` values that the kernel does not read."""
-    return Arguments(*[session.words, *range(1, count)][:count])
+def step_arguments(session: Session, count: int, place: int = 0) -> Arguments:
+    """The address of a set of words and ``count - 1`` values that the kernel does not read."""
+    return Arguments(*[session.words + place * BYTES, *range(1, count)][:count])
 
 
 class SessionClock(Held):

@@ -83,11 +83,6 @@ class Chain(abc.ABC):
         """The most units of which ``device`` can tell the time."""
         return self.max_n
 
-    def move(self) -> None:
-        """Go on at another of several places in memory, where the speed depends on the place: before each sample of a
-        round, outside its window."""
-        return
-
     def prepare(self, n: int) -> None:
         """Everything that belongs outside the window of ``issue(n)``. Cheap when called again for the same n."""
         return

@@ -168,7 +168,7 @@ _RULES = (
     ("It repeats", f"{_PROCESSES} fresh processes by profile, further ones of what is noisy while time is left; the "
      "interval is over processes, and a figure whose interval is wider than the profile's target is called noisy."),
     ("Same weather", "What is subtracted or divided alternated within each round in one process; differences are "
-     "formed per round. A canary tells rounds that a slow processor ran; they are left out of the fit."),
+     "formed per round. A canary tells rounds of a slow processor or of another clock; they are left out of the fit."),
     ("One at a time", "A worker measures only while it holds the machine's baton."),
     ("The window is known", "Each record says what its window holds; a ratio is refused where windows differ in "
      "anything but the named axis."),

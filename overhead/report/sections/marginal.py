@@ -69,7 +69,7 @@ def _row(label: str, found: list[tuple[Target, Record, Comparison]], name: str) 
             for m in marked(figure, colour(target.stack), MARKERS[record.caller])
         ]
         notes += [f"{record.caller} {figure.status if figure else 'not fitted'}"] if valued(figure) is None else []
-    return Row(label, marks, ", ".join(notes))
+    return Row(label, marks, ", ".join(dict.fromkeys(notes)))
 
 
 def _table(found: list[tuple[Target, Record, Comparison]]) -> Table:

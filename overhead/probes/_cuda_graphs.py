@@ -24,8 +24,8 @@ LARGEST = 10_000
 SIZES = (1, 10, 100, 1_000, LARGEST)
 """Nodes of the graphs whose making is timed."""
 PLACES = 8
-"""Sets of words that the nodes of a graph work on, one after another. On an H200 a node takes 757 to 889 ns by its place
-in memory, in every process the same to 0.3 %: one set would tell of its place."""
+"""Sets of words that a graph's nodes work on, one after another. On an H200 a node takes 757 to 889 ns by its place in
+memory, in every process the same to 0.3 %: one set would tell of its place."""
 _THREAD_LOCAL_CAPTURE = 1
 Making = Mapping[str, tuple[list[int], list[float]]]
 """By figure: nodes, and ns of each."""

@@ -70,6 +70,15 @@ def test_of_the_step_a_case_comes_from_another_run_be_it_on_another_board() -> N
     assert not any("another GPU" in flag for flag in _joined(shown, other).flags)
 
 
+def test_a_base_case_without_a_figure_comes_from_another_run_and_stays_first() -> None:
+    base, fused = (record("torch", pattern, each=5.0, **GPU) for pattern in ("per-submit", "fused"))  # type: ignore[arg-type]
+    failed = msgspec.structs.replace(base, status="failed", figures=[], reason="crashed")
+    page = _joined(_run(2, failed, fused, record("dawn", each=5.0, **GPU)), _run(1, base))  # type: ignore[arg-type]
+    assert [(r.stack, r.pattern, r.status) for r in page.records] == [
+        ("torch", "per-submit", "ok"), ("torch", "fused", "ok"), ("dawn", "per-submit", "ok"),
+    ]  # fmt: skip
+
+
 def test_devices_of_one_name_stay_apart() -> None:
     one = record("vulkan", each=5.0, **GPU)  # type: ignore[arg-type]
     two = [msgspec.structs.replace(one, device=name) for name in ("first", "second")]

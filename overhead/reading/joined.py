@@ -79,6 +79,7 @@ def _preferred(runs: Sequence[Measured], among: Iterable[int], group: str) -> li
 def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, int]) -> Fingerprint:
     """The run ``head`` with what others add to it, by ``places``: where each place is taken from.
 
+    A case keeps its turn in the head's run, be its figure another's: a target's first case is its base.
     ``runs``: these alone, by their numbers. Where a run has several devices of a name, what a stack did on another than
     the ones shown is left out. A comparison stays with the run that made it, and is shown where all that it compares
     is taken from there.
@@ -90,7 +91,10 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
     used = {i: _moved(runs[i], board) for i in dict.fromkeys((head, *runs))}
     wanted = {i: [r for r in run.records if places.get(_place(r, one), head) == i] for i, run in used.items()}
     taken = {i: [r for r in own if r.device in devices[_stack(r)]] for i, own in wanted.items()}
-    records = [record for own in taken.values() for record in own]
+    order = {_place(record, one): i for i, record in enumerate(used[head].records)}
+    records = sorted(
+        (record for own in taken.values() for record in own), key=lambda r: order.get(_place(r, one), len(order))
+    )
     source = {record.key: i for i, own in taken.items() for record in own}
     stacks = {record.stack for record in records if record.status in VALUED}
     return msgspec.structs.replace(

@@ -43,6 +43,8 @@ def test_shares_and_ratios() -> None:
     assert shown.percent(0.034, 0.0312, 0.0371) == "3.4 %"
     assert shown.percent(0.5, 0.1, 0.9) == "50 %"
     assert shown.factor(4.04, 3.9, 4.2) == "4.0×"
+    assert shown.factor(3.4, 0.2, 40.0) == "3×"
+    assert shown.factor(0.0) == "0×"
     assert shown.listed(["a", "b", "c"]) == "a, b and c"
 
 

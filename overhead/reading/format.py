@@ -106,8 +106,9 @@ def percent(value: float, low: float | None = None, high: float | None = None) -
 
 
 def factor(value: float, low: float | None = None, high: float | None = None) -> str:
-    """A ratio with the multiplication sign."""
-    return number(value, low, high) + TIMES
+    """A ratio with the multiplication sign, to its own first digit at least: none is ``0×``."""
+    place = _place(value, low, high)
+    return _fixed(value, min(place, math.floor(math.log10(value))) if 0 < value < math.inf else place) + TIMES
 
 
 def factor_spread(value: float, low: float | None = None, high: float | None = None) -> str:

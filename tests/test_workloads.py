@@ -32,8 +32,8 @@ def test_a_wrong_constant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("precision", ["float32", "float16"])
 def test_a_wrong_rmsnorm_is_found(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The published one that was not the same: its mean was over the first 256 columns. Two rows of float16 hid it in 3 %
-    of all tries."""
+    """The published one that was not the same: its mean was over the first 256 columns. In two rows of float16 it hid
+    in 3 % of all tries."""
 
     def short(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
         def run(s: dict[str, Any]) -> dict[str, Any]:

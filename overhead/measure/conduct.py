@@ -21,8 +21,8 @@ ROUNDS = 120
 """A process's time is cut into at most this many rounds, fewer where the dearest case could not take part in each; a
 cheap case passes its ladder several times in a round. Short rounds, since the canary tells of a whole round."""
 STAY = 4
-"""Rounds on one processor. A move empties the nearest caches, and for a while every page that is given back interrupts
-the processors left behind: 16 pages of numpy's took twice as long in the first rounds after one."""
+"""Rounds on one processor. A move costs what was near the one that is left: moved every round, the first units of
+NumPy's step over 256 KiB took twice as long."""
 KNEE_SECONDS = 0.5
 """A case with less time than this looks for the queue's knee only if it is one of the extras."""
 PREPARING = 1.0

@@ -22,6 +22,8 @@ FEW = 8
 """Fewer samples at one n than this say too little of their spread to call one of them disturbed."""
 SIGMAS = 1.2816
 """Standard deviations from the median of a normal distribution down to its tenth."""
+MAD = 1.4826
+"""Standard deviations of a normal distribution in its median absolute deviation."""
 FAR = 3.5
 """A sample this many standard deviations over its n's median was interrupted."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from overhead.measure.figures import Process, Round, Series
-from overhead.measure.fit import Floats
+from overhead.measure.fit import MAD, Floats
 from overhead.measure.ladder import Ladder
 from overhead.measure.process import SLOPES, by_round
 from overhead.measure.sampler import Chain
@@ -77,5 +77,5 @@ class Live:
 def _half_width(values: Floats) -> float:
     """Relative 95 % half-width of the median, from the median absolute deviation."""
     middle = float(np.median(values))
-    spread = 1.4826 * float(np.median(np.abs(values - middle)))
+    spread = MAD * float(np.median(np.abs(values - middle)))
     return 2 * 1.2533 * spread / values.size**0.5 / abs(middle) if middle else float("inf")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.measure.fit import Floats, Mask
+from overhead.measure.fit import MAD, Floats, Mask
 
 Owners = NDArray[np.intp]
 
@@ -93,4 +93,4 @@ def _spread(values: Floats) -> float:
     """Standard deviation by the median absolute deviation; half the range of a handful, which chance may gather."""
     if values.size < 2 * FEWEST:
         return float(np.ptp(values)) / 2
-    return 1.4826 * float(np.median(np.abs(values - np.median(values))))
+    return MAD * float(np.median(np.abs(values - np.median(values))))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from overhead.measure.figures import Process, Round, Series
-from overhead.measure.fit import FAR, Floats, Mask
+from overhead.measure.fit import FAR, MAD, Floats, Mask
 from overhead.measure.process import cpu_rows, quantum_of
 
 BEST, OVER = 20, 0.10
@@ -17,8 +17,6 @@ BEST, OVER = 20, 0.10
 CLOCK = 0.08
 """A process met the processors at another clock if its best lies over this share off the middle one's, either way,
 and over 3.5 standard deviations of those of all: of a machine whose clock wanders every process counts."""
-MAD = 1.4826
-"""Standard deviations of a normal distribution in its median absolute deviation."""
 PART = 3
 """The quietest rounds of another process count whatever their canary: one in so many, and ``ROUNDS`` at least."""
 ROUNDS, PROCESSES = 3, 3
@@ -69,7 +67,8 @@ def slowed(canaries: Sequence[Floats]) -> list[Mask]:
     usual = off <= max(CLOCK, FAR * MAD * float(np.median(off)))
     if not enough(int(np.count_nonzero(usual)), best.size):
         usual[:] = True
-    return [own > _limit(own, here) if at else own > 0 for own, here, at in zip(canaries, best, usual, strict=True)]
+    pairs = zip(canaries, best, usual, strict=True)
+    return [own > _limit(own, here) if counts else np.ones(own.size, np.bool_) for own, here, counts in pairs]
 
 
 def _limit(own: Floats, best: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 
 from overhead.measure.clock import Clock
+from overhead.measure.fit import MAD
 from overhead.measure.sampler import Chain, Samples, sample, units
 
 SHORT_NS = 5_000_000
@@ -44,7 +45,7 @@ class Trial:
         totals = [row[2] for row in rows]
         middle = statistics.median(totals)
         below = [middle - t for t in totals if t < middle]
-        return middle, 1.4826 * statistics.median(below) if below else 0.0
+        return middle, MAD * statistics.median(below) if below else 0.0
 
     def least(self) -> dict[int, float]:
         """By n the shortest total so far, ns: an interruption can only lengthen one."""

@@ -6,7 +6,7 @@ import ctypes
 import functools
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ctypes import byref, c_size_t, c_uint, c_void_p
 from itertools import repeat
 from typing import Any
@@ -58,13 +58,17 @@ class Graphs:
         self._launches[0]()
         session.reset()
 
-    def capture(self, nodes: int) -> int:
-        """A graph of n launches, one after another, the sets of words in equal parts."""
+    def launches(self, nodes: int) -> list[Action]:
+        """n launches, the sets of words in equal parts."""
+        return [self._launches[place] for place in _places(nodes, len(self._launches))]
+
+    def capture(self, launches: Sequence[Action]) -> int:
+        """A graph of these launches, one after another."""
         stream, graph = self._session.stream, c_void_p()
         self._driver.call("cuStreamBeginCapture_v2", stream, _THREAD_LOCAL_CAPTURE)
         try:
-            for place in _places(nodes, len(self._launches)):
-                self._launches[place]()
+            for launch in launches:
+                launch()
         finally:
             self._driver.call("cuStreamEndCapture", stream, byref(graph))
         return graph.value or 0
@@ -76,7 +80,7 @@ class Graphs:
     def executable(self, nodes: int) -> int:
         """An executable graph of n launches on the device; kept."""
         if nodes not in self._kept:
-            graph = self.capture(nodes)
+            graph = self.capture(self.launches(nodes))
             self._kept[nodes] = self.instantiate(graph)
             self._driver.call("cuGraphDestroy", graph)
             self._driver.call("cuGraphUpload", self._kept[nodes], self._session.stream)
@@ -86,8 +90,9 @@ class Graphs:
     def once(self, nodes: int) -> dict[str, float]:
         """ns of capturing, instantiating, uploading, launching first (with its wait) and updating all n nodes."""
         call, stream, now = self._driver.call, self._session.stream, time.perf_counter_ns
+        launches = self.launches(nodes)
         times = [now()]
-        graph = self.capture(nodes)
+        graph = self.capture(launches)
         times.append(now())
         executable = self.instantiate(graph)
         times.append(now())

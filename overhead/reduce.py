@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import statistics
 from collections import defaultdict
 from collections.abc import Container, Iterable, Sequence
@@ -15,6 +16,7 @@ from overhead import results
 from overhead.comparisons import NAMED, pairs
 from overhead.measure import estimate as est
 from overhead.measure.planner import PROFILES
+from overhead.measure.quiet import usual_pace
 from overhead.results import (
     BadFile,
     Bound,
@@ -99,7 +101,7 @@ class _Journal:
         self.rounds: dict[_Key, dict[int, list[est.Round]]] = defaultdict(lambda: defaultdict(list))
         self.once: dict[_Key, dict[int, dict[str, Once]]] = defaultdict(lambda: defaultdict(dict))
         self.rules: dict[tuple[str, int], str] = {}
-        self.canary: dict[tuple[str, int], list[float]] = defaultdict(list)
+        self.canary: dict[tuple[str, int], list[est.Round]] = defaultdict(list)
         self.missing: list[results.Unavailable] = []
         self.left_out: list[results.LeftOut] = []
         for line in lines:
@@ -115,10 +117,9 @@ class _Journal:
             case Opened():
                 self.opened[self._key(line)] = line
             case Round():
-                self.rounds[self._key(line)][line.process].append(
-                    est.Round(samples=line.samples, canary=line.canary, number=line.round)
-                )
-                self.canary[line.worker, line.process].append(float(sum(line.canary)))
+                one = est.Round(samples=line.samples, canary=line.canary, number=line.round)
+                self.rounds[self._key(line)][line.process].append(one)
+                self.canary[line.worker, line.process].append(one)
             case Once():
                 taken = self.once[self._key(line)][line.process]
                 taken[line.name] = _joined(taken.get(line.name), line)
@@ -149,12 +150,20 @@ class _Journal:
                 once={name: once.values for name, once in self.once[key].get(process, {}).items()},
                 at={name: once.at for name, once in self.once[key].get(process, {}).items()},
                 number=process,
+                pace=self.paces.get((key.worker, process), 0.0),
             )
             for process in self._counted(key)
         ]
         if opened is None:
             return est.Series(processes)
         return est.Series(processes, opened.synchronous, opened.wait_spins, opened.overlap)
+
+    @functools.cached_property
+    def paces(self) -> dict[tuple[str, int], float]:
+        """By worker and process, the canary at its usual over that of the run's middle process."""
+        usual = {which: usual_pace(rounds) for which, rounds in self.canary.items()}
+        known = [ns for ns in usual.values() if ns]
+        return {which: ns / statistics.median(known) for which, ns in usual.items() if ns}
 
     def _counted(self, key: _Key) -> list[int]:
         """The case's processes; of those that were cut short none, once there are as many whole ones as were wanted."""
@@ -183,7 +192,8 @@ class _Journal:
 
     def _pace(self) -> Volatile:
         """The canary's median of all processes, and of the fastest and the slowest of them, us."""
-        found = [statistics.median(values) / 1e3 for values in self.canary.values() if any(values)]
+        sums = [[sum(one.canary) for one in rounds] for rounds in self.canary.values()]
+        found = [statistics.median(values) / 1e3 for values in sums if any(values)]
         if not found:
             return {}
         paces = {"canary_us": statistics.median(found), "canary_us_least": min(found), "canary_us_most": max(found)}

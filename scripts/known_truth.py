@@ -15,10 +15,11 @@ import numpy as np
 
 from overhead.measure.conduct import Dropped, Event, Rounded, Settings, Taken, conduct
 from overhead.measure.estimate import estimate, headline
-from overhead.measure.fake import FakeClock, FastFakeChain, Law, PollingFakeChain, Weather
+from overhead.measure.fake import CANARY_NS, FakeClock, FastFakeChain, Law, PollingFakeChain, Weather
 from overhead.measure.figures import Process, Round, Series
 from overhead.measure.planner import PROFILES, WEIGHT, Cost, Plan
 from overhead.measure.process import wall_rows
+from overhead.measure.quiet import usual_pace
 from scripts.other_rules import RULES
 
 FIGURES = ("issue", "host", "complete", "fixed")
@@ -158,7 +159,8 @@ def process_of(events: list[Event], number: int, case: str = "case") -> Process:
             raise RuntimeError(f"the fake stack failed: {event.reason}")
     taken = [e for e in events if isinstance(e, Taken) and e.case == case]
     rounds = [Round(e.samples, e.canary, e.round) for e in events if isinstance(e, Rounded) and e.case == case]
-    return Process(rounds, {e.name: e.values for e in taken}, {e.name: e.at for e in taken}, number=number)
+    once, at = {e.name: e.values for e in taken}, {e.name: e.at for e in taken}
+    return Process(rounds, once, at, number=number, pace=usual_pace(rounds) / CANARY_NS)
 
 
 def oracle(scenario: Scenario, counts: dict[int, int], figure: str, processes: int) -> float:

@@ -199,22 +199,26 @@ def test_what_is_noisy_on_either_side_of_two_is_measured_on_both(monkeypatch: py
 
 @pytest.mark.parametrize("profile", [QUICK, PROFILES["default"]], ids=["quick", "default"])
 @pytest.mark.parametrize("targets", [0.5, 1.0, 2.0])
-def test_an_interval_that_may_grow_keeps_its_word(profile: Plan, targets: float) -> None:
-    """Processes that differ normally, by so many targets: stopping once the interval is narrow enough costs coverage
-    little, and what is then called ok holds the truth more often than what the planned processes alone call so."""
+@pytest.mark.parametrize("wander", [0.0, 0.04], ids=["steady", "wandering"])
+def test_an_interval_that_may_grow_keeps_its_word(profile: Plan, targets: float, wander: float) -> None:
+    """Processes that differ normally, by so many targets, on a machine whose speed wanders or not: stopping once the
+    interval is narrow enough costs coverage little, and what is then called ok holds the truth more often than what
+    the planned processes alone call so."""
     plan, spread, dice = profile, targets * profile.target, np.random.default_rng(1)
     held, sure, grown = [], [], []
-    for _ in range(2_000):
-        values = list(1 + spread * dice.standard_normal(plan.processes + plan.further))
+    for _ in range(1_000):
+        most = plan.processes + plan.further
+        paces = 1 + wander * dice.standard_normal(most)
+        values = list(paces + spread * dice.standard_normal(most))
         count = plan.processes
-        few = found = across(values[:count], plan.target)
-        while found.status == "noisy" and count < len(values):
+        few = found = across(values[:count], plan.target, paces=paces[:count])
+        while found.status == "noisy" and count < most:
             count += 1
-            found = across(values[:count], plan.target)
+            found = across(values[:count], plan.target, paces=paces[:count])
         held.append(holds(found))
         sure += [holds(few)] if few.status == "ok" else []
         grown += [holds(found)] if found.status == "ok" else []
-    assert 0.915 <= np.mean(held) <= 0.965
+    assert (0.915 if wander else 0.925) <= np.mean(held) <= 0.975
     assert len(grown) > len(sure)
     assert np.mean(grown) > np.mean(sure)
 

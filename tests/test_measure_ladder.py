@@ -6,10 +6,13 @@ import random
 
 import pytest
 
+from overhead.measure.estimate import estimate
 from overhead.measure.fake import CALM, FakeClock, FastFakeChain, Law, Weather
+from overhead.measure.figures import Series
+from overhead.measure.fit import LINE
 from overhead.measure.ladder import LEAST_NS, LEGACY_N, Ladder, Limits, calibrate, relaid
 from overhead.measure.trial import Trial
-from tests.fake_chains import Steady
+from tests.fake_chains import Steady, measured
 
 
 def ladder(
@@ -41,6 +44,41 @@ def test_noise_sends_the_top_up() -> None:
     calm = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0))
     rough = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=200_000.0))
     assert rough.ns[-1] >= 2 * calm.ns[-1]
+
+
+class Sleeper(Steady):
+    """A wait that spins for 100 us and then sleeps, which costs it ``STEP`` once."""
+
+    STEP = 90_000.0
+
+    def wait(self) -> None:
+        long = self.pending is not None and self.pending[1] > 100_000
+        super().wait()
+        self.clock.time += self.STEP if long else 0.0
+
+
+def test_what_the_first_units_cost_beside_the_slope_sends_the_top_up_until_it_bends_no_rung() -> None:
+    law = Law(host=100.0, device=500.0, fixed=20_000.0)
+    clock = FakeClock(CALM)
+    limits = Limits(target=0.03)
+    straight, found = (calibrate(kind(clock, law), clock, limits) for kind in (Steady, Sleeper))
+    assert rise(straight, law) <= 2.2 * LEAST_NS
+    assert Sleeper.STEP / LINE < rise(found, law) <= 10 * LEAST_NS
+    assert rise(calibrate(Sleeper(clock, law), clock, Limits(target=0.1)), law) < rise(found, law)
+    _, _, got = measured({"case": Sleeper(clock, law)}, clock, 1.0)
+    assert estimate(Series([got["case"]] * 3), 0.03)["complete"].status == "ok"
+
+
+def test_a_chain_that_is_no_line_is_not_climbed_for_ever() -> None:
+    """Each unit dearer than the one before."""
+
+    class Curved(Steady):
+        def issue(self, n: int) -> None:
+            super().issue(n)
+            self.clock.time += n * n
+
+    clock, law = FakeClock(CALM), Law(host=100.0, device=50.0, fixed=20_000.0)
+    assert calibrate(Curved(clock, law), clock, Limits()).ns[-1] ** 2 <= 2.2 * 10 * LEAST_NS
 
 
 def test_noise_that_grows_with_a_sample_sends_it_no_higher() -> None:

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from overhead.measure.figures import Estimate, Paired, Process, Round, Series
-from overhead.measure.fit import Floats, Misfit, misfit
-from overhead.measure.gates import BOOTSTRAP_FROM, across, modes, without_value
+from overhead.measure.fit import LINE, Floats, Misfit, misfit
+from overhead.measure.gates import across, modes, without_value
 from overhead.measure.modes import APART, CANARY, LONG, Owners, labelled, split, two_groups
 from overhead.measure.oncefigures import once_figures
 from overhead.measure.pairs import marginal, paired
@@ -21,8 +21,6 @@ CLOCK_STEPS = 100
 """The slope's part of T(top) must be this many times the clock's resolution."""
 MODE_ROUNDS, MODE_SHARE = 3, 0.1
 """A process tells a mode's value only with this many rounds in it, and this share of its rounds."""
-LINE = 0.03
-"""A rung further from the line than this share of the ladder's rise (or than the target) is a bend, not noise."""
 
 
 def estimate(series: Series, target: float) -> dict[str, Estimate]:
@@ -62,8 +60,7 @@ class _Case:
             return Estimate(status="below-resolution", reason=words, processes=len(values))
         both = self.speeds.bimodal(name, name)
         usual = self.speeds if both else self.usual
-        own = _arrays(usual.rounds(name))
-        found = both or usual.gate(name, across(usual.values(name), self.target, rounds=own))
+        found = both or usual.gate(name, usual.across(name))
         return self.said(found, usual, *self.remarks(name))
 
     @functools.cached_property
@@ -105,11 +102,9 @@ class _Case:
             if both is None:
                 return Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
             return self.said(both, self.speeds)
-        values = self.usual.values("fixed")
-        scale = abs(float(np.mean(values))) + complete.value + max(map(quantum_of, self.processes))
-        resampled = _arrays(self.usual.rounds("fixed")) if len(values) >= BOOTSTRAP_FROM else ()
-        found = across(values, self.target, scale=scale, rounds=resampled)
-        return self.said(found, self.usual)
+        usual = self.usual
+        scale = abs(float(np.mean(usual.values("fixed")))) + complete.value + max(map(quantum_of, self.processes))
+        return self.said(usual.across("fixed", scale), usual)
 
     def knee(self) -> dict[str, Estimate]:
         """Where most processes saw ``issue`` bend."""
@@ -123,6 +118,11 @@ class _Case:
 
     def values(self, name: str) -> list[float]:
         return [v for fit in self.fits if (v := fit.value(name)) is not None]
+
+    def across(self, name: str, scale: float | None = None) -> Estimate:
+        """A figure of the processes that tell it."""
+        paces = [p.pace for p, fit in zip(self.processes, self.fits, strict=True) if fit.value(name) is not None]
+        return across(self.values(name), self.target, scale=scale, paces=paces)
 
     def _rounds(self, name: str) -> list[dict[int, float]]:
         """By process, each round's own value; empty where a polling wait rounds it up."""
@@ -200,10 +200,6 @@ def _misfit(name: str, process: Process, fit: ProcessFit) -> Misfit | None:
         )
     below = fit.wall[fit.below]
     return misfit(below[:, 0], below[:, 1], fit.issue) if fit.issue else None
-
-
-def _arrays(rounds: list[dict[int, float]]) -> list[Floats]:
-    return [np.array(list(own.values())) for own in rounds]
 
 
 def bound(series: Series, figures: Mapping[str, Estimate]) -> str:

@@ -34,6 +34,8 @@ class Weather:
     preempted_ns: tuple[float, float] = (50e3, 5e6)
 
 
+CANARY_NS = 50e3
+"""Either of the canary's times at the machine's own speed."""
 CALM = Weather(spread=0.0, preemptions=0.0)
 
 
@@ -77,7 +79,7 @@ class FakeClock:
 
     def canary(self) -> list[int]:
         """The canary's two times, as this machine's weather has them."""
-        work = np.array([50e3, 50e3]) * self.speed * (1 + 0.004 * self.dice.standard_normal(2))
+        work = np.array([CANARY_NS, CANARY_NS]) * self.speed * (1 + 0.004 * self.dice.standard_normal(2))
         times = work + self.stolen(work)
         self.time += float(times.sum())
         return [int(t) for t in times]

@@ -19,7 +19,7 @@ class Round:
 class Process:
     """What one fresh process gave: its rounds, and by name the values taken once with the n of each (or empty).
 
-    ``reasons``: by name, why there is no value.
+    ``reasons``: by name, why there is no value. ``pace``: its canary over the run's usual one, 0 where that is not known.
     """
 
     rounds: Sequence[Round] = ()
@@ -27,6 +27,7 @@ class Process:
     at: Mapping[str, Sequence[int]] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
     number: int = 0
+    pace: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,9 @@ MAD = 1.4826
 FAR = 3.5
 """A sample this many standard deviations over its n's median was interrupted."""
 
+LINE = 0.03
+"""A rung further from the line than this share of the ladder's rise (or than the target) is a bend, not noise."""
+
 
 @dataclass(frozen=True)
 class Line:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from overhead.measure.clock import Clock, ClockFacts, clock_facts
+from overhead.measure.fit import LINE
 from overhead.measure.sampler import Chain, clock_of
 from overhead.measure.stairs import Stairs, find_stairs, known_stairs, rows_of
 from overhead.measure.trial import Trial
@@ -26,6 +27,11 @@ CLOCK_STEPS = 200
 """The slope's part of T(top) in units of the clock's resolution and cost."""
 LEAST_NS = 1_000_000
 """The slope's part of T(top) at least: the first units of a chain cost something else, and must not carry the fit."""
+START, FURTHER = 0.6, 10
+"""What the first units cost over the slope may be this share of what calls a rung bent; for that alone the top climbs
+to so many times the least."""
+CLEAR = 4
+"""Spreads of one sample that a bend must show."""
 RUNGS = 6
 MOST = 1 << 24
 BEND = 1.2
@@ -144,6 +150,7 @@ class _Climb:
         self.noises, self.short = [noise], [noise]
         self.flat = self.rise = 1
         self.at = self.fixed
+        self.start = 0.0
         self.shortfall = ""
         while not self.done():
             self.step()
@@ -161,7 +168,8 @@ class _Climb:
         affordable = SAMPLING * self.limits.seconds * 1e9 / (RUNGS * (self.at + self.fixed))
         passes = min(max(affordable, PASSES[0]), PASSES[1])
         noise = 2.0 * statistics.median(_told(self.short)) / (self.limits.target / 3 * passes**0.5)
-        return max(noise, self.least, CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
+        start = min(self.start / (START * max(self.limits.target, LINE)), FURTHER * self.least)
+        return max(noise, start, self.least, CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
 
     def done(self) -> bool:
         height = self.at - self.fixed
@@ -182,11 +190,22 @@ class _Climb:
             self.flat = self.rise
         near = 8 * (self.at - self.fixed) > self.limits.sample_ns
         factor = 8 if lost and self.rise > 1 and not near else 2
+        before, at = self.rise, self.at
         self.rise = min(self.rise * factor, self.trial.chain.max_n, MOST)
         self.at, noise = self.trial.total(self.rise)
         self.noises.append(noise)
+        self.start = self._start(before, at, max(noise, self.noise))
         if self.at - self.fixed < self.least or len(self.short) < 2:
             self.short.append(noise)
+
+    def _start(self, before: int, at: float, noise: float) -> float:
+        """ns by which the first units cost more, or less, than the slope between the last two n; 0 if that is noise.
+
+        A wait that sleeps where a short one spins costs such a step, and so does what a call finds cold.
+        """
+        part = (before - 1) / (self.rise - 1) if self.rise > 1 else 0.0
+        off = abs(at - self.fixed - part * (self.at - self.fixed))
+        return off / (1 - part) if off > CLEAR * noise and part < 1 else 0.0
 
     def slope(self) -> float:
         """ns per unit, to bound times and place rungs; never a figure."""

@@ -22,18 +22,22 @@ def _rounds(series: Series, figure: str) -> dict[int, dict[int, float]]:
     return found
 
 
-def _together(of: Series, against: Series, figure: str, least: int = 1) -> list[tuple[Floats, Floats]]:
+Pair = tuple[Floats, Floats, float]
+"""Both cases' values by round, and the process's pace."""
+
+
+def _together(of: Series, against: Series, figure: str, least: int = 1) -> list[Pair]:
     """By process, both cases' values of each round that both have, where these are ``least`` or more."""
-    others, found = _rounds(against, figure), []
+    others, found, paces = _rounds(against, figure), [], {p.number: p.pace for p in of.processes}
     for number, mine in _rounds(of, figure).items():
         theirs = others.get(number, {})
         both = sorted(mine.keys() & theirs.keys())
         if len(both) >= least:
-            found.append((np.array([mine[r] for r in both]), np.array([theirs[r] for r in both])))
+            found.append((np.array([mine[r] for r in both]), np.array([theirs[r] for r in both]), paces[number]))
     return found
 
 
-def _quiet_together(of: Series, against: Series, figure: str) -> list[tuple[Floats, Floats]]:
+def _quiet_together(of: Series, against: Series, figure: str) -> list[Pair]:
     """The same of the rounds that are usual (``quiet``) on both sides, where that leaves enough, else of all."""
     left = quiet(of), quiet(against)
     if left[0] is not of or left[1] is not against:
@@ -52,15 +56,15 @@ def paired(of: Series, against: Series, figure: str, target: float = 0.03, times
     difference stays negative; where its interval holds 0 or lies below, it is ``noisy`` with the reason that the two
     are not separable.
     """
-    pairs = [(a, times * b) for a, b in _quiet_together(of, against, figure)]
+    pairs = [(a, times * b, pace) for a, b, pace in _quiet_together(of, against, figure)]
     if not pairs:
         nothing = Estimate(status="failed", reason="the two cases have no round in common")
         return Paired(nothing, replace(nothing, unit="ratio"))
-    differences = [a - b for a, b in pairs]
-    ratios = [a / b for a, b in pairs if np.all(b != 0)]
-    scale = float(np.mean([np.median(np.abs(a)) for a, _ in pairs]))
-    difference = across([float(np.median(d)) for d in differences], target, scale=scale, rounds=differences)
-    ratio = across([float(np.median(q)) for q in ratios], target, unit="ratio", rounds=ratios)
+    scale = float(np.mean([np.median(np.abs(a)) for a, _, _ in pairs]))
+    differences = [float(np.median(a - b)) for a, b, _ in pairs]
+    difference = across(differences, target, scale=scale, paces=[pace for _, _, pace in pairs])
+    ratios = [(float(np.median(a / b)), pace) for a, b, pace in pairs if np.all(b != 0)]
+    ratio = across([q for q, _ in ratios], target, unit="ratio", paces=[pace for _, pace in ratios])
     return Paired(_separable(difference, "the difference"), ratio)
 
 
@@ -89,7 +93,8 @@ def marginal(members: Mapping[str, Series], target: float = 0.03, figure: str = 
     """
     table = np.array([counts_of(name) for name in members])
     solved: dict[str, list[float]] = {part: [] for part in PARTS}
-    for values in _columns([*members.values()], figure):
+    paces: dict[str, list[float]] = {part: [] for part in PARTS}
+    for values, pace in _columns([*members.values()], figure):
         known = np.array([value is not None and value > 0 for value in values])
         cost = np.array([value for value in values if value is not None and value > 0])
         if not cost.size:
@@ -98,24 +103,26 @@ def marginal(members: Mapping[str, Series], target: float = 0.03, figure: str = 
         for column, part in enumerate(PARTS):
             if _told_apart(table[known], column):
                 solved[part].append(float(answer[column]))
-    return {part: _marginal(values, target) for part, values in solved.items()}
+                paces[part].append(pace)
+    return {part: _marginal(values, target, paces[part]) for part, values in solved.items()}
 
 
-def _columns(members: Sequence[Series], figure: str) -> list[list[float | None]]:
-    """The figure of every member in each process that all took part in; of quiet rounds, where enough processes have
-    them in all."""
+def _columns(members: Sequence[Series], figure: str) -> list[tuple[list[float | None], float]]:
+    """The figure of every member in each process that all took part in, and that process's pace; of quiet rounds, where
+    enough processes have them in all."""
     left = [quiet(member) for member in members]
     common, whole = (set.intersection(*({p.number for p in s.processes} for s in own)) for own in (left, members))
     if not enough(len(common), len(whole)):
         left, common = [*members], whole
     columns = [{p.number: fit_process(p, s).value(figure) for p in s.processes if p.number in common} for s in left]
-    return [[column[number] for column in columns] for number in sorted(common)]
+    paces = {p.number: p.pace for p in members[0].processes}
+    return [([column[number] for column in columns], paces[number]) for number in sorted(common)]
 
 
-def _marginal(values: list[float], target: float) -> Estimate:
+def _marginal(values: list[float], target: float, paces: list[float]) -> Estimate:
     if not values:
         return Estimate(status="unavailable", reason="the patterns measured do not tell this cost from the others")
-    return _separable(across(values, target), "the cost")
+    return _separable(across(values, target, paces=paces), "the cost")
 
 
 def _separable(found: Estimate, what: str) -> Estimate:

@@ -63,7 +63,7 @@ PROFILES: Mapping[str, Plan] = {
         further=3,
         reserve=1 / 6,
     ),
-    "default": Plan(processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.4, further=12, reserve=0.4),
+    "default": Plan(processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.4, further=15, reserve=0.4),
     "thorough": Plan(processes=10, target=0.01, sampling_s=None, wall_s=None, case_s=2.0, further=5),
 }
 GENEROUS = 4.0

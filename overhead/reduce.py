@@ -16,7 +16,7 @@ from overhead import results
 from overhead.comparisons import NAMED, pairs
 from overhead.measure import estimate as est
 from overhead.measure.planner import PROFILES
-from overhead.measure.quiet import usual_pace
+from overhead.measure.quiet import best_pace
 from overhead.results import (
     BadFile,
     Bound,
@@ -160,10 +160,8 @@ class _Journal:
 
     @functools.cached_property
     def paces(self) -> dict[tuple[str, int], float]:
-        """By worker and process, the canary at its usual over that of the run's middle process."""
-        usual = {which: usual_pace(rounds) for which, rounds in self.canary.items()}
-        known = [ns for ns in usual.values() if ns]
-        return {which: ns / statistics.median(known) for which, ns in usual.items() if ns}
+        """By worker and process, its canary at its best, ns."""
+        return {which: best_pace(rounds) for which, rounds in self.canary.items()}
 
     def _counted(self, key: _Key) -> list[int]:
         """The case's processes; of those that were cut short none, once there are as many whole ones as were wanted."""

@@ -17,9 +17,10 @@ from overhead.measure.conduct import Dropped, Event, Rounded, Settings, Taken, c
 from overhead.measure.estimate import estimate, headline
 from overhead.measure.fake import CANARY_NS, FakeClock, FastFakeChain, Law, PollingFakeChain, Weather
 from overhead.measure.figures import Process, Round, Series
+from overhead.measure.gates import PACED_FROM
 from overhead.measure.planner import PROFILES, WEIGHT, Cost, Plan
 from overhead.measure.process import wall_rows
-from overhead.measure.quiet import usual_pace
+from overhead.measure.quiet import best_pace
 from scripts.other_rules import RULES
 
 FIGURES = ("issue", "host", "complete", "fixed")
@@ -95,7 +96,8 @@ SCENARIOS = (
 class Outcome:
     """One run of one scenario: each figure as the method gave it, and other rules' figure on the same truth, ns.
 
-    ``counts``: samples by n in the first process; ``seconds``: of fake time that a process took.
+    ``counts``: samples by n in the first process; ``seconds``: of fake time that a process took; ``pace``: that of the
+    processes over the machine's own, where the figures are those at their canary.
     """
 
     scenario: str
@@ -104,6 +106,7 @@ class Outcome:
     others: dict[str, float] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     seconds: float = 0.0
+    pace: float = 1.0
 
 
 def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
@@ -136,7 +139,9 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
     means = {name: float(np.mean(values)) for name, values in others.items()}
     figures = {name: asdict(found[name]) for name in (*FIGURES, *KNEE) if name in found}
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
-    return Outcome(scenario.name, seed, figures, means, dict(counts), spent / len(processes))
+    paced = len(processes) >= PACED_FROM and not scenario.two_speeds
+    pace = float(np.mean([p.pace for p in processes])) / CANARY_NS if paced else 1.0
+    return Outcome(scenario.name, seed, figures, means, dict(counts), spent / len(processes), pace)
 
 
 def _clock(scenario: Scenario, seed: int, index: int, plan: Plan) -> FakeClock:
@@ -160,7 +165,7 @@ def process_of(events: list[Event], number: int, case: str = "case") -> Process:
     taken = [e for e in events if isinstance(e, Taken) and e.case == case]
     rounds = [Round(e.samples, e.canary, e.round) for e in events if isinstance(e, Rounded) and e.case == case]
     once, at = {e.name: e.values for e in taken}, {e.name: e.at for e in taken}
-    return Process(rounds, once, at, number=number, pace=usual_pace(rounds) / CANARY_NS)
+    return Process(rounds, once, at, number=number, pace=best_pace(rounds))
 
 
 def oracle(scenario: Scenario, counts: dict[int, int], figure: str, processes: int) -> float:
@@ -211,7 +216,9 @@ class Score:
 def score(scenario: Scenario, outcomes: list[Outcome], figure: str, profile: str = "default") -> Score:
     """Hold one figure of a scenario's runs against its truth."""
     truth, scale = scenario.truth()[figure], scenario.scale(figure)
-    rows: list[dict[str, Any]] = [o.figures[figure] for o in outcomes if figure in o.figures]
+    rows: list[dict[str, Any]] = [
+        o.figures[figure] | {"truth": o.pace * truth} for o in outcomes if figure in o.figures
+    ]
     valued = [r for r in rows if r["low"] is not None and r["status"] in ("ok", "noisy")]
     ok = [r for r in valued if r["status"] == "ok"]
     both = (truth, truth * scenario.weather.slowdown)
@@ -226,11 +233,11 @@ def score(scenario: Scenario, outcomes: list[Outcome], figure: str, profile: str
         figure=figure,
         runs=len(outcomes),
         valued=len(valued),
-        covered=sum(r["low"] <= truth <= r["high"] for r in valued),
+        covered=sum(r["low"] <= r["truth"] <= r["high"] for r in valued),
         ok=len(ok),
-        far=sum(abs(r["value"] - truth) > r["high"] - r["low"] for r in ok),
+        far=sum(abs(r["value"] - r["truth"]) > r["high"] - r["low"] for r in ok),
         right=len(right),
-        bias=float(np.mean([r["value"] - truth for r in valued])) / scale if valued else math.nan,
+        bias=float(np.mean([r["value"] - r["truth"] for r in valued])) / scale if valued else math.nan,
         half_width=float(np.median([(r["high"] - r["low"]) / 2 for r in valued])) / scale if valued else math.nan,
         oracle=float(np.median([oracle(scenario, o.counts, figure, processes) for o in outcomes])),
     )

@@ -19,7 +19,7 @@ class Round:
 class Process:
     """What one fresh process gave: its rounds, and by name the values taken once with the n of each (or empty).
 
-    ``reasons``: by name, why there is no value. ``pace``: its canary over the run's usual one, 0 where that is not known.
+    ``reasons``: by name, why there is no value. ``pace``: ns, its canary at its best, 0 where that is not known.
     """
 
     rounds: Sequence[Round] = ()

@@ -34,9 +34,9 @@ def across(
 ) -> Estimate:
     """Mean over processes with its 95 % interval; ``ok`` when the half-width is within ``target`` of ``scale``.
 
-    ``scale`` is the mean's own size where None. ``paces``: of each process its canary over the run's usual one. From
-    five processes on the figure is that at the run's usual canary: what of it goes with the canary, in a straight line,
-    is no uncertainty (analysis of covariance). From ten up a process that stands apart from the line counts less.
+    ``scale`` is the mean's own size where None. ``paces``: each process's canary, ns. From five processes on the
+    interval is that of the cost at their mean canary: what goes with the canary in a straight line is the machine's
+    clock and no uncertainty (analysis of covariance). From ten up a process that stands apart counts less.
     """
     count = len(values)
     if count == 0:
@@ -44,11 +44,12 @@ def across(
     if count == 1:
         reason = "one process says nothing of how far another would differ"
         return Estimate(float(values[0]), status="noisy", reason=reason, rule="1 process", processes=1, unit=unit)
-    told = count >= PACED_FROM and len(paces) == count and all(paces) and min(paces) < max(paces)
-    columns = [np.ones(count), np.asarray(paces) - 1] if told else [np.ones(count)]
+    columns, how = [np.ones(count)], "Huber's estimate" if count >= ROBUST_FROM else "Student's t"
+    if count >= PACED_FROM and len(paces) == count and all(paces) and min(paces) < max(paces):
+        usual = float(np.mean(paces))
+        columns.append(np.asarray(paces) / usual - 1)
+        how += f" at a canary of {usual / 1e3:.1f} us"
     mean, half = _located(np.asarray(values, dtype=np.float64), np.column_stack(columns))
-    how = "Huber's estimate" if count >= ROBUST_FROM else "Student's t"
-    how += " at the usual canary" if told else ""
     size = abs(mean) if scale is None else scale
     share = half / size if size else (0.0 if half == 0 else math.inf)
     rule = f"{count} processes, {how}: half-width {share:.2%}, target {target:.0%}"
@@ -84,7 +85,9 @@ def _located(values: Floats, design: Floats) -> tuple[float, float]:
         answer, off = _weighted(values, design, limit / np.maximum(np.abs(off), limit))
     clipped, near = np.clip(off, -limit, limit), float(np.mean(np.abs(off) <= limit))
     inflation = (1 + columns * (1 - near) / (near * count)) / near
-    variance = inflation**2 * float(clipped @ clipped) / (count - columns) * float(np.linalg.inv(design.T @ design)[0, 0])
+    variance = (
+        inflation**2 * float(clipped @ clipped) / (count - columns) * float(np.linalg.inv(design.T @ design)[0, 0])
+    )
     side = PACED_SIDE if count >= PACED_FROM else SIDE
     return float(answer[0]), float(stdtrit(count - columns, side)) * math.sqrt(variance)
 

@@ -60,7 +60,7 @@ def pace(one: Round) -> float:
     return float(one.canary[0]) if one.canary else 0.0
 
 
-def usual_pace(rounds: Sequence[Round]) -> float:
+def best_pace(rounds: Sequence[Round]) -> float:
     """ns of the canary's Python loop at its best in a process; 0 where a round has none."""
     paces = [pace(one) for one in rounds]
     return float(np.percentile(paces, BEST)) if paces and all(paces) else 0.0

@@ -20,7 +20,7 @@ from overhead.measure.figures import Process, Round, Series
 from overhead.measure.gates import PACED_FROM
 from overhead.measure.planner import PROFILES, WEIGHT, Cost, Plan
 from overhead.measure.process import wall_rows
-from overhead.measure.quiet import best_pace
+from overhead.measure.quiet import best_pace, quiet
 from scripts.other_rules import RULES
 
 FIGURES = ("issue", "host", "complete", "fixed")
@@ -139,8 +139,9 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
     means = {name: float(np.mean(values)) for name, values in others.items()}
     figures = {name: asdict(found[name]) for name in (*FIGURES, *KNEE) if name in found}
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
-    paced = len(processes) >= PACED_FROM and not scenario.two_speeds
-    pace = float(np.mean([p.pace for p in processes])) / CANARY_NS if paced else 1.0
+    paces = [p.pace for p in quiet(Series(processes, law.synchronous, False, law.overlap)).processes]
+    paced = len(paces) >= PACED_FROM and not scenario.two_speeds
+    pace = float(np.mean(paces)) / CANARY_NS if paced else 1.0
     return Outcome(scenario.name, seed, figures, means, dict(counts), spent / len(processes), pace)
 
 

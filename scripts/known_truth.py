@@ -17,7 +17,7 @@ from overhead.measure.conduct import Dropped, Event, Rounded, Settings, Taken, c
 from overhead.measure.estimate import estimate, headline
 from overhead.measure.fake import CANARY_NS, FakeClock, FastFakeChain, Law, PollingFakeChain, Weather
 from overhead.measure.figures import Process, Round, Series
-from overhead.measure.gates import PACED_FROM
+from overhead.measure.gates import LATER_FROM
 from overhead.measure.planner import PROFILES, WEIGHT, Cost, Plan
 from overhead.measure.process import wall_rows
 from overhead.measure.quiet import best_pace, quiet
@@ -81,6 +81,7 @@ SCENARIOS = (
     Scenario("queue of 64", _law(3e3, 36e3, 20e3, depth=64, scatter=0.03)),
     Scenario("Chromium-like, 5 us clock", _law(12e3, 9e3, 2.5e6, wake=50e3), "slow", resolution_ns=5_000),
     Scenario("free-running 1 ms poll", _law(40e3, 10e3, 1.2e6, poll=1e6, locked=False), "slow"),
+    Scenario("locked 0.2 ms poll", _law(3e3, 500.0, 20e3, poll=2e5)),
     Scenario("locked 1 ms poll", _law(4e3, 10e3, 200e3, poll=1e6), "slow"),
     Scenario("Firefox-like, 100 ms poll", _law(2e3, 5e3, 3e6, poll=1e8, wake=50e3), "polling", resolution_ns=20_000),
     Scenario("two speeds, by process", _law(3e3, 2e3, 30e3), weather=replace(USUAL, slowdown=2.0), slow_share=0.4),
@@ -140,7 +141,7 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
     figures = {name: asdict(found[name]) for name in (*FIGURES, *KNEE) if name in found}
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
     paces = [p.pace for p in quiet(Series(processes, law.synchronous, False, law.overlap)).processes]
-    paced = len(paces) >= PACED_FROM and not scenario.two_speeds
+    paced = len(paces) >= LATER_FROM and not scenario.two_speeds
     pace = float(np.mean(paces)) / CANARY_NS if paced else 1.0
     return Outcome(scenario.name, seed, figures, means, dict(counts), spent / len(processes), pace)
 

@@ -11,17 +11,21 @@ import time
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from overhead import results
 from overhead.cli import main
 from overhead.errors import UsageError
+from overhead.measure.fake import Weather
 from overhead.measure.planner import PROFILES, Plan
+from overhead.measure.quiet import BEST
 from overhead.reduce import load, reduce_journal
 from overhead.results import Ended, Fingerprint, Once, Planned, Round
 from overhead.runner import campaign
 from overhead.runner.journal import Journal
 from overhead.runner.run import Outcome, run
+from tests.fake_runs import Made
 
 PLUGIN = Path(__file__).parent / "stacks" / "faulty.py"
 
@@ -98,6 +102,18 @@ def test_the_canarys_pace_is_in_the_file(tmp_path: Path, monkeypatch: pytest.Mon
     state = measure(tmp_path, monkeypatch, "").fingerprint.volatile
     least, middle, most = (state[f"canary_us{name}"] for name in ("_least", "", "_most"))
     assert 0 < least <= middle <= most  # type: ignore[operator]
+
+
+def test_a_figure_is_said_at_the_canary_of_its_own_processes(tmp_path: Path) -> None:
+    journal = Made(processes=6, weather=Weather(spread=0.05, preemptions=0.0)).journal(tmp_path / "r.jsonl")
+    canaries: dict[int, list[int]] = {}
+    for line in results.read_journal(journal):
+        if isinstance(line, results.Round):
+            canaries.setdefault(line.process, []).append(line.canary[0])
+    usual = np.mean([np.percentile(own, BEST) for own in canaries.values()]) / 1e3
+    for record in reduce_journal(journal).records:
+        rules = {figure.name: figure.rule for figure in record.figures}
+        assert f"at a canary of {usual:.1f} us" in rules["complete"]
 
 
 def interrupted(tmp_path: Path, outcome: Outcome) -> Path:

@@ -11,17 +11,18 @@ from overhead.measure.figures import Estimate
 from overhead.measure.fit import MAD, Floats
 from overhead.measure.modes import Split
 
-PACED_FROM = 5
-"""Processes from which their spread tells what of it goes with the canary."""
+LATER_FROM = 5
+"""Processes from which their spread tells what of it goes with the canary, and of which some may be further ones."""
 ROBUST_FROM = 10
 """Processes from which their spread tells which of them stand apart."""
 HUBER = 1.5
 """Standard deviations from the line up to which a process counts in full."""
-SIDE, PACED_SIDE = 0.975, 0.98
-"""Where a side of the interval ends. A noisy case is looked at again after every further process, which costs the
-interval's word 2 to 4 points where processes differ by twice the target; a little more width pays for it."""
-STEPS, EXACT = 30, 1e-9
-"""Reweightings; deviations of this share of the largest value are none."""
+SIDE, LATER_SIDE = 0.975, 0.98
+"""Where a side of the interval ends, and from five processes on: a noisy case is looked at again after every further
+process, which costs the interval's word 2 to 4 points where processes differ by twice the target; a little more width
+pays for it."""
+STEPS, ALIKE = 30, 1e-4
+"""Reweightings; values, or canaries, that differ by less than this share tell nothing apart."""
 
 
 def across(
@@ -34,9 +35,10 @@ def across(
 ) -> Estimate:
     """Mean over processes with its 95 % interval; ``ok`` when the half-width is within ``target`` of ``scale``.
 
-    ``scale`` is the mean's own size where None. ``paces``: each process's canary, ns. From five processes on the
+    ``scale`` is the figure's own size where None. ``paces``: each process's canary, ns. From five processes on the
     interval is that of the cost at their mean canary: what goes with the canary in a straight line is the machine's
-    clock and no uncertainty (analysis of covariance). From ten up a process that stands apart counts less.
+    clock and no uncertainty (analysis of covariance). From ten up a process that stands apart counts less, so the
+    figure is the usual process's and not the mean.
     """
     count = len(values)
     if count == 0:
@@ -45,7 +47,7 @@ def across(
         reason = "one process says nothing of how far another would differ"
         return Estimate(float(values[0]), status="noisy", reason=reason, rule="1 process", processes=1, unit=unit)
     columns, how = [np.ones(count)], "Huber's estimate" if count >= ROBUST_FROM else "Student's t"
-    if count >= PACED_FROM and len(paces) == count and all(paces) and min(paces) < max(paces):
+    if count >= LATER_FROM and len(paces) == count and all(paces) and max(paces) - min(paces) > ALIKE * max(paces):
         usual = float(np.mean(paces))
         columns.append(np.asarray(paces) / usual - 1)
         how += f" at a canary of {usual / 1e3:.1f} us"
@@ -69,27 +71,36 @@ def _too_wide(share: float, target: float, count: int) -> str:
 def _located(values: Floats, design: Floats) -> tuple[float, float]:
     """The first coefficient of the linear model and the half-width of its interval.
 
-    Least squares; from ``ROBUST_FROM`` values up Huber's proposal with the scale by the median deviation, and the
-    standard error of P. J. Huber, Robust statistics (1981), section 7.6.
+    Least squares; from ``ROBUST_FROM`` values up Huber's estimate with the scale by the median deviation, and its
+    standard error: P. J. Huber, Robust Statistics (1981), section 7.6.
     """
     from scipy.special import stdtrit
 
     count, columns = design.shape
     answer, off = _weighted(values, design, np.ones(count))
-    limit = math.inf
-    for _ in range(STEPS if count >= ROBUST_FROM else 0):
+    clipped, inflation = off, 1.0
+    if count >= ROBUST_FROM and (bent := _robust(values, design, off)):
+        answer, clipped, inflation = bent
+    error = inflation * math.sqrt(float(clipped @ clipped) / (count - columns) * np.linalg.inv(design.T @ design)[0, 0])
+    side = LATER_SIDE if count >= LATER_FROM else SIDE
+    return float(answer[0]), float(stdtrit(count - columns, side)) * error
+
+
+def _robust(values: Floats, design: Floats, off: Floats) -> tuple[Floats, Floats, float] | None:
+    """Huber's coefficients, what is left of each value within his bend, and what that inflates the error by.
+
+    None where most values are alike: their spread would say that the others are none of them.
+    """
+    count, columns = design.shape
+    answer, limit = np.zeros(columns), math.inf
+    for _ in range(STEPS):
         spread = MAD * float(np.median(np.sort(np.abs(off))[columns - 1 :]))
-        if spread <= EXACT * float(np.abs(values).max()):
-            break
+        if spread <= ALIKE * float(np.abs(values).max()):
+            return None
         limit = HUBER * spread
         answer, off = _weighted(values, design, limit / np.maximum(np.abs(off), limit))
-    clipped, near = np.clip(off, -limit, limit), float(np.mean(np.abs(off) <= limit))
-    inflation = (1 + columns * (1 - near) / (near * count)) / near
-    variance = (
-        inflation**2 * float(clipped @ clipped) / (count - columns) * float(np.linalg.inv(design.T @ design)[0, 0])
-    )
-    side = PACED_SIDE if count >= PACED_FROM else SIDE
-    return float(answer[0]), float(stdtrit(count - columns, side)) * math.sqrt(variance)
+    near = float(np.mean(np.abs(off) <= limit))
+    return answer, np.clip(off, -limit, limit), (1 + columns * (1 - near) / (near * count)) / near
 
 
 def _weighted(values: Floats, design: Floats, weights: Floats) -> tuple[Floats, Floats]:

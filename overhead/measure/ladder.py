@@ -27,11 +27,12 @@ CLOCK_STEPS = 200
 """The slope's part of T(top) in units of the clock's resolution and cost."""
 LEAST_NS = 1_000_000
 """The slope's part of T(top) at least: the first units of a chain cost something else, and must not carry the fit."""
-START, FURTHER = 0.6, 10
-"""What the first units cost over the slope may be this share of what calls a rung bent; for that alone the top climbs
-to so many times the least."""
+HEAD = 0.6
+"""What the first units cost beside the slope may be this share of what calls a rung bent."""
+HEAD_NS = 10_000_000
+"""For that alone the slope's part of T(top) climbs no further."""
 CLEAR = 4
-"""Spreads of one sample that a bend must show."""
+"""Spreads of one sample that tell it from noise."""
 RUNGS = 6
 MOST = 1 << 24
 BEND = 1.2
@@ -112,6 +113,7 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
         extra = rows_of(trial.seen)
         cost = 6 * climb.fixed + (stairs.edges[1] - stairs.edges[0]) * climb.slope()
         return Ladder(ns, cost, climb.fixed, climb.slope(), trial.issued, stairs, extra, climb.shortfall)
+    climb.on()
     slope, top = climb.slope(), climb.top()
     before = len(trial.seen)
     looks = limits.knee and chain.overlap == "pipelined" and not chain.synchronous
@@ -150,7 +152,7 @@ class _Climb:
         self.noises, self.short = [noise], [noise]
         self.flat = self.rise = 1
         self.at = self.fixed
-        self.start = 0.0
+        self.head = self.straight = 0.0
         self.shortfall = ""
         while not self.done():
             self.step()
@@ -168,8 +170,7 @@ class _Climb:
         affordable = SAMPLING * self.limits.seconds * 1e9 / (RUNGS * (self.at + self.fixed))
         passes = min(max(affordable, PASSES[0]), PASSES[1])
         noise = 2.0 * statistics.median(_told(self.short)) / (self.limits.target / 3 * passes**0.5)
-        start = min(self.start / (START * max(self.limits.target, LINE)), FURTHER * self.least)
-        return max(noise, start, self.least, CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
+        return max(noise, self.least, CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
 
     def done(self) -> bool:
         height = self.at - self.fixed
@@ -194,18 +195,33 @@ class _Climb:
         self.rise = min(self.rise * factor, self.trial.chain.max_n, MOST)
         self.at, noise = self.trial.total(self.rise)
         self.noises.append(noise)
-        self.start = self._start(before, at, max(noise, self.noise))
+        self.head = self._head(before, at, CLEAR * max(noise, self.noise))
         if self.at - self.fixed < self.least or len(self.short) < 2:
             self.short.append(noise)
 
-    def _start(self, before: int, at: float, noise: float) -> float:
-        """ns by which the first units cost more, or less, than the slope between the last two n; 0 if that is noise.
+    def _head(self, before: int, at: float, hidden: float) -> float:
+        """ns by which the first units cost more, or less, than the slope between the last two n, unless that is noise.
 
-        A wait that sleeps where a short one spins costs such a step, and so does what a call finds cold.
+        A wait that sleeps where a short one spins costs such a step, and so does what a call finds cold. Where noise
+        would hide what was seen before, that stands.
         """
-        part = (before - 1) / (self.rise - 1) if self.rise > 1 else 0.0
+        part = (before - 1) / max(self.rise - 1, 1)
         off = abs(at - self.fixed - part * (self.at - self.fixed))
-        return off / (1 - part) if off > CLEAR * noise and part < 1 else 0.0
+        if off > hidden and part < 1:
+            return off / (1 - part)
+        return self.head if hidden > self.head * (1 - part) else 0.0
+
+    def on(self) -> None:
+        """Climb on until what the first units cost bends no rung, which ``straight`` ns of the slope's see to.
+
+        After stairs were looked for: a stair is no such step, and looks like one.
+        """
+        most = max(self.least, min(HEAD_NS, self.limits.sample_ns / 2))
+        while not self.shortfall:
+            self.straight = min(self.head / (HEAD * max(self.limits.target, LINE)), most)
+            if self.at - self.fixed >= self.straight or self.rise >= min(self.trial.chain.max_n, MOST):
+                break
+            self.step()
 
     def slope(self) -> float:
         """ns per unit, to bound times and place rungs; never a figure."""
@@ -214,7 +230,7 @@ class _Climb:
     def top(self) -> int:
         """The smallest power of two times a rung that clears, at least 4 where 4 were tried."""
         top = self.rise
-        while top // 2 >= max(4.0, 1 + self.clearance() / self.slope()):
+        while top // 2 >= max(4.0, 1 + max(self.clearance(), self.straight) / self.slope()):
             top //= 2
         return top
 

@@ -61,9 +61,9 @@ def pace(one: Round) -> float:
 
 
 def best_pace(rounds: Sequence[Round]) -> float:
-    """ns of the canary's Python loop at its best in a process; 0 where a round has none."""
-    paces = [pace(one) for one in rounds]
-    return float(np.percentile(paces, BEST)) if paces and all(paces) else 0.0
+    """ns of the canary's Python loop at its best in a process; 0 where no round has one."""
+    paces = [ns for one in rounds if (ns := pace(one))]
+    return float(np.percentile(paces, BEST)) if paces else 0.0
 
 
 def slowed(canaries: Sequence[Floats]) -> list[Mask]:

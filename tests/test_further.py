@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ import pytest
 
 from overhead import results
 from overhead.measure.figures import Estimate
+from overhead.measure.fit import Floats
 from overhead.measure.gates import across
 from overhead.measure.planner import PROFILES, Plan
 from overhead.reduce import load, noisy
@@ -224,7 +224,7 @@ def test_an_interval_that_may_grow_keeps_its_word(profile: Plan, targets: float,
     assert np.mean(grown) > np.mean(sure)
 
 
-def holds(found: Estimate, paces: Sequence[float]) -> bool:
+def holds(found: Estimate, paces: Floats) -> bool:
     assert found.low is not None
     assert found.high is not None
     return found.low <= float(np.mean(paces)) <= found.high

@@ -26,12 +26,12 @@ STEPS, ALIKE = 30, 1e-4
 
 
 def across(
-    values: Sequence[float],
+    values: Sequence[float] | Floats,
     target: float,
     *,
     scale: float | None = None,
     unit: str = "ns",
-    paces: Sequence[float] = (),
+    paces: Sequence[float] | Floats = (),
 ) -> Estimate:
     """Mean over processes with its 95 % interval; ``ok`` when the half-width is within ``target`` of ``scale``.
 
@@ -106,7 +106,7 @@ def _robust(values: Floats, design: Floats, off: Floats) -> tuple[Floats, Floats
 def _weighted(values: Floats, design: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Weighted least squares: the coefficients, and what is left of each value."""
     weighted = design * weights[:, None]
-    answer = np.linalg.solve(weighted.T @ design, weighted.T @ values)
+    answer = np.asarray(np.linalg.solve(weighted.T @ design, weighted.T @ values), dtype=np.float64)
     return answer, values - design @ answer
 
 

@@ -289,7 +289,10 @@ class _Journal:
         for members in groups.values():
             if not {"per-submit", "one-pass"} <= set(members):
                 continue
-            estimates = est.marginal({name: self.series(key) for name, key in members.items()}, self.target)
+            series = {name: self.series(key) for name, key in members.items()}
+            windows = [self.opened[key].window for key in members.values() if key in self.opened]
+            passes = not any(str(window.get("passes", "")).startswith("none") for window in windows)
+            estimates = est.marginal(series, self.target, passes=passes)
             ids = [k.record for k in members.values()]
             if estimates:
                 found.append(

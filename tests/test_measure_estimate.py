@@ -449,6 +449,15 @@ def test_a_family_gives_what_each_thing_adds() -> None:
         marginal({"fused": family["one-pass"]})
 
 
+def test_an_api_without_passes_tells_its_submission_from_two_patterns() -> None:
+    family = {"per-submit": lines(20_000.0, 20_100.0, 19_900.0), "one-pass": lines(2_000.0, 2_010.0, 1_990.0)}
+    assert marginal(family, figure="issue")["per_submit"].status == "unavailable"
+    found = marginal(family, figure="issue", passes=False)
+    assert found["per_submit"].value == pytest.approx(9_000.0)
+    assert found["per_dispatch"].value == pytest.approx(1_000.0)
+    assert (found["per_pass"].status, found["per_pass"].reason) == ("unavailable", "this API has no passes")
+
+
 def test_a_family_without_numbers_tells_nothing() -> None:
     bare = Series([Process([Round([[1, 5, 9]] * 9)])] * 2)
     assert {e.status for e in marginal({"per-submit": bare, "one-pass": bare}).values()} == {"unavailable"}

@@ -21,11 +21,11 @@ from overhead.measure.fake import Weather
 from overhead.measure.planner import PROFILES, Plan
 from overhead.measure.quiet import BEST
 from overhead.reduce import load, reduce_journal
-from overhead.results import Ended, Fingerprint, Once, Planned, Round
+from overhead.results import Case, Ended, Fingerprint, Once, Opened, Planned, Round
 from overhead.runner import campaign
 from overhead.runner.journal import Journal
 from overhead.runner.run import Outcome, run
-from tests.fake_runs import Made
+from tests.fake_runs import CASES, Made
 
 PLUGIN = Path(__file__).parent / "stacks" / "faulty.py"
 
@@ -114,6 +114,28 @@ def test_a_figure_is_said_at_the_canary_of_its_own_processes(tmp_path: Path) -> 
     for record in reduce_journal(journal).records:
         rules = {figure.name: figure.rule for figure in record.figures}
         assert f"at a canary of {usual:.1f} us" in rules["complete"]
+
+
+@pytest.mark.parametrize("passes", ["1 per unit", "none: this API has no passes"])
+def test_a_submission_of_an_api_without_passes_is_told_from_two_patterns(tmp_path: Path, passes: str) -> None:
+    """A run of two sizes, written down as one dispatch a submission and all in one."""
+    made = Made(costs={"small": 1_000.0, "large": 20_000.0}, window={"passes": passes})
+    large, whole = CASES["large"], Case(pattern="one-pass", params=CASES["small"].params)
+    small, each = CASES["small"], Case(pattern="per-submit", params=CASES["small"].params)
+    lines = []
+    for line in made.lines():
+        if isinstance(line, Planned):
+            line = msgspec.structs.replace(line, case={large.key: each, small.key: whole}[line.case.key])
+        elif isinstance(line, Opened | Round):
+            line = msgspec.structs.replace(line, case={large.key: each.key, small.key: whole.key}[line.case])
+        lines.append(line)
+    journal = tmp_path / "r.jsonl"
+    journal.write_bytes(b"".join(map(results.encode_line, lines)))
+    (found,) = reduce_journal(journal).comparisons
+    figures = {figure.name: figure for figure in found.figures}
+    assert found.name == "marginal"
+    assert (figures["per_submit"].value is not None) == passes.startswith("none")
+    assert figures["per_dispatch"].value == pytest.approx(1_000.0, rel=0.02)
 
 
 def interrupted(tmp_path: Path, outcome: Outcome) -> Path:

@@ -83,15 +83,17 @@ def counts_of(name: str) -> tuple[float, float, float, float]:
     return float(submits), float(passes), 1.0, float("rotated" in more)
 
 
-def marginal(members: Mapping[str, Series], target: float = 0.03, figure: str = "host") -> dict[str, Estimate]:
+def marginal(
+    members: Mapping[str, Series], target: float = 0.03, figure: str = "host", *, passes: bool = True
+) -> dict[str, Estimate]:
     """What one more submit, pass, dispatch and bind-group change costs, ns, from the patterns of one case together.
 
     ``members``: by the names that ``counts_of`` knows. In each process in which all took part, the figure of every
     pattern is taken as the sum of its counts times the costs, by least squares with each pattern weighted by the
     inverse of its size; then across processes. A cost that the patterns at hand do not tell from the others is
-    ``unavailable``; where the interval reaches 0 it is not separable.
+    ``unavailable``; where the interval reaches 0 it is not separable. ``passes``: whether the API has any.
     """
-    table = np.array([counts_of(name) for name in members])
+    table = np.array([counts_of(name) for name in members]) * np.array([1, passes, 1, 1])
     solved: dict[str, list[float]] = {part: [] for part in PARTS}
     paces: dict[str, list[float]] = {part: [] for part in PARTS}
     for values, pace in _columns([*members.values()], figure):
@@ -104,7 +106,9 @@ def marginal(members: Mapping[str, Series], target: float = 0.03, figure: str = 
             if _told_apart(table[known], column):
                 solved[part].append(float(answer[column]))
                 paces[part].append(pace)
-    return {part: _marginal(values, target, paces[part]) for part, values in solved.items()}
+    found = {part: _marginal(values, target, paces[part]) for part, values in solved.items()}
+    none = {} if passes else {"per_pass": Estimate(status="unavailable", reason="this API has no passes")}
+    return found | none
 
 
 def _columns(members: Sequence[Series], figure: str) -> list[tuple[list[float | None], float]]:

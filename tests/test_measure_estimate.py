@@ -58,6 +58,25 @@ def test_values_that_are_mostly_alike_do_not_make_the_others_nought(apart: int) 
     found = across(values, 0.03)
     assert found.value == pytest.approx(np.mean(values))
     assert found.status == "noisy"
+    assert found.rule.startswith("20 processes, Student's t: ")
+
+
+def test_one_value_far_off_does_not_make_the_others_alike() -> None:
+    around = [-20.0, -12.0, -9.0, -5.0, -1.0, 2.0, 4.0, 8.0, 13.0, 21.0]
+    found = across([*around, 300_000.0], 0.03, scale=5_000.0)
+    assert found.value == pytest.approx(0.0, abs=10.0)
+    assert found.status == "ok"
+    assert across([0.0] * 11 + [3.0], 0.03).value == pytest.approx(0.25)
+
+
+def test_an_intercept_is_judged_by_its_own_size_and_not_by_one_far_off() -> None:
+    """Nineteen of about 4 us, each another, and one of 3 ms, behind a slope of 1 us."""
+    draw = np.random.default_rng(0)
+    fixed = [*(4_000 + 1_500 * draw.standard_normal(19)), 3e6]
+    made = [replace(lines(1_000.0, fixed=own).processes[0], number=i) for i, own in enumerate(fixed)]
+    found = estimate(Series(made), 0.03)["fixed"]
+    assert found.value == pytest.approx(4_000, rel=0.3)
+    assert found.status == "noisy"
 
 
 def test_hubers_estimate_and_its_error_are_those_of_the_book() -> None:

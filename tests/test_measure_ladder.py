@@ -80,6 +80,16 @@ def test_noise_hides_no_such_cost_that_was_seen_before(jitter: float) -> None:
     assert sum(top > Sleeper.STEP / LINE for top in tops) >= 16
 
 
+def test_a_wait_that_sleeps_once_has_no_stairs_and_short_chains_are_no_rungs() -> None:
+    law = Law(host=500.0, device=5_000.0, fixed=20_000.0, jitter=0.002, wake=1_000.0, scatter=0.1)
+    for seed in range(8):
+        clock = FakeClock(CALM, seed=seed)
+        found = calibrate(Sleeper(clock, law), clock, Limits())
+        assert found.stairs is None
+        assert not {1, LEGACY_N} & set(found.ns)
+        assert rise(found, law) > Sleeper.STEP / LINE
+
+
 def test_a_chain_that_is_no_line_is_not_climbed_for_ever() -> None:
     """Each unit dearer than the one before."""
 

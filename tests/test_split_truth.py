@@ -10,7 +10,7 @@ from scripts.split_truth import STACKS, Stack, right, score, split
 
 @pytest.mark.parametrize("stack", STACKS, ids=lambda stack: stack.name)
 def test_each_share_is_what_was_injected_or_says_that_it_is_not_known(stack: Stack) -> None:
-    found = split(stack, seed=2)
+    found = split(stack, seed=1)
     truth = stack.truth()
     assert [share for share, estimate in found.items() if not right(estimate, truth[share])] == []
     for share, estimate in found.items():

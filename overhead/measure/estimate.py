@@ -103,7 +103,8 @@ class _Case:
                 return Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
             return self.said(both, self.speeds)
         usual = self.usual
-        scale = abs(float(np.mean(usual.values("fixed")))) + complete.value + max(map(quantum_of, self.processes))
+        own = usual.across("fixed").value
+        scale = abs(own or 0.0) + complete.value + max(map(quantum_of, self.processes))
         return self.said(usual.across("fixed", scale), usual)
 
     def knee(self) -> dict[str, Estimate]:

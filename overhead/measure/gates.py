@@ -21,8 +21,9 @@ SIDE, LATER_SIDE = 0.975, 0.98
 """Where a side of the interval ends, and from five processes on: a noisy case is looked at again after every further
 process, which costs the interval's word 2 to 4 points where processes differ by twice the target; a little more width
 pays for it."""
-STEPS, ALIKE = 30, 1e-4
-"""Reweightings; values, or canaries, that differ by less than this share tell nothing apart."""
+STEPS, ALIKE, EXACT = 30, 1e-4, 1e-9
+"""Reweightings; values, or canaries, that differ by less than this share of the middle one tell nothing apart, nor by
+less than this of the largest."""
 
 
 def across(
@@ -46,15 +47,15 @@ def across(
     if count == 1:
         reason = "one process says nothing of how far another would differ"
         return Estimate(float(values[0]), status="noisy", reason=reason, rule="1 process", processes=1, unit=unit)
-    columns, how = [np.ones(count)], "Huber's estimate" if count >= ROBUST_FROM else "Student's t"
+    columns, at = [np.ones(count)], ""
     if count >= LATER_FROM and len(paces) == count and all(paces) and max(paces) - min(paces) > ALIKE * max(paces):
         usual = float(np.mean(paces))
         columns.append(np.asarray(paces) / usual - 1)
-        how += f" at a canary of {usual / 1e3:.1f} us"
-    mean, half = _located(np.asarray(values, dtype=np.float64), np.column_stack(columns))
+        at = f" at a canary of {usual / 1e3:.1f} us"
+    mean, half, how = _located(np.asarray(values, dtype=np.float64), np.column_stack(columns))
     size = abs(mean) if scale is None else scale
     share = half / size if size else (0.0 if half == 0 else math.inf)
-    rule = f"{count} processes, {how}: half-width {share:.2%}, target {target:.0%}"
+    rule = f"{count} processes, {how}{at}: half-width {share:.2%}, target {target:.0%}"
     if share <= target:
         return Estimate(mean, mean - half, mean + half, "ok", "", rule, count, unit=unit)
     reason = _too_wide(share, target, count)
@@ -68,8 +69,8 @@ def _too_wide(share: float, target: float, count: int) -> str:
     return f"{words}; about {needed} processes would do" if 0 < needed <= 200 else words
 
 
-def _located(values: Floats, design: Floats) -> tuple[float, float]:
-    """The first coefficient of the linear model and the half-width of its interval.
+def _located(values: Floats, design: Floats) -> tuple[float, float, str]:
+    """The first coefficient of the linear model, the half-width of its interval, and by which estimate.
 
     Least squares; from ``ROBUST_FROM`` values up Huber's estimate with the scale by the median deviation, and its
     standard error: P. J. Huber, Robust Statistics (1981), section 7.6.
@@ -78,12 +79,12 @@ def _located(values: Floats, design: Floats) -> tuple[float, float]:
 
     count, columns = design.shape
     answer, off = _weighted(values, design, np.ones(count))
-    clipped, inflation = off, 1.0
+    clipped, inflation, how = off, 1.0, "Student's t"
     if count >= ROBUST_FROM and (bent := _robust(values, design, off)):
-        answer, clipped, inflation = bent
+        (answer, clipped, inflation), how = bent, "Huber's estimate"
     error = inflation * math.sqrt(float(clipped @ clipped) / (count - columns) * np.linalg.inv(design.T @ design)[0, 0])
     side = LATER_SIDE if count >= LATER_FROM else SIDE
-    return float(answer[0]), float(stdtrit(count - columns, side)) * error
+    return float(answer[0]), float(stdtrit(count - columns, side)) * error, how
 
 
 def _robust(values: Floats, design: Floats, off: Floats) -> tuple[Floats, Floats, float] | None:
@@ -93,9 +94,10 @@ def _robust(values: Floats, design: Floats, off: Floats) -> tuple[Floats, Floats
     """
     count, columns = design.shape
     answer, limit = np.zeros(columns), math.inf
+    none = max(ALIKE * float(np.median(np.abs(values))), EXACT * float(np.abs(values).max()))
     for _ in range(STEPS):
         spread = MAD * float(np.median(np.sort(np.abs(off))[columns - 1 :]))
-        if spread <= ALIKE * float(np.abs(values).max()):
+        if spread <= none:
             return None
         limit = HUBER * spread
         answer, off = _weighted(values, design, limit / np.maximum(np.abs(off), limit))

@@ -31,7 +31,7 @@ HEAD = 0.6
 """What the first units cost beside the slope may be this share of what calls a rung bent."""
 HEAD_NS = 10_000_000
 """For that alone the slope's part of T(top) climbs no further."""
-CLEAR = 4
+CLEAR = 2
 """Spreads of one sample that tell it from noise."""
 RUNGS = 6
 MOST = 1 << 24
@@ -119,7 +119,7 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     looks = limits.knee and chain.overlap == "pipelined" and not chain.synchronous
     knee = _knee(trial, top, slope, limits) if looks else 0
     extra = rows_of(trial.seen[before:]) if knee else ()
-    ns = _rungs(top, knee, climb.fixed, slope, chain.max_n)
+    ns = _rungs(top, knee, climb.fixed, slope, chain.max_n, head=climb.head > 0)
     cost = _pass_ns(ns, chain, climb.fixed, slope)
     return Ladder(ns, cost, climb.fixed, slope, trial.issued, None, extra, climb.shortfall)
 
@@ -265,13 +265,16 @@ def _knee(trial: Trial, top: int, slope: float, limits: Limits) -> int:
     return knee
 
 
-def _rungs(top: int, knee: int, fixed: float, slope: float, most: int) -> tuple[int, ...]:
-    """0, 1, 100 where it is cheap, the top, and halvings of it; with a knee the halvings start below that."""
+def _rungs(top: int, knee: int, fixed: float, slope: float, most: int, *, head: bool) -> tuple[int, ...]:
+    """0, 1, 100 where it is cheap, the top, and halvings of it; with a knee the halvings start below that.
+
+    ``head``: the first units cost something else, so that 1 and 100 would tilt the line of the others.
+    """
     step = min(top, max(3, int(knee * 0.8))) if knee else top
-    rungs = {0, 1, top, step} if step > 4 else {top, *range(step + 1)}
+    rungs = ({0, top, step} | (set() if head else {1})) if step > 4 else {top, *range(step + 1)}
     while step >= 4 and len(rungs) < RUNGS + 1:
         step //= 2
         rungs.add(step)
-    if most >= LEGACY_N and fixed + LEGACY_N * slope < LEGACY_NS:
+    if not head and most >= LEGACY_N and fixed + LEGACY_N * slope < LEGACY_NS:
         rungs.add(LEGACY_N)
     return tuple(sorted(rungs))

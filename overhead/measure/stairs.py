@@ -39,6 +39,9 @@ STEP = 0.5
 """The first step towards an edge, of ln n."""
 TRIES, STRAIGHT_ON = 12, 4
 SHORT_NS = 4e6
+TREAD, LEVEL_TREAD = 1.9, 0.25
+"""A stair stands until nearly twice the n of the first: where T rises by over this share of a jump before, it is no
+stair."""
 LEVELS = 3, 8
 """The upper stair: the more levels apart the better is the slope, the longer a sample."""
 
@@ -91,7 +94,7 @@ def find_stairs(
     first = _edge(trial, flat, rise, fixed + max(height / 16, 5 * noise))
     quantum = _jump(trial, first)
     straight = 2 * _away(first) * height / (rise - flat)
-    if quantum < max(JUMP * height, 8 * noise, STEEPER * straight):
+    if quantum < max(JUMP * height, 8 * noise, STEEPER * straight) or _climbs(trial, first, quantum):
         return None
     level = max(LEVELS[0], min(LEVELS[1], round(sample_ns / quantum)))
     line = fixed + (level - 0.5) * quantum
@@ -163,6 +166,12 @@ def _straight(trial: Trial, rise: int, fixed: float, height: float, slack: float
     """Whether points between 1 and ``rise`` lie on the line between their T."""
     points = [round(1 + (rise - 1) * share) for share in POINTS]
     return all(abs(trial.total(n)[0] - fixed - height * (n - 1) / (rise - 1)) <= slack for n in points)
+
+
+def _climbs(trial: Trial, edge: int, quantum: float) -> bool:
+    """Whether T rises on from an edge instead of standing until the next: then it jumped once, and not at a look."""
+    end = min(round(TREAD * edge), trial.chain.max_n)
+    return _shortest(trial, end) - _shortest(trial, edge + _away(edge)) > LEVEL_TREAD * quantum
 
 
 def _jump(trial: Trial, edge: int) -> float:

@@ -68,7 +68,9 @@ def _pattern(pattern: str, *stacks: str) -> Callable[[View, str], KeyFigure]:
         ]
         if not found:
             reason = _absent(view, label, stacks).reason
-            return _missing(label, f"no {pattern} case was measured here" if _stepped(view, stacks) else reason)
+            return _missing(
+                label, f"no {pattern} case of the step was measured here" if _stepped(view, stacks) else reason
+            )
         valued = [(t, r) for t, r in found if has_value(r.figure("complete"))]
         target, record = (valued or found)[0]
         return _time(label, target, record, "complete")

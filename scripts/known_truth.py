@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -140,9 +141,8 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
     means = {name: float(np.mean(values)) for name, values in others.items()}
     figures = {name: asdict(found[name]) for name in (*FIGURES, *KNEE) if name in found}
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
-    paces = [p.pace for p in quiet(Series(processes, law.synchronous, False, law.overlap)).processes]
-    paced = len(paces) >= LATER_FROM and not scenario.two_speeds
-    pace = float(np.mean(paces)) / CANARY_NS if paced else 1.0
+    counted = quiet(Series(processes, law.synchronous, False, law.overlap)).processes
+    pace = pace_of(counted) if len(counted) >= LATER_FROM and not scenario.two_speeds else 1.0
     return Outcome(scenario.name, seed, figures, means, dict(counts), spent / len(processes), pace)
 
 
@@ -168,6 +168,11 @@ def process_of(events: list[Event], number: int, case: str = "case") -> Process:
     rounds = [Round(e.samples, e.canary, e.round) for e in events if isinstance(e, Rounded) and e.case == case]
     once, at = {e.name: e.values for e in taken}, {e.name: e.at for e in taken}
     return Process(rounds, once, at, number=number, pace=best_pace(rounds))
+
+
+def pace_of(processes: Sequence[Process]) -> float:
+    """How many times the machine's own canary these processes' took."""
+    return float(np.mean([process.pace for process in processes])) / CANARY_NS
 
 
 def oracle(scenario: Scenario, counts: dict[int, int], figure: str, processes: int) -> float:
@@ -219,7 +224,9 @@ def score(scenario: Scenario, outcomes: list[Outcome], figure: str, profile: str
     """Hold one figure of a scenario's runs against its truth."""
     truth, scale = scenario.truth()[figure], scenario.scale(figure)
     rows: list[dict[str, Any]] = [
-        o.figures[figure] | {"truth": o.pace * truth} for o in outcomes if figure in o.figures
+        o.figures[figure] | {"truth": truth * (1.0 if figure in KNEE else o.pace)}
+        for o in outcomes
+        if figure in o.figures
     ]
     valued = [r for r in rows if r["low"] is not None and r["status"] in ("ok", "noisy")]
     ok = [r for r in valued if r["status"] == "ok"]

@@ -10,14 +10,12 @@ import math
 import zlib
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from overhead.measure.conduct import Event, Settings, conduct
 from overhead.measure.estimate import paired
-from overhead.measure.fake import CANARY_NS, FakeClock, FastFakeChain, Law
+from overhead.measure.fake import FakeClock, FastFakeChain, Law
 from overhead.measure.figures import Estimate, Process, Series
 from overhead.measure.planner import PROFILES, WEIGHT
-from scripts.known_truth import USUAL, process_of
+from scripts.known_truth import USUAL, pace_of, process_of
 
 CALLS = 7
 """C calls of the driver's program a unit."""
@@ -96,14 +94,14 @@ def split(stack: Stack, seed: int, profile: str = "default") -> dict[str, Estima
         caller: Series(found, laws[caller].synchronous, False, laws[caller].overlap)
         for caller, found in processes.items()
     }
-    pace = float(np.mean([process.pace for process in processes["binding"]])) / CANARY_NS
+    own = 1 / pace_of(processes["binding"])
     return {
-        share: _slower(paired(series[of], series[against], "host", plan.target, times).difference, 1 / pace)
+        share: _scaled(paired(series[of], series[against], "host", plan.target, times).difference, own)
         for share, (of, against, times) in PAIRS.items()
     }
 
 
-def _slower(found: Estimate, times: float) -> Estimate:
+def _scaled(found: Estimate, times: float) -> Estimate:
     """The estimate where everything takes so many times as long."""
     assert found.value is not None
     assert found.low is not None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
 from overhead.measure.estimate import estimate
 from overhead.measure.fake import CALM, FakeChain, FakeClock, FastFakeChain, Law, Weather
-from overhead.measure.figures import Series
+from overhead.measure.figures import Estimate, Series
 from overhead.measure.sampler import sample
 from scripts import bench, other_rules
-from scripts.known_truth import FIGURES, SCENARIOS, Scenario, oracle, run, score
+from scripts.known_truth import FIGURES, SCENARIOS, Outcome, Scenario, oracle, run, score
 from tests.fake_chains import measured
 
 LAWS = {
@@ -52,6 +54,19 @@ def test_a_scenario_comes_out_true(scenario: Scenario) -> None:
         assert abs(held.bias) < max(0.02, 2 * held.half_width)
         if figure != "fixed" and held.oracle < 0.01:
             assert held.ok == 1
+
+
+def test_times_are_scored_at_the_canary_of_their_processes_and_counts_as_they_are() -> None:
+    scenario = next(s for s in SCENARIOS if s.name == "queue of 64")
+    truth = scenario.truth()
+    exact = {
+        name: asdict(Estimate(value, 0.999 * value, 1.001 * value))
+        for name, value in {"complete": 1.1 * truth["complete"], "knee_n": truth["knee_n"]}.items()
+    }
+    for figure in exact:
+        held = score(scenario, [Outcome(scenario.name, 0, exact, counts={1: 9, 64: 9}, pace=1.1)], figure)
+        assert (held.covered, held.far) == (1, 0)
+        assert held.bias == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.two_speeds], ids=lambda s: s.name)

@@ -102,10 +102,8 @@ class _Case:
             if both is None:
                 return Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
             return self.said(both, self.speeds)
-        usual = self.usual
-        own = usual.across("fixed").value
-        scale = abs(own or 0.0) + complete.value + max(map(quantum_of, self.processes))
-        return self.said(usual.across("fixed", scale), usual)
+        beside = complete.value + max(map(quantum_of, self.processes))
+        return self.said(self.usual.across("fixed", beside), self.usual)
 
     def knee(self) -> dict[str, Estimate]:
         """Where most processes saw ``issue`` bend."""
@@ -120,10 +118,10 @@ class _Case:
     def values(self, name: str) -> list[float]:
         return [v for fit in self.fits if (v := fit.value(name)) is not None]
 
-    def across(self, name: str, scale: float | None = None) -> Estimate:
+    def across(self, name: str, beside: float = 0.0) -> Estimate:
         """A figure of the processes that tell it."""
         paces = [p.pace for p, fit in zip(self.processes, self.fits, strict=True) if fit.value(name) is not None]
-        return across(self.values(name), self.target, scale=scale, paces=paces)
+        return across(self.values(name), self.target, beside=beside, paces=paces)
 
     def _rounds(self, name: str) -> list[dict[int, float]]:
         """By process, each round's own value; empty where a polling wait rounds it up."""

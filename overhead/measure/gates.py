@@ -31,15 +31,16 @@ def across(
     target: float,
     *,
     scale: float | None = None,
+    beside: float = 0.0,
     unit: str = "ns",
     paces: Sequence[float] | Floats = (),
 ) -> Estimate:
     """Mean over processes with its 95 % interval; ``ok`` when the half-width is within ``target`` of ``scale``.
 
-    ``scale`` is the figure's own size where None. ``paces``: each process's canary, ns. From five processes on the
-    interval is that of the cost at their mean canary: what goes with the canary in a straight line is the machine's
-    clock and no uncertainty (analysis of covariance). From ten up a process that stands apart counts less, so the
-    figure is the usual process's and not the mean.
+    ``scale`` is the figure's own size where None, and ``beside`` what it is judged together with. ``paces``: each
+    process's canary, ns. From five processes on the interval is that of the cost at their mean canary: what goes with
+    the canary in a straight line is the machine's clock and no uncertainty (analysis of covariance). From ten up a
+    process that stands apart counts less, so the figure is the usual process's and not the mean.
     """
     count = len(values)
     if count == 0:
@@ -53,7 +54,7 @@ def across(
         columns.append(np.asarray(paces) / usual - 1)
         at = f" at a canary of {usual / 1e3:.1f} us"
     mean, half, how = _located(np.asarray(values, dtype=np.float64), np.column_stack(columns))
-    size = abs(mean) if scale is None else scale
+    size = (abs(mean) if scale is None else scale) + beside
     share = half / size if size else (0.0 if half == 0 else math.inf)
     rule = f"{count} processes, {how}{at}: half-width {share:.2%}, target {target:.0%}"
     if share <= target:

@@ -143,11 +143,12 @@ def _pass_ns(ns: Sequence[int], chain: Chain, fixed: float, slope: float) -> flo
 class _Climb:
     """The search for the top: doubling, eightfold while the slope is lost in the fixed cost.
 
-    ``flat``: the highest n that showed no rise; ``rise``: the last n tried, ``at`` its T in ns.
+    ``flat``: the highest n that showed no rise; ``rise``: the last n tried, ``at`` its T in ns; ``most``: the highest.
     """
 
     def __init__(self, trial: Trial, limits: Limits, facts: ClockFacts, least: int) -> None:
         self.trial, self.limits, self.facts, self.least = trial, limits, facts, least
+        self.most = min(trial.chain.max_n, MOST)
         self.fixed, noise = trial.total(1, 3)
         self.noises, self.short = [noise], [noise]
         self.flat = self.rise = 1
@@ -179,7 +180,7 @@ class _Climb:
             height = self.at - self.fixed
             if height >= self.clearance():
                 return True
-        if self.rise >= min(self.trial.chain.max_n, MOST):
+        if self.rise >= self.most:
             self.shortfall = f"the stack bounds n at {self.rise}"
         elif height > self.limits.sample_ns / 2 and (self.rise >= 4 or height > self.limits.sample_ns):
             self.shortfall = f"a longer sample would take over {self.limits.sample_ns / 1e6:.0f} ms"
@@ -192,7 +193,7 @@ class _Climb:
         near = 8 * (self.at - self.fixed) > self.limits.sample_ns
         factor = 8 if lost and self.rise > 1 and not near else 2
         before, at = self.rise, self.at
-        self.rise = min(self.rise * factor, self.trial.chain.max_n, MOST)
+        self.rise = min(self.rise * factor, self.most)
         self.at, noise = self.trial.total(self.rise)
         self.noises.append(noise)
         self.head = self._head(before, at, CLEAR * max(noise, self.noise))
@@ -216,10 +217,10 @@ class _Climb:
 
         After stairs were looked for: a stair is no such step, and looks like one.
         """
-        most = max(self.least, min(HEAD_NS, self.limits.sample_ns / 2))
+        highest = max(self.least, min(HEAD_NS, self.limits.sample_ns / 2))
         while not self.shortfall:
-            self.straight = min(self.head / (HEAD * max(self.limits.target, LINE)), most)
-            if self.at - self.fixed >= self.straight or self.rise >= min(self.trial.chain.max_n, MOST):
+            self.straight = min(self.head / (HEAD * max(self.limits.target, LINE)), highest)
+            if self.at - self.fixed >= self.straight or self.rise >= self.most:
                 break
             self.step()
 
@@ -271,7 +272,7 @@ def _rungs(top: int, knee: int, fixed: float, slope: float, most: int, *, head: 
     ``head``: the first units cost something else, so that 1 and 100 would tilt the line of the others.
     """
     step = min(top, max(3, int(knee * 0.8))) if knee else top
-    rungs = ({0, top, step} | (set() if head else {1})) if step > 4 else {top, *range(step + 1)}
+    rungs = {0, 0 if head else 1, top, step} if step > 4 else {top, *range(step + 1)}
     while step >= 4 and len(rungs) < RUNGS + 1:
         step //= 2
         rungs.add(step)

@@ -94,8 +94,7 @@ def marginal(
     ``unavailable``; where the interval reaches 0 it is not separable. ``passes``: whether the API has any.
     """
     table = np.array([counts_of(name) for name in members]) * np.array([1, passes, 1, 1])
-    solved: dict[str, list[float]] = {part: [] for part in PARTS}
-    paces: dict[str, list[float]] = {part: [] for part in PARTS}
+    solved: dict[str, list[tuple[float, float]]] = {part: [] for part in PARTS}
     for values, pace in _columns([*members.values()], figure):
         known = np.array([value is not None and value > 0 for value in values])
         cost = np.array([value for value in values if value is not None and value > 0])
@@ -104,9 +103,8 @@ def marginal(
         answer = np.linalg.lstsq(table[known] / cost[:, None], np.ones(cost.size), rcond=None)[0]
         for column, part in enumerate(PARTS):
             if _told_apart(table[known], column):
-                solved[part].append(float(answer[column]))
-                paces[part].append(pace)
-    found = {part: _marginal(values, target, paces[part]) for part, values in solved.items()}
+                solved[part].append((float(answer[column]), pace))
+    found = {part: _marginal(told, target) for part, told in solved.items()}
     none = {} if passes else {"per_pass": Estimate(status="unavailable", reason="this API has no passes")}
     return found | none
 
@@ -123,10 +121,11 @@ def _columns(members: Sequence[Series], figure: str) -> list[tuple[list[float | 
     return [([column[number] for column in columns], paces[number]) for number in sorted(common)]
 
 
-def _marginal(values: list[float], target: float, paces: list[float]) -> Estimate:
-    if not values:
+def _marginal(told: list[tuple[float, float]], target: float) -> Estimate:
+    """``told``: by process, the cost and the pace."""
+    if not told:
         return Estimate(status="unavailable", reason="the patterns measured do not tell this cost from the others")
-    return _separable(across(values, target, paces=paces), "the cost")
+    return _separable(across([cost for cost, _ in told], target, paces=[pace for _, pace in told]), "the cost")
 
 
 def _separable(found: Estimate, what: str) -> Estimate:

@@ -9,7 +9,7 @@ import numpy as np
 
 from overhead.measure.censored import censored_line
 from overhead.measure.figures import Process, Round, Series
-from overhead.measure.fit import Floats, Line, Mask, robust_line, sen_slope, siegel_slope, theil_sen
+from overhead.measure.fit import Floats, Line, Mask, robust_line, sen_slope, siegel_slope
 from overhead.measure.knee import Knee, find_knee
 
 SLOPES = ("issue", "host", "complete")
@@ -103,7 +103,7 @@ def _deferred(rounds: Sequence[Round], series: Series) -> float | None:
 
 
 def by_round(process: Process, series: Series, figure: str, knee: Knee | None) -> dict[int, float]:
-    """The figure from each round's samples alone, by the round's number: slopes by repeated medians.
+    """The slope from each round's samples alone, by the round's number, by repeated medians.
 
     Work deferred into the wait, which few samples tell, is the process's. Empty behind a polling wait, where a round
     holds too few samples.
@@ -122,11 +122,8 @@ def by_round(process: Process, series: Series, figure: str, knee: Knee | None) -
 def _round_value(one: Round, figure: str, knee: Knee | None, deferred: float | None) -> float | None:
     wall = wall_rows([one])
     n = wall[:, 0]
-    if figure in ("complete", "fixed"):
-        if figure == "complete":
-            return siegel_slope(n, wall[:, 2])
-        line = theil_sen(n, wall[:, 2])
-        return line.intercept if line else None
+    if figure == "complete":
+        return siegel_slope(n, wall[:, 2])
     below = _below(n, knee)
     issue = siegel_slope(n[below], wall[below, 1])
     return None if issue is None or deferred is None else issue + deferred

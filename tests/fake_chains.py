@@ -71,3 +71,21 @@ def lines(
         ],
         **more,
     )
+
+
+def at_canaries(slopes: Sequence[float], ns: Sequence[float]) -> Series:
+    """A process for each slope, with its own canary."""
+    made = lines(*slopes)
+    return replace(made, processes=[replace(p, pace=pace) for p, pace in zip(made.processes, ns, strict=True)])
+
+
+def with_canaries(slopes: Sequence[float], canaries: Sequence[float]) -> Series:
+    """A process for each slope, its canary's us beside it."""
+    made = lines(*slopes)
+    return replace(
+        made,
+        processes=[
+            replace(p, rounds=[replace(r, canary=(round(500 * us), round(500 * us))) for r in p.rounds])
+            for p, us in zip(made.processes, canaries, strict=True)
+        ],
+    )

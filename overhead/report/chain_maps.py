@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from overhead.reading.chains import LENGTHS, Arm, Group, steps_of
 from overhead.reading.derived import Span
-from overhead.reading.format import MICRO, TIMES, number
+from overhead.reading.format import MICRO, factor, number
 from overhead.report.draw import INK, LINE, Mark, Row, canvas, dot_rows
 from overhead.report.palette import colour
 from overhead.report.parts import Drawing
@@ -139,7 +139,7 @@ def _duel(before: str, after: str) -> Field:
         slow, fast = sorted(pair, key=lambda arm: -arm.cost(steps).value)
         ratio: Span = slow.cost(steps) / fast.cost(steps)
         star = "*" if any(arm.extrapolated(steps) for arm in pair) else ""
-        return fast, f"{number(ratio.value, ratio.low, ratio.high)}{TIMES}{star}", ratio.floor > 1
+        return fast, f"{factor(ratio.value, ratio.low, ratio.high)}{star}", ratio.floor > 1
 
     return field
 

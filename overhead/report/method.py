@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.measure.planner import PROFILES
-from overhead.reading.format import MICRO, TIMES, listed, micro, number, plain, time, valued
+from overhead.reading.format import MICRO, factor, listed, micro, number, plain, time, valued
 from overhead.reading.keyfigures import overstatement
 from overhead.reading.view import Target, View
 from overhead.report.draw import INK, MUTED, PAPER, canvas, plain_log_ticks
@@ -99,14 +99,14 @@ def _story(target: Target, points: Sequence[Point]) -> list[str]:
         )
     if naive is not None and each is not None and single is not None and each > 0:
         said.append(
-            f"Timing one {base.unit} gives T(1) = {micro(naive)} {MICRO}, {number(single / each)}{TIMES} the slope, "
+            f"Timing one {base.unit} gives T(1) = {micro(naive)} {MICRO}, {factor(single / each)} the slope, "
             "because the wait is in it."
         )
     hundred = valued(legacy)
     if legacy is not None and each is not None and hundred is not None and each > 0:
         said.append(
             f"Timing a hundred and dividing gives {micro(legacy)} {MICRO}, which holds a hundredth of the wait: "
-            f"{number(hundred / each, hundred / each * 0.99, hundred / each * 1.01)}{TIMES} the slope."
+            f"{factor(hundred / each, hundred / each * 0.99, hundred / each * 1.01)} the slope."
         )
     return said
 

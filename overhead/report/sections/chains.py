@@ -8,7 +8,7 @@ from overhead.reading import chains
 from overhead.reading.chain_words import device_times, fusions, passings
 from overhead.reading.chains import Group, steps_of
 from overhead.reading.derived import Span
-from overhead.reading.format import MICRO, TIMES, number, plain, spread
+from overhead.reading.format import MICRO, factor, number, plain, spread
 from overhead.reading.sentences import chain_opening
 from overhead.reading.view import View, why
 from overhead.report import chain_maps
@@ -95,4 +95,4 @@ def _micro(found: Span) -> tuple[float, float | None, float | None]:
 
 
 def _times(found: Span) -> str:
-    return f"{number(found.value, found.low, found.high)}{TIMES}"
+    return factor(found.value, found.low, found.high)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.reading.derived import Span, Synchronised, synchronised
-from overhead.reading.format import MICRO, TIMES, count, listed, number, percent, plain, spread
+from overhead.reading.format import MICRO, count, factor_spread, listed, number, percent, plain, spread
 from overhead.reading.training import Training, trainings
 from overhead.reading.view import View, why
 from overhead.report.draw import INK, LINE, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
@@ -263,6 +263,4 @@ def _micro(value: Span) -> str:
 
 
 def _times(value: Span) -> str:
-    if value.low is None or value.high is None:
-        return f"{spread(value.value, None, None)}{TIMES}"
-    return spread(value.value, value.low, value.high).replace(" (", f"{TIMES} (", 1)
+    return factor_spread(value.value, value.low, value.high)

@@ -87,7 +87,7 @@ def ours(subjects: Sequence[str] = (ADD, STEP, f"{ADD} node", f"{STEP} node")) -
 
 def _alone(subject: str) -> Answer:
     """How long a fresh chain takes alone to a 1 % interval."""
-    rule = "half-width of the mean slope of the rounds, 95 %; calibration included"
+    rule = "half-width of the trimmed mean of the rounds' slopes, 95 %; calibration included"
     quantity = "node" if subject.endswith(" node") else "complete"
     with contextlib.closing(opened(subject)) as chain:
         taken = seconds_to(INTERVAL, chain, SystemClock(), PATIENCE_S)
@@ -118,7 +118,7 @@ class Passes:
 
 
 def seconds_to(width: float, chain: Any, clock: Clock, patience: float) -> float | None:
-    """Seconds until the mean of the rounds' slopes has this half-width, a pass of the ladder a round; None if never.
+    """Seconds until the trimmed mean of the slopes of rounds, a pass of the ladder each, is so narrow; None if never.
 
     Calibration and arithmetic count, what a process knows of its clock does not. Raises ``Unverified``.
     """

@@ -20,7 +20,7 @@ from overhead.measure.shelter import Shelter
 from scripts.agreement_nvbench import LIMIT_S, nvbench
 from scripts.agreement_ours import Passes, opened
 from scripts.agreement_subjects import ADD, STEP, adding, stepping, words
-from scripts.bench_agreement import INTERVAL, PATIENCE_S, Answer, repeat_until
+from scripts.bench_agreement import INTERVAL, PATIENCE_S, TRIM, Answer, repeat_until
 
 PER_TIMING = 1000
 """Additions between two synchronisations of torch's timer."""
@@ -31,7 +31,7 @@ about as long: what the host bounds follows the machine's weather, whose spells 
 
 def middle(values: list[float]) -> float:
     """The mean without a tenth at either end: turns share the weather, not a preemption."""
-    return float(trim_mean(values, 0.1))
+    return float(trim_mean(values, TRIM))
 
 
 def torch_timer() -> list[Answer]:

@@ -25,6 +25,8 @@ WITHIN = 0.05
 """How far the ratio of two figures of one quantity may be from 1."""
 INTERVAL = 0.01
 """The relative width that each tool is timed to, by its own account."""
+TRIM = 0.1
+"""The share left out at either end of rounds' slopes, here and where tools take turns: what was preempted."""
 PATIENCE_S = float(os.environ.get("OVERHEAD_BENCH_PATIENCE", "20"))
 """Of each tool, to that interval; ``OVERHEAD_BENCH_PATIENCE`` sets it where GPU time is short."""
 TO = " to 1 %"
@@ -148,14 +150,17 @@ def races(found: Iterable[Row], ours: Iterable[Answer]) -> list[Race]:
 
 
 def narrow(values: Sequence[float], width: float) -> bool:
-    """Whether the 95 % interval of their mean has this relative half-width: Student's t over at least six."""
-    from scipy.stats import t
+    """Whether the 95 % interval of their trimmed mean has this relative half-width, from six values on.
+
+    K. K. Yuen, The two-sample trimmed t for unequal population variances, Biometrika 61 (1974) 165: Student's t on the
+    winsorized variance; ``scipy.stats.mstats.trimmed_mean_ci``.
+    """
+    from scipy.stats.mstats import trimmed_mean_ci
 
     if len(values) < 6:
         return False
-    middle = statistics.fmean(values)
-    half = float(t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / len(values) ** 0.5
-    return middle > 0 and half <= width * middle
+    low, high = map(float, trimmed_mean_ci(values, (TRIM, TRIM)))
+    return low > 0 and high - low <= width * (high + low)
 
 
 def repeat_until(

@@ -68,6 +68,12 @@ def test_the_interval_of_the_mean_narrows_to_its_width() -> None:
     assert not ba.narrow([1.0] * 5, 0.5)
 
 
+def test_a_round_that_was_preempted_does_not_widen_the_interval_again_and_again() -> None:
+    values = [100.0, 101.0, 99.0] * 20
+    assert ba.narrow([*values, 900.0, 20.0], 0.01)
+    assert not ba.narrow(values + [120.0] * 12, 0.01)
+
+
 def test_our_seconds_hold_the_calibration_and_end_with_the_interval() -> None:
     def seconds(width: float, patience: float = 20.0) -> float | None:
         clock = FakeClock()

@@ -122,9 +122,12 @@ def report(runs: Sequence[Fingerprint], name: str, found: Sequence[Spread]) -> l
 
 
 def paces(runs: Sequence[Fingerprint]) -> list[str]:
-    """How fast the processor was in each run, where all tell."""
-    told = [run.volatile.get("canary_us") for run in runs]
-    return [] if None in told else [f"The canary took {', '.join(f'{us} us' for us in told)}.", ""]
+    """How fast the processor was in each run, and in its fastest and slowest process, where all tell."""
+    told = [[run.volatile.get(f"canary_us{which}") for which in ("", "_least", "_most")] for run in runs]
+    if any(None in one for one in told):
+        return []
+    words = (f"{usual} us (by process {least} to {most})" for usual, least, most in told)
+    return [f"The canary took {', '.join(words)}.", ""]
 
 
 def by_bound(found: Sequence[Spread]) -> list[str]:

@@ -33,8 +33,8 @@ def test_every_slope_and_the_intercept_are_said_at_their_canary() -> None:
     told = replace(made, processes=[replace(p, pace=6e4 * pace) for p, pace in zip(made.processes, paces, strict=True)])
     found, blind = estimate(told, 0.01), estimate(made, 0.01)
     for name in ("issue", "host", "complete", "fixed"):
-        assert "at a canary of 60.0 us" in found[name].rule
-        assert "at a canary" not in blind[name].rule
+        assert "where the canary's loop takes 60.0 us" in found[name].rule
+        assert "canary's loop" not in blind[name].rule
         assert found[name].value == pytest.approx(blind[name].value)
     assert found["complete"].value == pytest.approx(600.0, abs=0.5)
     assert {found[name].status for name in ("issue", "host", "complete", "fixed")} == {"ok"}

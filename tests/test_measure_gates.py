@@ -37,7 +37,7 @@ def test_what_goes_with_the_canary_is_no_uncertainty() -> None:
     half = float(stats.t.ppf(0.98, 4)) * line.intercept_stderr
     mean = float(values.mean())
     assert [found.value, found.low, found.high] == pytest.approx([mean, mean - half, mean + half])
-    assert found.rule == "6 processes, Student's t at a canary of 60.4 us: half-width 0.22%, target 3%"
+    assert found.rule == "6 processes, Student's t where the canary's loop takes 60.4 us: half-width 0.22%, target 3%"
     assert across(values, 0.03).status == "noisy"
 
 

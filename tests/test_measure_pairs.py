@@ -32,7 +32,7 @@ def test_differences_ratios_and_families_are_said_at_their_canary() -> None:
     found = paired(family["per-submit"], family["one-pass"], "complete", 0.01)
     parts = marginal(family, 0.01, figure="issue")
     for one in (found.difference, found.ratio, parts["per_dispatch"]):
-        assert "at a canary of 60.0 us" in one.rule
+        assert "where the canary's loop takes 60.0 us" in one.rule
         assert one.status == "ok"
     bare = {name: replace(s, processes=[replace(p, pace=0.0) for p in s.processes]) for name, s in family.items()}
     assert paired(bare["per-submit"], bare["one-pass"], "complete", 0.01).difference.status == "noisy"

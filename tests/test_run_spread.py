@@ -52,6 +52,14 @@ def test_a_shift_that_all_share_is_told_apart_from_what_is_left() -> None:
     assert (shift, left) == ("+10.0%", "0.0%")
 
 
+def test_the_processors_speed_is_told_of_every_run_or_of_none() -> None:
+    told = {"canary_us": 60.0, "canary_us_least": 58.5, "canary_us_most": 71.0}
+    known = msgspec.structs.replace(FIRST, volatile={**FIRST.volatile, **told})
+    line = "60.0 us (by process 58.5 to 71.0)"
+    assert run_spread.paces([known, known]) == [f"The canary took {line}, {line}.", ""]
+    assert run_spread.paces([known, msgspec.structs.replace(FIRST, volatile={})]) == []
+
+
 def test_only_runs_of_one_machine_and_profile_are_set_side_by_side(tmp_path: Path) -> None:
     other = msgspec.structs.replace(SECOND, profile="thorough")
     for runs, words in (([FIRST], "two runs"), ([FIRST, FIRST], "the same run"), ([FIRST, other], "profile")):

@@ -113,7 +113,7 @@ def test_a_figure_is_said_at_the_canary_of_its_own_processes(tmp_path: Path) -> 
     usual = np.mean([np.percentile(own, BEST) for own in canaries.values()]) / 1e3
     for record in reduce_journal(journal).records:
         rules = {figure.name: figure.rule for figure in record.figures}
-        assert f"at a canary of {usual:.1f} us" in rules["complete"]
+        assert f"where the canary's loop takes {usual:.1f} us" in rules["complete"]
 
 
 @pytest.mark.parametrize("passes", ["1 per unit", "none: this API has no passes"])

@@ -52,7 +52,7 @@ def across(
     if count >= LATER_FROM and len(paces) == count and all(paces) and max(paces) - min(paces) > ALIKE * max(paces):
         usual = float(np.mean(paces))
         columns.append(np.asarray(paces) / usual - 1)
-        at = f" at a canary of {usual / 1e3:.1f} us"
+        at = f" where the canary's loop takes {usual / 1e3:.1f} us"
     mean, half, how = _located(np.asarray(values, dtype=np.float64), np.column_stack(columns))
     size = (abs(mean) if scale is None else scale) + beside
     share = half / size if size else (0.0 if half == 0 else math.inf)

@@ -76,12 +76,9 @@ def _ladders(found: list[Ladder]) -> Table:
     table = _table("Who takes the host's time", ["target", "pattern", "rung", "share", MICRO, ""], right=(3, 4))
     for each in found:
         host = micro_spread(each.host) if each.host else "missing"
-        table.add_row(
-            *map(_text, [each.target.label, each.target.pattern_label(each.top), "host, all of it", "", host, ""])
-        )
+        table.add_row(*map(_text, [each.target.label, each.case, "host, all of it", "", host, ""]))
         for s in each.shares:
-            remark = "" if s.separable or valued(s.figure) is None else "not separable"
-            table.add_row(*map(_text, ["", "", s.title, share_of_host(each, s), micro_spread(s.figure), remark]))
+            table.add_row(*map(_text, ["", "", s.title, share_of_host(each, s), micro_spread(s.figure), s.doubt]))
         table.add_section()
     return table
 

@@ -248,6 +248,15 @@ def test_of_each_machine_the_newest_run_counts() -> None:
     assert {m.machine for m, _ in both.measured} == {"Fake GPU", "X"}
 
 
+def test_a_newer_run_without_a_value_does_not_hide_an_older_one_with() -> None:
+    old = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-01-01T00:00:00Z")
+    new = fingerprint(record(each=None, status="failed", reason="withdrawn"), created="2026-02-01T00:00:00Z")
+    one = next(j for j in judge_runs([old, new]) if j.claim.id == "naive-20x")
+    assert (one.verdict, len(one.measured)) == ("reproduced", 1)
+    alone = next(j for j in judge_runs([new]) if j.claim.id == "naive-20x")
+    assert (alone.verdict, alone.measured[0][0].value) == ("inconclusive", None)
+
+
 def test_renderers(everything: Fingerprint, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = record(each=20_000.0, fixed=380_000.0, adapter="<img src=x>|`x`\x1b[31m")
     found = judge_runs([fingerprint(hostile), everything])

@@ -45,7 +45,7 @@ def test_values_are_the_records_own() -> None:
     assert found["One wait"].text == "60 µs"
     naive = found["A single timed dispatch overstates"]
     assert naive.value == pytest.approx(4.0)
-    assert naive.text == "4.0×"
+    assert naive.text == "4.00×"
     assert (naive.low, naive.high) == pytest.approx((80 * 0.98 / 20.4, 80 * 1.02 / 19.6))
 
 

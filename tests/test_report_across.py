@@ -142,7 +142,7 @@ def test_the_claims_are_judged_on_the_page(side: Page) -> None:
 def test_the_method_is_explained_on_a_curve_of_the_data(out: Path) -> None:
     text = (out / "pages" / "method.html").read_text(encoding="utf-8")
     assert "has the slope 30.0 µs (29.4 to 30.6)" in text
-    assert "T(1) = 90 µs, 3.0× the slope" in text
+    assert "T(1) = 90.0 µs, 3.0× the slope" in text
     assert "T(n)/n" in drawn(out, "method")
     assert text.count("<tr>") > 8 + 8
 

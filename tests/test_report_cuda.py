@@ -121,14 +121,26 @@ def test_what_is_missing_is_said(records: tuple[Record, ...], said: str) -> None
     assert said in prose(sections(fingerprint(*records))["launches"])
 
 
-def test_torchs_graph_stands_beside_torchs_launch_and_has_no_upload() -> None:
+def test_torchs_graph_uploads_with_its_first_launch_and_that_is_paid_for_too() -> None:
     own = tuple(f for f in MAKING if "upload" not in f.name)
-    file = fingerprint(driver(3_000.0), torch(5_000.0), replay(1_000.0, own, "torch"))
+    first = figure("making:first_launch", 2_500.0, width=0), figure("making:first_launch:fixed", 70_000.0, width=0)
+    file = fingerprint(driver(3_000.0), torch(5_000.0), replay(1_000.0, (*own, *first), "torch"))
     (graph,) = graphs(View(file))
     assert graph.eager is not None
     assert graph.eager.stack == "torch"
-    assert graph.making(100) == Span(430_000.0, 430_000.0, 430_000.0)
-    assert "(capture and instantiate)" in prose(sections(file)["launches"])
+    wait = graph.record.value("fixed")
+    assert wait is not None
+    made = graph.making(100)
+    assert made is not None
+    assert made.value == pytest.approx(430_000.0 + 100 * (2_500.0 - 1_000.0) + 70_000.0 - wait)
+    assert "(capture, instantiate and what the first launch takes beyond a replay)" in prose(sections(file)["launches"])
+
+
+def test_a_making_of_which_a_part_is_not_known_is_not_known() -> None:
+    own = tuple(f for f in MAKING if "upload" not in f.name)
+    (graph,) = graphs(View(fingerprint(torch(5_000.0), replay(1_000.0, own, "torch"))))
+    assert graph.making(100) is None
+    assert graph.break_even(100) is None
 
 
 def test_a_synchronisation_is_its_unit_less_the_steps_in_it() -> None:
@@ -161,7 +173,7 @@ def test_a_pair_formed_round_by_round_goes_before_what_both_intervals_allow() ->
     unsure = msgspec.structs.replace(figures[0], value=-1_000.0, low=-3_000.0, high=1_000.0, status="noisy")
     pair = msgspec.structs.replace(pair, figures=[unsure, figures[1]])
     text = prose(sections(msgspec.structs.replace(file, comparisons=[pair]))["synchronisation"])
-    assert ".item() after every step adds nothing that can be told (−3 to 1 µs)" in text.replace("\u2212", "−")
+    assert ".item() after every step adds nothing that can be told (−3.0 to 1.0 µs)" in text.replace("\u2212", "−")
 
 
 def test_the_sentences_name_the_cheapest_the_dearest_and_the_rarer() -> None:
@@ -196,7 +208,7 @@ def test_training_and_synchronisation_come_apart() -> None:
     assert fixed.share is not None
     assert fixed.share.value == pytest.approx(0.1)
     assert found["fixed", "h2d"].forward is None
-    assert found["fixed", "h2d"].rest is None
+    assert found["fixed", "h2d"].rest == fixed.rest  # the forward pass alone is the same, whatever the act
     varying = found["varying", "item"]
     assert varying.share is not None
     assert varying.share.value == pytest.approx(0.2)
@@ -210,7 +222,9 @@ def test_the_training_panel() -> None:
     assert [p.name for p in parts if p.kind == "drawing"] == ["synchronisation", "training"]
     table = next(p for p in parts if p.kind == "table" and p.caption == "Training and synchronisation")
     assert len(table.rows) == 3
-    assert table.rows[1][3] == ""
+    assert [row[6] for row in table.rows if row[2] == "copy to the device"] == [""]
+    share = next(row[-1] for row in table.rows if row[1:3] == ["fixed", ".item()"])
+    assert share.startswith("10.0 % (")
 
 
 def test_a_training_step_without_its_forward_pass_has_a_row_and_no_panel() -> None:

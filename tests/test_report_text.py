@@ -23,12 +23,13 @@ from tests.fake_report import crowded, figure, fingerprint, record, share
     ("value", "low", "high", "said"),
     [
         (26.34, 25.9, 26.8, "26.3 (25.9 to 26.8)"),
-        (26.34, 24.0, 28.6, "26 (24 to 29)"),
+        (26.34, 24.0, 28.6, "26.3 (24.0 to 28.6)"),
         (12_345.0, 12_000.0, 12_700.0, "12,300 (12,000 to 12,700)"),
         (0.01234, 0.0122, 0.0125, "0.0123 (0.0122 to 0.0125)"),
         (1.0, 0.9999999, 1.0000001, "1.000 (1.000 to 1.000)"),
-        (-0.2, -1.9, 1.4, "0 (−2 to 1)"),
-        (-3.21, -3.4, -3.0, "−3.2 (−3.4 to −3.0)"),
+        (-0.2, -1.9, 1.4, "−0.2 (−1.9 to 1.4)"),
+        (-3.21, -3.4, -3.0, "−3.21 (−3.40 to −3.00)"),
+        (26.34, 21.0, 31.7, "26 (21 to 32)"),
         (0.0, 0.0, 0.0, "0 (0 to 0)"),
         (26.34, None, None, "26"),
         (0.5, None, 0.7, "0.50"),
@@ -42,7 +43,7 @@ def test_shares_and_ratios() -> None:
     assert shown.percent(0.4567, 0.44, 0.47) == "46 %"
     assert shown.percent(0.034, 0.0312, 0.0371) == "3.4 %"
     assert shown.percent(0.5, 0.1, 0.9) == "50 %"
-    assert shown.factor(4.04, 3.9, 4.2) == "4.0×"
+    assert shown.factor(4.04, 3.9, 4.2) == "4.04×"
     assert shown.factor(3.4, 0.2, 40.0) == "3×"
     assert shown.factor(0.0) == "0×"
     assert shown.listed(["a", "b", "c"]) == "a, b and c"
@@ -76,7 +77,7 @@ def test_the_opening_says_cost_overstatement_and_what_adds_the_missing() -> None
         "16.0 µs (15.7 to 16.3) of it; it is host-bound."
     )
     assert said[1].startswith("One launch through numpy costs 0.400 µs")
-    assert "would have given 4.0× that for wgpu-native on Fake Adapter." in said[2]
+    assert "would have given 4.00× that for wgpu-native on Fake Adapter." in said[2]
     assert "jax" in said[3]
     assert "make report EXTRAS=jax" in said[3]
 
@@ -127,7 +128,7 @@ def test_the_ladder_follows_the_paired_differences() -> None:
     assert found.device.hidden == pytest.approx(9e3)
     assert ladder_sentences([found]) == [
         "Of 24.0 µs (23.5 to 24.5) of host time per dispatch through wgpu-native on Fake Adapter (per-submit), the "
-        "wgpu-py objects take 33 % (8.0 µs), the interpreter 33 % (8.0 µs) and the API and driver 33 % (8.0 µs)."
+        "wgpu-py objects take 33 % (8.00 µs), the interpreter 33 % (8.00 µs) and the API and driver 33 % (8.00 µs)."
     ]
 
 
@@ -137,11 +138,26 @@ def test_shares_of_a_software_adapter_are_never_put_in_prose() -> None:
     assert "%" not in said
 
 
-def test_a_negative_difference_is_printed_and_not_separable() -> None:
+@pytest.mark.parametrize(
+    ("high", "said"),
+    [(0.0, "binding is not separable: −0.3"), (-200.0, "binding is below zero: −0.30 µs")],
+)
+def test_a_negative_difference_is_printed_and_called_what_its_interval_says(high: float, said: str) -> None:
     top, ffi = record(caller="binding"), record(caller="ffi")
-    (found,) = ladders(View(fingerprint(top, ffi, comparisons=[share("binding-share", top, ffi, -300.0)])))
+    pair = share("binding-share", top, ffi, -300.0)
+    wide = [msgspec.structs.replace(f, high=high) if f.name == "difference" else f for f in pair.figures]
+    (found,) = ladders(View(fingerprint(top, ffi, comparisons=[msgspec.structs.replace(pair, figures=wide)])))
     assert not found.shares[0].separable
-    assert any("binding is not separable: −0.300 µs" in s for s in ladder_sentences([found]))
+    (sentence,) = ladder_sentences([found])
+    assert said in sentence
+    assert ("the calls are cheaper with it" in sentence) == (high < 0)
+
+
+def test_a_ladder_whose_longest_caller_is_not_the_binding_names_it() -> None:
+    ffi, native = record(caller="ffi"), record(caller="native", each=15e3)
+    found = ladders(View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)])))
+    assert [each.case for each in found] == ["per-submit, ffi"]
+    assert "(per-submit, ffi), the interpreter takes" in ladder_sentences(found)[0]
 
 
 def test_api_and_driver_come_from_raw_vulkan_and_the_leaf_call() -> None:

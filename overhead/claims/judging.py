@@ -60,7 +60,7 @@ def judge(paths: Sequence[Path]) -> list[Judged]:
 
 
 def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
-    """Judge every claim; of each machine its newest run that has the records. One run is held at a time."""
+    """Judge every claim; of each machine its newest run with a value. One run is held at a time."""
     return judge_evidence([gather(View(run)) for run in runs])
 
 
@@ -88,7 +88,8 @@ def gather(view: View) -> Evidence:
 
 
 def judge_evidence(runs: Sequence[Evidence]) -> list[Judged]:
-    """Judge every claim from what the runs have to say; of each machine its newest run that has the records."""
+    """Judge every claim from what the runs have to say; of each machine its newest run with a value for it, or, where
+    none has one or the claim is of a failure, with the records."""
     ordered = sorted(runs, key=lambda run: run.created, reverse=True)
     return [_judged(claim, ordered) for claim in claims()]
 
@@ -101,14 +102,18 @@ def _judged(claim: Claim, runs: Sequence[Evidence]) -> Judged:
         verdict: Verdict = "refuted" if implied(claim, test) > test.limit else "inconclusive"
         return Judged(claim, source, verdict, explain(claim, verdict, (), ()))
     newest: dict[str, Evidence] = {}
-    for run in runs:
-        if claim.id in run.found:
-            newest.setdefault(run.machine, run)
+    told = [run for run in runs if claim.id in run.found]
+    for run in told if test.kind == "fails" else sorted(told, key=lambda run: not _valued(run.found[claim.id])):
+        newest.setdefault(run.machine, run)
     measured = tuple((one, of_one(claim, test, one)) for run in newest.values() for one in run.found[claim.id])
     back = tuple(one for run in newest.values() for one in run.flawed[claim.id])
     verdict = overall([each for _, each in measured])
     sentence = explain(claim, verdict, measured, back)
     return Judged(claim, source, verdict, sentence, measured, back, making(test, claim.flawed))
+
+
+def _valued(found: Sequence[Measured]) -> bool:
+    return any(one.value is not None for one in found)
 
 
 def _finite(value: Any) -> Any:

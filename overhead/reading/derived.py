@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+import operator
 from collections.abc import Iterable
 
 from overhead.reading.format import bounds, plain, valued
@@ -11,7 +13,7 @@ from overhead.reading.view import Target, View, named
 from overhead.results import Comparison, Figure, Record
 
 PARTS = ("capture", "instantiate", "upload")
-"""What must happen before a graph's first launch; torch's capture uploads with the first launch instead."""
+"""What must happen before a graph's first launch; torch's graphs upload with that launch instead."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,19 +70,28 @@ class Graph:
     def maker(self) -> str:
         return plain(str(self.record.params.get("maker", "")), 20)
 
+    @property
+    def parts(self) -> list[str]:
+        """What its making consists of; ``first_launch`` for what that takes beyond a replay, where it uploads."""
+        uploads = any(self.record.figure(f"making:upload{end}") for end in ("", ":fixed"))
+        return [*PARTS] if uploads else [*PARTS[:-1], "first_launch"]
+
     def making(self, nodes: int) -> Span | None:
         """ns of making a graph of so many nodes ready to launch; None where a part has no value."""
-        total: Span | None = None
-        for part in PARTS:
-            each, once = (self.record.figure(f"making:{part}{end}") for end in ("", ":fixed"))
-            if each is None and once is None and part == "upload":
-                continue
-            one, fixed = span(each), span(once)
-            if one is None or fixed is None:
-                return None
-            own = one * nodes + fixed
-            total = own if total is None else total + own
-        return total
+        own = [self._part(part, nodes) for part in self.parts]
+        return None if None in own else functools.reduce(operator.add, own)
+
+    def _part(self, part: str, nodes: int) -> Span | None:
+        """ns of one part of the making; of the first launch, what it takes beyond a replay."""
+        taken = self._line(f"making:{part}", f"making:{part}:fixed", nodes)
+        if part != "first_launch" or taken is None:
+            return taken
+        replay = self._line("complete", "fixed", nodes)
+        return None if replay is None else taken - replay
+
+    def _line(self, slope: str, intercept: str, nodes: int) -> Span | None:
+        each, once = span(self.record.figure(slope)), span(self.record.figure(intercept))
+        return None if each is None or once is None else each * nodes + once
 
     @property
     def saved(self) -> Span | None:

@@ -16,6 +16,9 @@ MINUS = "\u2212"
 _DIGITS = 4
 """Most significant digits shown, however narrow the interval."""
 _DIGITS_WITHOUT_INTERVAL = 2
+_TWO = 3.55
+"""A half-width that begins below this shows its second digit too (as the Particle Data Group rounds), where the number
+has three digits at most with it."""
 _SMALLEST, _LARGEST = 1e-9, 1e18
 """In ns: what lies outside is no measurement, and drawing it overflows."""
 
@@ -37,7 +40,7 @@ def without_brackets(name: str) -> str:
 
 
 def number(value: float, low: float | None = None, high: float | None = None) -> str:
-    """``value`` rounded where the interval's half-width begins; to two digits where there is no interval."""
+    """``value`` to the first digit of its interval's half-width, or the second; to two digits without an interval."""
     return _fixed(value, _place(value, low, high))
 
 
@@ -117,6 +120,12 @@ def factor_spread(value: float, low: float | None = None, high: float | None = N
     return f"{number_of}{TIMES} {interval}".rstrip()
 
 
+def percent_spread(value: float, low: float | None, high: float | None) -> str:
+    """A share (0.46) in per cent with its interval: ``46 % (44 to 48)``."""
+    number_of, _, interval = spread(100 * value, _scaled(low, 100), _scaled(high, 100)).partition(" ")
+    return f"{number_of} % {interval}".rstrip()
+
+
 def count(number_of: int, noun: str) -> str:
     """``1 case``, ``2 cases``."""
     return f"{number_of:,} {noun}" + ("" if number_of == 1 else "s")
@@ -141,7 +150,11 @@ def _place(value: float, low: float | None, high: float | None) -> int:
         return first - _DIGITS_WITHOUT_INTERVAL + 1
     half = (high - low) / 2
     finest = first - _DIGITS + 1
-    return max(finest, math.floor(math.log10(half))) if half > 0 and math.isfinite(half) else finest
+    if half <= 0 or not math.isfinite(half):
+        return finest
+    place = math.floor(math.log10(half))
+    second = half < _TWO * 10.0**place and first - place < 2
+    return max(finest, place - second)
 
 
 def _fixed(value: float, place: int) -> str:

@@ -14,19 +14,26 @@ STEPS = ("binding", "interpreter", "framework", "api", "driver", "python")
 TITLES = {
     "binding": "binding", "interpreter": "interpreter", "framework": "framework", "api": "API", "driver": "driver",
     "python": "Python", "api and driver": "API and driver", "library": "library",
-    "leaf": "leaf call", "rest": "not split",
+    "leaf": "leaf call", "rest": "unsplit rest",
 }  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """One rung, ns per unit. ``of_host`` is the share of the ladder's host time (0.46), None where unknown."""
+    """One rung, ns per unit. ``of_host`` is the share of the ladder's host time (0.46), None where unknown.
+
+    ``doubt``: why a rung with a value is not drawn, in words; '' where its interval lies above zero.
+    """
 
     name: str
     figure: Figure
     of_host: float | None
-    separable: bool
+    doubt: str = ""
     paired: bool = True
+
+    @property
+    def separable(self) -> bool:
+        return valued(self.figure) is not None and not self.doubt
 
     @property
     def title(self) -> str:
@@ -54,6 +61,12 @@ class Ladder:
     shares: tuple[Share, ...]
     validation: Figure | None
     device: Device
+
+    @property
+    def case(self) -> str:
+        """The top's pattern and parameters, and its caller where that is not the stack's usual one."""
+        caller = self.top.caller
+        return self.target.pattern_label(self.top) + (f", {caller}" if caller != "binding" else "")
 
     @property
     def split(self) -> bool:
@@ -129,8 +142,14 @@ def _remainder(last: Record, shares: list[Share], whole: float | None) -> list[S
 def _share(name: str, figure: Figure, whole: float | None) -> Share:
     value = valued(figure)
     of_host = value / whole if value is not None and whole else None
-    separable = value is not None and value > 0 and (figure.low is None or figure.low > 0)
-    return Share(name, figure, of_host, separable)
+    return Share(name, figure, of_host, _doubt(figure))
+
+
+def _doubt(figure: Figure) -> str:
+    value = valued(figure)
+    if value is None or (value > 0 and (figure.low is None or figure.low > 0)):
+        return ""
+    return "below zero" if figure.high is not None and figure.high < 0 else "not separable"
 
 
 def _same_case(view: View, comparison: Comparison, top: Record) -> bool:

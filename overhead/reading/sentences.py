@@ -102,13 +102,16 @@ def _host_part(record: Record) -> str:
         or record.bound == ""
     ):
         return ""
-    return f", and keeps the host busy for {time(figure)} of it; it is {record.bound}-bound"
+    busy = "all" if host >= complete else time(figure)
+    return f", and keeps the host busy for {busy} of it; it is {record.bound}-bound"
 
 
 def overstated(targets: list[Target]) -> str:
-    """By how much T(1), the figure that most benchmarks print, lies over the slope; of devices where there are any."""
+    """By how much T(1), the figure that most benchmarks print, lies over the slope; of devices where there are any, and
+    of ratios that have an upper end."""
     targets = [t for t in targets if t.first.api != "CPU"] or targets
     found = [(ratio, t) for t in targets if (ratio := overstatement(t.base, "naive")) is not None]
+    found = [f for f in found if f[0][2] is not None] or found
     if not found:
         return ""
     (low, least), (high, most) = min(found, key=lambda f: f[0][0]), max(found, key=lambda f: f[0][0])
@@ -151,7 +154,7 @@ def ladder_sentences(found: list[Ladder]) -> list[str]:
 def _ladder(found: Ladder) -> str:
     """``Of 26 us of host time per dispatch through ... (per-submit), the wgpu-py objects take 46 % (12 us), ...``."""
     unit, host = found.top.unit, found.host
-    place = f"through {found.target.label} ({found.target.pattern_label(found.top)})"
+    place = f"through {found.target.label} ({found.case})"
     if host is None or valued(host) is None:
         return f"The host's time per {unit} {place} has no figure: {found.reason or why(found.top, 'host')}."
     clear = [s for s in found.shares if s.separable]
@@ -182,7 +185,8 @@ def _unclear(share: Share) -> str:
     value = valued(share.figure)
     if value is None:
         return f"The share of the {share.title} is missing ({share.figure.status}: {share.figure.reason})."
-    return f"The {share.title} is not separable: {time(share.figure)}."
+    cheaper = ": the calls are cheaper with it" if share.doubt == "below zero" else ""
+    return f"The {share.title} is {share.doubt}: {time(share.figure)}{cheaper}."
 
 
 def verdict(check: Check) -> str:

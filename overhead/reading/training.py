@@ -13,13 +13,17 @@ FORWARD, WHOLE = "mlp-forward", "mlp-train"
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """One kind of shapes on one target, with one act of the host after every step. Spans are ns a step."""
+    """One kind of shapes on one target, with one act of the host after every step. Spans are ns a step.
+
+    ``forward``: the forward pass with the same act; ``base``: with whichever act was measured.
+    """
 
     target: Target
     shapes: str
     act: str
     whole: Synchronised
     forward: Synchronised | None
+    base: Synchronised | None
 
     @property
     def alone(self) -> Span | None:
@@ -29,7 +33,7 @@ class Training:
     @property
     def forward_alone(self) -> Span | None:
         """The forward pass and loss without the act, in inference mode."""
-        return None if self.forward is None else _complete(self.forward)
+        return None if self.base is None else _complete(self.base)
 
     @property
     def rest(self) -> Span | None:
@@ -48,8 +52,9 @@ def trainings(found: Sequence[Synchronised]) -> list[Training]:
     """Every training step with an act after each, beside the forward pass with the same act, in the file's order."""
     each = [s for s in found if s.every == 1]
     forward = {_place(s): s for s in each if s.record.workload == FORWARD}
+    base = {place[:2]: s for place, s in reversed(forward.items())}
     return [
-        Training(s.target, str(s.record.params.get("shapes", "")), s.act, s, forward.get(_place(s)))
+        Training(s.target, _place(s)[1], s.act, s, forward.get(_place(s)), base.get(_place(s)[:2]))
         for s in each
         if s.record.workload == WHOLE
     ]

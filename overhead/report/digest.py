@@ -42,15 +42,14 @@ class Way:
 
 @dataclasses.dataclass(frozen=True)
 class Rungs:
-    """A ladder: the host's time per unit in ns, and of each rung its name, ns, share of the host and whether it is
-    separable."""
+    """A ladder: the host's time per unit in ns, and of each rung its name, ns, share of the host and ``doubt``."""
 
     stack: str
     api: Api
     software: bool
     unit: str
     host: float
-    shares: tuple[tuple[str, float, float, bool], ...]
+    shares: tuple[tuple[str, float, float, str], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,9 +142,7 @@ def _rungs(view: View) -> Iterator[Rungs]:
             continue
         seen.add((target.stack, target.first.api))
         shares = tuple(
-            (s.name, value, s.of_host or 0.0, s.separable)
-            for s in found.shares
-            if (value := valued(s.figure)) is not None
+            (s.name, value, s.of_host or 0.0, s.doubt) for s in found.shares if (value := valued(s.figure)) is not None
         )
         yield Rungs(target.stack, target.first.api, target.software, found.top.unit, host, shares)
 

@@ -42,9 +42,9 @@ def costs(machines: Machines) -> Iterator[Part]:
         f"Dot plots on log axes over {count(len(machines.digests), 'machine')}: microseconds per dispatch, launch and "
         "node by implementation, vendor and API, with published figures of other machines; all are in the tables.",
         "The slope of each machine's base case, 95 % intervals where there are few machines; a hollow mark is noisy or "
-        "bimodal. Stars are published figures of hardware that was not measured here, each under the contract "
-        "in its label and with the number of its source: they hold other things than a slope and enter no "
-        "fit and no ratio.",
+        "bimodal. Stars are what others published, each under the contract in its label and with the number "
+        "of its source: even of a GPU that was measured here they hold other things than a slope (an empty kernel, one "
+        "call, no Python), and enter no fit and no ratio.",
         figure,
     )  # fmt: skip
     yield table(panels)

@@ -56,8 +56,8 @@ def _drawing(
     for (ax,), ((stack, api, unit), rows) in zip(grid, panels.items(), strict=True):
         for y, (_, rungs) in enumerate(rows):
             at = 0.0
-            for name, value, _share, separable in rungs.shares:
-                if separable:
+            for name, value, _share, doubt in rungs.shares:
+                if not doubt:
                     ax.barh(y, value / 1e3, left=at, height=0.7, color=SHARES.get(name, MUTED), edgecolor=PAPER,
                             linewidth=0.6)  # fmt: skip
                     at += value / 1e3
@@ -70,7 +70,7 @@ def _drawing(
         ax.grid(False, axis="y")
         ax.set_title(plain(f"{stack}, {api}", 60), fontsize=8.5)
         ax.set_xlabel(f"{MICRO} of host time per {plain(unit, 20)}", fontsize=7.5, labelpad=1)
-    shown = {n for rows in panels.values() for _, r in rows for n, _, _, separable in r.shares if separable}
+    shown = {n for rows in panels.values() for _, r in rows for n, _, _, doubt in r.shares if not doubt}
     keys = [Patch(color=SHARES.get(n, MUTED), label=ladder.TITLES.get(n, n)) for n in ladder.TITLES if n in shown]
     figure.legend(handles=keys, loc="outside upper left", ncols=4)
     some = "" if whole else (
@@ -82,7 +82,7 @@ def _drawing(
         "Stacked bars, a bar for each machine in a panel for each stack: microseconds of host time per unit by "
         "binding, interpreter, framework, API and driver; the numbers are in the table below.",
         "Each rung is a difference of the same calls with and without a layer, formed round by round in one process on "
-        "that machine. The black upright is the host's time measured whole. Rungs that are not separable from zero are "
+        "that machine. The black upright is the host's time measured whole. Rungs that do not lie above zero are "
         f"not drawn. Every panel has a scale of its own.{some}",
         figure,
     )  # fmt: skip
@@ -99,7 +99,7 @@ def _table(machines: Machines, panels: dict[tuple[str, str, str], list[tuple[Dig
     rows: list[list[str | Cell]] = []
     for (stack, api, unit), group in panels.items():
         for digest, rungs in group:
-            shares = {name: (value, of_host, clear) for name, value, of_host, clear in rungs.shares}
+            shares = {name: (value, of_host, doubt) for name, value, of_host, doubt in rungs.shares}
             cells = [_cell(*shares[n]) if n in shares else "" for n in names]
             head = Cell(_name(machines, digest, rungs), machine=digest.machine.id)
             rows.append([head, stack, api, unit, number(rungs.host / 1e3), *cells])
@@ -108,5 +108,5 @@ def _table(machines: Machines, panels: dict[tuple[str, str, str], list[tuple[Dig
     return Table(caption, columns, rows, numeric=range(4, 5 + len(names)), folded=len(rows) > 12)
 
 
-def _cell(value: float, of_host: float, separable: bool) -> str:
-    return f"{percent(of_host)}, {number(value / 1e3)}" + ("" if separable else ", not separable")
+def _cell(value: float, of_host: float, doubt: str) -> str:
+    return ", ".join(part for part in (percent(of_host), number(value / 1e3), doubt) if part)

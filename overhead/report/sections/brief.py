@@ -36,8 +36,8 @@ def ladders(view: View) -> Iterator[Part]:
         "ladder", "Host time by rung",
         "Stacked bars of the host's time per unit by binding, interpreter, API and driver.",
         "Each rung is a paired difference of the same calls with and without that layer; the last is measured itself. "
-        "Beside the bar: the host's time as measured whole. Rungs not separable from zero are not drawn. The plainest "
-        "case of each pattern; all are in the sentences.",
+        "Beside the bar: the host's time as measured whole. Rungs that do not lie above zero are not drawn. The "
+        "plainest case of each pattern; all are in the sentences.",
         sketch.bars(panels),
     )  # fmt: skip
     yield Text(sentences.ladder_sentences(found), folded="In sentences")

@@ -56,8 +56,8 @@ def _drawing(found: list[Ladder]) -> Drawing:
         f"Stacked bars for {count(len(found), 'ladder')}: binding, interpreter, API and driver in microseconds per "
         "unit, with a second bar for the device; the numbers are in the table below.",
         "Upper bar: the host's time, split by paired differences of the same calls with and without each layer; the "
-        "last rung is a measured figure. Lines at the boundaries are the rungs' 95 % intervals; rungs that are not "
-        "separable from zero are not drawn but listed. Lower bar: the device, what the host's work hides of it hollow. "
+        "last rung is a measured figure. Lines at the boundaries are the rungs' 95 % intervals; rungs that do not "
+        "lie above zero are not drawn but listed. Lower bar: the device, what the host's work hides of it hollow. "
         "The two are never stacked. Every ladder has a scale of its own.",
         figure,
     )  # fmt: skip
@@ -85,7 +85,7 @@ def _bars(ax: Axes, found: Ladder) -> None:
     ax.set_xlim(0, None)
     ax.margins(x=0.06)
     ax.grid(False, axis="y")
-    title = plain(f"{found.target.label}, {found.target.pattern_label(found.top)}", LONGEST)
+    title = plain(f"{found.target.label}, {found.case}", LONGEST)
     ax.set_title(title, fontsize=8 if len(title) <= LONG else 6.8, pad=3)
     ax.set_xlabel(f"{MICRO} per {plain(found.top.unit, 20)}", fontsize=7.5, labelpad=1)
 
@@ -116,7 +116,7 @@ def _table(found: list[Ladder]) -> Table:
         reasons = [each.reason, *(f"{s.title}: {s.figure.reason}" for s in each.shares if valued(s.figure) is None)]
         head: list[str | Cell] = [
             Cell(each.target.label, each.target.stack),
-            each.target.pattern_label(each.top),
+            each.case,
             each.top.unit,
         ]
         rows.append([*head, total, *rungs, validation, "; ".join(r for r in reasons if r)])
@@ -127,9 +127,7 @@ def _table(found: list[Ladder]) -> Table:
 
 def _rung(found: Ladder, share: Share) -> str:
     parts = [sentences.share_of_host(found, share), micro_spread(share.figure)]
-    if not share.separable and valued(share.figure) is not None:
-        parts.append("not separable")
-    return ", ".join(p for p in parts if p)
+    return ", ".join(p for p in (*parts, share.doubt) if p)
 
 
 def _devices(found: list[Ladder]) -> Table:
@@ -139,7 +137,7 @@ def _devices(found: list[Ladder]) -> Table:
         kind = "span, holds gaps" if device.holds_gaps else "busy"
         time = f"{micro(device.figure)} ({kind})" if device.figure and valued(device.figure) is not None else "missing"
         rows.append([
-            Cell(each.target.label, each.target.stack), each.target.pattern_label(each.top), each.top.overlap, time,
+            Cell(each.target.label, each.target.stack), each.case, each.top.overlap, time,
             _difference(device.exposed), _difference(device.hidden), _check(each), device.reason,
         ])  # fmt: skip
     columns = [

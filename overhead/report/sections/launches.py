@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.derived import PARTS, Graph, Span, graphs, span
+from overhead.reading.derived import Graph, Span, graphs, span
 from overhead.reading.format import MICRO, count, listed, micro_spread, number, plain, spread
 from overhead.reading.view import CALLERS, Target, View, why, words
 from overhead.report.draw import LINE, MARKERS, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
@@ -19,6 +19,7 @@ STEPS = {
     "capture": "capture", "instantiate": "instantiate", "upload": "upload", "first_launch": "first launch and its wait",
     "update": "update of the parameters",
 }  # fmt: skip
+BEYOND = {"first_launch": "what the first launch takes beyond a replay"}
 NODES = (10, 100, 1000)
 """Graphs whose break-even is told."""
 SAID = 100
@@ -118,7 +119,7 @@ def sentence(graph: Graph) -> str:
     even = graph.break_even(SAID)
     if making is None or even is None:
         return f"{against}; what making the graph costs has no figure here, so the break-even is unknown."
-    parts = listed([p for p in PARTS if graph.record.figure(f"making:{p}") is not None])
+    parts = listed([BEYOND.get(part, part) for part in graph.parts])
     open_end = "" if even.high is not None else "; the intervals set it no upper limit"
     return (
         f"{against}. Making a graph of {SAID} nodes ({parts}) takes {_micro(making)} {MICRO}, "

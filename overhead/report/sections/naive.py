@@ -33,7 +33,8 @@ def naive(view: View) -> Iterator[Part]:
         "Dot plot on a log axis: T(1) warm, T(1) after idling and T(100)/100, divided by the slope, by stack; the "
         "numbers are in the table below.",
         "Base case of each target. T(1) is what most benchmarks print; T(100)/100 is the published “sequential” "
-        "figure. Both hold the fixed cost of the wait. Lines: all ratios that both intervals allow.",
+        "figure. Both hold the fixed cost of the wait. Lines: all ratios that both intervals allow; "
+        "none where the slope's interval reaches zero. Hollow: the figure or the slope is not `ok`.",
         figure,
     )  # fmt: skip
     yield Table(
@@ -50,9 +51,10 @@ def _row(target: Target) -> Row:
     marks = []
     for name, shape in SHAPES.items():
         ratio = overstatement(target.base, name)
-        figure = target.base.figure(name)
-        if ratio is not None and figure is not None:
-            marks.append(Mark(*ratio, colour(target.stack), shape, figure.status != "ok"))
+        figures = target.base.figure(name), target.base.figure("complete")
+        if ratio is not None:
+            unsure = any(f is None or f.status != "ok" for f in figures)
+            marks.append(Mark(*ratio, colour(target.stack), shape, unsure))
     return Row(target.label, marks, "" if marks else "no slope or no one-shot figure")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.reading.derived import Span, Synchronised, synchronised
-from overhead.reading.format import MICRO, count, factor_spread, listed, number, percent, plain, spread
+from overhead.reading.format import MICRO, count, factor_spread, listed, number, percent, percent_spread, plain, spread
 from overhead.reading.training import Training, trainings
 from overhead.reading.view import View, why
 from overhead.report.draw import INK, LINE, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
@@ -23,6 +23,7 @@ ACTS = {
 STEPS = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
 SHAPES = {1: "o", 4: "v", 10: "s", 100: "D"}
 OTHER = "^"
+LOST = "adds nothing that can be told"
 KINDS = {"fixed": "o", "varying": "s"}
 Groups = dict[tuple[str, str], list[Synchronised]]
 """By target and step."""
@@ -39,7 +40,7 @@ def synchronisation(view: View) -> Iterator[Part]:
         yield Text([sentence(*key, group) for key, group in told.items()])
         yield _drawing(told)
     training = trainings(found)
-    if drawn := [t for t in training if t.forward_alone is not None and t.alone is not None]:
+    if drawn := [t for t in training if t.forward and t.forward_alone is not None and t.alone is not None]:
         yield Text(apart(drawn))
         yield _training_drawing(drawn)
     if found:
@@ -177,7 +178,8 @@ def _training_drawing(found: Sequence[Training]) -> Drawing:
         "Dot plot: microseconds of the forward pass and of the whole training step, alone and with one synchronisation "
         f"after each, for {count(len(groups), 'target')}; the numbers are in the table below.",
         "The forward pass runs in inference mode. What the whole step takes beyond it is training; what a step with a "
-        "synchronisation takes beyond the same step without is the synchronisation.",
+        "synchronisation takes beyond the same step without is the synchronisation. Drawn: the acts that were measured "
+        "on both; the table has all.",
         figure,
     )  # fmt: skip
 
@@ -193,7 +195,7 @@ def _training_table(found: Sequence[Training]) -> Table:
     rows: list[list[str | Cell]] = []
     for t in found:
         spans = (t.forward_alone, t.rest, t.alone, t.forward.cost if t.forward else None, t.whole.cost)
-        share = "" if t.share is None else percent(t.share.value, t.share.low, t.share.high)
+        share = "" if t.share is None else percent_spread(t.share.value, t.share.low, t.share.high)
         numbers = [_micro(value) if value else "" for value in spans]
         rows.append([Cell(t.target.label, t.target.stack), plain(t.shapes, 20), _act(t.act), *numbers, share])
     return Table(
@@ -243,7 +245,8 @@ def _remark(s: Synchronised) -> str:
     parts = {"with the act": s.record, "alone": s.plain}
     lacking = [f"{name}: {why(r, 'complete')}" for name, r in parts.items() if r.value("complete") is None]
     unclear = [f"{name} {f.status}" for name, r in parts.items() if (f := r.figure("complete")) and f.status != "ok"]
-    return "; ".join(lacking or unclear)
+    lost = [LOST] if s.cost is not None and _lost(s.cost) else []
+    return "; ".join(lacking or [*lost, *unclear])
 
 
 def _act(name: str) -> str:
@@ -252,9 +255,13 @@ def _act(name: str) -> str:
 
 def _adds(cost: Span, more: str) -> str:
     """What an act adds, and ``more`` of it where it is told from nothing."""
-    if cost.low is not None and cost.high is not None and cost.low <= 0 <= cost.high:
-        return f"adds nothing that can be told {_micro(cost).partition(' ')[2].removesuffix(')')} {MICRO})"
+    if _lost(cost):
+        return f"{LOST} {_micro(cost).partition(' ')[2].removesuffix(')')} {MICRO})"
     return f"adds {_micro(cost)} {MICRO}{more}"
+
+
+def _lost(cost: Span) -> bool:
+    return cost.low is not None and cost.high is not None and cost.low <= 0 <= cost.high
 
 
 def _micro(value: Span) -> str:

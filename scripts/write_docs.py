@@ -6,7 +6,7 @@ import functools
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,14 +36,22 @@ def stacks() -> str:
 def figures() -> str:
     """The key figures of the committed reference machines, a column each, over all runs of a machine."""
     machines = sorted(from_paths([DATA]).digests, key=lambda one: one.name)
-    rows = [[row[0].label, *map(_marked, row)] for row in zip(*(one.cards for one in machines), strict=True)]
+    rows = [_figure_row(row) for row in zip(*(one.cards for one in machines), strict=True)]
     return _table(["", *(one.name for one in machines)], rows)
 
 
-def _marked(figure: KeyFigure) -> str:
-    """The figure with its status, where that is not ``ok``."""
+def _figure_row(row: Sequence[KeyFigure]) -> list[str]:
+    """A label and each machine's figure; with its stack where the machines' figures are of several."""
+    stacks = [figure.of.partition(" on ")[0] if figure.value is not None else "" for figure in row]
+    several = len(set(filter(None, stacks))) > 1
+    return [row[0].label, *(_marked(f, s if several else "") for f, s in zip(row, stacks, strict=True))]
+
+
+def _marked(figure: KeyFigure, stack: str) -> str:
+    """The figure with its stack, where that is asked for, and its status, where that is not ``ok``."""
     status = next((word for word in ("noisy", "bimodal") if figure.reason.startswith(word)), "")
-    return f"{figure.text} ({status})" if status else figure.text
+    beside = ", ".join(word for word in (stack, status) if word)
+    return f"{figure.text} ({beside})" if beside else figure.text
 
 
 def references() -> str:

@@ -224,7 +224,7 @@ def test_the_training_panel() -> None:
     assert len(table.rows) == 3
     assert [row[6] for row in table.rows if row[2] == "copy to the device"] == [""]
     share = next(row[-1] for row in table.rows if row[1:3] == ["fixed", ".item()"])
-    assert share.startswith("10.0 % (")
+    assert share == "10 % (6 to 14)"
 
 
 def test_a_training_step_without_its_forward_pass_has_a_row_and_no_panel() -> None:

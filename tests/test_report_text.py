@@ -267,3 +267,11 @@ def test_a_processor_that_changed_its_speed_is_named() -> None:
     assert sentences.pace(View(fingerprint(volatile={"canary_us_least": 70.0, "canary_us_most": 72.0}))) == ""
     assert sentences.pace(View(fingerprint(volatile={"canary_us_least": "no", "canary_us_most": []}))) == ""
     assert sentences.pace(View(fingerprint())) == ""
+
+
+@pytest.mark.parametrize(
+    ("ns", "said"),
+    [(1_004.5, "1.00"), (29.0, "0.0290"), (137_000.0, "137"), (999_900.0, "1,000"), (1_510_400.0, "1,510")],
+)
+def test_a_time_without_an_interval_has_three_digits(ns: float, said: str) -> None:
+    assert sentences.micro_of(ns) == said

@@ -77,7 +77,7 @@ def chain_opening(view: View) -> str:
 
 def micro_of(ns: float) -> str:
     """Nanoseconds in microseconds, to three digits."""
-    return f"{ns / 1e3:,.3g}" if ns < 1e6 else f"{ns / 1e3:,.0f}"
+    return f"{ns / 1e3:#,.3g}".rstrip(".") if ns < 999_500 else f"{ns / 1e3:,.0f}"
 
 
 def costs(target: Target) -> str:

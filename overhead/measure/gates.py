@@ -119,7 +119,8 @@ def modes(fast: Estimate, slow: Estimate, two: Split, processes: int) -> Estimat
     assert slow.value is not None
     most = slow.value if two.slow.mean() > 0.5 else fast.value
     ends = [v for e in (fast, slow) for v in (e.value, e.low, e.high) if v is not None]
-    reason = f"two speeds, {fast.value:.4g} and {slow.value:.4g} ns, told apart by the {two.by}"
+    speeds = " and ".join(f"{us:.4g}" if us < 1e4 else f"{us:,.0f}" for us in (fast.value / 1e3, slow.value / 1e3))
+    reason = f"two speeds, {speeds} us, told apart by the {two.by}"
     rule = f"{processes} processes: {two.slow.mean():.0%} of the rounds are of the slower speed"
     return Estimate(most, min(ends), max(ends), "bimodal", reason, rule, processes, (fast.value, slow.value))
 

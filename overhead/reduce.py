@@ -178,7 +178,7 @@ class _Journal:
             profile=header.profile,
             machine=header.machine,
             together=header.together,
-            volatile={**header.volatile, **self._pace()},
+            volatile={**header.volatile, **self._canaries()},
             versions=header.versions,
             kernels={n: h for o in self.opened.values() for n, h in o.kernels.items()},
             records=[self._record(key) for key in self.planned if key.own],
@@ -188,7 +188,7 @@ class _Journal:
             flags=self._flags(),
         )
 
-    def _pace(self) -> Volatile:
+    def _canaries(self) -> Volatile:
         """The canary's median of all processes, and of the fastest and the slowest of them, us."""
         sums = [[sum(one.canary) for one in rounds] for rounds in self.canary.values()]
         found = [statistics.median(values) / 1e3 for values in sums if any(values)]

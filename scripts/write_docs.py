@@ -42,7 +42,7 @@ def figures() -> str:
 
 def _figure_row(row: Sequence[KeyFigure]) -> list[str]:
     """A label and each machine's figure; with its stack where the machines' figures are of several."""
-    stacks = [figure.of.partition(" on ")[0] if figure.value is not None else "" for figure in row]
+    stacks = [figure.record.partition("@")[0] if figure.value is not None else "" for figure in row]
     several = len(set(filter(None, stacks))) > 1
     return [row[0].label, *(_marked(f, s if several else "") for f, s in zip(row, stacks, strict=True))]
 

@@ -101,9 +101,11 @@ def _judged(claim: Claim, runs: Sequence[Evidence]) -> Judged:
     if test.kind == "implied":
         verdict: Verdict = "refuted" if implied(claim, test) > test.limit else "inconclusive"
         return Judged(claim, source, verdict, explain(claim, verdict, (), ()))
-    newest: dict[str, Evidence] = {}
     told = [run for run in runs if claim.id in run.found]
-    for run in told if test.kind == "fails" else sorted(told, key=lambda run: not _valued(run.found[claim.id])):
+    if test.kind != "fails":
+        told.sort(key=lambda run: not _valued(run.found[claim.id]))
+    newest: dict[str, Evidence] = {}
+    for run in told:
         newest.setdefault(run.machine, run)
     measured = tuple((one, of_one(claim, test, one)) for run in newest.values() for one in run.found[claim.id])
     back = tuple(one for run in newest.values() for one in run.flawed[claim.id])

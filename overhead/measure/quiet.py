@@ -63,12 +63,16 @@ def pace(one: Round) -> float:
 def best_pace(rounds: Sequence[Round]) -> float:
     """ns of the canary's Python loop at its best in a process; 0 where no round has one."""
     paces = [ns for one in rounds if (ns := pace(one))]
-    return float(np.percentile(paces, BEST)) if paces else 0.0
+    return _best(paces) if paces else 0.0
+
+
+def _best(canaries: Sequence[float] | Floats) -> float:
+    return float(np.percentile(canaries, BEST))
 
 
 def slowed(canaries: Sequence[Floats]) -> list[Mask]:
     """By process, True for the rounds that do not count. ``canaries``: ns, a value a round, none empty."""
-    best = np.array([np.percentile(own, BEST) for own in canaries])
+    best = np.array([_best(own) for own in canaries])
     off = np.abs(best / np.median(best) - 1)
     usual = off <= max(CLOCK, FAR * MAD * float(np.median(off)))
     if not enough(int(np.count_nonzero(usual)), best.size):

@@ -116,14 +116,18 @@ def factor(value: float, low: float | None = None, high: float | None = None) ->
 
 def factor_spread(value: float, low: float | None = None, high: float | None = None) -> str:
     """A ratio with its interval: ``3× (2 to 4)``."""
-    number_of, _, interval = spread(value, low, high).partition(" ")
-    return f"{number_of}{TIMES} {interval}".rstrip()
+    return _signed(spread(value, low, high), TIMES)
 
 
 def percent_spread(value: float, low: float | None, high: float | None) -> str:
     """A share (0.46) in per cent with its interval: ``46 % (44 to 48)``."""
-    number_of, _, interval = spread(100 * value, _scaled(low, 100), _scaled(high, 100)).partition(" ")
-    return f"{number_of} % {interval}".rstrip()
+    return _signed(spread(100 * value, _scaled(low, 100), _scaled(high, 100)), " %")
+
+
+def _signed(said: str, sign: str) -> str:
+    """A spread with a sign behind its number."""
+    number_of, _, interval = said.partition(" ")
+    return f"{number_of}{sign} {interval}".rstrip()
 
 
 def count(number_of: int, noun: str) -> str:

@@ -17,12 +17,15 @@ TITLES = {
     "leaf": "leaf call", "rest": "unsplit rest",
 }  # fmt: skip
 
+BELOW_ZERO, UNCLEAR = "below zero", "not separable"
+"""Why a rung with a value is not drawn: its interval lies below zero, or reaches it."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Share:
     """One rung, ns per unit. ``of_host`` is the share of the ladder's host time (0.46), None where unknown.
 
-    ``doubt``: why a rung with a value is not drawn, in words; '' where its interval lies above zero.
+    ``doubt``: ``BELOW_ZERO``, ``UNCLEAR``, or '' where its interval lies above zero or it has no value.
     """
 
     name: str
@@ -149,7 +152,7 @@ def _doubt(figure: Figure) -> str:
     value = valued(figure)
     if value is None or (value > 0 and (figure.low is None or figure.low > 0)):
         return ""
-    return "below zero" if figure.high is not None and figure.high < 0 else "not separable"
+    return BELOW_ZERO if figure.high is not None and figure.high < 0 else UNCLEAR
 
 
 def _same_case(view: View, comparison: Comparison, top: Record) -> bool:

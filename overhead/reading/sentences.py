@@ -6,7 +6,7 @@ from overhead.reading import chains
 from overhead.reading.checks import Check
 from overhead.reading.format import MICRO, bounds, count, factor, has_value, listed, micro, percent, time, valued
 from overhead.reading.keyfigures import overstatement
-from overhead.reading.ladder import Ladder, Share, ladders
+from overhead.reading.ladder import BELOW_ZERO, Ladder, Share, ladders
 from overhead.reading.view import Target, View, why
 from overhead.results import Record
 
@@ -185,7 +185,7 @@ def _unclear(share: Share) -> str:
     value = valued(share.figure)
     if value is None:
         return f"The share of the {share.title} is missing ({share.figure.status}: {share.figure.reason})."
-    cheaper = ": the calls are cheaper with it" if share.doubt == "below zero" else ""
+    cheaper = ": the calls are cheaper with it" if share.doubt == BELOW_ZERO else ""
     return f"The {share.title} is {share.doubt}: {time(share.figure)}{cheaper}."
 
 

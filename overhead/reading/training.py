@@ -50,18 +50,20 @@ class Training:
 
 def trainings(found: Sequence[Synchronised]) -> list[Training]:
     """Every training step with an act after each, beside the forward pass with the same act, in the file's order."""
-    each = [s for s in found if s.every == 1]
-    forward = {_place(s): s for s in each if s.record.workload == FORWARD}
-    base = {place[:2]: s for place, s in reversed(forward.items())}
+    whole, passes = ([s for s in found if s.every == 1 and s.record.workload == name] for name in (WHOLE, FORWARD))
+    forward = {(_chain(s), s.act): s for s in passes}
+    base = {_chain(s): s for s in reversed(passes)}
     return [
-        Training(s.target, _place(s)[1], s.act, s, forward.get(_place(s)), base.get(_place(s)[:2]))
-        for s in each
-        if s.record.workload == WHOLE
+        Training(s.target, _shapes(s), s.act, s, forward.get((_chain(s), s.act)), base.get(_chain(s))) for s in whole
     ]
 
 
-def _place(s: Synchronised) -> tuple[str, str, str]:
-    return s.target.key, str(s.record.params.get("shapes", "")), s.act
+def _chain(s: Synchronised) -> tuple[str, str]:
+    return s.target.key, _shapes(s)
+
+
+def _shapes(s: Synchronised) -> str:
+    return str(s.record.params.get("shapes", ""))
 
 
 def _complete(s: Synchronised) -> Span | None:

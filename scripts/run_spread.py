@@ -100,9 +100,9 @@ def report(runs: Sequence[Fingerprint], name: str, found: Sequence[Spread]) -> l
     machine = ", ".join(gpu.name for gpu in runs[0].machine.gpus if not gpu.software) or runs[0].machine.cpu
     starts = ", ".join(run.created for run in runs)
     times = collections.Counter(same(record) for run in runs for record in run.records)
-    devices = collections.defaultdict[str, set[str]](set)
+    devices = collections.defaultdict[tuple[str, str, str], set[str]](set)
     for record in (record for run in runs for record in run.records):
-        devices[record.stack].add(record.device)
+        devices[record.stack, record.api, record.adapter].add(record.device)
     gpus = max(map(len, devices.values()), default=0)
     alone = sum(count < len(runs) for count in times.values())
     lines = [f"`{name}` of {machine}, profile {runs[0].profile}, {len(runs)} runs: {starts}.", ""]

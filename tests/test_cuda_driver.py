@@ -165,6 +165,23 @@ def test_a_graphs_nodes_work_on_several_sets_of_words() -> None:
     chain.close()
 
 
+def test_what_moves_a_graphs_speed_is_told_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    from scripts import graph_speeds
+
+    chain = opened(the("cuda-graph", pattern="launches", caller="binding", nodes=100))
+    monkeypatch.setattr(graph_speeds, "opened", lambda: chain)
+    graphs, streams, after = (graph_speeds.told(name) for name in (*graph_speeds.STORIES, ""))
+    assert [done for done, _ in graphs][-3:] == [
+        "launched",
+        "another, of 1,000 nodes, uploaded",
+        "destroyed without a launch",
+    ]
+    assert [done for done, _ in streams][1:] == [f"{used} streams used" for used in graph_speeds.STREAMS]
+    assert [done for done, _ in after] == ["another process launched a graph of its own"]
+    assert all(ns.lstrip("-").isdigit() for _, ns in (*graphs, *streams, *after))
+    chain.close()
+
+
 def test_the_making_of_graphs_is_timed_by_size() -> None:
     from overhead.probes._cuda_graphs import SIZES, Replay
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from overhead.reading.joined import first, joined, measured, sources
-from overhead.results import Comparison, Fingerprint, Record
+from overhead.reading.joined import Measured, first, joined, measured, sources
+from overhead.results import Comparison, Fingerprint, Pattern, Record
 from tests.fake_report import fingerprint, record
 
 GPU = {"adapter": "GPU"}
@@ -68,6 +68,35 @@ def test_of_the_step_a_case_comes_from_another_run_be_it_on_another_board() -> N
     ]
     assert page.flags[-1].endswith("profile quick, on another GPU of that name")
     assert not any("another GPU" in flag for flag in _joined(shown, other).flags)
+
+
+def test_a_stacks_step_comes_from_one_run_so_that_its_pairs_are_shown() -> None:
+    acts = ("wait-each", "read-each", "fused")
+    whole = [record("torch", pattern, each=9.0, **GPU) for pattern in ("per-submit", *acts)]  # type: ignore[arg-type]
+    pair = Comparison(name="sync-cost", of=whole[1].key, against=[whole[0].key], worker=whole[0].target_key)
+    older = msgspec.structs.replace(_run(1, *whole), comparisons=[pair])
+    newer = _run(2, *(record(stack, each=5.0, **GPU) for stack in ("torch", "jax", "dawn")))  # type: ignore[arg-type]
+    page = _joined(newer, older)
+    assert page.created == newer.created
+    assert {(r.stack, r.pattern, r.value("complete")) for r in page.records} == {
+        ("jax", "per-submit", 5), ("dawn", "per-submit", 5), *(("torch", r.pattern, 9) for r in whole),
+    }  # fmt: skip
+    assert page.comparisons == [pair]
+
+
+def test_the_run_shown_in_full_is_neither_of_a_few_stacks_nor_of_one_pattern() -> None:
+    def run(day: int, stacks: tuple[str, ...], patterns: tuple[Pattern, ...]) -> Measured:
+        return measured(_run(day, *(record(s, p, each=5.0, adapter="GPU") for s in stacks for p in patterns)))
+
+    usual = run(1, ("torch", "jax", "dawn", "cupy"), ("per-submit", "fused"))
+    deep = run(2, ("torch",), ("per-submit", "per-k", "one-pass", "fused", "replay"))
+    waits = run(3, ("torch", "jax", "dawn"), ("wait-each",))
+    assert first([waits, deep, usual]) == 2
+    assert first([waits, deep]) == 0
+    wide = run(0, ("torch", "jax", "dawn", "cupy"), ("per-submit",))
+    assert first([run(2, ("torch",), ("per-submit",)), deep]) == 1
+    assert first([deep, wide, run(1, ("torch", "numpy"), ("per-submit",))]) == 1
+    assert first([run(9, ("torch",), ("fused",)), run(8, ("torch",), ("fused",))]) == 0
 
 
 def test_a_base_case_without_a_figure_comes_from_another_run_and_stays_first() -> None:

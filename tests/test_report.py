@@ -102,6 +102,37 @@ def test_units_are_named_on_every_axis_and_never_mixed(out: Path) -> None:
         assert title in drawn
 
 
+def test_no_title_and_no_legend_leaves_its_drawing() -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    from overhead.report import draw
+
+    with draw.style():
+        figure, [[ax]] = draw.canvas([1.0])
+        ax.set_title("a title")
+        draw.marker_legend(figure, {f"after every {10**n} steps": "o" for n in range(5)})
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        words = [t for t in figure.findobj(Text) if str(t.get_text()).startswith(("a title", "after"))]
+        assert len(words) == 6
+        for text in words:
+            box = text.get_window_extent(canvas.get_renderer())
+            assert box.x0 >= 0
+            assert box.x1 <= figure.bbox.width
+
+
+def test_an_axis_on_which_two_powers_of_ten_may_not_lie_has_ticks_between() -> None:
+    from overhead.report import draw
+
+    with draw.style():
+        _, [[ax]] = draw.canvas([1.0])
+        draw.dot_rows(ax, [draw.Row("row", [draw.Mark(at, None, None, "black") for at in (30.0, 1500.0)])])
+        low, high = ax.get_xlim()
+        assert 60 < high / low < 100
+        assert sum(low <= tick <= high for tick in ax.get_xticks()) > 2
+
+
 def test_a_case_without_a_figure_has_its_status_in_the_drawing(out: Path) -> None:
     drawn = (out / "figures" / "costs.svg").read_text(encoding="utf-8")
     assert "browser failed" in drawn

@@ -35,7 +35,7 @@ def torch(each: float | None, act: str = "", every: int = 1, **fields: Any) -> R
         return record("torch", each=each, **{**GPU, "params": STEP, **fields})
     params = {**fields.pop("params", STEP), "sync": act, "every": every}
     unit = "launch" if every == 1 else f"{every} launches"
-    return record("torch", "read-each", each, **{**GPU, "unit": unit, "params": params, **fields})
+    return record("torch", each=each, **{**GPU, "pattern": "read-each", "unit": unit, "params": params, **fields})
 
 
 def driver(each: float) -> Record:
@@ -238,6 +238,22 @@ def test_what_has_no_figure_keeps_its_row_and_its_reason() -> None:
     table = next(p for p in sections(run())["synchronisation"] if p.kind == "table")
     row = next(r for r in table.rows if "nonzero" in r)
     assert "with the act: failed: out of memory" in row
+
+
+def test_the_chart_of_patterns_shows_one_act_for_all_of_its_pattern() -> None:
+    from overhead.report.sections.costs import in_pattern_chart
+
+    acts = [torch(9_000.0, "item"), torch(9_500.0, "cpu"), torch(20_000.0, "item", 10)]
+    pinned = torch(8_000.0, "h2d-pinned", pattern="per-submit")
+    for more in ([], [pinned]):
+        (target,) = View(fingerprint(torch(5_000.0), *acts, *more)).executing
+        assert [in_pattern_chart(target, r) for r in target.records] == [
+            True,
+            True,
+            False,
+            False,
+            *[False for _ in more],
+        ]
 
 
 def test_a_step_without_its_plain_twin_says_so() -> None:

@@ -60,6 +60,20 @@ def test_the_processors_speed_is_told_of_every_run_or_of_none() -> None:
     assert run_spread.paces([known, msgspec.structs.replace(FIRST, volatile={})]) == []
 
 
+def test_only_gpus_of_one_name_count_as_several_and_a_processor_beside_them_does_not() -> None:
+    def on(*places: tuple[str, str, str]) -> Fingerprint:
+        made = record("jax", each=1_000.0)
+        return fingerprint(
+            *(msgspec.structs.replace(made, api=api, adapter=name, device=device) for api, name, device in places)
+        )
+
+    runs = [on(("CPU", "CPU", "0"), ("CUDA", "GPU", board)) for board in ("a", "b")]
+    said = [
+        line for line in run_spread.report(runs, "complete", run_spread.spreads(runs, "complete")) if "GPUs" in line
+    ]
+    assert said == ["They ran on 2 GPUs of that name."]
+
+
 def test_only_runs_of_one_machine_and_profile_are_set_side_by_side(tmp_path: Path) -> None:
     other = msgspec.structs.replace(SECOND, profile="thorough")
     for runs, words in (([FIRST], "two runs"), ([FIRST, FIRST], "the same run"), ([FIRST, other], "profile")):

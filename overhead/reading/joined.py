@@ -1,8 +1,8 @@
 """Several runs of one machine shown as one.
 
-A workload at one size is taken from one run, as its arms are compared; of the step, whose cases are figures of their
-own, other runs add the cases that the one lacks. Where no run has two devices of a name, all of that name count as one:
-a rented machine's next run may be on another board.
+A workload at one size is taken from one run, as its arms are compared, and a stack's step from one, as its cases are;
+of the step other runs add the cases that the one lacks. Where no run has two devices of a name, all of that name count
+as one: a rented machine's next run may be on another board.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ STEP = "step"
 Stack = tuple[str, str, str]
 """Name, API, adapter."""
 Place = tuple[str, str, str, str, str, str]
-"""Group (the step, or a workload in one variant and size), stack, API, adapter, device, and of the step the case: a
-run's records of a place stay together."""
+"""Group (a stack's step, or a workload in one variant and size), stack, API, adapter, device, and of the step the
+case: a run's records of a place stay together."""
 ANY = "*"
 """The device of a place where no run has two of a name: all count as one."""
 
@@ -48,8 +48,14 @@ def measured(run: Fingerprint) -> Measured:
 
 
 def first(runs: Sequence[Measured]) -> int:
-    """Of runs, newest first, the one to show in full: the newest that measured the step whole, else the newest."""
-    return _preferred(runs, range(len(runs)), STEP)[0]
+    """Of runs, newest first, the one to show in full: the newest that measured the step whole, else what comes nearest.
+
+    Whole by records and by stacks: a run of every case of a few stacks is not, nor is one of a pattern of all.
+    """
+    steps = [[own for group, own in run.groups.items() if group.startswith(STEP)] for run in runs]
+    sizes = [(sum(sum(own.values()) for own in groups), len(groups)) for groups in steps]
+    least = [WHOLE * max(size) for size in zip(*sizes, strict=True)]
+    return max(range(len(runs)), key=lambda i: sum(n >= m for n, m in zip(sizes[i], least, strict=True)))
 
 
 def sources(runs: Sequence[Measured]) -> dict[Place, int]:
@@ -130,7 +136,7 @@ def _place(record: Record, one: Container[Stack] = ()) -> Place:
     stack = _stack(record)
     where = *stack, ANY if stack in one else record.device
     if record.workload == STEP:
-        return STEP, *where, record.case.key
+        return " ".join((STEP, *stack)), *where, record.case.key
     return f"{record.workload} {record.params.get('elements')} {variant_of(record)}", *where, ""
 
 

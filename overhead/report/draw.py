@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import itertools
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,8 @@ _THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """What may stand in no XML, or turns text around: names come from files."""
 MARKERS = {"binding": "o", "browser": "^", "ffi": "s", "native": "D"}
+LETTER, BESIDE = 0.062, 0.45
+"""Inches of a letter of a legend, and of the marker and the space that go with a name."""
 SIZE = {"o": 5.5, "^": 6.0, "s": 5.0, "D": 4.6, "P": 6.0, "X": 6.0, "v": 6.0, "*": 8.0, "|": 10.0}
 
 
@@ -143,7 +146,7 @@ def plain_log_ticks(axis: Any) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axis.get_view_interval()
-    short = low > 0 and high / low < 60
+    short = low > 0 and high / low < 100
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=9))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
@@ -155,14 +158,16 @@ def _tick(value: float) -> str:
 
 
 def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:
-    """A line above the drawing that names the markers."""
+    """Above the drawing what names the markers, in as many columns, at most four, as are sure to fit."""
     from matplotlib.lines import Line2D
 
     handles = [
         Line2D([], [], linestyle="", marker=shape, markersize=SIZE.get(shape, 5), color=MUTED, label=plain(name, 40))
         for name, shape in shapes.items()
     ]
-    figure.legend(handles=handles, loc="outside upper left", ncols=min(4, len(handles)), handletextpad=0.2)
+    widths = sorted((LETTER * len(str(handle.get_label())) + BESIDE for handle in handles), reverse=True)
+    columns = sum(width <= WIDTH for width in itertools.accumulate(widths[:4]))
+    figure.legend(handles=handles, loc="outside upper left", ncols=max(1, columns), handletextpad=0.2)
 
 
 def svg(figure: Figure) -> str:

@@ -17,7 +17,7 @@ from overhead.report.registry import register_across
 
 QUANTITIES = {
     "dispatch": "a dispatch", "launch": "a launch or an operation", "node": "a node of a recording",
-    "submit": "a submission, from patterns together",
+    "submit": "a submission, fitted",
 }  # fmt: skip
 """What a panel shows, by the unit that it is per."""
 LAUNCHED = ("CUDA", "HIP", "MPS", "LevelZero", "CPU")

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, count, micro_spread, valued
-from overhead.reading.view import CALLERS, Target, View, by_patterns, why, words
+from overhead.reading.view import CALLERS, EACH, Target, View, by_patterns, why, words
 from overhead.report.draw import MARKERS, ROW, Row, canvas, dot_rows, mark, marker_legend
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Record
 
+ACTING = {"sync", "every"}
+"""Parameters of a case that synchronises after so many steps."""
 Panels = dict[tuple[str, str], dict[str, list[tuple[Target, Record]]]]
 """Pattern and unit, then the target's label with what the pattern needs: its records, one a caller."""
 
@@ -27,9 +29,22 @@ def costs(view: View) -> Iterator[Part]:
 
 
 def in_pattern_chart(target: Target, record: Record) -> bool:
-    """Whether the record differs from its base case by pattern and caller alone, or by what its pattern needs (k)."""
+    """Whether the record differs from its base case by pattern and caller alone, or by what its pattern needs (k).
+
+    Of acts that synchronise after a step the first of each pattern stands for all: they have a section of their own.
+    """
     varied = target.varied(record)
-    return not varied or (record.pattern != target.base.pattern and set(varied) == set(target.added(record)))
+    if not varied or record.pattern == target.base.pattern:
+        return not varied
+    if set(varied) == ACTING:
+        acts = (r for r in target.records if r.pattern == record.pattern and set(target.varied(r)) == ACTING)
+        return record == next(acts)
+    return set(varied) == set(target.added(record))
+
+
+def _label(target: Target, record: Record) -> str:
+    varied = {k: v for k, v in target.varied(record).items() if (k, v) != EACH}
+    return ", ".join([target.label, *words(varied)])
 
 
 def _panels(view: View) -> Panels:
@@ -38,7 +53,7 @@ def _panels(view: View) -> Panels:
     for record in by_patterns(r for _, r in records.values()):
         target = records[record.key][0]
         panel = panels.setdefault((record.pattern, record.unit), {})
-        panel.setdefault(", ".join([target.label, *words(target.added(record))]), []).append((target, record))
+        panel.setdefault(_label(target, record), []).append((target, record))
     return panels
 
 

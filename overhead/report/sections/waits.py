@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, micro_spread, plain
-from overhead.reading.view import Target, View, words
+from overhead.reading.view import EACH, Target, View, words
 from overhead.report.draw import ROW, Mark, Row, canvas, dot_rows, mark, marker_legend
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
@@ -16,8 +16,6 @@ STATES = {"empty_wait": "nothing issued", "naive": "one unit, warm", "naive_idle
 SHAPES = dict(zip(STATES, ("v", "o", "s"), strict=True))
 PERCENTILES = {"p50": "o", "p95": "s", "p99": "^"}
 LATENCIES = ("wait-each", "read-each")
-EACH = ("every", 1)
-"""What these patterns do unless told otherwise."""
 
 
 @register("waits", "What waiting costs", 60)

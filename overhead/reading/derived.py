@@ -34,6 +34,11 @@ class Span:
         """The upper end; infinity where it is not known."""
         return math.inf if self.high is None else self.high
 
+    def over(self, unit: float) -> tuple[float, float | None, float | None]:
+        """Value, low and high in another unit: ``over(1e3)`` turns ns into microseconds."""
+        low, high = (None if end is None else end / unit for end in (self.low, self.high))
+        return self.value / unit, low, high
+
     def __add__(self, other: Span) -> Span:
         return Span(self.value + other.value, _both(self.low, other.low), _both(self.high, other.high))
 

@@ -162,6 +162,4 @@ def costs(group: Group) -> Drawing:
 
 
 def _mark(arm: Arm, steps: int) -> Mark:
-    cost = arm.cost(steps)
-    low, high = (None if v is None else v / 1e3 for v in (cost.low, cost.high))
-    return Mark(cost.value / 1e3, low, high, colour(arm.record.stack), hollow=arm.record.status != "ok")
+    return Mark(*arm.cost(steps).over(1e3), colour(arm.record.stack), hollow=arm.record.status != "ok")

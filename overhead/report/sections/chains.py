@@ -74,9 +74,9 @@ def _table(group: Group) -> Table:
         cost, star = arm.cost(steps), "*" if arm.extrapolated(steps) else ""
         a_second = Span(1e9, 1e9, 1e9) / cost
         rows.append([
-            Cell(plain(arm.label, 90), arm.record.stack), number(*_micro(arm.slope)),
-            number(a_second.value, a_second.low, a_second.high) + star, spread(*_micro(cost)) + star,
-            "1" if arm is arms[0] else _times(cost / arms[0].cost(steps)) + star, spread(*_micro(arm.fixed)),
+            Cell(plain(arm.label, 90), arm.record.stack), number(*arm.slope.over(1e3)),
+            number(a_second.value, a_second.low, a_second.high) + star, spread(*cost.over(1e3)) + star,
+            "1" if arm is arms[0] else _times(cost / arms[0].cost(steps)) + star, spread(*arm.fixed.over(1e3)),
         ])  # fmt: skip
     for record in group.failed:
         reason = plain(f"{record.status}: {record.reason}" if record.reason else why(record, "complete"), 120)
@@ -87,11 +87,6 @@ def _table(group: Group) -> Table:
          f"fixed, {MICRO}"],
         rows, numeric=range(1, 6), folded=len(rows) > 12,
     )  # fmt: skip
-
-
-def _micro(found: Span) -> tuple[float, float | None, float | None]:
-    low, high = (None if v is None else v / 1e3 for v in (found.low, found.high))
-    return found.value / 1e3, low, high
 
 
 def _times(found: Span) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.derived import Graph, Span, graphs, span
+from overhead.reading.derived import Graph, graphs, span
 from overhead.reading.format import MICRO, count, listed, micro_spread, number, plain, spread
 from overhead.reading.view import CALLERS, Target, View, why, words
 from overhead.report.draw import LINE, MARKERS, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
@@ -122,14 +122,9 @@ def sentence(graph: Graph) -> str:
     parts = listed([BEYOND.get(part, part) for part in graph.parts])
     open_end = "" if even.high is not None else "; the intervals set it no upper limit"
     return (
-        f"{against}. Making a graph of {SAID} nodes ({parts}) takes {_micro(making)} {MICRO}, "
+        f"{against}. Making a graph of {SAID} nodes ({parts}) takes {number(*making.over(1e3))} {MICRO}, "
         f"which it has saved after {_replays(even.value, even.low, even.high)}{open_end}."
     )
-
-
-def _micro(value: Span) -> str:
-    low, high = (None if v is None else v / 1e3 for v in (value.low, value.high))
-    return number(value.value / 1e3, low, high)
 
 
 def _replays(value: float, low: float | None, high: float | None) -> str:

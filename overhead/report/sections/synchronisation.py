@@ -138,9 +138,8 @@ def _apart(target: str, shapes: str, group: list[Training]) -> str:
     whole, forward = first.alone, first.forward_alone
     if whole is None or forward is None:
         return f"{start}: the step alone has no figure."
-    said = (
-        f"{start}: of the {_short(whole)} {MICRO} of a training step, {_short(forward)} {MICRO} are the forward pass."
-    )
+    of = [f"{number(*part.over(1e3))} {MICRO}" for part in (whole, forward)]
+    said = f"{start}: of the {of[0]} of a training step, {of[1]} are the forward pass."
     for t in group:
         cost, share, other = t.whole.cost, t.share, t.forward.cost if t.forward else None
         if cost is None or share is None:
@@ -207,11 +206,6 @@ def _training_table(found: Sequence[Training]) -> Table:
     )  # fmt: skip
 
 
-def _short(value: Span) -> str:
-    low, high = (None if v is None else v / 1e3 for v in (value.low, value.high))
-    return number(value.value / 1e3, low, high)
-
-
 def _row(act: str, group: list[Synchronised], name: str, unit: float) -> Row:
     marks = [_mark(s, value, unit, 0.0 if name == "cost" else 1.0) for s in group if (value := getattr(s, name))]
     return Row(_act(act), marks, "" if marks else "no figure")
@@ -221,8 +215,7 @@ def _mark(s: Synchronised, value: Span, unit: float, nothing: float) -> Mark:
     figures = [r.figure("complete") for r in (s.record, s.plain) if r is not None]
     clear = all(f is not None and f.status == "ok" for f in figures)
     reaches = value.low is not None and value.low <= nothing
-    low, high = (None if v is None else v / unit for v in (value.low, value.high))
-    return Mark(value.value / unit, low, high, colour(s.target.stack), SHAPES.get(s.every, OTHER), reaches or not clear)
+    return Mark(*value.over(unit), colour(s.target.stack), SHAPES.get(s.every, OTHER), reaches or not clear)
 
 
 def _table(groups: Groups) -> Table:
@@ -265,8 +258,7 @@ def _lost(cost: Span) -> bool:
 
 
 def _micro(value: Span) -> str:
-    low, high = (None if v is None else v / 1e3 for v in (value.low, value.high))
-    return spread(value.value / 1e3, low, high)
+    return spread(*value.over(1e3))
 
 
 def _times(value: Span) -> str:

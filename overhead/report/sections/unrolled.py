@@ -95,7 +95,4 @@ def _table(found: Loops) -> Table:
 
 
 def _shown(found: Span | None, unit: float) -> str:
-    if found is None:
-        return ""
-    low, high = (None if v is None else v / unit for v in (found.low, found.high))
-    return spread(found.value / unit, low, high)
+    return "" if found is None else spread(*found.over(unit))

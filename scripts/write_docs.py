@@ -41,16 +41,16 @@ def figures() -> str:
 
 
 def _figure_row(row: Sequence[KeyFigure]) -> list[str]:
-    """A label and each machine's figure; with its stack where the machines' figures are of several."""
-    stacks = [figure.record.partition("@")[0] if figure.value is not None else "" for figure in row]
-    several = len(set(filter(None, stacks))) > 1
-    return [row[0].label, *(_marked(f, s if several else "") for f, s in zip(row, stacks, strict=True))]
+    """A label and each machine's figure."""
+    return [row[0].label, *map(_marked, row)]
 
 
-def _marked(figure: KeyFigure, stack: str) -> str:
-    """The figure with its stack, where that is asked for, and its status, where that is not ``ok``."""
+def _marked(figure: KeyFigure) -> str:
+    """The figure with its stack, where the label does not name it, and its status, where that is not ``ok``."""
+    stack = figure.record.partition("@")[0] if figure.value is not None else ""
     status = next((word for word in ("noisy", "bimodal") if figure.reason.startswith(word)), "")
-    beside = ", ".join(word for word in (stack, status) if word)
+    told = stack.replace("-", " ") in figure.label.replace("-", " ").lower()
+    beside = ", ".join(word for word in ("" if told else stack, status) if word)
     return f"{figure.text} ({beside})" if beside else figure.text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -165,20 +166,26 @@ def test_a_graphs_nodes_work_on_several_sets_of_words() -> None:
     chain.close()
 
 
-def test_what_moves_a_graphs_speed_is_told_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_moves_a_graphs_speed_is_told_row_by_row(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from scripts import graph_speeds
 
     chain = opened(the("cuda-graph", pattern="launches", caller="binding", nodes=100))
+    turns: list[int] = []
     monkeypatch.setattr(graph_speeds, "opened", lambda: chain)
-    graphs, streams, after = (graph_speeds.told(name) for name in (*graph_speeds.STORIES, ""))
-    assert [done for done, _ in graphs][-3:] == [
-        "launched",
-        "another, of 1,000 nodes, uploaded",
-        "destroyed without a launch",
-    ]
-    assert [done for done, _ in streams][1:] == [f"{used} streams used" for used in graph_speeds.STREAMS]
-    assert [done for done, _ in after] == ["another process launched a graph of its own"]
-    assert all(ns.lstrip("-").isdigit() for _, ns in (*graphs, *streams, *after))
+    monkeypatch.setattr(graph_speeds, "turn", lambda: turns.append(1))
+    monkeypatch.setattr(graph_speeds, "_process", lambda: ThreadPoolExecutor(1))
+    assert graph_speeds.main([]) == 0
+    graphs, streams = (
+        [[cell.strip() for cell in line.split("|")[1:3]] for line in part.splitlines()[2:]]
+        for part in capsys.readouterr().out.strip().split("\n\n")
+    )
+    last = ["launched", "another, of 1,000 nodes, uploaded", "destroyed without a launch"]
+    assert [done for done, _ in graphs][-4:] == [*last, "another process launched its own"]
+    assert [done for done, _ in streams][1:-1] == [f"{used} streams used" for used in graph_speeds.STREAMS]
+    assert all(ns.lstrip("\\-").isdigit() for _, ns in (*graphs, *streams))
+    assert len(turns) == 4
     chain.close()
 
 

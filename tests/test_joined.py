@@ -40,7 +40,9 @@ def test_a_workload_at_a_size_is_taken_from_the_newest_run_that_measured_it_whol
         *(("recurrence", 1, stack) for stack in ("dawn", "jax", "torch")), ("recurrence", 2, "jax"),
         ("simulation", 1, "dawn"), ("simulation", 2, "dawn"),
     } - here  # fmt: skip
-    assert [flag.split(":")[0] for flag in page.flags] == ["simulation", "recurrence"]
+    assert [flag.split(":")[0] for flag in page.flags] == [
+        "simulation of 1 and 2 elements", "recurrence of 1 and 2 elements",
+    ]  # fmt: skip
 
 
 def test_a_stack_comes_from_another_run_with_its_comparisons_and_nothing_comes_twice() -> None:
@@ -70,33 +72,45 @@ def test_of_the_step_a_case_comes_from_another_run_be_it_on_another_board() -> N
     assert not any("another GPU" in flag for flag in _joined(shown, other).flags)
 
 
-def test_a_stacks_step_comes_from_one_run_so_that_its_pairs_are_shown() -> None:
-    acts = ("wait-each", "read-each", "fused")
-    whole = [record("torch", pattern, each=9.0, **GPU) for pattern in ("per-submit", *acts)]  # type: ignore[arg-type]
-    pair = Comparison(name="sync-cost", of=whole[1].key, against=[whole[0].key], worker=whole[0].target_key)
-    older = msgspec.structs.replace(_run(1, *whole), comparisons=[pair])
-    newer = _run(2, *(record(stack, each=5.0, **GPU) for stack in ("torch", "jax", "dawn")))  # type: ignore[arg-type]
-    page = _joined(newer, older)
+def test_a_pair_and_the_fullest_fit_stay_as_their_run_made_them() -> None:
+    plain, act, fused = (record("torch", p, each=9.0, adapter="GPU") for p in ("per-submit", "read-each", "fused"))
+    pair = Comparison(name="sync-cost", of=act.key, against=[plain.key])
+    full = Comparison(name="marginal", of=plain.key, against=[act.key, fused.key])
+    older = msgspec.structs.replace(_run(1, plain, act, fused), comparisons=[pair, full])
+    mine = record("torch", each=5.0, adapter="GPU")
+    newer = _run(2, mine, *(record(stack, each=5.0, adapter="GPU") for stack in ("jax", "dawn")))
+    small = Comparison(name="marginal", of=plain.key, against=[mine.key])
+    page = _joined(msgspec.structs.replace(newer, comparisons=[small]), older)
     assert page.created == newer.created
-    assert {(r.stack, r.pattern, r.value("complete")) for r in page.records} == {
-        ("jax", "per-submit", 5), ("dawn", "per-submit", 5), *(("torch", r.pattern, 9) for r in whole),
-    }  # fmt: skip
-    assert page.comparisons == [pair]
+    assert [r.value("complete") for r in page.records] == [5, 5, 5, 9, 9]
+    assert page.comparisons == [pair, full]
+
+
+def test_what_crosses_stacks_stays_where_another_run_has_more_of_one_of_them() -> None:
+    vulkan, dawn, floor = (record(stack, each=5.0, adapter="GPU") for stack in ("vulkan", "dawn", "floor"))
+    shares = [Comparison(name="driver-share", of=vulkan.key, against=[floor.key]),
+              Comparison(name="api-share", of=dawn.key, against=[vulkan.key])]  # fmt: skip
+    usual = msgspec.structs.replace(_run(1, vulkan, dawn, floor), comparisons=shares)
+    patterns: tuple[Pattern, ...] = ("per-submit", "per-k", "one-pass", "fused")
+    page = _joined(_run(2, *(record("vulkan", p, each=9.0, adapter="GPU") for p in patterns)), usual)
+    assert page.created == usual.created
+    assert page.comparisons == shares
+    assert {r.pattern for r in page.records if r.stack == "vulkan"} == set(patterns)
 
 
 def test_the_run_shown_in_full_is_neither_of_a_few_stacks_nor_of_one_pattern() -> None:
     def run(day: int, stacks: tuple[str, ...], patterns: tuple[Pattern, ...]) -> Measured:
         return measured(_run(day, *(record(s, p, each=5.0, adapter="GPU") for s in stacks for p in patterns)))
 
-    usual = run(1, ("torch", "jax", "dawn", "cupy"), ("per-submit", "fused"))
-    deep = run(2, ("torch",), ("per-submit", "per-k", "one-pass", "fused", "replay"))
-    waits = run(3, ("torch", "jax", "dawn"), ("wait-each",))
-    assert first([waits, deep, usual]) == 2
-    assert first([waits, deep]) == 0
-    wide = run(0, ("torch", "jax", "dawn", "cupy"), ("per-submit",))
-    assert first([run(2, ("torch",), ("per-submit",)), deep]) == 1
-    assert first([deep, wide, run(1, ("torch", "numpy"), ("per-submit",))]) == 1
+    many: tuple[Pattern, ...] = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "replay", "wait-each")
+    usual = run(1, ("torch", "jax", "dawn", "cupy"), ("per-submit", "fused", "replay"))
+    assert first([run(3, ("torch", "jax", "dawn"), ("wait-each",)), run(2, ("torch",), many), usual]) == 2
+    assert first([run(2, ("torch",), many), usual]) == 1
+    assert first([run(2, ("torch", "jax"), many), run(1, ("torch", "jax", "dawn"), ("per-submit",))]) == 0
     assert first([run(9, ("torch",), ("fused",)), run(8, ("torch",), ("fused",))]) == 0
+    stepping = measured(_run(9, *(_step(stack, "stepping", 1) for stack in ("torch", "jax", "dawn", "cupy"))))
+    assert first([stepping, usual]) == 1
+    assert first([stepping]) == 0
 
 
 def test_a_base_case_without_a_figure_comes_from_another_run_and_stays_first() -> None:

@@ -243,17 +243,15 @@ def test_what_has_no_figure_keeps_its_row_and_its_reason() -> None:
 def test_the_chart_of_patterns_shows_one_act_for_all_of_its_pattern() -> None:
     from overhead.report.sections.costs import in_pattern_chart
 
-    acts = [torch(9_000.0, "item"), torch(9_500.0, "cpu"), torch(20_000.0, "item", 10)]
+    item, rare, cpu = torch(9_000.0, "item"), torch(20_000.0, "item", 10), torch(9_500.0, "cpu")
+    native, lost = torch(8_500.0, "item", caller="native"), torch(None, "item", status="failed", reason="lost")
     pinned = torch(8_000.0, "h2d-pinned", pattern="per-submit")
-    for more in ([], [pinned]):
-        (target,) = View(fingerprint(torch(5_000.0), *acts, *more)).executing
-        assert [in_pattern_chart(target, r) for r in target.records] == [
-            True,
-            True,
-            False,
-            False,
-            *[False for _ in more],
-        ]
+    for acts, shown in (
+        ([item, cpu, rare], [item]), ([rare, item, cpu, pinned], [item]), ([item, native, cpu], [item, native]),
+        ([lost, cpu], [cpu]), ([lost], [lost]), ([rare], [rare]),
+    ):  # fmt: skip
+        (target,) = View(fingerprint(torch(5_000.0), *acts)).executing
+        assert [r for r in target.records if in_pattern_chart(target, r)][1:] == shown
 
 
 def test_a_step_without_its_plain_twin_says_so() -> None:

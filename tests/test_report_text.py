@@ -12,9 +12,9 @@ from overhead.reading.checks import Check, overlap_check, stages_check
 from overhead.reading.ladder import ladders
 from overhead.reading.sentences import ladder_sentences, opening, verdict
 from overhead.reading.view import View
-from overhead.report.parts import Table, Text
+from overhead.report.parts import Drawing, Table, Text
 from overhead.report.sections.checks import parts_add_up
-from overhead.results import Caller, Figure, Overlap, Record, Status, Unavailable
+from overhead.results import Caller, Comparison, Figure, Overlap, Pattern, Record, Status, Unavailable
 from overhead.show import show, show_key_figures
 from tests.fake_report import crowded, figure, fingerprint, record, share
 
@@ -158,6 +158,29 @@ def test_a_ladder_whose_longest_caller_is_not_the_binding_names_it() -> None:
     found = ladders(View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)])))
     assert [each.case for each in found] == ["per-submit, ffi"]
     assert "(per-submit, ffi), the interpreter takes" in ladder_sentences(found)[0]
+
+
+@pytest.mark.needs("matplotlib", "seaborn")
+def test_base_cases_are_drawn_first_and_what_is_not_drawn_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.report import draw
+    from overhead.report.sections import ladder
+
+    monkeypatch.setattr(ladder, "DRAWN", 2)
+    made, pairs = list[Record](), list[Comparison]()
+    cases: list[tuple[str, Pattern]] = [
+        ("wgpu-native", "per-submit"), ("wgpu-native", "one-pass"), ("dawn", "per-submit"),
+    ]  # fmt: skip
+    for stack, pattern in cases:
+        top, ffi = record(stack, pattern), record(stack, pattern, caller="ffi")
+        made += [top, ffi]
+        pairs.append(share("binding-share", top, ffi, 8e3))
+    view = View(fingerprint(*made, comparisons=pairs))
+    with draw.style():
+        drawing = next(part for part in ladder.who(view) if isinstance(part, Drawing))
+        titles = [ax.get_title(loc="left") for ax in drawing.figure.axes]
+    assert [title.split()[0] for title in titles] == ["wgpu-native", "dawn"]
+    assert all(title.endswith("per-submit") for title in titles)
+    assert drawing.caption.endswith("Drawn: 2 of 3, base cases first; the table has all.")
 
 
 def test_api_and_driver_come_from_raw_vulkan_and_the_leaf_call() -> None:

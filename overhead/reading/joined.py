@@ -1,8 +1,8 @@
 """Several runs of one machine shown as one.
 
-A workload at one size is taken from one run, as its arms are compared, and a stack's step from one, as its cases are;
-of the step other runs add the cases that the one lacks. Where no run has two devices of a name, all of that name count
-as one: a rented machine's next run may be on another board.
+A workload at one size is taken from one run, as its arms are compared; of the step, whose cases are figures of their
+own, other runs add the cases that the one lacks. Where no run has two devices of a name, all of that name count as one:
+a rented machine's next run may be on another board.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 import msgspec
 
 from overhead.reading.chains import variant_of
-from overhead.results import VALUED, Fingerprint, Record
+from overhead.reading.format import listed
+from overhead.results import VALUED, Comparison, Fingerprint, Record
 
 WHOLE = 0.5
-"""A run measured a group whole if it has this share of the records of the run that has most of it."""
-STEP = "step"
+"""A run measured a group whole if it has this share of what the run that has most of it has."""
+STEP, SHARE = "step", "-share"
 Stack = tuple[str, str, str]
 """Name, API, adapter."""
 Place = tuple[str, str, str, str, str, str]
-"""Group (a stack's step, or a workload in one variant and size), stack, API, adapter, device, and of the step the
-case: a run's records of a place stay together."""
+"""Group (the step, or a workload in one variant and size), stack, API, adapter, device, and of the step the case: a
+run's records of a place stay together."""
 ANY = "*"
 """The device of a place where no run has two of a name: all count as one."""
 
@@ -48,14 +49,8 @@ def measured(run: Fingerprint) -> Measured:
 
 
 def first(runs: Sequence[Measured]) -> int:
-    """Of runs, newest first, the one to show in full: the newest that measured the step whole, else what comes nearest.
-
-    Whole by records and by stacks: a run of every case of a few stacks is not, nor is one of a pattern of all.
-    """
-    steps = [[own for group, own in run.groups.items() if group.startswith(STEP)] for run in runs]
-    sizes = [(sum(sum(own.values()) for own in groups), len(groups)) for groups in steps]
-    least = [WHOLE * max(size) for size in zip(*sizes, strict=True)]
-    return max(range(len(runs)), key=lambda i: sum(n >= m for n, m in zip(sizes[i], least, strict=True)))
+    """Of runs, newest first, the one to show in full: the newest that measured the step whole; of many stacks, then."""
+    return _preferred(runs, range(len(runs)), STEP)[0]
 
 
 def sources(runs: Sequence[Measured]) -> dict[Place, int]:
@@ -76,10 +71,25 @@ def sources(runs: Sequence[Measured]) -> dict[Place, int]:
 
 
 def _preferred(runs: Sequence[Measured], among: Iterable[int], group: str) -> list[int]:
-    """Runs ``among`` these in the order in which the group is taken from them."""
-    counts = {i: sum(runs[i].groups.get(group, {}).values()) for i in among}
-    whole = WHOLE * max(counts.values())
-    return sorted(counts, key=lambda i: counts[i] < whole)
+    """Runs ``among`` these in the order in which the group is taken from them.
+
+    A stack counts as one, and in part where another run has more cases of it: a run of every case of a few stacks has
+    not measured the group whole, nor has one of a few cases of every stack.
+    """
+    has = {i: _by_stack(runs[i].groups.get(group, {})) for i in among}
+    most = Counter[Stack]()
+    for own in has.values():
+        most |= own
+    size = {i: sum(n / most[stack] for stack, n in own.items()) for i, own in has.items()}
+    whole = WHOLE * max(size.values())
+    return sorted(size, key=lambda i: size[i] < whole)
+
+
+def _by_stack(places: Mapping[Place, int]) -> Counter[Stack]:
+    found = Counter[Stack]()
+    for place, records in places.items():
+        found[place[1:4]] += records
+    return found
 
 
 def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, int]) -> Fingerprint:
@@ -87,8 +97,8 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
 
     A case keeps its turn in the head's run, be its figure another's: a target's first case is its base.
     ``runs``: these alone, by their numbers. Where a run has several devices of a name, what a stack did on another than
-    the ones shown is left out. A comparison stays with the run that made it, and is shown where all that it compares
-    is taken from there.
+    the ones shown is left out. A comparison stays as its run made it: a share, as ladders add shares up, is shown where
+    all that it compares is that run's; a pair or a fit, which stands for itself, where all that it compares is shown.
     """
     shown = runs[head]
     one = {place[1:4] for place in places if place[4] == ANY}
@@ -106,12 +116,7 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
     return msgspec.structs.replace(
         shown,
         records=records,
-        comparisons=[
-            c
-            for i, run in used.items()
-            for c in run.comparisons
-            if source.get(c.of) == i and all(source.get(key, head) == i for key in c.against)
-        ],
+        comparisons=_comparisons(used, source, head),
         kernels=dict(ChainMap(*(run.kernels for run in used.values()))),
         versions=dict(ChainMap(*(run.versions for run in used.values()))),
         unavailable=[missing for missing in shown.unavailable if missing.stack not in stacks],
@@ -127,6 +132,20 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
     )
 
 
+def _comparisons(runs: Mapping[int, Fingerprint], source: Mapping[str, int], head: int) -> list[Comparison]:
+    """One of each name and record: of several that of most records, then one whose records are all its run's."""
+    found: list[tuple[bool, Comparison]] = []
+    for i, run in runs.items():
+        for c in run.comparisons:
+            own = source.get(c.of) == i and all(source.get(key, head) == i for key in c.against)
+            if own or (not c.name.endswith(SHARE) and source.keys() >= {c.of, *c.against}):
+                found.append((own, c))
+    best: dict[tuple[str, str], Comparison] = {}
+    for _, c in sorted(found, key=lambda one: (len(one[1].against), one[0]), reverse=True):
+        best.setdefault((c.name, c.of), c)
+    return [c for _, c in found if best[c.name, c.of] is c]
+
+
 def _stack(record: Record) -> Stack:
     return record.stack, record.api, record.adapter
 
@@ -136,7 +155,7 @@ def _place(record: Record, one: Container[Stack] = ()) -> Place:
     stack = _stack(record)
     where = *stack, ANY if stack in one else record.device
     if record.workload == STEP:
-        return " ".join((STEP, *stack)), *where, record.case.key
+        return STEP, *where, record.case.key
     return f"{record.workload} {record.params.get('elements')} {variant_of(record)}", *where, ""
 
 
@@ -172,12 +191,16 @@ def _moved(run: Fingerprint, devices: Mapping[Stack, str]) -> Fingerprint:
 
 
 def _words(run: Fingerprint, own: Sequence[Record], head: Sequence[Record], *, moved: bool) -> str:
-    """What comes from another run: workloads, and of the step stacks, or some of their cases."""
-    both = {record.stack for record in head}
-    names = dict.fromkeys(
-        r.workload if r.workload != STEP else f"cases of {r.stack}" if r.stack in both else r.stack
-        for r in own
-        if r.status in VALUED
-    )
+    """What comes from another run: workloads with their sizes, and of the step stacks, or some of their cases."""
+    both = {record.stack for record in head if record.workload == STEP}
+    names: dict[str, set[int]] = {}
+    for r in (record for record in own if record.status in VALUED):
+        name = r.workload if r.workload != STEP else f"cases of {r.stack}" if r.stack in both else r.stack
+        sizes = names.setdefault(name, set())
+        if r.workload != STEP and isinstance(elements := r.params.get("elements"), int):
+            sizes.add(elements)
+    said = (f"{name} of {listed([f'{n:,}' for n in sorted(sizes)])} element{'s' if sizes != {1} else ''}"
+            if sizes else name for name, sizes in names.items())  # fmt: skip
     board = ", on another GPU of that name" if moved else ""
-    return f"{', '.join(names)}: from the run of {run.created}, profile {run.profile}{board}"
+    canary = f", canary {at:.1f} us" if isinstance(at := run.volatile.get("canary_us"), float) else ""
+    return f"{', '.join(said)}: from the run of {run.created}, profile {run.profile}{canary}{board}"

@@ -158,7 +158,7 @@ def _tick(value: float) -> str:
 
 
 def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:
-    """Above the drawing what names the markers, in as many columns, at most four, as are sure to fit."""
+    """Above the drawing what names the markers, in as many columns, at most four, as its usual letters fit in."""
     from matplotlib.lines import Line2D
 
     handles = [

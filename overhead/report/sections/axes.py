@@ -46,7 +46,8 @@ def axes(view: View) -> Iterator[Part]:
 
 def _changed(target: Target) -> list[Record]:
     """The base case first, then the cases that differ from it by parameters alone."""
-    same = [r for r in target.records if r.pattern == target.base.pattern and r.workload == target.base.workload]
+    same = [r for r in target.records if r.pattern == target.base.pattern and r.workload == target.base.workload
+            and "sync" not in r.params]  # fmt: skip
     return sorted(
         (r for r in same if r is target.base or target.varied(r)), key=lambda r: _variant(target, r) != "base"
     )

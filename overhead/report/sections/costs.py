@@ -31,14 +31,16 @@ def costs(view: View) -> Iterator[Part]:
 def in_pattern_chart(target: Target, record: Record) -> bool:
     """Whether the record differs from its base case by pattern and caller alone, or by what its pattern needs (k).
 
-    Of acts that synchronise after a step the first of each pattern stands for all: they have a section of their own.
+    Of acts that synchronise one of each pattern stands for all, after every step if there is such: they have a section
+    of their own.
     """
     varied = target.varied(record)
     if not varied or record.pattern == target.base.pattern:
         return not varied
     if set(varied) == ACTING:
-        acts = (r for r in target.records if r.pattern == record.pattern and set(target.varied(r)) == ACTING)
-        return record == next(acts)
+        acts = [r for r in target.records if r.pattern == record.pattern and set(target.varied(r)) == ACTING]
+        shown = min(acts, key=lambda r: (r.params["every"] != 1, r.value("complete") is None))
+        return record.params == shown.params
     return set(varied) == set(target.added(record))
 
 

@@ -32,15 +32,15 @@ def who(view: View) -> Iterator[Part]:
             "pattern on raw Vulkan; this file holds no such comparison."
         ])  # fmt: skip
         return
-    drawn = [f for f in found if f.split][:DRAWN]
-    if drawn:
-        yield _drawing(drawn)
+    split = sorted((f for f in found if f.split), key=lambda f: f.top != f.target.base)
+    if split:
+        yield _drawing(split[:DRAWN], len(split))
     yield Text(sentences.ladder_sentences(found))
     yield _table(found)
     yield _devices(found)
 
 
-def _drawing(found: list[Ladder]) -> Drawing:
+def _drawing(found: list[Ladder], of: int) -> Drawing:
     figure, grid = canvas([0.45] * len(found), around=0.55)
     for (ax,), each in zip(grid, found, strict=True):
         _bars(ax, each)
@@ -58,7 +58,8 @@ def _drawing(found: list[Ladder]) -> Drawing:
         "Upper bar: the host's time, split by paired differences of the same calls with and without each layer; the "
         "last rung is a measured figure. Lines at the boundaries are the rungs' 95 % intervals; rungs that do not "
         "lie above zero are not drawn but listed. Lower bar: the device, what the host's work hides of it hollow. "
-        "The two are never stacked. Every ladder has a scale of its own.",
+        "The two are never stacked. Every ladder has a scale of its own."
+        + (f" Drawn: {len(found)} of {of}, base cases first; the table has all." if of > len(found) else ""),
         figure,
     )  # fmt: skip
 

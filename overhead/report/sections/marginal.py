@@ -26,7 +26,7 @@ def marginal(view: View) -> Iterator[Part]:
     found = [
         (view.target(record), record, c)
         for c in view.comparisons("marginal")
-        if (record := view.record(c.of)) is not None and record.executes
+        if (record := view.record(c.of)) is not None and record.executes and record.workload == "step"
     ]
     if not found:
         yield Text(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from overhead.reading.derived import Span, Synchronised, synchronised
 from overhead.reading.format import MICRO, count, factor_spread, listed, number, percent, percent_spread, plain, spread
+from overhead.reading.ladder import BELOW_ZERO
 from overhead.reading.training import Training, trainings
 from overhead.reading.view import View, why
 from overhead.report.draw import INK, LINE, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
@@ -238,7 +239,7 @@ def _remark(s: Synchronised) -> str:
     parts = {"with the act": s.record, "alone": s.plain}
     lacking = [f"{name}: {why(r, 'complete')}" for name, r in parts.items() if r.value("complete") is None]
     unclear = [f"{name} {f.status}" for name, r in parts.items() if (f := r.figure("complete")) and f.status != "ok"]
-    lost = [LOST] if s.cost is not None and _lost(s.cost) else []
+    lost = [] if s.cost is None else [LOST] if _lost(s.cost) else [BELOW_ZERO] if s.cost.ceiling < 0 else []
     return "; ".join(lacking or [*lost, *unclear])
 
 

@@ -161,7 +161,9 @@ def test_a_ladder_whose_longest_caller_is_not_the_binding_names_it() -> None:
 
 
 @pytest.mark.needs("matplotlib", "seaborn")
-def test_base_cases_are_drawn_first_and_what_is_not_drawn_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ladder_of_each_target_comes_first_and_what_is_not_drawn_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from overhead.report import draw
     from overhead.report.sections import ladder
 
@@ -176,11 +178,15 @@ def test_base_cases_are_drawn_first_and_what_is_not_drawn_is_counted(monkeypatch
         pairs.append(share("binding-share", top, ffi, 8e3))
     view = View(fingerprint(*made, comparisons=pairs))
     with draw.style():
-        drawing = next(part for part in ladder.who(view) if isinstance(part, Drawing))
+        parts = list(ladder.who(view))
+        drawing = next(part for part in parts if isinstance(part, Drawing))
         titles = [ax.get_title(loc="left") for ax in drawing.figure.axes]
     assert [title.split()[0] for title in titles] == ["wgpu-native", "dawn"]
     assert all(title.endswith("per-submit") for title in titles)
-    assert drawing.caption.endswith("Drawn: 2 of 3, base cases first; the table has all.")
+    assert drawing.caption.endswith("Drawn: 2 of 3, one of each target first; the table has all.")
+    assert [(len(part.paragraphs), bool(part.folded)) for part in parts if isinstance(part, Text)] == [
+        (2, False), (1, True),
+    ]  # fmt: skip
 
 
 def test_api_and_driver_come_from_raw_vulkan_and_the_leaf_call() -> None:

@@ -32,12 +32,23 @@ def who(view: View) -> Iterator[Part]:
             "pattern on raw Vulkan; this file holds no such comparison."
         ])  # fmt: skip
         return
-    split = sorted((f for f in found if f.split), key=lambda f: f.top != f.target.base)
+    first = leading(found)
+    split = [f for f in [*first, *(f for f in found if f not in first)] if f.split]
     if split:
         yield _drawing(split[:DRAWN], len(split))
-    yield Text(sentences.ladder_sentences(found))
+    yield Text(sentences.ladder_sentences(first))
+    if others := sentences.ladder_sentences([f for f in found if f not in first and not f.target.software]):
+        yield Text(others, folded="Every other ladder in a sentence")
     yield _table(found)
     yield _devices(found)
+
+
+def leading(found: list[Ladder]) -> list[Ladder]:
+    """Of each target the ladder of its base case, else its first."""
+    by_target: dict[str, Ladder] = {}
+    for each in sorted(found, key=lambda f: f.top != f.target.base):
+        by_target.setdefault(each.target.key, each)
+    return sorted(by_target.values(), key=found.index)
 
 
 def _drawing(found: list[Ladder], of: int) -> Drawing:
@@ -59,7 +70,7 @@ def _drawing(found: list[Ladder], of: int) -> Drawing:
         "last rung is a measured figure. Lines at the boundaries are the rungs' 95 % intervals; rungs that do not "
         "lie above zero are not drawn but listed. Lower bar: the device, what the host's work hides of it hollow. "
         "The two are never stacked. Every ladder has a scale of its own."
-        + (f" Drawn: {len(found)} of {of}, base cases first; the table has all." if of > len(found) else ""),
+        + (f" Drawn: {len(found)} of {of}, one of each target first; the table has all." if of > len(found) else ""),
         figure,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ import msgspec
 
 from overhead.reading.joined import Measured, first, joined, measured, sources
 from overhead.results import Comparison, Fingerprint, Pattern, Record
-from tests.fake_report import fingerprint, record
+from tests.fake_report import figure, fingerprint, record
 
 GPU = {"adapter": "GPU"}
 
@@ -98,6 +98,39 @@ def test_what_crosses_stacks_stays_where_another_run_has_more_of_one_of_them() -
     assert {r.pattern for r in page.records if r.stack == "vulkan"} == set(patterns)
 
 
+def test_of_two_fits_the_one_that_says_more_is_shown_and_validation_is_no_rung() -> None:
+    plain, act, fused = (record("dawn", p, each=9.0, adapter="GPU") for p in ("per-submit", "per-k", "fused"))
+    none = Comparison(name="marginal", of=plain.key, against=[act.key, fused.key],
+                      figures=[figure("per_submit", None, "unavailable")])  # fmt: skip
+    good = Comparison(name="marginal", of=plain.key, against=[act.key], figures=[figure("per_submit", 4.0)])
+    validation = Comparison(name="validation-share", of=plain.key, against=[act.key])
+    older = msgspec.structs.replace(_run(1, plain, act, fused), comparisons=[none, validation])
+    newer = msgspec.structs.replace(_run(2, plain, act), comparisons=[good])
+    assert _joined(newer, older).comparisons == [good, validation]
+
+
+def test_what_the_shown_run_lacks_comes_from_its_board_and_a_ladder_from_one_run() -> None:
+    def on(board: str, *records: Record) -> list[Record]:
+        return [msgspec.structs.replace(r, device=board * 12) for r in records]
+
+    usual = [record(stack, each=5.0, adapter="GPU") for stack in ("torch", "vulkan", "dawn")]
+    deep = [record("vulkan", "per-k", each=1.0, adapter="GPU", caller="ffi"),
+            record("vulkan", "per-k", each=2.0, adapter="GPU", caller="native")]  # fmt: skip
+    lone = msgspec.structs.replace(deep[1], figures=[figure("complete", 7.0)])
+    other = [msgspec.structs.replace(r, figures=[figure("complete", 9.0)]) for r in deep]
+    shown, newest = _run(3, *on("a", *usual)), _run(4, *on("b", *other))
+    page = _joined(newest, shown, _run(2, *on("a", lone)), _run(1, *on("a", *deep)))
+    assert page.created == shown.created
+    assert [r.value("complete") for r in page.records] == [5, 5, 5, 1, 2]
+
+
+def test_a_stack_that_the_shown_run_lacks_keeps_its_base_first() -> None:
+    full = _run(1, *(record("vulkan", p, each=5.0, adapter="GPU") for p in ("per-submit", "per-k", "fused")))
+    newer = _run(2, record("vulkan", "wait-each", each=7.0, adapter="GPU"))
+    page = _joined(_run(3, *(record(stack, each=5.0, adapter="GPU") for stack in ("torch", "jax"))), newer, full)
+    assert [r.pattern for r in page.records if r.stack == "vulkan"] == ["per-submit", "per-k", "fused", "wait-each"]
+
+
 def test_the_run_shown_in_full_is_neither_of_a_few_stacks_nor_of_one_pattern() -> None:
     def run(day: int, stacks: tuple[str, ...], patterns: tuple[Pattern, ...]) -> Measured:
         return measured(_run(day, *(record(s, p, each=5.0, adapter="GPU") for s in stacks for p in patterns)))
@@ -106,7 +139,8 @@ def test_the_run_shown_in_full_is_neither_of_a_few_stacks_nor_of_one_pattern() -
     usual = run(1, ("torch", "jax", "dawn", "cupy"), ("per-submit", "fused", "replay"))
     assert first([run(3, ("torch", "jax", "dawn"), ("wait-each",)), run(2, ("torch",), many), usual]) == 2
     assert first([run(2, ("torch",), many), usual]) == 1
-    assert first([run(2, ("torch", "jax"), many), run(1, ("torch", "jax", "dawn"), ("per-submit",))]) == 0
+    assert first([run(4, ("torch", "jax"), many), usual]) == 0
+    assert first([run(4, ("torch",), many), run(3, ("jax",), many), run(2, ("dawn",), many), usual]) == 3
     assert first([run(9, ("torch",), ("fused",)), run(8, ("torch",), ("fused",))]) == 0
     stepping = measured(_run(9, *(_step(stack, "stepping", 1) for stack in ("torch", "jax", "dawn", "cupy"))))
     assert first([stepping, usual]) == 1

@@ -107,15 +107,18 @@ def test_no_title_and_no_legend_leaves_its_drawing() -> None:
     from matplotlib.text import Text
 
     from overhead.report import draw
+    from overhead.report.across.costs import QUANTITIES
 
     with draw.style():
-        figure, [[ax]] = draw.canvas([1.0])
-        ax.set_title("a title")
+        figure, grid = draw.canvas([1.0] * len(QUANTITIES))
+        for (ax,), title in zip(grid, QUANTITIES.values(), strict=True):
+            draw.dot_rows(ax, [draw.Row("AMD Radeon Pro W7900, Vulkan, back to back", [])], log=False)
+            ax.set_title(f"{title}: us each")
         draw.marker_legend(figure, {f"after every {10**n} steps": "o" for n in range(5)})
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
-        words = [t for t in figure.findobj(Text) if str(t.get_text()).startswith(("a title", "after"))]
-        assert len(words) == 6
+        words = [t for t in figure.findobj(Text) if str(t.get_text()).startswith("after") or "us each" in t.get_text()]
+        assert len(words) == 5 + len(QUANTITIES)
         for text in words:
             box = text.get_window_extent(canvas.get_renderer())
             assert box.x0 >= 0

@@ -252,6 +252,8 @@ def test_the_chart_of_patterns_shows_one_act_for_all_of_its_pattern() -> None:
     ):  # fmt: skip
         (target,) = View(fingerprint(torch(5_000.0), *acts)).executing
         assert [r for r in target.records if in_pattern_chart(target, r)][1:] == shown
+    (odd,) = View(fingerprint(item, record("torch", "fused", each=1.0, **{**GPU, "params": STEP}))).executing
+    assert [in_pattern_chart(odd, r) for r in odd.records] == [True, False]
 
 
 def test_a_step_without_its_plain_twin_says_so() -> None:

@@ -15,16 +15,20 @@ import msgspec
 
 from overhead.reading.chains import variant_of
 from overhead.reading.format import listed
+from overhead.reading.ladder import STEPS
 from overhead.results import VALUED, Comparison, Fingerprint, Record
 
 WHOLE = 0.5
-"""A run measured a group whole if it has this share of what the run that has most of it has."""
-STEP, SHARE = "step", "-share"
+"""A run measured a group whole if it has this share of the stacks, and among such runs of the records, that one has."""
+STEP = "step"
+RUNGS = frozenset(f"{name}-share" for name in STEPS)
 Stack = tuple[str, str, str]
 """Name, API, adapter."""
-Place = tuple[str, str, str, str, str, str]
-"""Group (the step, or a workload in one variant and size), stack, API, adapter, device, and of the step the case: a
-run's records of a place stay together."""
+Place = tuple[str, str, str, str, str, str, str]
+"""Group (the step, or a workload in one variant and size), stack, API, adapter, device, and of the step the case and
+its caller: a run's records of a place stay together."""
+BOARD = 12
+"""Letters of a GPU's id."""
 ANY = "*"
 """The device of a place where no run has two of a name: all count as one."""
 
@@ -36,6 +40,11 @@ class Measured:
     method_version: int
     groups: Mapping[str, Mapping[Place, int]]
     devices: Mapping[Stack, set[str]]
+
+    @property
+    def boards(self) -> set[str]:
+        """The GPUs that the run tells by an id, not by a number."""
+        return {name for names in self.devices.values() for name in names if len(name) == BOARD}
 
 
 def measured(run: Fingerprint) -> Measured:
@@ -49,53 +58,54 @@ def measured(run: Fingerprint) -> Measured:
 
 
 def first(runs: Sequence[Measured]) -> int:
-    """Of runs, newest first, the one to show in full: the newest that measured the step whole; of many stacks, then."""
+    """Of runs, newest first, the one to show in full: the newest that measured the step whole."""
     return _preferred(runs, range(len(runs)), STEP)[0]
 
 
 def sources(runs: Sequence[Measured]) -> dict[Place, int]:
     """By place the run that it is taken from, of runs newest first.
 
-    A group is taken from the newest run that measured it whole, and what that run lacks from the others. Runs by
-    another version of the method than the first's add nothing.
+    A workload at a size is taken from the newest run that measured it whole, and what that lacks from the others. Of
+    the step all that the first has is its own; other cases come from runs on its board before others, and from the one
+    of most callers, so that a ladder is one run's. Runs by another version of the method than its add nothing.
     """
-    method = runs[first(runs)].method_version
-    alike = [i for i, run in enumerate(runs) if run.method_version == method]
+    head = first(runs)
+    alike = [i for i, run in enumerate(runs) if run.method_version == runs[head].method_version]
     apart = {stack for i in alike for stack, own in runs[i].devices.items() if len(own) > 1}
     found: dict[Place, int] = {}
-    for group in dict.fromkeys(group for i in alike for group in runs[i].groups):
+
+    def take(place: Place, i: int) -> None:
+        found.setdefault(place if place[1:4] in apart else (*place[:4], ANY, place[5], place[6]), i)
+
+    for group in dict.fromkeys(group for i in alike for group in runs[i].groups if group != STEP):
         for i in _preferred(runs, alike, group):
             for place in runs[i].groups.get(group, ()):
-                found.setdefault(place if place[1:4] in apart else (*place[:4], ANY, place[5]), i)
+                take(place, i)
+    steps = [(i, place) for i in alike for place in runs[i].groups.get(STEP, ())]
+    callers = Counter((i, *place[1:6]) for i, place in steps)
+
+    def turn(one: tuple[int, Place]) -> tuple[bool, bool, int, int]:
+        i, place = one
+        return i != head, not runs[i].boards & runs[head].boards, -callers[i, *place[1:6]], i
+
+    for i, place in sorted(steps, key=turn):
+        take(place, i)
     return found
 
 
 def _preferred(runs: Sequence[Measured], among: Iterable[int], group: str) -> list[int]:
-    """Runs ``among`` these in the order in which the group is taken from them.
-
-    A stack counts as one, and in part where another run has more cases of it: a run of every case of a few stacks has
-    not measured the group whole, nor has one of a few cases of every stack.
-    """
-    has = {i: _by_stack(runs[i].groups.get(group, {})) for i in among}
-    most = Counter[Stack]()
-    for own in has.values():
-        most |= own
-    size = {i: sum(n / most[stack] for stack, n in own.items()) for i, own in has.items()}
-    whole = WHOLE * max(size.values())
-    return sorted(size, key=lambda i: size[i] < whole)
-
-
-def _by_stack(places: Mapping[Place, int]) -> Counter[Stack]:
-    found = Counter[Stack]()
-    for place, records in places.items():
-        found[place[1:4]] += records
-    return found
+    """Runs ``among`` these in the order in which the group is taken from them: those that measured it whole first."""
+    records = {i: sum(runs[i].groups.get(group, {}).values()) for i in among}
+    stacks = {i: len({place[1:4] for place in runs[i].groups.get(group, ())}) for i in records}
+    broad = {i for i in records if stacks[i] >= WHOLE * max(stacks.values())}
+    least = WHOLE * max(records[i] for i in broad)
+    return sorted(records, key=lambda i: i not in broad or records[i] < least)
 
 
 def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, int]) -> Fingerprint:
     """The run ``head`` with what others add to it, by ``places``: where each place is taken from.
 
-    A case keeps its turn in the head's run, be its figure another's: a target's first case is its base.
+    A case keeps its turn in the head's run, or in the fullest that has it: a target's first case is its base.
     ``runs``: these alone, by their numbers. Where a run has several devices of a name, what a stack did on another than
     the ones shown is left out. A comparison stays as its run made it: a share, as ladders add shares up, is shown where
     all that it compares is that run's; a pair or a fit, which stands for itself, where all that it compares is shown.
@@ -107,10 +117,11 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
     used = {i: _moved(runs[i], board) for i in dict.fromkeys((head, *runs))}
     wanted = {i: [r for r in run.records if places.get(_place(r, one), head) == i] for i, run in used.items()}
     taken = {i: [r for r in own if r.device in devices[_stack(r)]] for i, own in wanted.items()}
-    order = {_place(record, one): i for i, record in enumerate(used[head].records)}
-    records = sorted(
-        (record for own in taken.values() for record in own), key=lambda r: order.get(_place(r, one), len(order))
-    )
+    order: dict[Place, int] = {}
+    for run in (used[head], *sorted(used.values(), key=lambda run: -len(run.records))):
+        for record in run.records:
+            order.setdefault(_place(record, one), len(order))
+    records = sorted((record for own in taken.values() for record in own), key=lambda r: order[_place(r, one)])
     source = {record.key: i for i, own in taken.items() for record in own}
     stacks = {record.stack for record in records if record.status in VALUED}
     return msgspec.structs.replace(
@@ -133,17 +144,21 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
 
 
 def _comparisons(runs: Mapping[int, Fingerprint], source: Mapping[str, int], head: int) -> list[Comparison]:
-    """One of each name and record: of several that of most records, then one whose records are all its run's."""
+    """One of each name and record: of several that of most values, then of most records, then its run's own alone."""
     found: list[tuple[bool, Comparison]] = []
     for i, run in runs.items():
         for c in run.comparisons:
             own = source.get(c.of) == i and all(source.get(key, head) == i for key in c.against)
-            if own or (not c.name.endswith(SHARE) and source.keys() >= {c.of, *c.against}):
+            if own or (c.name not in RUNGS and source.keys() >= {c.of, *c.against}):
                 found.append((own, c))
     best: dict[tuple[str, str], Comparison] = {}
-    for _, c in sorted(found, key=lambda one: (len(one[1].against), one[0]), reverse=True):
+    for _, c in sorted(found, key=lambda one: (_values(one[1]), len(one[1].against), one[0]), reverse=True):
         best.setdefault((c.name, c.of), c)
     return [c for _, c in found if best[c.name, c.of] is c]
+
+
+def _values(comparison: Comparison) -> int:
+    return sum(figure.status in VALUED for figure in comparison.figures)
 
 
 def _stack(record: Record) -> Stack:
@@ -155,8 +170,9 @@ def _place(record: Record, one: Container[Stack] = ()) -> Place:
     stack = _stack(record)
     where = *stack, ANY if stack in one else record.device
     if record.workload == STEP:
-        return STEP, *where, record.case.key
-    return f"{record.workload} {record.params.get('elements')} {variant_of(record)}", *where, ""
+        case = msgspec.structs.replace(record.case, caller="binding")
+        return STEP, *where, case.key, record.caller
+    return f"{record.workload} {record.params.get('elements')} {variant_of(record)}", *where, "", ""
 
 
 def _devices(run: Fingerprint) -> dict[Stack, set[str]]:

@@ -37,11 +37,16 @@ def in_pattern_chart(target: Target, record: Record) -> bool:
     varied = target.varied(record)
     if not varied or record.pattern == target.base.pattern:
         return not varied
-    if set(varied) == ACTING:
-        acts = [r for r in target.records if r.pattern == record.pattern and set(target.varied(r)) == ACTING]
+    if _acts(target, record):
+        acts = [r for r in target.records if r.pattern == record.pattern and _acts(target, r)]
         shown = min(acts, key=lambda r: (r.params["every"] != 1, r.value("complete") is None))
         return record.params == shown.params
     return set(varied) == set(target.added(record))
+
+
+def _acts(target: Target, record: Record) -> bool:
+    """Whether the record differs from the base case by a synchronisation after so many steps."""
+    return set(target.varied(record)) == ACTING <= record.params.keys()
 
 
 def _label(target: Target, record: Record) -> str:

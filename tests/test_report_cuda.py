@@ -256,6 +256,20 @@ def test_the_chart_of_patterns_shows_one_act_for_all_of_its_pattern() -> None:
     assert [in_pattern_chart(odd, r) for r in odd.records] == [True, False]
 
 
+def test_a_graph_that_was_slower_behind_the_blocker_is_told() -> None:
+    from overhead.report.sections.launches import two_speeds
+
+    def at(nodes: int, complete: float, busy: float) -> Record:
+        made = graph_launch({}, "driver")
+        figures = [figure("complete", complete, width=0.01), figure("device_busy", busy, width=0.01)]
+        return msgspec.structs.replace(made, params={"maker": "driver", "nodes": nodes}, figures=figures)
+
+    one, ten, hundred = at(1, 1_700.0, 1_720.0), at(10, 10_000.0, 11_700.0), at(100, 96_000.0, 114_000.0)
+    assert two_speeds([one]) == ""
+    assert "of graphs of 10 took 0.17 µs longer" in two_speeds([one, ten])
+    assert "of graphs of 10 and 100 took 0.17 to 0.18 µs longer" in two_speeds([hundred, ten, one])
+
+
 def test_a_step_without_its_plain_twin_says_so() -> None:
     parts = sections(fingerprint(torch(15_000.0, "item")))["synchronisation"]
     assert [p.kind for p in parts] == ["table"]

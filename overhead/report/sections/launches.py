@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from overhead.reading.derived import Graph, graphs, span
 from overhead.reading.format import MICRO, count, listed, micro_spread, number, plain, spread
@@ -40,6 +40,8 @@ def launches(view: View) -> Iterator[Part]:
         yield _making_table(found)
     graph_launches = [(t, r) for t in targets for r in t.records if _is_graph_launch(r)]
     if graph_launches:
+        if said := two_speeds([r for _, r in graph_launches]):
+            yield Text([said])
         yield _graph_launch_table(graph_launches)
 
 
@@ -185,15 +187,34 @@ def _making_table(found: list[Graph]) -> Table:
     )  # fmt: skip
 
 
+def two_speeds(found: Sequence[Record]) -> str:
+    """How much longer a node took where the device's own time was taken, '' where that lies above no ``complete``."""
+    longer: dict[int, list[float]] = {}
+    for record in found:
+        busy, complete = (span(record.figure(name)) for name in ("device_busy", "complete"))
+        nodes = record.params.get("nodes")
+        if busy and complete and isinstance(nodes, int) and nodes > 0 and (more := busy - complete).floor > 0:
+            longer.setdefault(nodes, []).append(more.value / nodes / 1e3)
+    if not longer:
+        return ""
+    least, most = min(map(min, longer.values())), max(map(max, longer.values()))
+    by = number(least) if number(least) == number(most) else f"{number(least)} to {number(most)}"
+    return (
+        f"Where the device's own time was taken, a node of graphs of {listed([f'{n:,}' for n in sorted(longer)])} took "
+        f"{by} {MICRO} longer than in complete, and device_busy lies above it: a node has two speeds (docs/cuda.md)."
+    )
+
+
 def _graph_launch_table(found: list[tuple[Target, Record]]) -> Table:
     rows: list[list[str | Cell]] = [
         [Cell(f"{t.label}, maker={plain(str(r.params.get('maker', '')), 20)}", t.stack), r.caller,
-         plain(str(r.params.get("nodes", "")), 12), _number(r, "complete"), _number(r, "host")] for t, r in found
+         plain(str(r.params.get("nodes", "")), 12),
+         *(_number(r, name) for name in ("complete", "host", "device_busy"))] for t, r in found
     ]  # fmt: skip
     return Table(
         "Launching a graph",
-        ["graph", "caller", "nodes", f"complete, {MICRO}", f"host, {MICRO}"],
-        rows, numeric=(2, 3, 4),
+        ["graph", "caller", "nodes", f"complete, {MICRO}", f"host, {MICRO}", f"device_busy, {MICRO}"],
+        rows, numeric=(2, 3, 4, 5),
     )  # fmt: skip
 
 

@@ -29,12 +29,15 @@ def missing(view: View) -> Iterator[Part]:
         if all(valued(f) is None for f in record.figures):
             cases.append([*head, record.status, record.reason or _reasons(record)])
             continue
-        figures += [[*head, f.name, f.status, f.reason] for f in record.figures if valued(f) is None]
+        why: dict[tuple[str, str], list[str]] = {}
+        for f in (f for f in record.figures if valued(f) is None):
+            why.setdefault((f.status, f.reason), []).append(f.name)
+        figures += [[*head, ", ".join(names), *reason] for reason, names in why.items()]
     places = ["target", "pattern", "caller", "parameters"]
     if cases:
         yield Table("Cases without a figure", [*places, "status", "reason"], cases)
     if figures:
-        yield Table("Figures without a value", [*places, "figure", "status", "reason"], figures, folded=True)
+        yield Table("Figures without a value", [*places, "figures", "status", "reason"], figures, folded=True)
     if not run.unavailable and not cases and not figures:
         yield Text(["Nothing is missing."])
     yield Text([left_out(len(run.left_out))])

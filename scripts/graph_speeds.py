@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             other.submit(turn).result()
             rows = own.submit(told, name).result()
             other.submit(turn).result()
-            rows += own.submit(told, "").result()
+            rows.append(own.submit(row, "another process launched its own").result())
         print("\n".join(table(["done last", "ns a node"], rows)), end="\n\n", flush=True)
     return 0
 
@@ -69,17 +69,16 @@ def turn() -> None:
 
 
 def told(name: str) -> list[list[str]]:
-    """A story's rows; without a name the one of what follows on another process's turn."""
-    chain, rows = opened(), list[list[str]]()
-
-    def tell(done: str) -> None:
-        chain.wait()
-        rows.append([done, f"{node(chain):.0f}"])
-
-    tell("the graph made and launched" if name else "another process launched its own")
-    if name:
-        STORIES[name](chain, tell)
+    """A story's rows."""
+    rows = [row("the graph made and launched")]
+    STORIES[name](opened(), lambda done: rows.append(row(done)))
     return rows
+
+
+def row(done: str) -> list[str]:
+    """What was done last, and the ns that a node takes from then on."""
+    opened().wait()
+    return [done, f"{node(opened()):.0f}"]
 
 
 def node(chain: Any) -> float:

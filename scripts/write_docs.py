@@ -6,7 +6,7 @@ import functools
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,13 +36,8 @@ def stacks() -> str:
 def figures() -> str:
     """The key figures of the committed reference machines, a column each, over all runs of a machine."""
     machines = sorted(from_paths([DATA]).digests, key=lambda one: one.name)
-    rows = [_figure_row(row) for row in zip(*(one.cards for one in machines), strict=True)]
+    rows = [[row[0].label, *map(_marked, row)] for row in zip(*(one.cards for one in machines), strict=True)]
     return _table(["", *(one.name for one in machines)], rows)
-
-
-def _figure_row(row: Sequence[KeyFigure]) -> list[str]:
-    """A label and each machine's figure."""
-    return [row[0].label, *map(_marked, row)]
 
 
 def _marked(figure: KeyFigure) -> str:

@@ -15,13 +15,12 @@ import msgspec
 
 from overhead.reading.chains import variant_of
 from overhead.reading.format import listed
-from overhead.reading.ladder import STEPS
+from overhead.reading.ladder import RUNGS
 from overhead.results import VALUED, Comparison, Fingerprint, Record
 
 WHOLE = 0.5
 """A run measured a group whole if it has this share of the stacks, and among such runs of the records, that one has."""
 STEP = "step"
-RUNGS = frozenset(f"{name}-share" for name in STEPS)
 Stack = tuple[str, str, str]
 """Name, API, adapter."""
 Place = tuple[str, str, str, str, str, str, str]
@@ -75,7 +74,7 @@ def sources(runs: Sequence[Measured]) -> dict[Place, int]:
     found: dict[Place, int] = {}
 
     def take(place: Place, i: int) -> None:
-        found.setdefault(place if place[1:4] in apart else (*place[:4], ANY, place[5], place[6]), i)
+        found.setdefault(place if place[1:4] in apart else (*place[:4], ANY, *place[5:]), i)
 
     for group in dict.fromkeys(group for i in alike for group in runs[i].groups if group != STEP):
         for i in _preferred(runs, alike, group):
@@ -83,10 +82,11 @@ def sources(runs: Sequence[Measured]) -> dict[Place, int]:
                 take(place, i)
     steps = [(i, place) for i in alike for place in runs[i].groups.get(STEP, ())]
     callers = Counter((i, *place[1:6]) for i, place in steps)
+    near = {i for i in alike if runs[i].boards & runs[head].boards}
 
     def turn(one: tuple[int, Place]) -> tuple[bool, bool, int, int]:
         i, place = one
-        return i != head, not runs[i].boards & runs[head].boards, -callers[i, *place[1:6]], i
+        return i != head, i not in near, -callers[i, *place[1:6]], i
 
     for i, place in sorted(steps, key=turn):
         take(place, i)
@@ -149,7 +149,7 @@ def _comparisons(runs: Mapping[int, Fingerprint], source: Mapping[str, int], hea
     for i, run in runs.items():
         for c in run.comparisons:
             own = source.get(c.of) == i and all(source.get(key, head) == i for key in c.against)
-            if own or (c.name not in RUNGS and source.keys() >= {c.of, *c.against}):
+            if own or (c.name not in RUNGS.values() and source.keys() >= {c.of, *c.against}):
                 found.append((own, c))
     best: dict[tuple[str, str], Comparison] = {}
     for _, c in sorted(found, key=lambda one: (_values(one[1]), len(one[1].against), one[0]), reverse=True):

@@ -9,8 +9,8 @@ from overhead.reading.format import valued
 from overhead.reading.view import CALLERS, Target, View, by_patterns, named, why
 from overhead.results import Comparison, Figure, Record
 
-STEPS = ("binding", "interpreter", "framework", "api", "driver", "python")
-"""The rungs in their order; each is the comparison ``<name>-share``. ``python`` stands where it is not split."""
+RUNGS = {name: f"{name}-share" for name in ("binding", "interpreter", "framework", "api", "driver", "python")}
+"""The rungs in their order, and the comparison that each is. ``python`` stands where it is not split."""
 TITLES = {
     "binding": "binding", "interpreter": "interpreter", "framework": "framework", "api": "API", "driver": "driver",
     "python": "Python", "api and driver": "API and driver", "library": "library",
@@ -84,7 +84,7 @@ class Ladder:
 
 def ladders(view: View) -> list[Ladder]:
     """Every ladder of the targets that execute, longest first within a target, then by pattern."""
-    below = {key for name in STEPS for c in view.comparisons(f"{name}-share") for key in c.against}
+    below = {key for name in RUNGS.values() for c in view.comparisons(name) for key in c.against}
     tops = [
         record
         for target in view.executing
@@ -113,8 +113,8 @@ def _ladder(view: View, top: Record) -> Ladder:
 
 def _next(view: View, record: Record) -> tuple[str, Comparison] | None:
     """The rung below a record: its name and the comparison."""
-    for name in STEPS:
-        comparison = view.comparison(f"{name}-share", record.key)
+    for name, share in RUNGS.items():
+        comparison = view.comparison(share, record.key)
         if comparison is not None and comparison.against:
             return name, comparison
     return None

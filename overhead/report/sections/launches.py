@@ -197,8 +197,8 @@ def two_speeds(found: Sequence[Record]) -> str:
             longer.setdefault(nodes, []).append(more.value / nodes / 1e3)
     if not longer:
         return ""
-    least, most = min(map(min, longer.values())), max(map(max, longer.values()))
-    by = number(least) if number(least) == number(most) else f"{number(least)} to {number(most)}"
+    ends = min(map(min, longer.values())), max(map(max, longer.values()))
+    by = " to ".join(dict.fromkeys(map(number, ends)))
     return (
         f"Where the device's own time was taken, a node of graphs of {listed([f'{n:,}' for n in sorted(longer)])} took "
         f"{by} {MICRO} longer than in complete, and device_busy lies above it: a node has two speeds (docs/cuda.md)."

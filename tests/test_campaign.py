@@ -42,12 +42,13 @@ class Worker:
     """Pauses after each of its rounds; ``dying`` at a round the first time it is started."""
 
     rounds = 3
+    pause = Pause()
     dying: ClassVar[dict[str, int]] = {}
 
     def __init__(self, job: Job, *_: object, **__: object) -> None:
         self.name, self.process = job.worker.split("@")[0], job.process
         ended = Ended(worker=job.worker, process=job.process, rule="3 rounds")
-        self.lines: list[Any] = [Ready(), *[Pause()] * (self.rounds - 1), ended]
+        self.lines: list[Any] = [Ready(), *[self.pause] * (self.rounds - 1), ended]
         self.dies = self.dying.pop(self.name, None)
 
     def listen(self) -> Any:
@@ -97,6 +98,14 @@ def test_workers_measure_a_turn_each_until_all_have_ended(monkeypatch: pytest.Mo
     _run(monkeypatch, [_task("a"), _task("b")])
     assert said[:6] == ["a", "b"] * 3
     assert said[6:] == ["a may release", "b may release", "a ends", "b ends"]
+
+
+def test_a_worker_may_end_its_turn_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    _run(monkeypatch, [_task("a"), _task("b")], turn_s=1e9)
+    assert said[:6] == ["a"] * 3 + ["b"] * 3
+    monkeypatch.setattr(Worker, "pause", Pause(turn=True))
+    _run(monkeypatch, [_task("a"), _task("b")], turn_s=1e9)
+    assert said[:6] == ["a", "b"] * 3
 
 
 def test_a_target_of_fewer_processes_takes_part_in_the_first_replicates(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,15 @@ class Chain(HeldChain):
         return self.issued - self.aside
 
 
+def test_a_graph_is_launched_once_before_it_is_held() -> None:
+    chain = Chain()
+    chain.held(Pretended(1000, 300), 100)
+    assert (chain.issued, chain.executed()) == (100, 0)
+    chain.recorded = True
+    chain.held(Pretended(1000, 300), 100)
+    assert (chain.issued, chain.executed()) == (300, 0)
+
+
 def test_units_of_a_held_chain_do_not_count() -> None:
     chain = Chain()
     chain.issue(3)

@@ -137,10 +137,17 @@ def test_it_stops_at_the_most_rounds() -> None:
 
 def test_what_is_about_to_happen_is_said_first_and_each_round_opens_without_a_case() -> None:
     clock = FakeClock()
-    _, events, _ = measured({"case": Steady(clock)}, clock)
+    _, events, _ = measured({"a": Steady(clock), "b": Steady(clock)}, clock)
     said = [(e.case, e.what) for e in events if isinstance(e, Doing)]
-    assert said[:4] == [("case", "first"), ("case", "calibrate"), ("case", "once"), ("", "round 0")]
-    assert said[4] == ("case", "round 0")
+    assert said[:4] == [("a", "first"), ("b", "first"), ("a", "calibrate"), ("b", "calibrate")]
+    assert said[4:9] == [("", "once"), ("a", "once"), ("", "once"), ("b", "once"), ("", "round 0")]
+    assert {said[9], said[10]} == {("a", "round 0"), ("b", "round 0")}
+
+
+def test_others_have_a_turn_before_what_is_taken_once_and_before_the_rounds() -> None:
+    clock = FakeClock()
+    _, events, _ = measured({"a": Steady(clock), "b": Steady(clock)}, clock)
+    assert [e.what for e in events if isinstance(e, Doing) and e.turn] == ["once", "once", "round 0"]
 
 
 def test_every_round_carries_the_canary_and_the_collector_is_off_inside_it() -> None:

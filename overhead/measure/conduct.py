@@ -86,6 +86,8 @@ class _Conductor:
         steps = [("calibrate", self.calibrate), ("once", self.once)]
         for what, act in steps[:1] if self.settings.slopes_only else steps:
             for case in list(self.live.values()):
+                if what == "once":  # another process's turn ends the slower speed of CUDA graphs: docs/cuda.md
+                    self.tell(Doing("", what, turn=True))
                 self.shelter.settle()
                 self.guard(case, what, act)
         gc.collect()
@@ -175,7 +177,7 @@ class _Conductor:
 
     def round(self, number: int) -> None:
         """Every live case once, in a new order; each gets time in proportion to its share, whatever a pass costs it."""
-        self.tell(Doing("", f"round {number}"))
+        self.tell(Doing("", f"round {number}", turn=number == 0))
         gc.collect()
         assert self.shelter is not None
         if number % STAY == 0:

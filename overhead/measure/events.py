@@ -36,10 +36,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Doing:
-    """Said before anything that may hang or crash, outside every window; without a case at the start of a round."""
+    """Said before anything that may hang or crash, outside every window; without a case where others may measure
+    before it returns, and with ``turn`` where they are to.
+    """
 
     case: str
     what: str
+    turn: bool = False
 
 
 @dataclass(frozen=True)

@@ -275,7 +275,7 @@ class Campaign:
         while (answer := one.worker.listen()) is not None:
             if isinstance(answer, Pause):
                 one.lane.journal.sync()
-                if time.monotonic() - began >= TURN_S:
+                if answer.turn or time.monotonic() - began >= TURN_S:
                     return False
                 one.worker.go()
                 continue

@@ -57,7 +57,9 @@ class Ready(Struct, frozen=True, tag="ready", tag_field="type"):
 
 
 class Pause(Struct, frozen=True, tag="pause", tag_field="type"):
-    """A round is over and its lines are sent: the worker waits until they are safe and it is its turn again."""
+    """What was measured is sent: the worker waits until it is safe, and for its next turn if it says ``turn``."""
+
+    turn: bool = False
 
 
 Message = Found | Ready | Pause

@@ -135,9 +135,9 @@ class Worker:
     def _conduct(self) -> str:
         def emit(event: c.Event) -> None:
             match event:
-                case c.Doing(case, what):
+                case c.Doing(case, what, turn):
                     if not case or time.monotonic() - self.paused > QUIET_S:
-                        self._pause()
+                        self._pause(turn)
                     self.doing(case, what)
                 case c.Rounded(case, number, samples, canary):
                     a = self.by_id[case]
@@ -170,10 +170,10 @@ class Worker:
         )
         return c.conduct(self.chains, SystemClock(), settings, emit)
 
-    def _pause(self) -> None:
+    def _pause(self, turn: bool) -> None:
         """Between rounds, and between cases that take long before them: let the parent put what was said on disk, and
-        hear that the worker lives, while nothing is measured."""
-        self.say(Pause())
+        hear that the worker lives, while nothing is measured. ``turn``: this worker's turn is over."""
+        self.say(Pause(turn=turn))
         self.out.flush()
         self.go()
         self.paused = time.monotonic()

@@ -39,16 +39,17 @@ class Journal:
 
 
 class Worker:
-    """Pauses after each of its rounds; ``dying`` at a round the first time it is started."""
+    """Pauses after each of its rounds, ``asking`` for another's turn or not; ``dying`` at a round the first time it is
+    started."""
 
     rounds = 3
-    pause = Pause()
+    asking: ClassVar[set[str]] = set()
     dying: ClassVar[dict[str, int]] = {}
 
     def __init__(self, job: Job, *_: object, **__: object) -> None:
         self.name, self.process = job.worker.split("@")[0], job.process
         ended = Ended(worker=job.worker, process=job.process, rule="3 rounds")
-        self.lines: list[Any] = [Ready(), *[self.pause] * (self.rounds - 1), ended]
+        self.lines: list[Any] = [Ready(), *[Pause(others=self.name in self.asking)] * (self.rounds - 1), ended]
         self.dies = self.dying.pop(self.name, None)
 
     def listen(self) -> Any:
@@ -67,8 +68,8 @@ class Worker:
         said.append(f"{self.name} ends")
 
 
-def _task(name: str, cases: int = 1) -> Task:
-    target = Target(stack=name, api="CPU", adapter="CPU")
+def _task(name: str, cases: int = 1, on: str = "CPU", device: str = "") -> Task:
+    target = Target(stack=name, api="CPU", adapter=on, device=device)
     wanted = [Assignment(target, Case(pattern="per-submit", unit="launch", params={"n": n})) for n in range(cases)]
     return Task(target, tuple(wanted), 1.0, 3)
 
@@ -100,12 +101,43 @@ def test_workers_measure_a_turn_each_until_all_have_ended(monkeypatch: pytest.Mo
     assert said[6:] == ["a may release", "b may release", "a ends", "b ends"]
 
 
-def test_a_worker_may_end_its_turn_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    _run(monkeypatch, [_task("a"), _task("b")], turn_s=1e9)
-    assert said[:6] == ["a"] * 3 + ["b"] * 3
-    monkeypatch.setattr(Worker, "pause", Pause(turn=True))
-    _run(monkeypatch, [_task("a"), _task("b")], turn_s=1e9)
-    assert said[:6] == ["a", "b"] * 3
+def test_a_worker_waits_where_it_asks_to_until_another_of_its_device_has_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Worker, "asking", {"a"})
+    _run(monkeypatch, [_task("a", on="GPU"), _task("b"), _task("c", on="GPU"), _task("d")], turn_s=1e9)
+    assert said[:12] == ["a", "c", "a", "c", "a", "b", "b", "b", "c", "d", "d", "d"]
+
+
+def test_of_two_devices_of_a_name_it_is_the_same_if_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Worker, "asking", {"a"})
+    others = [_task("b", on="GPU", device="1"), _task("c", on="GPU", device="0")]
+    _run(monkeypatch, [_task("a", on="GPU", device="0"), *others], turn_s=1e9)
+    assert said[:5] == ["a", "c", "a", "c", "a"]
+    _run(monkeypatch, [_task("a", on="GPU"), *others], turn_s=1e9)
+    assert said[:5] == ["a", "b", "a", "b", "a"]
+
+
+def test_two_who_ask_alternate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Worker, "asking", {"a", "b"})
+    _run(monkeypatch, [_task("a"), _task("b"), _task("c")], turn_s=1e9)
+    assert said[:9] == ["a", "b", "a", "b", "a", "b", "c", "c", "c"]
+
+
+def test_who_asks_and_who_does_not_get_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Worker, "asking", {"a"})
+    monkeypatch.setattr(Worker, "rounds", 40)
+    monkeypatch.setattr("time.monotonic", lambda: float(len(said)))
+    _run(monkeypatch, [_task("a"), _task("b"), _task("c")], turn_s=4.0)
+    for at in range(12, 110):
+        counts = [said[:at].count(name) for name in "abc"]
+        assert max(counts) - min(counts) <= 2 * 4, (at, counts)
+
+
+def test_one_who_asks_alone_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Worker, "asking", {"a"})
+    _run(monkeypatch, [_task("a", on="GPU"), _task("b")], turn_s=1e9)
+    assert said[:6] == ["a", "a", "a", "b", "b", "b"]
 
 
 def test_a_target_of_fewer_processes_takes_part_in_the_first_replicates(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,6 @@ def test_what_a_graph_makes_of_a_synchronisation(monkeypatch: pytest.MonkeyPatch
     stream = SimpleNamespace(cuda_stream=session.stream, synchronize=synchronize)
     body: Any = SimpleNamespace(step=launch)
     told = [_torch_graphs._verdict(driver, stream, body, action) for action in (launch, lambda: None, synchronize)]
-    assert told[:2] == ["kept as 1 nodes", "removed"]
+    assert told[:2] == ["kept as 1 node", "removed"]
     assert told[2].startswith("forbidden: CudaError: cuStreamSynchronize returned 900")
     session.close()

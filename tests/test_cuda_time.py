@@ -75,13 +75,30 @@ class Chain(HeldChain):
         return self.issued - self.aside
 
 
-def test_a_graph_is_launched_once_before_it_is_held() -> None:
-    chain = Chain()
-    chain.held(Pretended(1000, 300), 100)
-    assert (chain.issued, chain.executed()) == (100, 0)
-    chain.recorded = True
-    chain.held(Pretended(1000, 300), 100)
-    assert (chain.issued, chain.executed()) == (300, 0)
+def test_a_graph_is_launched_and_waited_for_before_it_is_held() -> None:
+    done: list[str] = []
+
+    class Graph(Chain):
+        recorded = True
+
+        def issue(self, n: int) -> None:
+            super().issue(n)
+            done.append("issue")
+
+        def wait(self) -> None:
+            done.append("wait")
+
+    class Stream(Pretended):
+        def block(self, ns: float) -> None:
+            super().block(ns)
+            done.append("block")
+
+    graph, plain = Graph(), Chain()
+    graph.held(Stream(1000, 300), 100)
+    assert done == ["issue", "wait", "block", "issue"]
+    assert (graph.issued, graph.executed()) == (200, 0)
+    plain.held(Pretended(1000, 300), 100)
+    assert (plain.issued, plain.executed()) == (100, 0)
 
 
 def test_units_of_a_held_chain_do_not_count() -> None:

@@ -144,10 +144,10 @@ def test_what_is_about_to_happen_is_said_first_and_each_round_opens_without_a_ca
     assert {said[9], said[10]} == {("a", "round 0"), ("b", "round 0")}
 
 
-def test_others_have_a_turn_before_what_is_taken_once_and_before_the_rounds() -> None:
+def test_another_measures_before_what_is_taken_once_and_before_the_rounds() -> None:
     clock = FakeClock()
     _, events, _ = measured({"a": Steady(clock), "b": Steady(clock)}, clock)
-    assert [e.what for e in events if isinstance(e, Doing) and e.turn] == ["once", "once", "round 0"]
+    assert [e.what for e in events if isinstance(e, Doing) and e.others] == ["once", "once", "round 0"]
 
 
 def test_every_round_carries_the_canary_and_the_collector_is_off_inside_it() -> None:

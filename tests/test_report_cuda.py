@@ -25,7 +25,7 @@ MAKING = (
 )  # fmt: skip
 VERDICTS = {
     "captured item": "forbidden: RuntimeError: not permitted",
-    "captured h2d-pinned": "kept as 1 nodes",
+    "captured h2d-pinned": "kept as 1 node",
     "captured nothing": "removed",
 }
 

@@ -88,12 +88,12 @@ def test_long_work_before_the_rounds_is_interrupted_by_a_word(
     assert len([line for line in lines(told) if isinstance(line, Pause)]) == pauses
 
 
-def test_a_pause_says_whether_the_turn_is_over(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_says_whether_another_is_to_measure(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     def conduct(chains: Any, clock: Any, settings: Any, emit: Any) -> str:
-        emit(c.Doing("", "once", turn=True))
+        emit(c.Doing("", "once", others=True))
         emit(c.Doing("", "round 1"))
         return "enough"
 
     monkeypatch.setattr(c, "conduct", conduct)
     made(told).measure()
-    assert [line.turn for line in lines(told) if isinstance(line, Pause)] == [True, False]
+    assert [line.others for line in lines(told) if isinstance(line, Pause)] == [True, False]

@@ -87,7 +87,7 @@ class _Conductor:
         for what, act in steps[:1] if self.settings.slopes_only else steps:
             for case in list(self.live.values()):
                 if what == "once":  # another process's turn ends the slower speed of CUDA graphs: docs/cuda.md
-                    self.tell(Doing("", what, turn=True))
+                    self.tell(Doing("", what, others=True))
                 self.shelter.settle()
                 self.guard(case, what, act)
         gc.collect()
@@ -177,7 +177,7 @@ class _Conductor:
 
     def round(self, number: int) -> None:
         """Every live case once, in a new order; each gets time in proportion to its share, whatever a pass costs it."""
-        self.tell(Doing("", f"round {number}", turn=number == 0))
+        self.tell(Doing("", f"round {number}", others=number == 0))
         gc.collect()
         assert self.shelter is not None
         if number % STAY == 0:

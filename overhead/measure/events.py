@@ -37,12 +37,12 @@ class Settings:
 @dataclass(frozen=True)
 class Doing:
     """Said before anything that may hang or crash, outside every window; without a case where others may measure
-    before it returns, and with ``turn`` where they are to.
+    before it returns, and with ``others`` where one is to.
     """
 
     case: str
     what: str
-    turn: bool = False
+    others: bool = False
 
 
 @dataclass(frozen=True)

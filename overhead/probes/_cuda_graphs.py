@@ -92,7 +92,7 @@ class Graphs:
     def once(self, nodes: int) -> dict[str, float]:
         """ns of capturing, instantiating, uploading, launching first (with its wait) and updating all n nodes.
 
-        The updated graph is launched once more, so that its steps are counted too.
+        The updated graph is launched once more: it must run.
         """
         call, stream, now = self._driver.call, self._session.stream, time.perf_counter_ns
         launches = self.launches(nodes)
@@ -116,8 +116,9 @@ class Graphs:
         for node, own in zip(handles, parameters, strict=True):
             failed |= update(node, own)
         updated = now() - began
-        call("cuGraphLaunch", executable, stream)
-        call("cuStreamSynchronize", stream)
+        if not failed:
+            call("cuGraphLaunch", executable, stream)
+            call("cuStreamSynchronize", stream)
         call("cuGraphExecDestroy", executable)
         call("cuGraphDestroy", graph)
         if failed:

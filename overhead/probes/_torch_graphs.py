@@ -157,7 +157,8 @@ def _verdict(driver: CudaDriver, stream: Any, body: Add, action: Action) -> str:
     count = c_size_t()
     driver.call("cuGraphGetNodes", graph, None, byref(count))
     driver.call("cuGraphDestroy", graph)
-    return error or (f"kept as {count.value - 1} nodes" if count.value > 1 else "removed")
+    kept = count.value - 1
+    return error or (f"kept as {kept} node{'s' * (kept > 1)}" if kept else "removed")
 
 
 def _nothing() -> None:

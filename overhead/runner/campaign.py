@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import psutil
 
 from overhead.measure.planner import Plan
-from overhead.results import Ended, Failed, Line, Together
+from overhead.results import Ended, Failed, Line, Target, Together
 from overhead.runner.baton import baton
 from overhead.runner.further import chosen, widths
 from overhead.runner.interpreter import HERE, Interpreter
@@ -65,13 +65,14 @@ class Lane:
 
 @dataclasses.dataclass
 class _Started:
-    """A worker and how far it is; ``spent``: seconds that it has measured."""
+    """A worker and how far it is; ``spent``: seconds that it has measured, ``turn``: of a turn not over yet."""
 
     lane: Lane
     task: Task
     process: int
     worker: WorkerProcess
     spent: float = 0.0
+    turn: float = 0.0
 
 
 Team = list[tuple[Lane, Task]]
@@ -250,32 +251,43 @@ class Campaign:
         self.listener.advance(self.finished)
 
     def _measure(self, ready: Sequence[_Started]) -> None:
-        """Take the baton and hand it round until all have ended; a death costs the case it was at, the rest is measured
-        anew."""
+        """Take the baton and hand it round until all have ended."""
         waiting, asked = deque(ready), time.monotonic()
         with baton(lambda: self.listener.note("waiting: another run is measuring on this machine")):
             self.waited += time.monotonic() - asked
             while waiting:
                 one = waiting.popleft()
-                self.listener.working(_named(f"{one.task.target.key}, process {one.process + 1}", one.lane))
-                began = time.monotonic()
-                try:
-                    ended = self._turn(one)
-                except Died as death:
-                    ended = not (self._again(one, death) and self._until_ready(one))
-                one.spent += time.monotonic() - began
+                while not (ended := self._turn(one)) and one.turn:
+                    other = _sharing(one.task.target, waiting)
+                    if other and self._turn(other, brief=True):
+                        waiting.remove(other)
                 if not ended:
                     waiting.append(one)
                 self.listener.advance(self.finished + sum(min(s.spent, s.task.seconds) for s in ready))
 
-    def _turn(self, one: _Started) -> bool:
-        """Keep every round of a worker's turn; whether it has ended. Raises ``Died``."""
+    def _turn(self, one: _Started, *, brief: bool = False) -> bool:
+        """Let a worker measure until its turn is over, it asks for another's, or (``brief``) it pauses; whether it has
+        ended. A death costs the case it was at, the rest is measured anew."""
+        self.listener.working(_named(f"{one.task.target.key}, process {one.process + 1}", one.lane))
         began = time.monotonic()
+        try:
+            ended = self._heard(one, brief)
+        except Died as death:
+            ended = not (self._again(one, death) and self._until_ready(one))
+        one.spent += time.monotonic() - began
+        return ended
+
+    def _heard(self, one: _Started, brief: bool) -> bool:
+        """Keep what a worker says in its turn, or a part of it; whether it has ended. Raises ``Died``."""
+        began, one.turn = time.monotonic() - one.turn, 0.0
         one.worker.go()
         while (answer := one.worker.listen()) is not None:
             if isinstance(answer, Pause):
                 one.lane.journal.sync()
-                if answer.turn or time.monotonic() - began >= TURN_S:
+                used = time.monotonic() - began
+                over = used >= TURN_S
+                if over or brief or answer.others:
+                    one.turn = 0.0 if over else used
                     return False
                 one.worker.go()
                 continue
@@ -316,6 +328,12 @@ class Campaign:
             return False
         one.task, one.process, one.worker = fresh.task, fresh.process, fresh.worker
         return True
+
+
+def _sharing(target: Target, waiting: Sequence[_Started]) -> _Started | None:
+    """The first that waits on this device, or at least on one of its name: not every API tells two of a name apart."""
+    named = [one for one in waiting if one.task.target.adapter == target.adapter]
+    return min(named, key=lambda one: one.task.target.device != target.device, default=None)
 
 
 def _sampling(tasks: Sequence[Sequence[Task]]) -> float:

@@ -57,9 +57,10 @@ class Ready(Struct, frozen=True, tag="ready", tag_field="type"):
 
 
 class Pause(Struct, frozen=True, tag="pause", tag_field="type"):
-    """What was measured is sent: the worker waits until it is safe, and for its next turn if it says ``turn``."""
+    """What was measured is sent: the worker waits until it is safe and it is its turn; with ``others`` until another
+    worker of its device has measured, if one waits."""
 
-    turn: bool = False
+    others: bool = False
 
 
 Message = Found | Ready | Pause

@@ -135,9 +135,9 @@ class Worker:
     def _conduct(self) -> str:
         def emit(event: c.Event) -> None:
             match event:
-                case c.Doing(case, what, turn):
+                case c.Doing(case, what, others):
                     if not case or time.monotonic() - self.paused > QUIET_S:
-                        self._pause(turn)
+                        self._pause(others)
                     self.doing(case, what)
                 case c.Rounded(case, number, samples, canary):
                     a = self.by_id[case]
@@ -170,10 +170,10 @@ class Worker:
         )
         return c.conduct(self.chains, SystemClock(), settings, emit)
 
-    def _pause(self, turn: bool) -> None:
+    def _pause(self, others: bool) -> None:
         """Between rounds, and between cases that take long before them: let the parent put what was said on disk, and
-        hear that the worker lives, while nothing is measured. ``turn``: this worker's turn is over."""
-        self.say(Pause(turn=turn))
+        hear that the worker lives, while nothing is measured. ``others``: another worker is to measure first."""
+        self.say(Pause(others=others))
         self.out.flush()
         self.go()
         self.paused = time.monotonic()

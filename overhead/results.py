@@ -32,6 +32,8 @@ MAX_EXPANSION = 200
 Status = Literal["ok", "noisy", "bimodal", "nonlinear", "below-resolution", "unverified", "unavailable", "failed"]
 VALUED: frozenset[str] = frozenset({"ok", "noisy", "bimodal"})
 """The statuses that carry a value."""
+BOARD = 12
+"""Letters of a device's id, where it has one: what is shorter is a number."""
 Api = Literal["Vulkan", "Metal", "D3D12", "OpenGL", "CUDA", "HIP", "MPS", "LevelZero", "CPU", "Null"]
 Pattern = Literal[
     "per-submit", "per-k", "per-pass", "one-pass", "replay", "launches", "fused", "wait-each", "read-each", "hybrid"

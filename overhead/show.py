@@ -94,7 +94,7 @@ def _taxes(found: list[Tax]) -> Table:
         for caller in sorted({*tax.against, *tax.refused}):
             record, times = tax.against.get(caller), tax.times(caller)
             numbers = [_number(record, n) if record is not None else "" for n in names]
-            ratio = "" if times is None else factor_spread(times.value, times.low, times.high)
+            ratio = "" if times is None else factor_spread(*times.over(1))
             table.add_row(*map(_text, ["", f"{tax.library}, {caller}", *numbers, ratio, tax.refused.get(caller, "")]))
         table.add_section()
     return table

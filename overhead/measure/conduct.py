@@ -83,13 +83,15 @@ class _Conductor:
         for case in list(self.live.values()):
             self.guard(case, "first", self.first)
         self.shelter = Shelter(self.clock)
-        steps = [("calibrate", self.calibrate), ("once", self.once)]
-        for what, act in steps[:1] if self.settings.slopes_only else steps:
+        for case in list(self.live.values()):
+            self.shelter.settle()
+            self.guard(case, "calibrate", self.calibrate)
+        if not self.settings.slopes_only:
             for case in list(self.live.values()):
-                if what == "once":  # another process's turn ends the slower speed of CUDA graphs: docs/cuda.md
-                    self.tell(Doing("", what, others=True))
+                # Another process's turn ends the slower speed of CUDA graphs: docs/cuda.md.
+                self.tell(Doing("", "once", others=True))
                 self.shelter.settle()
-                self.guard(case, what, act)
+                self.guard(case, "once", self.once)
         gc.collect()
         gc.freeze()  # so that the collections between rounds have next to nothing to look at
         number, self.planned = 0, self.plan()

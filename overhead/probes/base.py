@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from overhead.results import Case, Overlap, Scalar, Target
+from overhead.results import BOARD, Case, Overlap, Scalar, Target
 
 
 class Unavailable(Exception):
@@ -193,7 +193,7 @@ def _unique(cases: Iterable[Case], allowed: Callable[[Case], bool]) -> Iterator[
 
 def device_id(uuid: bytes) -> str:
     """What tells two devices of one name apart in a file: short, the same through every API, and no serial number."""
-    return hashlib.sha256(uuid).hexdigest()[:12]
+    return hashlib.sha256(uuid).hexdigest()[:BOARD]
 
 
 class Probe(abc.ABC):

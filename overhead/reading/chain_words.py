@@ -94,5 +94,5 @@ def _timed(group: Group, kind: str) -> list[tuple[Arm, Span]]:
 
 def times(found: Span) -> str:
     """A ratio, with its interval where it is known: ``2.9 times (2.7 to 3.1)``."""
-    middle, _, rest = spread(found.value, found.low, found.high).partition(" (")
+    middle, _, rest = spread(*found.over(1)).partition(" (")
     return f"{middle} times" + (f" ({rest}" if rest else "")

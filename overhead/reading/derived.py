@@ -9,7 +9,7 @@ import operator
 from collections.abc import Iterable
 
 from overhead.reading.format import bounds, plain, valued
-from overhead.reading.view import Target, View, named
+from overhead.reading.view import ACTING, Target, View, named
 from overhead.results import Comparison, Figure, Record
 
 PARTS = ("capture", "instantiate", "upload")
@@ -35,7 +35,7 @@ class Span:
         return math.inf if self.high is None else self.high
 
     def over(self, unit: float) -> tuple[float, float | None, float | None]:
-        """Value, low and high in another unit: ``over(1e3)`` turns ns into microseconds."""
+        """Value, low and high, as what prints them takes them: ``over(1)`` as they are, ``over(1e3)`` ns in us."""
         low, high = (None if end is None else end / unit for end in (self.low, self.high))
         return self.value / unit, low, high
 
@@ -183,7 +183,7 @@ def synchronised(view: View) -> list[Synchronised]:
 
 
 def _plain(records: Iterable[Record], acting: Record) -> Record | None:
-    wanted = {k: v for k, v in acting.params.items() if k not in ("sync", "every")}
+    wanted = {k: v for k, v in acting.params.items() if k not in ACTING}
     return next(
         (r for r in records
          if r.params == wanted and (r.workload, r.caller, r.dependency) == (

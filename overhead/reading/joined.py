@@ -16,7 +16,7 @@ import msgspec
 from overhead.reading.chains import variant_of
 from overhead.reading.format import listed
 from overhead.reading.ladder import RUNGS
-from overhead.results import VALUED, Comparison, Fingerprint, Record
+from overhead.results import BOARD, VALUED, Comparison, Fingerprint, Record
 
 WHOLE = 0.5
 """A run measured a group whole if it has this share of the stacks, and among such runs of the records, that one has."""
@@ -26,8 +26,6 @@ Stack = tuple[str, str, str]
 Place = tuple[str, str, str, str, str, str, str]
 """Group (the step, or a workload in one variant and size), stack, API, adapter, device, and of the step the case and
 its caller: a run's records of a place stay together."""
-BOARD = 12
-"""Letters of a GPU's id."""
 ANY = "*"
 """The device of a place where no run has two of a name: all count as one."""
 

@@ -63,9 +63,7 @@ def chain_opening(view: View) -> str:
     ratio = slow.cost(steps) / fast.cost(steps)
     each = {a.kind.name: f"{micro_of(a.slope.value)} {MICRO} a step" for a in (graph, wgsl)}
     verdict = (
-        f"{fast.kind.title} is {factor(ratio.value, ratio.low, ratio.high)} as fast"
-        if ratio.floor > 1
-        else "the two are not told apart"
+        f"{fast.kind.title} is {factor(*ratio.over(1))} as fast" if ratio.floor > 1 else "the two are not told apart"
     )
     beyond = "; longer than the longest chain measured" if any(a.extrapolated(steps) for a in (graph, wgsl)) else ""
     return (

@@ -134,4 +134,4 @@ def first_of_each(found: list[Tax]) -> list[Tax]:
 
 
 def _times(value: Span | None) -> str:
-    return factor(value.value, value.low, value.high) if value is not None else ""
+    return factor(*value.over(1)) if value is not None else ""

@@ -14,6 +14,8 @@ from overhead.results import VALUED, Comparison, Figure, Fingerprint, Record, Sc
 T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
 """What people write comes first."""
+ACTING = {"sync", "every"}
+"""Parameters of a case that synchronises after so many steps."""
 EACH = ("every", 1)
 """What patterns of a wait or a copy a unit do unless told otherwise."""
 _API_ORDER = ("CUDA", "HIP", "Vulkan", "Metal", "D3D12", "MPS", "LevelZero", "OpenGL", "CPU", "Null")

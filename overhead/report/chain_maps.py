@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from overhead.reading.chains import LENGTHS, Arm, Group, steps_of
-from overhead.reading.derived import Span
 from overhead.reading.format import MICRO, factor, number
 from overhead.report.draw import INK, LINE, Mark, Row, canvas, dot_rows
 from overhead.report.palette import colour
@@ -137,9 +136,9 @@ def _duel(before: str, after: str) -> Field:
         if pair is None:
             return None
         slow, fast = sorted(pair, key=lambda arm: -arm.cost(steps).value)
-        ratio: Span = slow.cost(steps) / fast.cost(steps)
+        ratio = slow.cost(steps) / fast.cost(steps)
         star = "*" if any(arm.extrapolated(steps) for arm in pair) else ""
-        return fast, f"{factor(ratio.value, ratio.low, ratio.high)}{star}", ratio.floor > 1
+        return fast, f"{factor(*ratio.over(1))}{star}", ratio.floor > 1
 
     return field
 

@@ -96,4 +96,4 @@ def _numbers(record: Record) -> list[str]:
 
 
 def _times(value: Span | None) -> str:
-    return "" if value is None else factor_spread(value.value, value.low, value.high)
+    return "" if value is None else factor_spread(*value.over(1))

@@ -72,11 +72,11 @@ def _table(group: Group) -> Table:
     rows: list[list[str | Cell]] = []
     for arm in arms:
         cost, star = arm.cost(steps), "*" if arm.extrapolated(steps) else ""
-        a_second = Span(1e9, 1e9, 1e9) / cost
+        a_second, times = Span(1e9, 1e9, 1e9) / cost, cost / arms[0].cost(steps)
         rows.append([
             Cell(plain(arm.label, 90), arm.record.stack), number(*arm.slope.over(1e3)),
-            number(a_second.value, a_second.low, a_second.high) + star, spread(*cost.over(1e3)) + star,
-            "1" if arm is arms[0] else _times(cost / arms[0].cost(steps)) + star, spread(*arm.fixed.over(1e3)),
+            number(*a_second.over(1)) + star, spread(*cost.over(1e3)) + star,
+            "1" if arm is arms[0] else factor(*times.over(1)) + star, spread(*arm.fixed.over(1e3)),
         ])  # fmt: skip
     for record in group.failed:
         reason = plain(f"{record.status}: {record.reason}" if record.reason else why(record, "complete"), 120)
@@ -87,7 +87,3 @@ def _table(group: Group) -> Table:
          f"fixed, {MICRO}"],
         rows, numeric=range(1, 6), folded=len(rows) > 12,
     )  # fmt: skip
-
-
-def _times(found: Span) -> str:
-    return factor(found.value, found.low, found.high)

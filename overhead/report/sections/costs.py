@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, count, micro_spread, valued
-from overhead.reading.view import CALLERS, EACH, Target, View, by_patterns, why, words
+from overhead.reading.view import ACTING, CALLERS, EACH, Target, View, by_patterns, why, words
 from overhead.report.draw import MARKERS, ROW, Row, canvas, dot_rows, mark, marker_legend
 from overhead.report.palette import colour
 from overhead.report.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.registry import register
 from overhead.results import Record
 
-ACTING = {"sync", "every"}
-"""Parameters of a case that synchronises after so many steps."""
 Panels = dict[tuple[str, str], dict[str, list[tuple[Target, Record]]]]
 """Pattern and unit, then the target's label with what the pattern needs: its records, one a caller."""
 

@@ -33,11 +33,12 @@ def who(view: View) -> Iterator[Part]:
         ])  # fmt: skip
         return
     first = leading(found)
-    split = [f for f in [*first, *(f for f in found if f not in first)] if f.split]
+    rest = [f for f in found if f not in first]
+    split = [f for f in (*first, *rest) if f.split]
     if split:
         yield _drawing(split[:DRAWN], len(split))
     yield Text(sentences.ladder_sentences(first))
-    if others := sentences.ladder_sentences([f for f in found if f not in first and not f.target.software]):
+    if others := sentences.ladder_sentences([f for f in rest if not f.target.software]):
         yield Text(others, folded="Every other ladder in a sentence")
     yield _table(found)
     yield _devices(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead.reading.derived import Graph, graphs, span
+from overhead.reading.derived import Graph, Span, graphs, span
 from overhead.reading.format import MICRO, count, listed, micro_spread, number, plain, spread
 from overhead.reading.view import CALLERS, Target, View, why, words
 from overhead.report.draw import LINE, MARKERS, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
@@ -125,12 +125,12 @@ def sentence(graph: Graph) -> str:
     open_end = "" if even.high is not None else "; the intervals set it no upper limit"
     return (
         f"{against}. Making a graph of {SAID} nodes ({parts}) takes {number(*making.over(1e3))} {MICRO}, "
-        f"which it has saved after {_replays(even.value, even.low, even.high)}{open_end}."
+        f"which it has saved after {_replays(even)}{open_end}."
     )
 
 
-def _replays(value: float, low: float | None, high: float | None) -> str:
-    return f"{spread(value, low, high)} replays" if value >= 0.01 else "its first replay"
+def _replays(even: Span) -> str:
+    return f"{spread(*even.over(1))} replays" if even.value >= 0.01 else "its first replay"
 
 
 def _graph_drawing(found: list[Graph]) -> Drawing:
@@ -176,7 +176,7 @@ def _making_table(found: list[Graph]) -> Table:
         for nodes in NODES:
             even = g.break_even(nodes)
             if even is not None:
-                pays = _replays(even.value, even.low, even.high)
+                pays = _replays(even)
             else:
                 pays = "not applicable" if g.saved is not None and g.saved.value <= 0 else "unknown"
             rows.append([name, f"break-even of {nodes:,} nodes", pays, ""])

@@ -146,7 +146,7 @@ def _apart(target: str, shapes: str, group: list[Training]) -> str:
         if cost is None or share is None:
             continue
         beside = f", and {_micro(other)} {MICRO} to the forward pass alone" if other is not None else ""
-        part = f", {percent(share.value, share.low, share.high)} of the step with it"
+        part = f", {percent(*share.over(1))} of the step with it"
         said += f" {_act(t.act)} after each {_adds(cost, part)}{beside}."
     return said
 
@@ -263,4 +263,4 @@ def _micro(value: Span) -> str:
 
 
 def _times(value: Span) -> str:
-    return factor_spread(value.value, value.low, value.high)
+    return factor_spread(*value.over(1))

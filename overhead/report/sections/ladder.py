@@ -47,9 +47,10 @@ def who(view: View) -> Iterator[Part]:
 def leading(found: list[Ladder]) -> list[Ladder]:
     """Of each target the ladder of its base case, else its first."""
     by_target: dict[str, Ladder] = {}
-    for each in sorted(found, key=lambda f: f.top != f.target.base):
-        by_target.setdefault(each.target.key, each)
-    return sorted(by_target.values(), key=found.index)
+    for each in found:
+        if each.target.key not in by_target or each.top is each.target.base:
+            by_target[each.target.key] = each
+    return list(by_target.values())
 
 
 def _drawing(found: list[Ladder], of: int) -> Drawing:

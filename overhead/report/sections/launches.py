@@ -23,6 +23,8 @@ BEYOND = {"first_launch": "what the first launch takes beyond a replay"}
 NODES = (10, 100, 1000)
 """Graphs whose break-even is told."""
 SAID = 100
+FIGURES = ("complete", "host", "device_busy")
+"""Of a launch, in either table."""
 Rows = dict[str, list[tuple[Target, Record]]]
 
 
@@ -95,11 +97,10 @@ def _row(records: list[tuple[Target, Record]], name: str, *, alone: bool) -> Row
 
 
 def _launch_table(units: dict[str, Rows]) -> Table:
-    names = ("complete", "host", "device_busy")
     return Table(
         "Launches",
-        ["target", "caller", "unit", *(f"{n}, {MICRO}" for n in names), "bound"],
-        [[Cell(label, t.stack), r.caller, unit, *(_number(r, n) for n in names), r.bound]
+        ["target", "caller", "unit", *(f"{n}, {MICRO}" for n in FIGURES), "bound"],
+        [[Cell(label, t.stack), r.caller, unit, *(_number(r, n) for n in FIGURES), r.bound]
          for unit, rows in units.items() for label, records in rows.items() for t, r in records],
         numeric=(3, 4, 5), folded=True,
     )  # fmt: skip
@@ -208,12 +209,11 @@ def two_speeds(found: Sequence[Record]) -> str:
 def _graph_launch_table(found: list[tuple[Target, Record]]) -> Table:
     rows: list[list[str | Cell]] = [
         [Cell(f"{t.label}, maker={plain(str(r.params.get('maker', '')), 20)}", t.stack), r.caller,
-         plain(str(r.params.get("nodes", "")), 12),
-         *(_number(r, name) for name in ("complete", "host", "device_busy"))] for t, r in found
+         plain(str(r.params.get("nodes", "")), 12), *(_number(r, n) for n in FIGURES)] for t, r in found
     ]  # fmt: skip
     return Table(
         "Launching a graph",
-        ["graph", "caller", "nodes", f"complete, {MICRO}", f"host, {MICRO}", f"device_busy, {MICRO}"],
+        ["graph", "caller", "nodes", *(f"{n}, {MICRO}" for n in FIGURES)],
         rows, numeric=(2, 3, 4, 5),
     )  # fmt: skip
 

@@ -239,8 +239,8 @@ def _remark(s: Synchronised) -> str:
     parts = {"with the act": s.record, "alone": s.plain}
     lacking = [f"{name}: {why(r, 'complete')}" for name, r in parts.items() if r.value("complete") is None]
     unclear = [f"{name} {f.status}" for name, r in parts.items() if (f := r.figure("complete")) and f.status != "ok"]
-    lost = [] if s.cost is None else [LOST] if _lost(s.cost) else [BELOW_ZERO] if s.cost.ceiling < 0 else []
-    return "; ".join(lacking or [*lost, *unclear])
+    doubt = [word] if s.cost is not None and (word := _doubt(s.cost)) else []
+    return "; ".join(lacking or [*doubt, *unclear])
 
 
 def _act(name: str) -> str:
@@ -249,13 +249,16 @@ def _act(name: str) -> str:
 
 def _adds(cost: Span, more: str) -> str:
     """What an act adds, and ``more`` of it where it is told from nothing."""
-    if _lost(cost):
+    if _doubt(cost) == LOST:
         return f"{LOST} {_micro(cost).partition(' ')[2].removesuffix(')')} {MICRO})"
     return f"adds {_micro(cost)} {MICRO}{more}"
 
 
-def _lost(cost: Span) -> bool:
-    return cost.low is not None and cost.high is not None and cost.low <= 0 <= cost.high
+def _doubt(cost: Span) -> str:
+    """``LOST`` where the interval holds zero, ``BELOW_ZERO`` where it ends below, '' elsewhere and where it is open."""
+    if cost.ceiling < 0:
+        return BELOW_ZERO
+    return LOST if cost.low is not None and cost.high is not None and cost.low <= 0 else ""
 
 
 def _micro(value: Span) -> str:

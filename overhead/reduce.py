@@ -149,6 +149,7 @@ class _Journal:
                 rounds=self.rounds[key].get(process, ()),
                 once={name: once.values for name, once in self.once[key].get(process, {}).items()},
                 at={name: once.at for name, once in self.once[key].get(process, {}).items()},
+                reasons={name: once.reason for name, once in self.once[key].get(process, {}).items() if once.reason},
                 number=process,
                 pace=self.paces.get((key.worker, process), 0.0),
             )
@@ -241,8 +242,9 @@ class _Journal:
         rule = e.rule or "; ".join(rules)
         whole = sum((key.worker, process) in self.rules for process in self._counted(key))
         further = whole - self.wanted[key.worker]
-        words = f"{further} further process{'es' * (further > 1)}, as the case was noisy before"
-        return f"{rule}; {words}" if further > 0 else rule
+        if further > 0:
+            rule += f"; {further} further process{'es' * (further > 1)}, as the case was noisy before"
+        return rule
 
     def _comparisons(self) -> list[Comparison]:
         """Every pair that the table names, among the cases that alternated in one worker's processes."""

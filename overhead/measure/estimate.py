@@ -88,6 +88,8 @@ class _Case:
         off = labelled(np.array([value for rounds in self.weather for value in rounds.values() if value]))
         if off.any():
             said.append(f"the canary was off by over {CANARY:.0%} in {off.mean():.0%} of the rounds")
+        shortfalls = dict.fromkeys(p.reasons["ladder"] for p in self.processes if p.reasons.get("ladder"))
+        said += [f"the ladder ends below the wanted length: {why}" for why in shortfalls]
         if name == "host" and self.series.wait_spins and not self.series.synchronous:
             said.append("the wait spins, so work deferred into it is not told")
         return said

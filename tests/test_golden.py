@@ -1,0 +1,50 @@
+"""Recorded journals reduce to the same fingerprints, byte for byte. The words of rules and reasons are a golden apart.
+
+After an intended change of wording, of the method or of the schema: ``python -m tests.test_golden``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead import results
+from overhead.reduce import reduce_journal
+
+JOURNALS = Path(__file__).parent / "data" / "journals"
+WORDS = ("rule", "reason")
+RECORDED = sorted(path.name.removesuffix(".jsonl.gz") for path in JOURNALS.glob("*.jsonl.gz"))
+
+
+def split(value: Any, words: list[str]) -> Any:
+    """The value without the texts of rules and reasons, which are appended to ``words`` in order."""
+    if isinstance(value, dict):
+        words += [f"{key}: {value[key]}" for key in WORDS if key in value]
+        return {key: split(item, words) for key, item in value.items() if key not in WORDS}
+    return [split(item, words) for item in value] if isinstance(value, list) else value
+
+
+def reduced(name: str) -> tuple[str, str]:
+    """A recorded journal's fingerprint as JSON, and its rules and reasons, one a line."""
+    words: list[str] = []
+    figures = split(results.to_builtins(reduce_journal(JOURNALS / f"{name}.jsonl.gz")), words)
+    return json.dumps(figures, indent=0) + "\n", "\n".join(words) + "\n"
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recorded_journal_reduces_to_the_same_figures(name: str) -> None:
+    assert reduced(name)[0] == (JOURNALS / f"{name}.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recorded_journal_reduces_to_the_same_rules_and_reasons(name: str) -> None:
+    assert reduced(name)[1] == (JOURNALS / f"{name}.txt").read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name in RECORDED:
+        for suffix, text in zip((".json", ".txt"), reduced(name), strict=True):
+            (JOURNALS / f"{name}{suffix}").write_text(text, encoding="utf-8")

@@ -13,7 +13,7 @@ __all__ = ["__version__", "compare", "load", "run", "to_pandas"]
 
 _HOMES = {
     "run": "overhead.runner.run",
-    "load": "overhead.reduce",
+    "load": "overhead.loading.reduce",
     "compare": "overhead.versus",
     "to_pandas": "overhead.reading.tables",
 }

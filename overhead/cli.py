@@ -167,7 +167,7 @@ def _run(a: argparse.Namespace) -> int:
 
 
 def _browser(a: argparse.Namespace) -> int:
-    from overhead.probes.browser import command
+    from overhead.probes._support.browser import command
 
     if a.page is not None:
         command.write_page(a.page)
@@ -217,7 +217,7 @@ def _tell(a: argparse.Namespace, outcome: Outcome) -> int:
 
         _print_json(results.to_builtins(outcome.fingerprint))
     else:
-        from overhead.show import show_key_figures
+        from overhead.terminal.fingerprint import show_key_figures
 
         show_key_figures(outcome.fingerprint)
         print(f"fingerprint: {outcome.path}")
@@ -226,7 +226,7 @@ def _tell(a: argparse.Namespace, outcome: Outcome) -> int:
 
 def _list(a: argparse.Namespace) -> int:
     from overhead import results
-    from overhead.listing import listing, show_listing
+    from overhead.terminal.stacks import listing, show_listing
 
     found = listing(a.plugin)
     if a.json:
@@ -239,8 +239,8 @@ def _list(a: argparse.Namespace) -> int:
 def _doctor(a: argparse.Namespace) -> int:
     import dataclasses
 
-    from overhead.doctor import checks
-    from overhead.listing import show_checks
+    from overhead.machine.doctor import checks
+    from overhead.terminal.stacks import show_checks
 
     found = checks()
     if a.json:
@@ -252,13 +252,13 @@ def _doctor(a: argparse.Namespace) -> int:
 
 def _show(a: argparse.Namespace) -> int:
     from overhead import results
-    from overhead.reduce import load
+    from overhead.loading.reduce import load
 
     fingerprint = load(a.file)
     if a.json:
         _print_json(results.to_builtins(fingerprint))
     else:
-        from overhead.show import show
+        from overhead.terminal.fingerprint import show
 
         show(fingerprint)
     return DONE
@@ -281,26 +281,27 @@ def _compare(a: argparse.Namespace) -> int:
 
 
 def _tell_verdicts(a: argparse.Namespace, found: Verdicts, markdown: bool = False) -> None:
-    from overhead.versus import render
+    from overhead.terminal import comparison
 
     if a.json:
         _print_json(found.to_dict())
     elif markdown:
-        print(render.markdown(found), end="")
+        print(comparison.markdown(found), end="")
     else:
-        render.show(found)
+        comparison.show(found)
 
 
 def _claims(a: argparse.Namespace) -> int:
-    from overhead.claims import judge, render
+    from overhead.claims import judge
+    from overhead.terminal import claims
 
     found = judge(a.paths or [LOCAL])
     if a.json:
         _print_json([one.to_dict() for one in found])
     elif a.markdown:
-        print(render.markdown(found), end="")
+        print(claims.markdown(found), end="")
     else:
-        render.show(found)
+        claims.show(found)
     return DONE
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from overhead.collection import Loaded, collect, tell
 from overhead.errors import UsageError
+from overhead.loading.folders import Loaded, collect, tell
+from overhead.loading.reduce import series_of
 from overhead.reading.format import plain, valued
 from overhead.reading.tables import COLUMNS, rows
-from overhead.reduce import series_of
 from overhead.results import Figure, Fingerprint, Record
 from overhead.versus.sides import FIGURE, sampled, samples_beside
 

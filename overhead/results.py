@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from overhead.errors import UsageError
+from overhead.errors import BadFile
 
 SCHEMA_VERSION = 1
 """Fields are only added within one schema version."""
@@ -55,10 +55,6 @@ Count = Annotated[int, Meta(ge=0, le=2**53)]
 Nanoseconds = Annotated[int, Meta(ge=0, le=2**53)]
 Scalar = bool | int | float | Name
 Params = Annotated[dict[Name, Scalar], Meta(max_length=64)]
-
-
-class BadFile(UsageError):
-    """A file that is not ours, not whole or not within bounds; the message is one line that names it."""
 
 
 class _Base(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):

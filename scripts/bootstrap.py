@@ -370,7 +370,7 @@ def lint(arguments: list[str]) -> int:
 
 
 def bench(arguments: list[str]) -> int:
-    return call([venv_python(), "scripts/bench.py", *arguments])
+    return call([venv_python(), "scripts/bench/main.py", *arguments])
 
 
 def clean() -> int:

@@ -18,8 +18,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from overhead.errors import UsageError
+from overhead.loading.reduce import load
 from overhead.reading.markdown import table
-from overhead.reduce import load
 from overhead.results import VALUED, Fingerprint, Record
 
 GOAL = 0.02

@@ -15,8 +15,8 @@ sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
 from overhead.probes import registry  # noqa: E402
-from overhead.reading.keyfigures import KeyFigure  # noqa: E402
-from overhead.report.gather import from_paths  # noqa: E402
+from overhead.reading.key_figures import KeyFigure  # noqa: E402
+from overhead.report.core.gather import from_paths  # noqa: E402
 from overhead.results import read_fingerprint  # noqa: E402
 from scripts.run_spread import by_bound, paces, refuse, spreads  # noqa: E402
 
@@ -81,7 +81,7 @@ def _references() -> list[tuple[str, results.Fingerprint]]:
 
 
 def operating(recorded: bool) -> str:
-    """What ``scripts/bench_compare.py --write`` measured of ``overhead compare``, a row a setting."""
+    """What ``scripts/bench/compare.py --write`` measured of ``overhead compare``, a row a setting."""
     measured = json.loads((ROOT / "docs" / "compare-bench.json").read_text("utf-8"))
     head = ["machine (standard deviations)", "cases", "processes", "taken", "pairs with a false call"]
     head += ["smallest shift told", "called when there", "5 % called"]

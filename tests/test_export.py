@@ -12,12 +12,12 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from overhead.errors import UsageError
+from overhead.errors import BadFile, UsageError
 from overhead.export import FORMATS, export
 from overhead.reading.tables import COLUMNS
-from overhead.results import BadFile, Target, read_fingerprint, write_fingerprint
-from tests.fake_report import crowded, fingerprint, record
-from tests.fake_runs import COSTS, LADDER, TARGET, Made
+from overhead.results import Target, read_fingerprint, write_fingerprint
+from tests.fakes.report import crowded, fingerprint, record
+from tests.fakes.runs import COSTS, LADDER, TARGET, Made
 
 RANGE = re.compile(r"(\+-|\u00b1)\s*(?P<value>\d.+)")
 """How the action looks for a number in ``range``."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from overhead import results
-from overhead.reduce import reduce_journal
+from overhead.loading.reduce import reduce_journal
 
 JOURNALS = Path(__file__).parent / "data" / "journals"
 WORDS = ("rule", "reason")

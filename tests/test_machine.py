@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from overhead import machine, results
-from overhead.doctor import Check, checks
 from overhead.machine import Owner, owner, redact
+from overhead.machine.doctor import Check, checks
 from overhead.machine.host import Host
 
 SMI = "nvidia-smi --query-gpu={} --format=csv,noheader,nounits"

@@ -9,18 +9,8 @@ import msgspec
 import pytest
 
 from overhead import results
-from overhead.results import (
-    BadFile,
-    Case,
-    Figure,
-    Fingerprint,
-    Header,
-    Machine,
-    Planned,
-    Record,
-    Round,
-    Target,
-)
+from overhead.errors import BadFile
+from overhead.results import Case, Figure, Fingerprint, Header, Machine, Planned, Record, Round, Target
 
 MACHINE = Machine(id="0123456789ab", cpu="a CPU", cores=2, memory_gib=24)
 HEADER = Header(

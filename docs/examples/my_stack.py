@@ -1,6 +1,6 @@
 """A stack in one file: SQLite as a "device" that runs one statement a unit of work.
 
-    overhead run --plugin docs/examples/my_stack.py -p sqlite --profile quick
+overhead run --plugin docs/examples/my_stack.py -p sqlite --profile quick
 """
 
 from __future__ import annotations

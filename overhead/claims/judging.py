@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,12 +10,13 @@ from typing import Any
 
 import msgspec
 
+from overhead.claims.judging import Judged
 from overhead.claims.measured import Measured, measure
 from overhead.claims.registry import Claim, Source, claims, sources
-from overhead.claims.rules import Verdict, implied, of_one, overall
+from overhead.claims.rules import VERDICTS, Verdict, implied, of_one, overall
 from overhead.claims.select import making
 from overhead.claims.sentences import explain
-from overhead.collection import collect, tell
+from overhead.loading.folders import collect, tell
 from overhead.reading.view import View
 from overhead.results import Fingerprint
 
@@ -125,3 +127,15 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list):
         return [_finite(one) for one in value]
     return None if isinstance(value, float) and value in (float("inf"), float("-inf")) else value
+
+
+def summary(found: Sequence[Judged]) -> str:
+    """How many of each verdict."""
+    counts = Counter(one.verdict for one in found)
+    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    return f"{len(found)} published claims: {said}."
+
+
+def ordered(found: Sequence[Judged]) -> list[Judged]:
+    """Decided claims first."""
+    return sorted(found, key=lambda one: VERDICTS.index(one.verdict))

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from overhead.claims.registry import Check, Selector
 from overhead.claims.select import against_of, pairs
-from overhead.reading.derived import Span, span
 from overhead.reading.format import plain, valued
+from overhead.reading.intervals import Span, span
 from overhead.reading.view import View, named, why, words
 from overhead.results import Figure, Record, Status
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from overhead.claims.registry import Check, Claim, Source, Unit
 from overhead.results import Api, Caller, Dependency, Name, Pattern, Scalar
 
 Number = int | float
@@ -152,3 +153,8 @@ def published_points() -> list[PublishedPoint]:
 
 def _read(name: str) -> bytes:
     return resources.files(__package__).joinpath(name).read_bytes()
+
+
+def cited(source: Source) -> str:
+    """Title, where, year."""
+    return f"{source.title} ({source.where}, {source.year})"

@@ -2,52 +2,34 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import importlib.util
-import pkgutil
-import re
 from pathlib import Path
 
-from overhead.errors import UsageError
+from overhead.errors import BadPlugin
 from overhead.probes.base import Probe
+from overhead.registry import Registry
 from overhead.workloads import workloads
 
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
-_NOT_STACKS = {"base", "native", "kernels", "browser"}
-_probes: dict[str, Probe] = {}
-_loaded = False
+_registry: Registry[Probe] = Registry("stack", __name__, frozenset({"base"}))
 _plugins: set[Path] = set()
-
-
-class BadPlugin(UsageError):
-    """A plugin that cannot be used; one line."""
 
 
 def register(cls: type[Probe]) -> type[Probe]:
     """Class decorator: make the probe known by its name. A name is taken once."""
-    if not _NAME.fullmatch(cls.name):
-        raise BadPlugin(f"{cls.name!r} is no stack name: {_NAME.pattern}")
-    if cls.name in _probes and type(_probes[cls.name]).__qualname__ != cls.__qualname__:
-        raise BadPlugin(f"the stack name {cls.name!r} is taken")
-    _probes[cls.name] = cls()
+    _registry.add(cls.name, cls(), cls.__qualname__)
     return cls
 
 
 def registry() -> dict[str, Probe]:
     """All stacks in the order of their names: ours, and those of entry points of the group ``overhead.probes``."""
-    global _loaded
-    if not _loaded:
-        _loaded = True
-        for module in pkgutil.iter_modules(__path__):
-            if not module.ispkg and module.name not in _NOT_STACKS and not module.name.startswith("_"):
-                importlib.import_module(f"{__name__}.{module.name}")
+    if _registry.load():
         for entry in importlib.metadata.entry_points(group="overhead.probes"):
             try:
                 entry.load()
             except Exception as error:  # somebody else's package must not take ours down
                 raise BadPlugin(f"entry point {entry.name} = {entry.value}: {type(error).__name__}: {error}") from error
-    return dict(sorted(_probes.items()))
+    return _registry.items()
 
 
 def load_plugin(path: Path) -> None:

@@ -14,23 +14,8 @@ from typing import ClassVar, Literal
 
 import msgspec
 
+from overhead.errors import Unavailable, Unsupported, Unverified
 from overhead.results import BOARD, Case, Overlap, Scalar, Target
-
-
-class Unavailable(Exception):
-    """The stack cannot be measured here. ``mend`` is the command or step that would change that."""
-
-    def __init__(self, reason: str, mend: str = "") -> None:
-        super().__init__(reason)
-        self.reason, self.mend = reason, mend
-
-
-class Unsupported(Exception):
-    """This device or library cannot do this one case; the reason in words."""
-
-
-class Unverified(Exception):
-    """Values read back are wrong, or an error scope caught something: the work did not happen as asked."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,3 +213,9 @@ class Probe(abc.ABC):
     @abc.abstractmethod
     def open(self, target: Target, case: Case) -> Chain:
         """Open a chain; compiles and allocates. Raises ``Unsupported``, ``Unavailable`` or ``Unverified``."""
+
+
+__all__ = [
+    "Chain", "DeviceTime", "Probe", "Space", "StartLatency", "Unavailable", "Unsupported", "Unverified", "current",
+    "device_id", "vary",
+]  # fmt: skip

@@ -7,24 +7,21 @@ The stacks differ in their browser alone. ``OVERHEAD_BROWSER`` names another pro
 from __future__ import annotations
 
 import atexit
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported, Unverified
-from overhead.probes.browser import identity, wire
-from overhead.probes.browser.chain import LATENT, InPage
-from overhead.probes.browser.launch import Kind, find
-from overhead.probes.browser.material import hashes
-from overhead.probes.browser.session import Session
-from overhead.probes.kernels import LLVMPIPE_TURNS, lcg
+from overhead.probes._support.browser import identity
+from overhead.probes._support.browser.cases import space, spec, window
+from overhead.probes._support.browser.chain import InPage
+from overhead.probes._support.browser.launch import Kind, find
+from overhead.probes._support.browser.material import hashes
+from overhead.probes._support.browser.session import Session
+from overhead.probes.base import Chain, Probe, Space, Unavailable, Unverified
+from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
-
-_ORDERLESS = frozenset({"per-submit", "per-k", "per-pass", "one-pass"})
 
 
 class BrowserChain(InPage):
@@ -54,75 +51,6 @@ class BrowserChain(InPage):
         return {name: self.session.page.kernels[name]}
 
 
-def spec(case: Case) -> wire.CaseSpec:
-    """The case in the page's words. Raises ``Unsupported`` where the page has none for it."""
-    if case.workload != "step" or case.caller != "browser":
-        raise Unsupported(f"the page runs the step from JavaScript, not {case.workload} by {case.caller}")
-    try:
-        asked = msgspec.convert({"pattern": case.pattern, "dependency": case.dependency, **case.params}, wire.CaseSpec)
-    except msgspec.ValidationError as error:
-        raise Unsupported(f"the page has no such case: {error}") from None
-    if asked.dependency == "independent" and (asked.bindgroup == "once" or asked.pattern not in _ORDERLESS):
-        raise Unsupported("independent dispatches rotate bind groups, many to a wait")
-    if "wait" in case.params and case.pattern in LATENT:
-        raise Unsupported(f"{case.pattern} brings its own wait")
-    if (asked.pattern == "per-k") != (asked.k > 1):
-        raise Unsupported("per-k, and it alone, takes k of at least 2")
-    return asked
-
-
-def window(case: Case, page: wire.Page) -> dict[str, Scalar]:
-    """What the timed window holds: the same keys and words as the native WebGPU stacks."""
-    split = case.pattern == "fused" and page.adapter is not None and page.adapter.fallback
-    asked = spec(case)
-    each = {"per-k": f"1 per {asked.k} units", "per-pass": "1", "one-pass": "1", "fused": "1"}.get(
-        case.pattern, "1 per unit"
-    )
-    every = asked.bindgroup == "rotated" or case.pattern == "per-pass"
-    reads = asked.wait == "map" or case.pattern == "read-each"
-    return {
-        "submits": each,
-        **({"dispatches": f"1 per {LLVMPIPE_TURNS} units"} if split else {}),
-        "passes": "1 per unit" if case.pattern == "per-pass" else each,
-        "bind_changes": "1 per unit" if every else each,
-        "bindgroup": asked.bindgroup,
-        "bindings": 1,
-        "argument": "none",
-        "indirect": False,
-        "wait": "mapAsync of a 4-byte copy" if reads else "onSubmittedWorkDone",
-        "recording": "inside",
-        "validation": "on",
-        "checks": "on",
-        "precision": "u32",
-        "workgroups": 4,
-    }
-
-
-def space() -> Space:
-    """The star of every browser: what tells most first, since a polling wait leaves time for little."""
-    base = Case(pattern="per-submit", caller="browser")
-    rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
-    extra = [
-        *(Case(pattern="per-k", caller="browser", params={"k": k}) for k in (16, 4, 64, 256)),
-        Case(pattern="per-submit", caller="browser", dependency="independent", params=rotated),
-        Case(pattern="one-pass", caller="browser", dependency="independent", params=rotated),
-        Case(pattern="one-pass", caller="browser", params=rotated),
-    ]
-    axes: dict[str, Sequence[Scalar]] = {
-        "pattern": ["one-pass", "fused", "per-pass", "wait-each", "read-each"],
-        "wait": ["map"],
-    }
-    return Space(base, axes, extra, _allowed)
-
-
-def _allowed(case: Case) -> bool:
-    try:
-        spec(case)
-    except Unsupported:
-        return False
-    return True
-
-
 class BrowserProbe(Probe):
     """A browser of one kind; a process has one, started at the first need and ended with the process."""
 
@@ -139,14 +67,14 @@ class BrowserProbe(Probe):
         return [identity.target(self.name, page, self.session().browser)]
 
     def space(self, target: Target) -> Space:
-        from overhead.probes import _work_chain
+        from overhead.probes._support.common import workload_chain
 
-        arms = [*_work_chain.wgsl_arms(self.name, "browser"), _work_chain.wgsl_submitted("browser")]
-        return _work_chain.space(space(), [], software=target.software, late=arms)
+        arms = [*workload_chain.wgsl_arms(self.name, "browser"), workload_chain.wgsl_submitted("browser")]
+        return workload_chain.space(space(), [], software=target.software, late=arms)
 
     def open(self, target: Target, case: Case) -> Chain:
         if "elements" in case.params:
-            from overhead.probes.browser import work
+            from overhead.probes._support.browser import work
 
             return work.open_case(self.session(), case)
         spec(case)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
+from overhead.probes._support.cuda.targets import driver_targets
+from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.results import Case, Scalar, Target
 
 
@@ -42,44 +43,22 @@ class CudaDriverProbe(Probe):
             ),
             *(vary(each, "caller", caller) for caller in ("native", "ffi")),
         ]
-        from overhead.probes._work_chain import fused, launches, space
+        from overhead.probes._support.common.workload_chain import fused, launches, space
 
         arms = [fused("cuda"), launches("cuda", "separate", "one")]
         return space(Space(base, axes, extra, _allowed), arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
-        from overhead.probes._cuda_api import driver
-        from overhead.probes._cuda_chains import Fused, Launches, LoopLaunches
+        from overhead.probes._support.cuda.api import driver
+        from overhead.probes._support.cuda.chains import Fused, Launches, LoopLaunches
 
         ordinal = int(target.options["ordinal"])
         if "elements" in case.params:
-            from overhead.probes import _work_cuda
+            from overhead.probes._support.cuda import workload
 
-            return _work_cuda.open_case(driver(), ordinal, case)
+            return workload.open_case(driver(), ordinal, case)
         kind = Fused if case.pattern == "fused" else LoopLaunches if "loops" in case.params else Launches
         return kind(driver(), ordinal, case)
-
-
-def driver_targets(stack: str) -> list[Target]:
-    """The driver's devices as targets of a stack. Raises ``Unavailable``."""
-    from overhead.probes._cuda_api import driver, version_text
-
-    version = version_text(driver().version())
-    found = [
-        Target(
-            stack=stack,
-            api="CUDA",
-            adapter=device.name,
-            device=device.device,
-            driver=f"CUDA {version}",
-            versions={"cuda-driver": version},
-            options={"ordinal": device.ordinal},
-        )
-        for device in driver().devices()
-    ]
-    if not found:
-        raise Unavailable("the NVIDIA driver shows this process no device", "see what CUDA_VISIBLE_DEVICES holds")
-    return found
 
 
 def _allowed(case: Case) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from overhead.probes import register
+from overhead.probes._support.cuda.targets import driver_targets
 from overhead.probes.base import Chain, Probe, Space, vary
-from overhead.probes.cuda_driver import driver_targets
 from overhead.results import Case, Scalar, Target
 
 
@@ -31,7 +31,7 @@ class CudaGraphProbe(Probe):
             _launches("native", 100, "driver"),
             _launches("binding", 100, "torch"),
         ]
-        from overhead.probes._work_chain import Arm, space
+        from overhead.probes._support.common.workload_chain import Arm, space
 
         arms = [
             Arm("replay", {"maker": "driver"}, bodies=("separate", "one"), language="cuda"),
@@ -54,37 +54,37 @@ def _launches(caller: str, nodes: int, maker: str) -> Case:
 
 def _work(ordinal: int, case: Case) -> Chain:
     if case.params["maker"] == "driver":
-        from overhead.probes import _work_cuda
-        from overhead.probes._cuda_api import driver
+        from overhead.probes._support.cuda import workload
+        from overhead.probes._support.cuda.api import driver
 
-        return _work_cuda.open_case(driver(), ordinal, case)
-    from overhead.probes.torch import cuda_torch
+        return workload.open_case(driver(), ordinal, case)
+    from overhead.probes._support.torch.targets import cuda_torch
 
     cuda_torch()
-    from overhead.probes import _work_torch
+    from overhead.probes._support.torch.workload import open_graph
 
-    return _work_torch.open_graph(f"cuda:{ordinal}", case)
+    return open_graph(f"cuda:{ordinal}", case)
 
 
 def _by_driver(ordinal: int, case: Case) -> Chain:
-    from overhead.probes._cuda_api import driver
-    from overhead.probes._cuda_graphs import GraphLaunches, Replay
+    from overhead.probes._support.cuda.api import driver
+    from overhead.probes._support.cuda.graphs import GraphLaunches, Replay
 
     return (Replay if case.pattern == "replay" else GraphLaunches)(driver(), ordinal, case)
 
 
 def _by_torch(ordinal: int, case: Case) -> Chain:
-    from overhead.probes import _torch_graphs, _torch_waits
-    from overhead.probes._cuda_api import driver
-    from overhead.probes._torch_steps import Add
-    from overhead.probes.torch import cuda_torch
+    from overhead.probes._support.cuda.api import driver
+    from overhead.probes._support.torch import graphs, waits
+    from overhead.probes._support.torch.steps import Add
+    from overhead.probes._support.torch.targets import cuda_torch
 
     torch = cuda_torch()
     torch.cuda.set_device(ordinal)
     device = torch.device("cuda", ordinal)
-    body, wait = Add(device, mode="no_grad"), _torch_waits.wait(device, "stream")
+    body, wait = Add(device, mode="no_grad"), waits.wait(device, "stream")
     if case.pattern == "replay":
-        return _torch_graphs.TorchReplay(device, body, case.unit, wait, spins=True)
+        return graphs.TorchReplay(device, body, case.unit, wait, spins=True)
     nodes = int(case.params["nodes"])
-    seen = _torch_graphs.verdicts(driver(), device) if nodes == 1 else {}
-    return _torch_graphs.TorchGraphLaunches(device, body, case.unit, wait, spins=True, nodes=nodes, seen=seen)
+    seen = graphs.verdicts(driver(), device) if nodes == 1 else {}
+    return graphs.TorchGraphLaunches(device, body, case.unit, wait, spins=True, nodes=nodes, seen=seen)

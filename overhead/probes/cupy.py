@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 
 from overhead.probes import register
-from overhead.probes._counting import starts, steps
-from overhead.probes._cuda_time import Held, HeldChain
+from overhead.probes._support.common.add_one import starts, steps
+from overhead.probes._support.cuda.cupy_clock import CupyClock
+from overhead.probes._support.cuda.held_stream import HeldChain
+from overhead.probes._support.cuda.targets import driver_targets
 from overhead.probes.base import Chain, DeviceTime, Probe, Space, Unavailable
-from overhead.probes.cuda_driver import driver_targets
 from overhead.results import Case, Scalar, Target
 
 Action = Callable[[], object]
@@ -42,7 +43,7 @@ class CupyProbe(Probe):
             "pattern": ["wait-each", "read-each"],
             "wait": ["device", "event", "event-blocking"],
         }
-        from overhead.probes._work_chain import eager, fused, space
+        from overhead.probes._support.common.workload_chain import eager, fused, space
 
         return space(Space(base, axes), [fused("cuda"), eager("separate")], software=False)
 
@@ -50,9 +51,9 @@ class CupyProbe(Probe):
         cupy = import_cupy(self.mend)
         cupy.cuda.Device(int(target.options["ordinal"])).use()
         if "elements" in case.params:
-            from overhead.probes import _work_cupy
+            from overhead.probes._support.cuda import cupy_workload
 
-            return _work_cupy.open_case(cupy, case)
+            return cupy_workload.open_case(cupy, case)
         return CupyChain(cupy, case)
 
 
@@ -129,37 +130,6 @@ class CupyChain(HeldChain):
                 kernel(grid, block, arguments)
 
         return loop, functools.partial(kernel, grid, block, arguments)
-
-
-class CupyClock(Held):
-    """CuPy's current stream held by ``spin.cu``, timed by CuPy's events."""
-
-    method = "cupy.cuda.Event behind a spinning kernel"
-
-    def __init__(self, cupy: Any) -> None:
-        from overhead.probes.kernels import source
-
-        self._cupy = cupy
-        self._spin = cupy.RawKernel(source("spin.cu")[0], "spin")
-
-    def block(self, ns: float) -> None:
-        import numpy
-
-        self._spin((1,), (1,), (numpy.uint64(ns),))
-
-    def mark(self) -> Any:
-        event = self._cupy.cuda.Event()
-        event.record()
-        return event
-
-    def passed(self, mark: Any) -> bool:
-        return bool(mark.done)
-
-    def wait(self, mark: Any) -> None:
-        mark.synchronize()
-
-    def between(self, start: Any, end: Any) -> float:
-        return float(self._cupy.cuda.get_elapsed_time(start, end)) * 1e6
 
 
 def _waits(cupy: Any, name: str) -> Action:

@@ -103,19 +103,19 @@ class Leaf(_Calls):
     """``Py_IncRef`` on an object that nobody else holds; its reference count is the count."""
 
     def __init__(self, call: str) -> None:
-        from overhead.probes import native
+        from overhead.probes._support.common import native_loop
 
         super().__init__("Py_IncRef", 1)
         self._object = object()
         self._word = ctypes.c_uint32.from_address(id(self._object) + (4 if sys.byteorder == "big" else 0))
         self._start = self._word.value
         self._done = 0
-        address = native.address_of(ctypes.pythonapi, "Py_IncRef")
+        address = native_loop.address_of(ctypes.pythonapi, "Py_IncRef")
         function, argument = _callables(call, address, id(self._object))
-        program = native.Program(
-            body=(native.Call("Py_IncRef", function, address, (id(self._object),), ffi_args=(argument,)),)
+        program = native_loop.Program(
+            body=(native_loop.Call("Py_IncRef", function, address, (id(self._object),), ffi_args=(argument,)),)
         )
-        self._loop = (native.compile_native if call == "native" else native.compile_ffi)(program)
+        self._loop = (native_loop.compile_native if call == "native" else native_loop.compile_ffi)(program)
         self._loop(3)
         if self.executed() != 3 or sys.getrefcount(self._object) != 2:
             raise Unsupported("this Python keeps no plain reference count in its objects")

@@ -37,20 +37,20 @@ class JaxProbe(Probe):
         base = Case(pattern="per-submit", unit="launch", params={"donated": True})
         fused = [Case(pattern="fused", unit="step", params={"loop": loop}) for loop in ("scan", "while", "fori")]
         axes: dict[str, list[Scalar]] = {"donated": [False], "pattern": ["wait-each"]}
-        from overhead.probes._work_chain import Arm, space
+        from overhead.probes._support.common.workload_chain import Arm, space
 
         arms = [*(Arm("fused", {"loop": loop}) for loop in ("scan", "fori")), Arm("per-submit")]
         return space(Space(base, axes, fused), arms, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
         jax = import_jax(self.mend)
-        from overhead.probes._jax_chains import Calls, FusedLoop
+        from overhead.probes._support.jax.chains import Calls, FusedLoop
 
         device = devices(jax, str(target.options["platform"]))[int(target.options["index"])]
         if "elements" in case.params:
-            from overhead.probes import _work_jax
+            from overhead.probes._support.jax import workload
 
-            return _work_jax.open_case(device, case)
+            return workload.open_case(device, case)
         return FusedLoop(device, case) if case.pattern == "fused" else Calls(device, case)
 
 

@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from overhead.probes import register
-from overhead.probes._counting import starts, steps
+from overhead.probes._support.common.add_one import starts, steps
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
 from overhead.results import Case, Scalar, Target
 
@@ -39,15 +39,15 @@ class NumpyProbe(Probe):
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place"})
-        from overhead.probes._work_chain import eager, space
+        from overhead.probes._support.common.workload_chain import eager, space
 
         star = Space(base, axes={"caller": ["native"], "alloc": ["allocating"]}, allowed=_allowed)
         return space(star, [eager("separate")], software=True)
 
     def open(self, target: Target, case: Case) -> Chain:
         if "elements" in case.params:
-            from overhead.probes._work_chain import verified
-            from overhead.probes._work_numpy import NumpyWork
+            from overhead.probes._support.common.array_workload import NumpyWork
+            from overhead.probes._support.common.workload_chain import verified
 
             return verified(NumpyWork(case))
         if case.pattern != "per-submit" or not _allowed(case):
@@ -95,8 +95,8 @@ class Native(Ufunc):
     """n calls of the ufunc's inner loop from a compiled loop."""
 
     def __init__(self) -> None:
-        from overhead.probes._numpy_native import InnerLoop
-        from overhead.probes.native import compile_native
+        from overhead.probes._support.common.native_loop import compile_native
+        from overhead.probes._support.common.numpy_ufunc import InnerLoop
 
         super().__init__(allocating=False)
         self._inner = InnerLoop(self._values)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported, device_id, vary
-from overhead.results import Api, Case, Pattern, Scalar, Target
+from overhead.probes._support.torch.targets import import_torch, torch_target
+from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
+from overhead.results import Case, Pattern, Scalar, Target
 
 
 @register
@@ -31,7 +31,7 @@ class TorchProbe(Probe):
         return [torch_target(torch, self.name, device) for device in ["cpu", *devices]]
 
     def space(self, target: Target) -> Space:
-        from overhead.probes._torch_waits import WAITS
+        from overhead.probes._support.torch.waits import WAITS
 
         kind = _TYPES[target.api]
         waits = WAITS[kind]
@@ -40,7 +40,7 @@ class TorchProbe(Probe):
         at_the_end = [vary(base, "wait", wait) for wait in waits[1:]]
         in_place, allocating = _pair(base, "in-place"), _pair(base, "allocating")
         extra = [*in_place, *_synchronised(base, kind), *allocating, *at_the_end, *_every_way(base, kind)]
-        from overhead.probes._work_chain import IN_TURN, IN_TURN_TOO, eager, on_all_threads, space
+        from overhead.probes._support.common.workload_chain import IN_TURN, IN_TURN_TOO, eager, on_all_threads, space
 
         star = Space(base, {"alloc": ["allocating"]}, extra)
         cpu = target.api == "CPU"
@@ -51,10 +51,11 @@ class TorchProbe(Probe):
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)
         if "elements" in case.params:
-            from overhead.probes import _work_torch
+            from overhead.probes._support.torch import workload as _work_torch
 
             return _work_torch.open_eager(str(target.options["device"]), case)
-        from overhead.probes import _torch_chains, _torch_steps, _torch_waits
+        from overhead.probes._support.torch import chains, steps
+        from overhead.probes._support.torch import waits as _torch_waits
 
         torch.set_num_threads(1)
         device = torch.device(target.options["device"])
@@ -65,68 +66,25 @@ class TorchProbe(Probe):
         spins = device.type != "cpu" and wait_name != "event-blocking"
         if case.workload != "step":
             varying = case.params["shapes"] == "varying"
-            body: Any = _torch_steps.Network(device, train=case.workload == "mlp-train", varying=varying)
+            body: Any = steps.Network(device, train=case.workload == "mlp-train", varying=varying)
         else:
             number, in_place = case.params["operand"] == "number", case.params["alloc"] == "in-place"
-            body = _torch_steps.Add(device, in_place=in_place, number=number)
+            body = steps.Add(device, in_place=in_place, number=number)
         if case.caller == "native":
             if case.params.get("operand") != "tensor":
                 raise Unsupported("the native caller adds a tensor made beforehand, one operation a step")
-            return _torch_chains.NativeEager(device, body, case.unit, wait, spins=spins)
+            return chains.NativeEager(device, body, case.unit, wait, spins=spins)
         if "sync" not in case.params:
-            return _torch_chains.Eager(device, body, case.unit, wait, spins=spins)
+            return chains.Eager(device, body, case.unit, wait, spins=spins)
         sync, every = str(case.params["sync"]), int(case.params["every"])
         action, waits = _torch_waits.action(device, sync, body.reading), _torch_waits.waits(sync)
-        return _torch_chains.Acting(device, body, case.unit, wait, spins=spins, action=action, every=every, waits=waits)
+        return chains.Acting(device, body, case.unit, wait, spins=spins, action=action, every=every, waits=waits)
 
 
 _TYPES: dict[str, str] = {"CPU": "cpu", "CUDA": "cuda", "HIP": "cuda", "LevelZero": "xpu", "MPS": "mps"}
-_APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "xpu": "LevelZero", "mps": "MPS"}
 
 
 _PLURAL = {"launch": "launches", "step": "steps"}
-
-
-def import_torch(mend: str) -> Any:
-    """The torch module. Raises ``Unavailable`` where it does not import or is older than 2.6."""
-    try:
-        import torch
-    except (ImportError, OSError) as error:
-        raise Unavailable(f"torch does not import: {error}", mend) from error
-    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
-        raise Unavailable(f"torch {torch.__version__} is older than 2.6", "pip install --upgrade torch")
-    return torch
-
-
-def cuda_torch() -> Any:
-    """The torch module of a build that reaches CUDA here. Raises ``Unavailable``."""
-    from overhead.probes._cuda_api import driver
-
-    driver()
-    torch = import_torch("pip install torch")
-    if not torch.version.cuda or not torch.cuda.is_available():
-        mend = "install a CUDA build of torch: https://pytorch.org/get-started/locally"
-        raise Unavailable(f"torch {torch.__version__} reaches no CUDA device", mend)
-    return torch
-
-
-def torch_target(torch: Any, stack: str, name: str) -> Target:
-    """The target of a device as torch names it: ``cpu``, ``cuda:0``, ``xpu:0``, ``mps``."""
-    kind = name.partition(":")[0]
-    adapter, device = {"cpu": ("CPU", ""), "mps": ("Apple GPU", "")}.get(kind, ("", ""))
-    if not adapter:
-        properties = getattr(torch, kind).get_device_properties(name)
-        identity = getattr(properties, "uuid", None)
-        adapter, device = properties.name, device_id(uuid.UUID(str(identity)).bytes) if identity else name
-    versions = {"torch": torch.__version__, "cuda-runtime": torch.version.cuda, "hip": torch.version.hip}
-    return Target(
-        stack=stack,
-        api="HIP" if kind == "cuda" and torch.version.hip else _APIS[kind],
-        adapter=adapter,
-        device=device,
-        options={"device": name},
-        versions={name: str(version) for name, version in versions.items() if version},
-    )
 
 
 def _pair(base: Case, alloc: str) -> list[Case]:
@@ -147,7 +105,7 @@ def _synchronised(base: Case, kind: str) -> list[Case]:
 
 def _every_way(base: Case, kind: str) -> list[Case]:
     """Every way to synchronise, every k-th step, varying shapes."""
-    from overhead.probes._torch_waits import COPIES, READS, WAITS
+    from overhead.probes._support.torch.waits import COPIES, READS, WAITS
 
     cases = []
     # The k-th training step is a millisecond each: more of them would not fit a short run.
@@ -160,7 +118,7 @@ def _every_way(base: Case, kind: str) -> list[Case]:
 
 def _telling(kind: str) -> tuple[str, ...]:
     """One read and one wait of a kind of device."""
-    from overhead.probes._torch_waits import READS, WAITS
+    from overhead.probes._support.torch.waits import READS, WAITS
 
     return (*READS[kind][:1], *WAITS[kind][:1])
 
@@ -176,7 +134,7 @@ def _network(base: Case, workload: str, shapes: str) -> Case:
 
 
 def _acting(case: Case, sync: str, every: int) -> Case:
-    from overhead.probes._torch_waits import reads, waits
+    from overhead.probes._support.torch.waits import reads, waits
 
     params = {**case.params, "sync": sync, "every": every}
     unit = case.unit if every == 1 else f"{every} {_PLURAL[case.unit]}"

@@ -26,7 +26,7 @@ class TorchCompileProbe(Probe):
     distributions = ("torch", "triton")
 
     def targets(self) -> list[Target]:
-        from overhead.probes.torch import import_torch, torch_target
+        from overhead.probes._support.torch.targets import import_torch, torch_target
 
         torch = import_torch(self.mend)
         if torch.cuda.is_available():
@@ -41,24 +41,24 @@ class TorchCompileProbe(Probe):
         modes = ["eager"] if target.api == "CPU" else ["reduce-overhead", "eager-graph", "eager"]
         five = vary(base, "ops", 5)
         axes: dict[str, list[Scalar]] = {"mode": list(modes), "ops": [5]}
-        from overhead.probes import _work_unrolled
-        from overhead.probes._work_chain import Arm, space
+        from overhead.probes._support.common.workload_chain import Arm, space
+        from overhead.probes._support.torch import unrolled_loop
 
         star = Space(base, axes, [vary(five, "mode", mode) for mode in modes])
         ways: tuple[str, ...] = ("default",) if target.api == "CPU" else ("default", "reduce-overhead")
         arms = space(star, [Arm("per-submit", {"mode": way}) for way in ways], software=target.api == "CPU")
-        loops = _work_unrolled.cases(on_gpu=target.api != "CPU")
+        loops = unrolled_loop.cases(on_gpu=target.api != "CPU")
         return dataclasses.replace(arms, extra=[*arms.extra, *loops])
 
     def open(self, target: Target, case: Case) -> Chain:
         if case.workload == UNROLLED:
-            from overhead.probes import _work_unrolled
+            from overhead.probes._support.torch import unrolled_loop
 
-            return _work_unrolled.open_case(str(target.options["device"]), case)
+            return unrolled_loop.open_case(str(target.options["device"]), case)
         if "elements" in case.params:
-            from overhead.probes import _work_torch
+            from overhead.probes._support.torch import workload
 
-            return _work_torch.open_compiled(str(target.options["device"]), case)
-        from overhead.probes._torch_compiled import Compiled
+            return workload.open_compiled(str(target.options["device"]), case)
+        from overhead.probes._support.torch.compiled import Compiled
 
         return Compiled(str(target.options["device"]), case)

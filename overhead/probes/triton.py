@@ -21,7 +21,7 @@ class TritonProbe(Probe):
     distributions = ("triton", "torch")
 
     def targets(self) -> list[Target]:
-        from overhead.probes.torch import cuda_torch, torch_target
+        from overhead.probes._support.torch.targets import cuda_torch, torch_target
 
         torch = cuda_torch()
         triton = import_triton(self.mend)
@@ -30,7 +30,7 @@ class TritonProbe(Probe):
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="launch", params={"entry": "jit", "wait": "stream"})
-        from overhead.probes._work_chain import fused, launches, space
+        from overhead.probes._support.common.workload_chain import fused, launches, space
 
         star = Space(base, {"entry": ["compiled"], "pattern": ["wait-each"]})
         return space(star, [fused("triton"), launches("triton", "one")], software=False)
@@ -38,10 +38,10 @@ class TritonProbe(Probe):
     def open(self, target: Target, case: Case) -> Chain:
         import_triton(self.mend)
         if "elements" in case.params:
-            from overhead.probes import _work_triton
+            from overhead.probes._support.triton import workload
 
-            return _work_triton.open_case(str(target.options["device"]), case)
-        from overhead.probes._triton_chain import TritonChain
+            return workload.open_case(str(target.options["device"]), case)
+        from overhead.probes._support.triton.chain import TritonChain
 
         return TritonChain(str(target.options["device"]), case)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 
-from overhead.probes import _vulkan_icd, register
+from overhead.probes import register
+from overhead.probes._support.vulkan import drivers
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
 from overhead.results import Caller, Case, Pattern, Scalar, Target
 
@@ -20,10 +21,10 @@ class Vulkan(Probe):
     distributions = ("vulkan", "cffi", "numba")
 
     def environments(self) -> list[dict[str, str]]:
-        return _vulkan_icd.environments()
+        return drivers.environments()
 
     def targets(self) -> list[Target]:
-        from overhead.probes._vulkan_adapters import adapters, loader_version
+        from overhead.probes._support.vulkan.adapters import adapters, loader_version
 
         loader = ".".join(map(str, loader_version()))
         return [
@@ -50,15 +51,15 @@ class Vulkan(Probe):
             "bindgroup": ["rotated"],
             "reset": ["pool"],
         }
-        from overhead.probes import _work_chain
+        from overhead.probes._support.common import workload_chain
 
         star = Space(base, axes, list(_extra(caller)), lambda case: not refusal(case))
-        return _work_chain.space(star, _work_chain.spirv_arms(), software=target.software)
+        return workload_chain.space(star, workload_chain.spirv_arms(), software=target.software)
 
     def open(self, target: Target, case: Case) -> Chain:
-        from overhead.probes._vulkan_adapters import adapters
-        from overhead.probes._vulkan_chains import CHAINS
-        from overhead.probes._vulkan_gpu import gpu
+        from overhead.probes._support.vulkan.adapters import adapters
+        from overhead.probes._support.vulkan.chains import CHAINS
+        from overhead.probes._support.vulkan.gpu import gpu
 
         reason = "" if "elements" in case.params else refusal(case)
         if reason:
@@ -68,9 +69,9 @@ class Vulkan(Probe):
         if found is None or (found.name, found.device) != (target.adapter, target.device):
             raise Unavailable(f"adapter {index} is no longer {target.adapter}")
         if "elements" in case.params:
-            from overhead.probes import _work_vulkan
+            from overhead.probes._support.vulkan import workload
 
-            return _work_vulkan.open_case(gpu(index), case)
+            return workload.open_case(gpu(index), case)
         return CHAINS[case.pattern](gpu(index), case)
 
 

@@ -13,30 +13,30 @@ class _WebGpu(Probe):
     null: ClassVar[bool] = False
 
     def environments(self) -> list[dict[str, str]]:
-        from overhead.probes._webgpu_targets import environments
+        from overhead.probes._support.webgpu.targets import environments
 
         return environments(self.null)
 
     def targets(self) -> list[Target]:
-        from overhead.probes import _webgpu_library, _webgpu_targets
+        from overhead.probes._support.webgpu import library, targets
 
-        return _webgpu_targets.targets(_webgpu_library.library(self.name))
+        return targets.targets(library.library(self.name))
 
     def space(self, target: Target) -> Space:
-        from overhead.probes import _work_chain
-        from overhead.probes._webgpu_space import space
+        from overhead.probes._support.common import workload_chain
+        from overhead.probes._support.webgpu.space import space
 
         if not target.executes:
             return space(target)
-        arms, late = _work_chain.wgsl_arms(self.name), [_work_chain.wgsl_submitted()]
-        return _work_chain.space(space(target), arms, software=target.software, late=late)
+        arms, late = workload_chain.wgsl_arms(self.name), [workload_chain.wgsl_submitted()]
+        return workload_chain.space(space(target), arms, software=target.software, late=late)
 
     def open(self, target: Target, case: Case) -> Chain:
         if "elements" in case.params:
-            from overhead.probes import _work_webgpu
+            from overhead.probes._support.webgpu import workload
 
-            return _work_webgpu.open_case(target, case)
-        from overhead.probes._webgpu_chain import WebGpuChain
+            return workload.open_case(target, case)
+        from overhead.probes._support.webgpu.chain import WebGpuChain
 
         return WebGpuChain(target, case)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.chains import COMPARED, Arm, Group, crossing, steps_of
-from overhead.reading.derived import Span
 from overhead.reading.format import MICRO, listed, spread
+from overhead.reading.intervals import Span
 
 FUSIONS = (("wgsl", "fused-wgsl", "WGSL"), ("graph", "fused-cuda", "CUDA, against a graph"))
 """Per step and fused, and the language in words."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from overhead.reading.derived import Span, span
 from overhead.reading.format import plain, without_brackets
+from overhead.reading.intervals import Span, span
 from overhead.reading.view import View, words
 from overhead.results import Record, Scalar
 from overhead.workloads import UNROLLED, workloads

@@ -5,8 +5,8 @@ from __future__ import annotations
 from overhead.reading import chains
 from overhead.reading.checks import Check
 from overhead.reading.format import MICRO, bounds, count, factor, has_value, listed, micro, percent, time, valued
-from overhead.reading.keyfigures import overstatement
-from overhead.reading.ladder import BELOW_ZERO, Ladder, Share, ladders
+from overhead.reading.host_shares import BELOW_ZERO, Ladder, Share, ladders
+from overhead.reading.key_figures import overstatement
 from overhead.reading.view import Target, View, why
 from overhead.results import Record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from overhead.reading.derived import Span, Synchronised, span
+from overhead.reading.intervals import Span, Synchronised, span
 from overhead.reading.view import Target
 
 FORWARD, WHOLE = "mlp-forward", "mlp-train"

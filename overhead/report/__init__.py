@@ -12,13 +12,14 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overhead.collection import Skipped, files, tell
 from overhead.errors import UsageError
-from overhead.report.registry import register, register_across
+from overhead.loading.folders import Skipped, files, tell
+from overhead.report.core.across_registry import register_across
+from overhead.report.core.registry import register
 from overhead.results import Fingerprint
 
 if TYPE_CHECKING:
-    from overhead.report.gather import Machines
+    from overhead.report.core.gather import Machines
 
 __all__ = ["build", "register", "register_across", "render"]
 MANY = 64
@@ -34,7 +35,7 @@ def build(paths: Sequence[Path], out: Path) -> Path:
     several, or in a folder, it is skipped and listed on stderr and in the page. An output folder that cannot be written
     raises ``UsageError``.
     """
-    from overhead.report.gather import from_paths
+    from overhead.report.core.gather import from_paths
 
     with _mapping(paths) as mapping:
         machines = from_paths(paths, mapping)
@@ -44,7 +45,7 @@ def build(paths: Sequence[Path], out: Path) -> Path:
 
 def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Skipped] = ()) -> Path:
     """The same from runs in memory. The newest machine is shown in full, the others on pages of their own."""
-    from overhead.report.gather import from_fingerprints
+    from overhead.report.core.gather import from_fingerprints
 
     return _write(from_fingerprints(fingerprints, skipped), out)
 
@@ -61,7 +62,7 @@ def _mapping(paths: Sequence[Path]) -> Iterator[Callable[..., Iterable[Any]]]:
 
 
 def _write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] = map) -> Path:
-    from overhead.report.pages import write
+    from overhead.report.core.pages import write
 
     try:
         return write(machines, out, mapping)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import psutil
 
-from overhead.measure.planner import Plan
+from overhead.profiles import Plan
 from overhead.results import Ended, Failed, Line, Target, Together
 from overhead.runner.baton import baton
 from overhead.runner.further import chosen, widths

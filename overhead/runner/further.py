@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from overhead.reduce import noisy
+from overhead.loading.reduce import noisy
 from overhead.runner.schedule import Task
 
 TIMES = 3.0

@@ -7,12 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from overhead import results
-from overhead.errors import UsageError
+from overhead.errors import CannotWrite
 from overhead.results import Ended, Failed, Header, Line, Once, Opened, Planned, Round
-
-
-class CannotWrite(UsageError):
-    """The journal can't be written; one line that names the file and what was saved."""
 
 
 class Journal:

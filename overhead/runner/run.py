@@ -14,9 +14,9 @@ from typing import cast
 
 from overhead import results
 from overhead.errors import UsageError
-from overhead.measure.planner import PROFILES
+from overhead.loading.reduce import reduce_journal
 from overhead.probes import load_plugin
-from overhead.reduce import reduce_journal
+from overhead.profiles import PROFILES
 from overhead.results import Fingerprint, Pattern, Profile
 from overhead.runner.campaign import Campaign
 from overhead.runner.interpreter import interpreters

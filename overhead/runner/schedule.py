@@ -6,12 +6,13 @@ import dataclasses
 import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from overhead.comparisons import NAMED, comparable
 from overhead.errors import UsageError
-from overhead.measure.planner import PROFILES, Allotment, Candidate, Plan, allot
+from overhead.named_comparisons import NAMED, comparable
 from overhead.probes import registry
 from overhead.probes.base import Space
+from overhead.profiles import PROFILES, Plan
 from overhead.results import Case, LeftOut, Planned, Profile, Target
+from overhead.runner.budget import Allotment, Candidate, allot
 from overhead.runner.protocol import Assignment
 from overhead.workloads import RESERVED, UNROLLED, workloads
 

@@ -13,8 +13,8 @@ import msgspec
 
 from overhead import machine, results
 from overhead.errors import UsageError
-from overhead.measure.planner import PROFILES, Plan
 from overhead.probes import registry
+from overhead.profiles import PROFILES, Plan
 from overhead.results import Header, LeftOut, Missing, Omitted, Planned, Profile, Target, Together
 from overhead.runner.campaign import Lane
 from overhead.runner.discover import Discovery, discover

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, cast
 
-from overhead.measure import conduct as c
-from overhead.measure.clock import SystemClock
-from overhead.probes import BadPlugin, load_plugin, registry
+from overhead.errors import BadPlugin
+from overhead.measure.sampling import rounds as c
+from overhead.measure.sampling.clock import SystemClock
+from overhead.probes import load_plugin, registry
 from overhead.probes.base import Chain, Unavailable
 from overhead.results import Ended, Failed, Line, Once, Opened, Round, Status
 from overhead.runner.doing import DoingNote

@@ -9,8 +9,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from overhead.errors import UsageError
-from overhead.results import BadFile
+from overhead.errors import BadFile, UsageError
 from overhead.versus.judge import verdicts
 from overhead.versus.sides import read_side
 from overhead.versus.verdicts import CaseVerdict, Difference, Verdict, Verdicts

@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from overhead import results
-from overhead.collection import Skipped, collect
-from overhead.measure.figures import Process, Series
-from overhead.measure.process import fit_process
+from overhead.errors import BadFile
+from overhead.loading.folders import Skipped, collect
+from overhead.loading.reduce import series_of
+from overhead.measure.fitting.data import Process, Series
+from overhead.measure.fitting.one_process import fit_process
 from overhead.reading.view import View
-from overhead.reduce import series_of
-from overhead.results import BadFile, Fingerprint, Machine, Record
+from overhead.results import Fingerprint, Machine, Record
 from overhead.versus.decide import Floats
 
 FIGURE = "complete"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.claims import published_points, sources
-from overhead.claims.render import cited, ordered, summary
+from overhead.claims.judging import ordered, summary
+from overhead.claims.registry import cited
 from overhead.claims.sentences import exact
-from overhead.report.gather import Machines
-from overhead.report.parts import Cell, Part, Table, Text
-from overhead.report.registry import register_across
+from overhead.report.core.across_registry import register_across
+from overhead.report.core.gather import Machines
+from overhead.report.core.parts import Cell, Part, Table, Text
 
 
 @register_across("claims", "Published claims, judged", 70)

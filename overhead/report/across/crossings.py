@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from overhead.reading.format import count, number, plain, spread
-from overhead.report.digest import Digest, Passing
-from overhead.report.draw import MUTED, ROW, Mark, Row, canvas, dot_rows
-from overhead.report.gather import Machines
-from overhead.report.parts import Cell, Drawing, Part, Table
-from overhead.report.registry import register_across
+from overhead.report.core.across_registry import register_across
+from overhead.report.core.digest import Digest, Passing
+from overhead.report.core.draw import MUTED, ROW, Mark, Row, canvas, dot_rows
+from overhead.report.core.gather import Machines
+from overhead.report.core.parts import Cell, Drawing, Part, Table
 
 Found = dict[str, dict[tuple[str, str], list[tuple[Digest, Passing]]]]
 """By workload, then by the two ways."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import count
-from overhead.report.gather import Machines
-from overhead.report.parts import Cell, Part, Table, Text
-from overhead.report.registry import register_across
+from overhead.report.core.across_registry import register_across
+from overhead.report.core.gather import Machines
+from overhead.report.core.parts import Cell, Part, Table, Text
 
 SHOWN = (
     "One operation, PyTorch", "One launch, CUDA driver", "One dispatch, raw Vulkan", "One dispatch, wgpu-native",

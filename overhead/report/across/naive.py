@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from functools import partial
 
 from overhead.reading.format import TIMES, count
-from overhead.reading.keyfigures import ratio_of
-from overhead.report import clouds
-from overhead.report.clouds import Value
-from overhead.report.digest import Way
-from overhead.report.draw import INK, ROW, canvas
-from overhead.report.gather import Machines
-from overhead.report.parts import Cell, Drawing, Part, Table
-from overhead.report.registry import register_across
+from overhead.reading.key_figures import ratio_of
+from overhead.report.core import clouds
+from overhead.report.core.across_registry import register_across
+from overhead.report.core.clouds import Value
+from overhead.report.core.digest import Way
+from overhead.report.core.draw import INK, ROW, canvas
+from overhead.report.core.gather import Machines
+from overhead.report.core.parts import Cell, Drawing, Part, Table
 
 SHOTS = {"naive": "T(1), warm, over the slope", "legacy": "T(100)/100 over the slope"}
 UNITS = ("dispatch", "launch", "node")

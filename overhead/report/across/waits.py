@@ -7,13 +7,13 @@ from functools import partial
 
 from overhead.claims import PublishedPoint
 from overhead.reading.format import MICRO, count, in_micro, valued
-from overhead.report import clouds
-from overhead.report.clouds import Line, Value
-from overhead.report.digest import Way
-from overhead.report.draw import ROW, canvas
-from overhead.report.gather import Machines
-from overhead.report.parts import Cell, Drawing, Part, Table
-from overhead.report.registry import register_across
+from overhead.report.core import clouds
+from overhead.report.core.across_registry import register_across
+from overhead.report.core.clouds import Line, Value
+from overhead.report.core.digest import Way
+from overhead.report.core.draw import ROW, canvas
+from overhead.report.core.gather import Machines
+from overhead.report.core.parts import Cell, Drawing, Part, Table
 
 STATES = {
     "empty_wait": "the wait alone, nothing issued", "naive": "one unit and its wait, warm",

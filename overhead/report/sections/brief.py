@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading import ladder, sentences
+from overhead.reading import host_shares, sentences
 from overhead.reading.format import MICRO, in_micro, micro, valued
 from overhead.reading.view import Target, View, why
-from overhead.report import sketch
-from overhead.report.draw import MUTED
-from overhead.report.palette import SHARES, colour
-from overhead.report.parts import Cell, Part, Sketch, Table, Text
-from overhead.report.registry import register
+from overhead.report.core import sketch
+from overhead.report.core.draw import MUTED
+from overhead.report.core.palette import SHARES, colour
+from overhead.report.core.parts import Cell, Part, Sketch, Table, Text
+from overhead.report.core.registry import register
 
 FIGURES = {"complete": "one more", "host": "host", "fixed": "fixed", "naive": "T(1)"}
 
 
 @register("brief-ladder", "Who takes the time", 15, brief=True, full=False)
 def ladders(view: View) -> Iterator[Part]:
-    found = [f for f in view.once(ladder.ladders) if f.split]
+    found = [f for f in view.once(host_shares.ladders) if f.split]
     drawn = {(f.target.key, f.top.pattern, f.top.unit): f for f in reversed(found)}
     if not found:
         return

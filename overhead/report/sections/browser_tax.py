@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.derived import Span
+from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.format import MICRO, count, factor_spread, micro_spread
-from overhead.reading.tax import Tax, first_of_each, tax_sentence, taxes
+from overhead.reading.intervals import Span
 from overhead.reading.view import View, words
-from overhead.report.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines
-from overhead.report.palette import colour
-from overhead.report.parts import Cell, Drawing, Part, Table, Text
-from overhead.report.registry import register
+from overhead.report.core.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.report.core.palette import colour
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.registry import register
 from overhead.results import Caller, Record
 
 FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty wait", "naive": "T(1)"}

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from overhead.reading import chains
 from overhead.reading.chain_words import device_times, fusions, passings
 from overhead.reading.chains import Group, steps_of
-from overhead.reading.derived import Span
 from overhead.reading.format import MICRO, factor, number, plain, spread
+from overhead.reading.intervals import Span
 from overhead.reading.sentences import chain_opening
 from overhead.reading.view import View, why
-from overhead.report import chain_maps
-from overhead.report.parts import Cell, Part, Table, Text
-from overhead.report.registry import register
+from overhead.report.core import chain_maps
+from overhead.report.core.parts import Cell, Part, Table, Text
+from overhead.report.core.registry import register
 from overhead.workloads import workloads
 
 METHOD = (

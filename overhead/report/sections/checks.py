@@ -8,8 +8,8 @@ from overhead.reading import checks
 from overhead.reading.format import MICRO, number
 from overhead.reading.sentences import verdict
 from overhead.reading.view import View
-from overhead.report.parts import Cell, Part, Table, Text
-from overhead.report.registry import register
+from overhead.report.core.parts import Cell, Part, Table, Text
+from overhead.report.core.registry import register
 
 KINDS = {
     "pipelined": "complete is the larger of host and device (pipelined)",

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, count, micro_spread, valued
 from overhead.reading.view import ACTING, CALLERS, EACH, Target, View, by_patterns, why, words
-from overhead.report.draw import MARKERS, ROW, Row, canvas, dot_rows, mark, marker_legend
-from overhead.report.palette import colour
-from overhead.report.parts import Cell, Drawing, Part, Table, Text
-from overhead.report.registry import register
+from overhead.report.core.draw import MARKERS, ROW, Row, canvas, dot_rows, mark, marker_legend
+from overhead.report.core.palette import colour
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.registry import register
 from overhead.results import Record
 
 Panels = dict[tuple[str, str], dict[str, list[tuple[Target, Record]]]]

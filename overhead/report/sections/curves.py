@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from overhead.reading.format import MICRO, count, micro, plain, valued
 from overhead.reading.view import Target, View
-from overhead.report.draw import GRID, INK, MUTED, PAPER, canvas, plain_log_ticks, two_lines
-from overhead.report.palette import colour
-from overhead.report.parts import Drawing, Part, Text
-from overhead.report.registry import register
+from overhead.report.core.draw import GRID, INK, MUTED, PAPER, canvas, plain_log_ticks, two_lines
+from overhead.report.core.palette import colour
+from overhead.report.core.parts import Drawing, Part, Text
+from overhead.report.core.registry import register
 from overhead.results import Record
 
 if TYPE_CHECKING:

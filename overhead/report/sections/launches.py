@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead.reading.derived import Graph, Span, graphs, span
 from overhead.reading.format import MICRO, count, listed, micro_spread, number, plain, spread
+from overhead.reading.intervals import Graph, Span, graphs, span
 from overhead.reading.view import CALLERS, Target, View, why, words
-from overhead.report.draw import LINE, MARKERS, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
-from overhead.report.palette import colour
-from overhead.report.parts import Cell, Drawing, Part, Table, Text
-from overhead.report.registry import register
+from overhead.report.core.draw import LINE, MARKERS, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.report.core.palette import colour
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.registry import register
 from overhead.results import Record
 
 ELSEWHERE = {"wait", "stream", "arguments", "loops", "sync", "dependency", "workload"}

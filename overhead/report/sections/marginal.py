@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, micro_spread, valued
 from overhead.reading.view import CALLERS, Target, View, named
-from overhead.report.draw import INK, MARKERS, ROW, Mark, Row, canvas, dot_rows, marker_legend
-from overhead.report.draw import mark as marked
-from overhead.report.palette import colour
-from overhead.report.parts import Cell, Drawing, Part, Table, Text
-from overhead.report.registry import register
+from overhead.report.core.draw import INK, MARKERS, ROW, Mark, Row, canvas, dot_rows, marker_legend
+from overhead.report.core.draw import mark as marked
+from overhead.report.core.palette import colour
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.registry import register
 from overhead.results import Comparison, Record
 
 PARTS = {

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from overhead.reading.format import plain, valued
 from overhead.reading.sentences import left_out
 from overhead.reading.view import View
-from overhead.report.parts import Cell, Part, Table, Text
-from overhead.report.registry import register
+from overhead.report.core.parts import Cell, Part, Table, Text
+from overhead.report.core.registry import register
 from overhead.results import Record
 
 

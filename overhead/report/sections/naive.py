@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, factor, micro_spread
-from overhead.reading.keyfigures import overstatement
+from overhead.reading.key_figures import overstatement
 from overhead.reading.view import Target, View
-from overhead.report.draw import INK, ROW, Mark, Row, canvas, dot_rows, marker_legend
-from overhead.report.palette import colour
-from overhead.report.parts import Cell, Drawing, Part, Table, Text
-from overhead.report.registry import register
+from overhead.report.core.draw import INK, ROW, Mark, Row, canvas, dot_rows, marker_legend
+from overhead.report.core.palette import colour
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.registry import register
 from overhead.results import Record
 
 SHOTS = {"naive": "T(1), warm", "naive_idle": "T(1) after 50 ms idle", "legacy": "T(100)/100"}

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from overhead.reading.format import has_value, micro_spread, spread
 from overhead.reading.view import View
-from overhead.report.parts import Cell, Part, Table, Text
-from overhead.report.registry import register
+from overhead.report.core.parts import Cell, Part, Table, Text
+from overhead.report.core.registry import register
 from overhead.results import Figure, Record
 
 FIGURES = ("complete", "host", "issue", "fixed", "device_busy", "device_span", "naive", "legacy", "prepare", "first")

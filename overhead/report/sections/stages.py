@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from overhead.reading.checks import stages_check
 from overhead.reading.format import MICRO, count, micro_spread, number, plain
-from overhead.reading.ladder import staged
+from overhead.reading.host_shares import staged
 from overhead.reading.sentences import verdict
 from overhead.reading.view import CALLERS, Target, View
-from overhead.report.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines
-from overhead.report.palette import colour
-from overhead.report.parts import Cell, Drawing, Part, Table, Text
-from overhead.report.registry import register
+from overhead.report.core.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.report.core.palette import colour
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.registry import register
 from overhead.results import Figure, Record
 
 Group = list[tuple[Record, list[Figure]]]

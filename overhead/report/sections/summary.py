@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.keyfigures import key_figures_of
+from overhead.reading.key_figures import key_figures_of
 from overhead.reading.sentences import headline, opening
 from overhead.reading.view import View
-from overhead.report.parts import Cards, Part, Text
-from overhead.report.registry import register
+from overhead.report.core.parts import Cards, Part, Text
+from overhead.report.core.registry import register
 
 
 @register("summary", "In short", 10, brief=True)

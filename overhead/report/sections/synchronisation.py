@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead.reading.derived import Span, Synchronised, synchronised
 from overhead.reading.format import MICRO, count, factor_spread, listed, number, percent, percent_spread, plain, spread
-from overhead.reading.ladder import BELOW_ZERO
+from overhead.reading.host_shares import BELOW_ZERO
+from overhead.reading.intervals import Span, Synchronised, synchronised
 from overhead.reading.training import Training, trainings
 from overhead.reading.view import View, why
-from overhead.report.draw import INK, LINE, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
-from overhead.report.palette import colour
-from overhead.report.parts import Cell, Drawing, Part, Table, Text
-from overhead.report.registry import register
+from overhead.report.core.draw import INK, LINE, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.report.core.palette import colour
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.registry import register
 from overhead.results import Record
 
 ACTS = {

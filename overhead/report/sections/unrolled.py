@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from overhead.reading.derived import Span
 from overhead.reading.format import MICRO, TIMES, spread
-from overhead.reading.unrolled import Loops, sentence, unrolled
+from overhead.reading.intervals import Span
+from overhead.reading.unrolled_loops import Loops, sentence, unrolled
 from overhead.reading.view import View
-from overhead.report.draw import INK, MUTED, PAPER, canvas, plain_log_ticks
-from overhead.report.palette import colour
-from overhead.report.parts import Cell, Drawing, Part, Table, Text
-from overhead.report.registry import register
+from overhead.report.core.draw import INK, MUTED, PAPER, canvas, plain_log_ticks
+from overhead.report.core.palette import colour
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.registry import register
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, micro_spread, plain
 from overhead.reading.view import EACH, Target, View, words
-from overhead.report.draw import ROW, Mark, Row, canvas, dot_rows, mark, marker_legend
-from overhead.report.palette import colour
-from overhead.report.parts import Cell, Drawing, Part, Table, Text
-from overhead.report.registry import register
+from overhead.report.core.draw import ROW, Mark, Row, canvas, dot_rows, mark, marker_legend
+from overhead.report.core.palette import colour
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.registry import register
 from overhead.results import Record
 
 STATES = {"empty_wait": "nothing issued", "naive": "one unit, warm", "naive_idle": "one unit after 50 ms idle"}

@@ -1,0 +1,1 @@
+"""From files to fingerprints: journals are reduced, folders are read."""

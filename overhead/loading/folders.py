@@ -1,0 +1,123 @@
+"""Files and folders as named on the command line: a bad file named alone is an error, among others it is skipped."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from overhead.errors import BadFile
+from overhead.loading.reduce import load
+from overhead.reading.format import plain
+from overhead.results import Fingerprint, Machine
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A run and the file that it came from; ``argument`` is the place among the paths that named it."""
+
+    path: Path
+    fingerprint: Fingerprint
+    argument: int = 0
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that could not be used, and why, in one line without the path."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class Used(Generic[T]):
+    """What was made of a run where it was read, and of which machine."""
+
+    path: Path
+    argument: int
+    machine: Machine
+    result: T
+
+
+def collect(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
+    """Every fingerprint and journal of these files and folders, in order.
+
+    Raises ``BadFile`` where a file named alone is bad, or where nothing at all could be loaded.
+    """
+    found = list(each(paths, _itself))
+    loaded = [Loaded(one.path, one.result, one.argument) for one in found if isinstance(one, Used)]
+    return loaded, [one for one in found if isinstance(one, Skipped)]
+
+
+def each(
+    paths: Sequence[Path], use: Callable[[Fingerprint], T], mapping: Callable[..., Iterable[Any]] = map
+) -> Iterator[Used[T] | Skipped]:
+    """The same one by one, and of each run only what ``use`` makes of it, so that a thousand fit into memory.
+
+    ``mapping`` may be that of a pool of processes. Of two files that give one machine id to different machines the
+    first counts, the other is skipped.
+    """
+    alone = len(paths) == 1 and not paths[0].is_dir()
+    machines: dict[str, tuple[Machine, Path]] = {}
+    bad: list[Skipped] = []
+    named = files(paths)
+    for (argument, path), read in zip(named, mapping(partial(_read, use), [p for _, p in named]), strict=True):
+        if isinstance(read, BadFile):
+            if alone:
+                raise read
+            bad.append(Skipped(path, str(read).removeprefix(f"{path}: ")))
+            yield bad[-1]
+            continue
+        own, result = read
+        first, holder = machines.setdefault(own.id, (own, path))
+        if _description(first) == _description(own):
+            yield Used(path, argument, own, result)
+        else:
+            reason = f"claims the machine id {own.id} of {holder.name}, and describes another machine"
+            yield Skipped(path, reason)
+    if not machines:
+        why = f" ({len(bad)} that cannot be read; the first: {bad[0].reason})" if bad else ""
+        raise BadFile(f"{', '.join(map(str, paths)) or 'no path'}: no fingerprint or journal here{why}")
+
+
+def _read(use: Callable[[Fingerprint], T], path: Path) -> tuple[Machine, T] | BadFile:
+    try:
+        found = load(path)
+    except BadFile as error:
+        return error
+    return found.machine, use(found)
+
+
+def _itself(found: Fingerprint) -> Fingerprint:
+    return found
+
+
+def tell(skipped: Iterable[Skipped]) -> None:
+    """List what was skipped on standard error."""
+    for one in skipped:
+        print(f"overhead: skipped {plain(one.path.name, 80)}: {plain(one.reason, 300)}", file=sys.stderr)
+
+
+def _description(machine: Machine) -> tuple[str, int, int, int]:
+    """What the id hashes, as far as the file tells it: a GPU's name may change with the list that named it."""
+    return machine.cpu, machine.cores, machine.memory_gib, sum(not gpu.software for gpu in machine.gpus)
+
+
+def files(paths: Iterable[Path]) -> list[tuple[int, Path]]:
+    """Files as named; of a folder its fingerprints, and the journals that have not become one. With each the place of
+    the path that named it."""
+    found: list[tuple[int, Path]] = []
+    for argument, path in enumerate(paths):
+        if not path.is_dir():
+            found.append((argument, path))
+            continue
+        done = sorted(path.glob("*.json"))
+        stems = {p.stem for p in done}
+        left = [p for p in sorted(path.glob("*.jsonl")) if p.stem not in stems]
+        found += [(argument, p) for p in (*done, *left)]
+    return found

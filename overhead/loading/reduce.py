@@ -1,0 +1,372 @@
+"""Journal in, fingerprint out: the one place where raw samples become figures, records and comparisons."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import statistics
+from collections import defaultdict
+from collections.abc import Container, Iterable, Sequence
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from overhead import results
+from overhead.errors import BadFile
+from overhead.measure.fitting import case_figures as est
+from overhead.measure.fitting.quiet_rounds import best_pace
+from overhead.named_comparisons import NAMED, pairs
+from overhead.profiles import PROFILES
+from overhead.results import (
+    Bound,
+    Case,
+    Comparison,
+    Ended,
+    Failed,
+    Figure,
+    Fingerprint,
+    Header,
+    Missing,
+    Omitted,
+    Once,
+    Opened,
+    Planned,
+    Point,
+    Record,
+    Round,
+    Status,
+    Target,
+    Volatile,
+)
+
+
+def load(path: Path) -> Fingerprint:
+    """The fingerprint of a file: decoded, or reduced where the file is a journal. Raises ``BadFile``."""
+    path = Path(path)
+    return reduce_journal(path) if results.is_journal(path) else results.read_fingerprint(path)
+
+
+def reduce_journal(path: Path) -> Fingerprint:
+    """Reduce a journal, finished or not."""
+    return _Journal(path, results.read_journal(path)).fingerprint()
+
+
+def series_of(path: Path) -> dict[str, est.Series]:
+    """The raw samples of a journal by record key: what comparisons of files are decided from."""
+    journal = _Journal(path, results.read_journal(path))
+    return {key.record: journal.series(key) for key in journal.planned if key.own}
+
+
+def noisy(path: Path, among: Container[str]) -> dict[str, float]:
+    """Those of these records that are noisy in a journal so far, by key, with their relative half-widths."""
+    journal = _Journal(path, results.read_journal(path))
+    return {
+        key.record: (found.high - found.low) / 2 / found.value
+        for key in journal.planned
+        if key.own and key not in journal.failed and key.record in among
+        for found in [est.headline(journal.series(key), journal.target)]
+        if found.status == "noisy" and found.value and found.low is not None and found.high is not None
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class _Key:
+    """A case of a target, measured in a worker."""
+
+    worker: str
+    target: str
+    case: str
+
+    @property
+    def own(self) -> bool:
+        """Whether this is the target's own record, not a companion in another target's worker."""
+        return self.worker == self.target
+
+    @property
+    def record(self) -> str:
+        """The key of the record."""
+        return f"{self.target} {self.case}"
+
+
+class _Journal:
+    """The lines of a journal, sorted by case and process."""
+
+    def __init__(self, path: Path, lines: Iterable[results.Line]) -> None:
+        self.path = path
+        self.planned: dict[_Key, tuple[Target, Case]] = {}
+        self.wanted: dict[str, int] = {}
+        self.opened: dict[_Key, Opened] = {}
+        self.failed: dict[_Key, Failed] = {}
+        self.rounds: dict[_Key, dict[int, list[est.Round]]] = defaultdict(lambda: defaultdict(list))
+        self.once: dict[_Key, dict[int, dict[str, Once]]] = defaultdict(lambda: defaultdict(dict))
+        self.rules: dict[tuple[str, int], str] = {}
+        self.canary: dict[tuple[str, int], list[est.Round]] = defaultdict(list)
+        self.missing: list[results.Unavailable] = []
+        self.left_out: list[results.LeftOut] = []
+        for line in lines:
+            self._take(line)
+
+    def _take(self, line: results.Line) -> None:
+        match line:
+            case Header():
+                self.header = line
+            case Planned(worker=worker, target=target, case=case):
+                self.planned[_Key(worker, target.key, case.key)] = (target, case)
+                self.wanted[worker] = line.wanted(self.header.profile)
+            case Opened():
+                self.opened[self._key(line)] = line
+            case Round():
+                one = est.Round(samples=line.samples, canary=line.canary, number=line.round)
+                self.rounds[self._key(line)][line.process].append(one)
+                self.canary[line.worker, line.process].append(one)
+            case Once():
+                taken = self.once[self._key(line)][line.process]
+                taken[line.name] = _joined(taken.get(line.name), line)
+            case Failed():
+                self.failed[self._key(line)] = line
+            case Missing(unavailable=unavailable):
+                self.missing.append(unavailable)
+            case Omitted(left_out=left_out):
+                self.left_out.append(left_out)
+            case Ended():
+                self.rules[line.worker, line.process] = line.rule
+
+    def _key(self, line: Opened | Round | Once | Failed) -> _Key:
+        key = _Key(line.worker, line.target, line.case)
+        if key not in self.planned:
+            raise BadFile(f"{self.path}: {line.target} {line.case} was never planned")
+        return key
+
+    @property
+    def target(self) -> float:
+        return PROFILES[self.header.profile].target
+
+    def series(self, key: _Key) -> est.Series:
+        opened = self.opened.get(key)
+        processes = [
+            est.Process(
+                rounds=self.rounds[key].get(process, ()),
+                once={name: once.values for name, once in self.once[key].get(process, {}).items()},
+                at={name: once.at for name, once in self.once[key].get(process, {}).items()},
+                reasons={name: once.reason for name, once in self.once[key].get(process, {}).items() if once.reason},
+                number=process,
+                pace=self.paces.get((key.worker, process), 0.0),
+            )
+            for process in self._counted(key)
+        ]
+        if opened is None:
+            return est.Series(processes)
+        return est.Series(processes, opened.synchronous, opened.wait_spins, opened.overlap)
+
+    @functools.cached_property
+    def paces(self) -> dict[tuple[str, int], float]:
+        """By worker and process, its canary at its best, ns."""
+        return {which: best_pace(rounds) for which, rounds in self.canary.items()}
+
+    def _counted(self, key: _Key) -> list[int]:
+        """The case's processes; of those that were cut short none, once there are as many whole ones as were wanted."""
+        found = sorted({*self.rounds[key], *self.once[key]})
+        whole = [process for process in found if (key.worker, process) in self.rules]
+        return whole if len(whole) >= self.wanted[key.worker] else found
+
+    def fingerprint(self) -> Fingerprint:
+        header = self.header
+        return Fingerprint(
+            schema_version=header.schema_version,
+            method_version=header.method_version,
+            created=header.created,
+            profile=header.profile,
+            machine=header.machine,
+            together=header.together,
+            volatile={**header.volatile, **self._canaries()},
+            versions=header.versions,
+            kernels={n: h for o in self.opened.values() for n, h in o.kernels.items()},
+            records=[self._record(key) for key in self.planned if key.own],
+            comparisons=self._comparisons(),
+            unavailable=self.missing,
+            left_out=self.left_out,
+            flags=self._flags(),
+        )
+
+    def _canaries(self) -> Volatile:
+        """The canary's median of all processes, and of the fastest and the slowest of them, us."""
+        sums = [[sum(one.canary) for one in rounds] for rounds in self.canary.values()]
+        found = [statistics.median(values) / 1e3 for values in sums if any(values)]
+        if not found:
+            return {}
+        paces = {"canary_us": statistics.median(found), "canary_us_least": min(found), "canary_us_most": max(found)}
+        return {name: round(value, 1) for name, value in paces.items()}
+
+    def _record(self, key: _Key) -> Record:
+        target, case = self.planned[key]
+        opened, failed = self.opened.get(key), self.failed.get(key)
+        series = self.series(key)
+        figures: list[Figure] = []
+        status: Status = "failed"
+        reason, bound = "no round was measured", ""
+        if failed is not None:
+            status, reason = failed.status, failed.reason
+        elif any(p.rounds for p in series.processes):
+            estimates = est.estimate(series, self.target)
+            bound = est.bound(series, estimates)
+            figures = [_figure(name, e, self._rule(key, e)) for name, e in estimates.items()]
+            head = next((f for f in figures if f.name == "complete"), None)
+            status, reason = (head.status, head.reason) if head else ("failed", "no slope could be fitted")
+        return Record(
+            stack=target.stack,
+            api=target.api,
+            adapter=target.adapter,
+            device=target.device,
+            software=target.software,
+            executes=target.executes,
+            environment=target.environment,
+            pattern=case.pattern,
+            caller=case.caller,
+            dependency=case.dependency,
+            unit=case.unit,
+            workload=case.workload,
+            params=case.params,
+            overlap=opened.overlap if opened else "pipelined",
+            window=opened.window if opened else {},
+            status=status,
+            reason=reason,
+            bound=cast(Bound, bound),
+            flags=list(opened.flags) if opened else [],
+            figures=figures,
+            curve=_curve(series),
+        )
+
+    def _rule(self, key: _Key, e: est.Estimate) -> str:
+        rules = dict.fromkeys(r for (worker, _), r in self.rules.items() if worker == key.worker and r)
+        rule = e.rule or "; ".join(rules)
+        whole = sum((key.worker, process) in self.rules for process in self._counted(key))
+        further = whole - self.wanted[key.worker]
+        if further > 0:
+            rule += f"; {further} further process{'es' * (further > 1)}, as the case was noisy before"
+        return rule
+
+    def _comparisons(self) -> list[Comparison]:
+        """Every pair that the table names, among the cases that alternated in one worker's processes."""
+        found = []
+        by_worker: dict[str, list[_Key]] = defaultdict(list)
+        for key in self.planned:
+            if key not in self.failed and any(self.rounds[key].values()):
+                by_worker[key.worker].append(key)
+        for worker, keys in by_worker.items():
+            where = {(self.planned[k][0].key, self.planned[k][1].key): k for k in keys}
+            for named, of, against in pairs([self.planned[k] for k in keys]):
+                first, second = where[of[0].key, of[1].key], where[against[0].key, against[1].key]
+                times = float(self.opened[first].window.get(named.times, 1)) if first in self.opened else 1.0
+                paired = est.paired(self.series(first), self.series(second), named.figure, self.target, times)
+                figures = [_figure("difference", paired.difference), _figure("ratio", paired.ratio)]
+                found.append(
+                    Comparison(
+                        name=named.name,
+                        of=first.record,
+                        against=[second.record],
+                        worker=worker,
+                        figures=figures,
+                    )
+                )
+            found.extend(self._marginal(worker, keys))
+        order = {named.name: i for i, named in enumerate(NAMED)}
+        return sorted(found, key=lambda c: order.get(c.name, len(order)))
+
+    def _marginal(self, worker: str, keys: Sequence[_Key]) -> list[Comparison]:
+        """Marginal cost per submit, pass, dispatch and bind change from the own cases that differ in these alone."""
+        groups: dict[tuple[str, ...], dict[str, _Key]] = defaultdict(dict)
+        for key in keys:
+            case = self.planned[key][1]
+            if not key.own or case.pattern not in ("per-submit", "per-k", "per-pass", "one-pass"):
+                continue
+            rest = {k: str(v) for k, v in case.params.items() if k not in ("k", "bindgroup")}
+            name = f"{case.pattern} {case.params['k']}" if "k" in case.params else case.pattern
+            if case.params.get("bindgroup", "once") == "rotated":
+                name += " rotated"
+            elif case.params.get("bindgroup", "once") != "once":
+                continue
+            groups[case.caller, case.dependency, case.workload, str(sorted(rest.items()))].setdefault(name, key)
+        found = []
+        for members in groups.values():
+            if not {"per-submit", "one-pass"} <= set(members):
+                continue
+            series = {name: self.series(key) for name, key in members.items()}
+            windows = [self.opened[key].window for key in members.values() if key in self.opened]
+            passes = not any(str(window.get("passes", "")).startswith("none") for window in windows)
+            estimates = est.marginal(series, self.target, passes=passes)
+            ids = [k.record for k in members.values()]
+            if estimates:
+                found.append(
+                    Comparison(
+                        name="marginal",
+                        of=ids[0],
+                        against=ids[1:8],
+                        worker=worker,
+                        figures=[_figure(n, e) for n, e in estimates.items()],
+                    )
+                )
+        return found
+
+    def _flags(self) -> list[str]:
+        ended: dict[str, int] = defaultdict(int)
+        for worker, _ in self.rules:
+            ended[worker] += 1
+        return [
+            f"{worker}: {ended.get(worker, 0)} of {wanted} processes measured"
+            for worker, wanted in self.wanted.items()
+            if ended.get(worker, 0) < wanted
+        ]
+
+
+def _joined(before: Once | None, line: Once) -> Once:
+    """What is taken in every round comes a line a round."""
+    if before is None:
+        return line
+    return msgspec.structs.replace(line, values=[*before.values, *line.values], at=[*before.at, *line.at])
+
+
+def _figure(name: str, e: est.Estimate, rule: str = "") -> Figure:
+    return Figure(
+        name=name,
+        unit=e.unit,
+        value=e.value,
+        low=e.low,
+        high=e.high,
+        status=cast(Status, e.status),
+        reason=e.reason,
+        rule=rule or e.rule,
+        processes=e.processes,
+        modes=list(e.modes),
+    )
+
+
+def _curve(series: est.Series) -> list[Point]:
+    """Per n over all processes: medians of the samples whose window held two clock readings alone, and quartiles."""
+    by_n: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for process in series.processes:
+        for one in process.rounds:
+            for row in one.samples:
+                if len(row) == 3:
+                    by_n[row[0]].append((row[1], row[2]))
+    points = []
+    for n, rows in sorted(by_n.items()):
+        totals = sorted(total for _, total in rows)
+        points.append(
+            Point(
+                n=n,
+                issue=statistics.median(i for i, _ in rows),
+                total=statistics.median(totals),
+                q1=totals[len(totals) // 4],
+                q3=totals[(3 * len(totals)) // 4],
+            )
+        )
+    return _thin(points)
+
+
+def _thin(points: list[Point], most: int = 24) -> list[Point]:
+    """Processes may use different ladders: at most 24 points spread over the range, ends kept."""
+    if len(points) <= most:
+        return points
+    step = (len(points) - 1) / (most - 1)
+    return [points[round(i * step)] for i in range(most)]

@@ -1,0 +1,110 @@
+"""What would disturb a measurement on this machine, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from overhead.machine import identity, volatile
+from overhead.machine.host import HOST, Host
+from overhead.measure.sampling.processors import INTERRUPTS, serving_gpus
+
+_ADVICE = {
+    "governor": "sudo cpupower frequency-set -g performance",
+    "power plan": "powercfg /setactive SCHEME_MIN",
+    "low power mode": "turn it off in System Settings, Battery",
+    "power": "plug the charger in",
+    "free cores": "stop other programs, or wait until the load has gone",
+    "clock source": "each clock reading is a system call: boot with a clock source that the processor offers",
+    "hyper-threading": "two threads share a core: keep it idle, or write off to /sys/devices/system/cpu/smt/control",
+    "CPU throttling": "let it cool; see to fans and power limits",
+    "virtual machine": "figures hold for this guest alone: its neighbours and its hypervisor show in them",
+    "CPU quota": "below 2 cores the control group stops measured processes in mid-sample: raise the limit",
+    "XDG_RUNTIME_DIR": "some GPU libraries print errors that mean nothing: set it to any folder of yours",
+    "injected layers": "unset these variables, turn overlays off: what is injected is measured too",
+    "interpreter": "use a plain interpreter: what watches it is measured too",
+    "hardware GPU": "software adapters alone can be measured: a smoke test, no statement about a GPU",
+    "GPU throttling": "let it cool, or raise its power limit",
+    "GPU interrupts": "keep threads that submit work off these processors; measurements here do",
+    "GPU in use": "stop the other programs on it",
+    "Vulkan loader": "no WebGPU or Vulkan without it: sudo apt install libvulkan1, or your system's vulkan-loader",
+}
+_GOOD_CLOCKS = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "riscv_clocksource")
+# Layers that drivers bring along: they order devices and stay out of the calls.
+_HARMLESS = ("VK_LAYER_MESA_device_select", "VK_LAYER_NV_optimus")
+
+Status = Literal["ok", "warn", "bad"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at: ``warn`` disturbs the figures, ``bad`` spoils or prevents them."""
+
+    name: str
+    status: Status
+    found: str
+    advice: str = ""
+
+
+def checks(host: Host = HOST) -> list[Check]:
+    """Every check that means something on this system."""
+    state: dict[str, Any] = dict(volatile(host))
+    return [*_processor(state), *_surroundings(host, state), *_injected(state), *_devices(host, state)]
+
+
+def _check(name: str, disturbed: bool, found: str, status: Status = "warn") -> Check:
+    return Check(name, status, found, _ADVICE[name]) if disturbed else Check(name, "ok", found)
+
+
+def _processor(state: dict[str, Any]) -> Iterator[Check]:
+    if governor := state.get("governor"):
+        eager = "performance" in (governor, state.get("energy_preference"))
+        yield _check("governor", not eager, governor)
+    if plan := state.get("power_plan"):
+        yield _check("power plan", "performance" not in plan.lower(), plan)
+    if state.get("low_power_mode"):
+        yield _check("low power mode", True, "on")
+    if power := state.get("power"):
+        yield _check("power", power == "battery", power)
+    cores, load = state.get("usable_cores", 0), state.get("load_1m")
+    if cores and load is not None:
+        free = max(0.0, cores - load)
+        yield _check("free cores", free < min(2, cores) - 0.5, f"{free:.1f} of {cores} (load {load:.2f})")
+    if source := state.get("clock_source"):
+        yield _check("clock source", source not in _GOOD_CLOCKS, source)
+    if smt := state.get("smt"):
+        yield _check("hyper-threading", smt == "on", smt)
+    if count := state.get("cpu_throttle_count"):
+        yield _check("CPU throttling", True, f"{count} times since start")
+
+
+def _surroundings(host: Host, state: dict[str, Any]) -> Iterator[Check]:
+    virtual = state.get("virtual", "")
+    yield _check("virtual machine", bool(virtual), virtual or "none seen")
+    if quota := state.get("cpu_quota"):
+        yield _check("CPU quota", quota < 2, f"{quota:g} cores", "bad")
+    if host.platform == "linux":
+        folder = host.environ.get("XDG_RUNTIME_DIR")
+        yield _check("XDG_RUNTIME_DIR", not folder, "set" if folder else "not set")
+
+
+def _injected(state: dict[str, Any]) -> Iterator[Check]:
+    layers = [layer for layer in state.get("injected", []) if layer not in _HARMLESS]
+    yield _check("injected layers", bool(layers), ", ".join(layers) or "none", "bad")
+    debugged = state.get("debugged", [])
+    yield _check("interpreter", bool(debugged), ", ".join(debugged) or "plain", "bad")
+
+
+def _devices(host: Host, state: dict[str, Any]) -> Iterator[Check]:
+    gpus = [gpu.name for gpu in identity(host).gpus]
+    yield _check("hardware GPU", not gpus, ", ".join(gpus) or "none")
+    if throttled := [words for words in state.get("gpu_throttling", []) if words]:
+        yield _check("GPU throttling", True, "; ".join(throttled))
+    if busy := [percent for percent in state.get("gpu_busy_percent", []) if percent.isdecimal() and int(percent) > 5]:
+        yield _check("GPU in use", True, f"{', '.join(busy)} % busy")
+    if host.platform == "linux":
+        if serving := sorted(serving_gpus(host.read(str(INTERRUPTS)))):
+            yield _check("GPU interrupts", True, f"served by processor {', '.join(map(str, serving))}")
+        loader = host.vulkan_loader()
+        yield _check("Vulkan loader", not loader, loader or "missing", "bad")

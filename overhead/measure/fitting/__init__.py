@@ -1,0 +1,1 @@
+"""Samples in, figures with intervals out. Pure: no clock, no device, no file."""

@@ -1,0 +1,94 @@
+"""Figures from values that were taken once a process, outside the ladder."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from overhead.measure.fitting.across_processes import across, without_value
+from overhead.measure.fitting.data import LEGACY_N, UNSTAGED, Estimate, Process, Series
+from overhead.measure.fitting.line import Floats, theil_sen
+
+PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
+PLAIN = ("naive", "naive_idle", "empty_wait", "first", "start_latency", "compile", "peak_memory", UNSTAGED)
+"""The median of a process's values is the process's value."""
+PER_UNIT = ("device_busy", "device_span")
+"""A slope over the n at which the values were taken. Where some processes saw the device starve and others did not, the
+figure is that of most."""
+DEVICE_STEPS = 30
+"""The slope's part of the device time in units of that clock's step."""
+
+
+def once_figures(series: Series, target: float) -> dict[str, Estimate]:
+    """By name: ``naive``, ``naive_idle``, ``legacy``, ``empty_wait``, ``first``, ``prepare``, ``start_latency``,
+    ``compile``, ``peak_memory`` (bytes), ``p50`` ``p95`` ``p99``, ``device_busy`` or ``device_span``, ``stage:NAME``,
+    ``unstaged`` and ``stages_gap`` (the sum of the stages less the unstaged ``issue`` of the same round),
+    ``making:PART`` (a unit of the recording) and ``making:PART:fixed``; ns where nothing else is said. Those that were
+    asked for in vain are ``unavailable`` with the reason.
+    """
+    values: dict[str, list[float]] = {}
+    refused: dict[str, str] = {}
+    for process in series.processes:
+        for name, value in _of_process(process).items():
+            values.setdefault(name, []).append(value)
+        refused |= {name: why for name, why in process.reasons.items() if why and not process.once.get(name)}
+    if all(name in values for name in PER_UNIT):
+        values.pop(min(PER_UNIT, key=lambda name: len(values[name])))
+    missing = {name: Estimate(status="unavailable", reason=why) for name, why in refused.items()}
+    return missing | {name: _figure(name, found, series, target) for name, found in values.items()}
+
+
+def _figure(name: str, values: list[float], series: Series, target: float) -> Estimate:
+    scale = _unstaged(series) if name == "stages_gap" else None
+    found = across(values, target, scale=scale, unit="bytes" if name == "peak_memory" else "ns")
+    if name not in ("device_busy", "device_span") or found.value is None:
+        return found
+    quantum = max(
+        (float(p.once["device_quantum"][0]) for p in series.processes if "device_quantum" in p.once), default=0
+    )
+    reach = found.value * max(
+        (max(p.at[name]) - min(p.at[name]) for p in series.processes if p.at.get(name)), default=0
+    )
+    if reach < DEVICE_STEPS * quantum:
+        words = f"the slope adds {reach:.0f} ns over the ladder, the device's clock steps by {quantum:.0f} ns"
+        return without_value(found, "below-resolution", words)
+    return found
+
+
+def _of_process(process: Process) -> dict[str, float]:
+    once = {name: np.asarray(values, dtype=np.float64) for name, values in process.once.items() if len(values)}
+    found = {name: float(np.median(once[name])) for name in PLAIN if name in once}
+    if "latency" in once:
+        found |= {name: float(np.percentile(once["latency"], percent)) for name, percent in PERCENTILES.items()}
+    if "prepare" in once:
+        found["prepare"] = float(once["prepare"][0])
+    for name in PER_UNIT:
+        at = process.at.get(name, ())
+        if name in once and len(at) == once[name].size:
+            line = theil_sen(np.asarray(at, dtype=np.float64), once[name])
+            if line is not None:
+                found[name] = line.slope
+    stages = {name: values for name, values in once.items() if name.startswith("stage:")}
+    found |= {name: float(np.median(values)) for name, values in stages.items()}
+    if stages and UNSTAGED in once:
+        rounds = min(values.size for values in (*stages.values(), once[UNSTAGED]))
+        gaps = sum(values[:rounds] for values in stages.values()) - once[UNSTAGED][:rounds]
+        found["stages_gap"] = float(np.median(gaps))
+    for name in (name for name in once if name.startswith("making:")):
+        line = theil_sen(np.asarray(process.at[name], dtype=np.float64), once[name])
+        if line is not None:
+            found |= {name: line.slope, f"{name}:fixed": line.intercept}
+    legacy = _legacy(process, once.get("legacy"))
+    return found | ({} if legacy is None else {"legacy": legacy})
+
+
+def _unstaged(series: Series) -> float:
+    """ns: what a gap between the stages and the whole is judged by."""
+    return float(np.mean([np.median(p.once[UNSTAGED]) for p in series.processes if p.once.get(UNSTAGED)]))
+
+
+def _legacy(process: Process, taken: Floats | None) -> float | None:
+    """T(100)/100 from the ladder, or from samples taken for it alone."""
+    if taken is not None:
+        return float(np.median(taken)) / LEGACY_N
+    rows = [row[2] for one in process.rounds for row in one.samples if row[0] == LEGACY_N and len(row) == 3]
+    return float(np.median(rows)) / LEGACY_N if rows else None

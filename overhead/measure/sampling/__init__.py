@@ -1,0 +1,1 @@
+"""What runs in a worker: the clock, the sizes of n, the rounds, the choice of a processor."""

@@ -1,0 +1,1 @@
+"""What several stacks share, a folder a family."""

@@ -1,0 +1,181 @@
+"""A page's download as a journal: decoded strictly, its values proved here, every sample kept.
+
+A page opened by hand starts no fresh processes: its replicates are fresh devices in one page, and each record says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+
+from overhead import results
+from overhead.errors import BadFile
+from overhead.probes._support.browser import identity, wire
+from overhead.probes._support.browser.cases import spec, window
+from overhead.probes._support.browser.launch import Browser
+from overhead.probes._support.browser.material import PLAN, hashes
+from overhead.probes.base import Unsupported, Unverified
+from overhead.probes.kernels import lcg
+from overhead.results import Case, Gpu, Header, Line, Machine, Target
+
+MAX_BYTES = 64 << 20
+
+
+class _Entry(Struct, forbid_unknown_fields=True, frozen=True):
+    """One case of one replicate: the samples that found its ladder, its rounds, the values at the end."""
+
+    case: wire.CaseSpec
+    trial: wire.Rows
+    rounds: Annotated[list[wire.Rows], Meta(max_length=1000)]
+    values: wire.Values
+    kind: wire.Failure
+    error: wire.Long
+
+
+class Download(Struct, forbid_unknown_fields=True, frozen=True):
+    """The file that the page offers."""
+
+    format: Literal["overhead-browser"]
+    version: Literal[1]
+    created: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+    hidden: bool
+    page: wire.Page
+    replicates: Annotated[list[Annotated[list[_Entry], Meta(max_length=64)]], Meta(min_length=1, max_length=100)]
+
+
+def read_download(path: Path) -> Download:
+    """Decode a download strictly. Raises ``BadFile``."""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise BadFile(f"{path}: {error.strerror}") from None
+    if len(raw) > MAX_BYTES:
+        raise BadFile(f"{path}: larger than {MAX_BYTES:,} bytes")
+    try:
+        return msgspec.json.decode(raw, type=Download)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise BadFile(f"{path}: not a browser's download: {' '.join(str(error).split())[:300]}") from None
+
+
+def import_file(path: Path) -> list[Line]:
+    """The journal of a page's download, header first. Raises ``BadFile``."""
+    found = read_download(path)
+    if found.page.adapter is None:
+        raise BadFile(f"{path}: measured on no adapter")
+    if found.page.kernels != hashes():
+        raise BadFile(f"{path}: measured with other kernels than this version's")
+    stack = identity.engine(found.page)
+    target = identity.target(stack, found.page, Browser(stack))
+    flags = [*identity.flags(found.page), "replicates-in-one-browser", *(["hidden-page"] if found.hidden else [])]
+    header = Header(
+        schema_version=results.SCHEMA_VERSION, method_version=results.METHOD_VERSION, created=found.created,
+        profile="quick", machine=_machine(found.page, target), versions=target.versions,
+    )  # fmt: skip
+    cases = {_case(entry.case).key: _case(entry.case) for entries in found.replicates for entry in entries}
+    lines: list[Line] = [header]
+    lines += [
+        results.Planned(worker=target.key, target=target, case=case, processes=PLAN["replicates"])
+        for case in cases.values()
+    ]
+    for process, entries in enumerate(found.replicates):
+        for entry in entries:
+            lines += _lines(target, process, found.page, entry, flags)
+        lines.append(results.Ended(worker=target.key, process=process, rule="the page's own plan"))
+    return lines
+
+
+def _lines(target: Target, process: int, page: wire.Page, entry: _Entry, flags: list[str]) -> Iterator[Line]:
+    case = _case(entry.case)
+    at = _Where(target.key, case.key, process, page)
+    try:
+        spec(case)
+        if not entry.kind:
+            _prove(entry)
+    except (Unsupported, Unverified) as error:
+        yield at.failed("unavailable" if isinstance(error, Unsupported) else "unverified", str(error))
+        return
+    if entry.kind:
+        yield at.failed("unavailable" if entry.kind == "unsupported" else entry.kind, entry.error)
+        return
+    yield at.opened(case, flags)
+    empty = [float(row[2]) for row in entry.trial if row[0] == 0]
+    yield at.once("empty_wait", 0, empty)
+    yield at.once("naive", 1, [float(row[2]) for row in entry.trial if row[0] == 1])
+    if empty and min(empty) > PLAN["polling_ms"] * 1e6:
+        yield at.once("wait_quantum", 0, [statistics.median(empty)])
+    for number, rows in enumerate(entry.rounds):
+        yield at.round(number, rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Where:
+    """Makes the journal's lines of one case in one replicate."""
+
+    target: str
+    case: str
+    process: int
+    page: wire.Page
+
+    def failed(self, status: results.Status, reason: str) -> Line:
+        return results.Failed(
+            target=self.target, case=self.case, worker=self.target, process=self.process, status=status, reason=reason
+        )
+
+    def opened(self, case: Case, flags: list[str]) -> Line:
+        kernel = "fused.wgsl" if case.pattern == "fused" else "step.wgsl"
+        return results.Opened(
+            target=self.target, case=self.case, worker=self.target, process=self.process,
+            overlap="pipelined" if case.pattern in ("per-submit", "per-k") else "serial",
+            synchronous=case.pattern in ("wait-each", "read-each"), window=window(case, self.page),
+            kernels={kernel: hashes()[kernel]}, flags=flags,
+        )  # fmt: skip
+
+    def once(self, name: str, n: int, values: list[float]) -> Line:
+        return results.Once(
+            target=self.target, case=self.case, worker=self.target, process=self.process, name=name, values=values,
+            at=[n] * len(values),
+        )  # fmt: skip
+
+    def round(self, number: int, rows: list[list[int]]) -> Line:
+        return results.Round(
+            target=self.target, case=self.case, worker=self.target, process=self.process, round=number, samples=rows
+        )
+
+
+def _prove(entry: _Entry) -> None:
+    """Every unit of every window and of its warm-up ran: raises ``Unverified`` where the values say otherwise."""
+    rows = [*entry.trial, *(row for rows in entry.rounds for row in rows)]
+    issued = sum(row[0] + 1 for row in rows)
+    if len(entry.values) != (8 if entry.case.dependency == "independent" else 1):
+        raise Unverified(f"{len(entry.values)} buffers read back")
+    executed = sum(lcg.distance(lcg.seeds(), np.array(words, np.uint32)) for words in entry.values)
+    if executed != issued % lcg.PERIOD:
+        raise Unverified(f"{issued} units issued, {executed} executed")
+
+
+def _case(asked: wire.CaseSpec) -> Case:
+    defaults = wire.CaseSpec(pattern=asked.pattern)
+    params = {k: getattr(asked, k) for k in ("k", "bindgroup", "wait") if getattr(asked, k) != getattr(defaults, k)}
+    unit = "step" if asked.pattern == "fused" else "dispatch"
+    return Case(pattern=asked.pattern, caller="browser", dependency=asked.dependency, unit=unit, params=params)
+
+
+def _machine(page: wire.Page, target: Target) -> Machine:
+    """What a page can know of a machine; the id hashes just that, so it never equals a measured machine's."""
+    cpu = f"not told to a browser ({page.platform or 'unknown platform'})"
+    gpus = [] if target.software else [Gpu(name=target.adapter)]
+    seed = json.dumps(["browser", cpu, page.cores, page.memory_gib, [gpu.name for gpu in gpus]])
+    return Machine(
+        id=hashlib.sha256(seed.encode()).hexdigest()[:12], cpu=cpu[:200], cores=page.cores,
+        memory_gib=page.memory_gib, gpus=gpus,
+    )  # fmt: skip

@@ -1,0 +1,117 @@
+"""A workload's WGSL in the page: the text, buffers and bindings of the native stacks, checked here like theirs."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from overhead.probes._support.browser import identity, wire
+from overhead.probes._support.browser.chain import InPage
+from overhead.probes._support.browser.session import Session
+from overhead.probes._support.common.workload_chain import (
+    WGSL_BINDINGS,
+    WorkChain,
+    kernels_of,
+    refuse_wgsl,
+    verified,
+    wgsl_window,
+)
+from overhead.probes.base import Unsupported
+from overhead.probes.kernels import LLVMPIPE_TURNS
+from overhead.results import Case, Scalar
+from overhead.workloads import sources
+from overhead.workloads.base import Array
+
+_STATE, _COUNTERS, _INPUTS, _STEPS = range(len(WGSL_BINDINGS))
+_STEPS_BYTES = 16
+
+
+def open_case(session: Session, case: Case) -> WorkChain:
+    """``fused``, or a step by its dispatches: all in ``one-pass``, or ``per-submit`` each in a submission."""
+    refuse_wgsl(case)
+    if case.caller != "browser":
+        raise Unsupported(f"in a page the browser calls, not {case.caller}")
+    return verified(BrowserWork(session, case))
+
+
+def _bounds_loops(adapter: wire.Adapter | None) -> bool:
+    """Whether it is llvmpipe, or a software adapter that can't be told from it."""
+    return adapter is not None and identity.is_software(adapter) and "swiftshader" not in adapter.description.lower()
+
+
+class BrowserWork(WorkChain, InPage):
+    """The page is given buffers and WGSL and gives back bytes; what they mean is known here alone."""
+
+    language = "wgsl"
+
+    def __init__(self, session: Session, case: Case) -> None:
+        WorkChain.__init__(self, case)
+        InPage.__init__(self, session, case.pattern)
+        self._text, self._entries = kernels_of(self, "wgsl")
+        self._loops = LLVMPIPE_TURNS // self.workload.turns if _bounds_loops(session.page.adapter) else 0
+        if case.pattern != "fused":
+            self.max_n //= len(self._entries)
+        self._zeros = np.zeros(self.elements, np.uint32)
+        state = sources.state(self.workload, self.zeros(), self.elements)
+        self._given = sources.inputs(self.workload, self.inputs)
+        self._sizes = (state.nbytes, self._zeros.nbytes, self._given.nbytes, _STEPS_BYTES)
+        spec = msgspec.convert({"pattern": case.pattern}, wire.CaseSpec)
+        self.ask("open", case=spec, program=self._program())
+
+    def _program(self) -> wire.Program:
+        kinds = zip(WGSL_BINDINGS, self._sizes, strict=True)
+        return wire.Program(
+            label=f"{self.workload.name}, {self.elements:,} elements,",
+            code=self._text,
+            entries=[wire.Entry(name=entry.name, groups=entry.groups) for entry in self._entries],
+            buffers=[wire.Buffer(kind=kind, size=size) for kind, size in kinds],
+            rounds=_STEPS,
+            loops=self._loops,
+            needs=["shader-f16"] if self.workload.precision == "float16" else [],
+        )
+
+    def _write(self, buffer: int, values: Array) -> None:
+        raw = values.tobytes()
+        for at in range(0, len(raw), wire.PIECE_BYTES):
+            self.ask("write", buffer=buffer, at=at, data=raw[at : at + wire.PIECE_BYTES])
+
+    def _fetch(self, *buffers: int) -> bytes:
+        size = sum(self._sizes[buffer] for buffer in buffers)
+        pieces = []
+        for at in range(0, size, wire.PIECE_BYTES):
+            asked = min(wire.PIECE_BYTES, size - at)
+            piece = self.ask("fetch", buffers=list(buffers), at=at, size=asked).data
+            if len(piece) != asked:
+                raise RuntimeError(f"the page gave {len(piece)} bytes, not {asked}")
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def verify(self) -> None:
+        self._write(_INPUTS, self._given)
+        super().verify()
+
+    def put(self, state: dict[str, Array]) -> None:
+        self._write(_STATE, sources.state(self.workload, state, self.elements))
+        self._write(_COUNTERS, self._zeros)
+        self.wait()
+
+    def fetch(self) -> tuple[dict[str, Array], Array]:
+        raw, at = self._fetch(_STATE, _COUNTERS), self._sizes[_STATE]
+        state = np.frombuffer(raw[:at], self.workload.dtype)
+        return sources.unpack(self.workload, state, self.elements), np.frombuffer(raw[at:], np.uint32)
+
+    def count(self) -> int:
+        return self.agreed(np.frombuffer(self._fetch(_COUNTERS), np.uint32))
+
+    def kernels(self) -> dict[str, str]:
+        return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
+
+    def window(self) -> dict[str, Scalar]:
+        split = self.case.pattern == "fused" and self._loops
+        return {
+            **super().window(),
+            **wgsl_window(self.case.pattern, self._entries),
+            **({"dispatches": f"1 per {self._loops} units"} if split else {}),
+            "wait": "onSubmittedWorkDone",
+            "checks": "on",
+        }

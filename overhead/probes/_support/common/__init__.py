@@ -1,0 +1,1 @@
+"""For stacks of every family."""

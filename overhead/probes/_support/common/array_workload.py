@@ -1,0 +1,57 @@
+"""A workload's array body in NumPy, in float32, a call a step; the same body serves CuPy."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from overhead.probes._support.common.workload_chain import WorkChain, step_of
+from overhead.results import Case, Scalar
+from overhead.workloads.base import Array
+
+
+class ArrayWork(WorkChain):
+    """n steps, each on the arrays that the last one returned."""
+
+    xp: Any = np
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self._step = step_of(self, self.xp, {name: self.xp.asarray(values) for name, values in self.inputs.items()})
+
+    def put(self, state: dict[str, Array]) -> None:
+        steps = np.zeros(self.elements, np.int32)
+        self.values = {name: self.xp.array(values) for name, values in {**state, "steps": steps}.items()}
+
+    def fetch(self) -> tuple[dict[str, Array], Array]:
+        found = {name: self.host(values) for name, values in self.values.items()}
+        return found, found.pop("steps").view(np.uint32)
+
+    def host(self, values: Any) -> Array:
+        """The values in the host's memory, copied."""
+        return np.array(values)
+
+    def issue(self, n: int) -> None:
+        values, step = self.values, self._step
+        for _ in repeat(None, n):
+            values = step(values)
+        self.values = values
+
+
+class NumpyWork(ArrayWork):
+    """A call returns when its work is done."""
+
+    overlap = "serial"
+    synchronous = True
+    on_host = True
+
+    def prepare(self, n: int) -> None:
+        self.renew(n)
+
+    def wait(self) -> None:
+        return
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "entry": "python"}

@@ -1,0 +1,290 @@
+"""A chain that runs a workload: verified against the reference when it opens, its steps counted by the device."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import itertools
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from overhead.probes._support.cuda.held_stream import HeldChain
+from overhead.probes.base import Space, Unsupported, Unverified
+from overhead.results import Caller, Case, Pattern, Scalar
+from overhead.workloads import sources, workloads
+from overhead.workloads.base import Array, Entry, Workload
+from overhead.workloads.equivalence import Differs, check
+
+_WRAP = 1 << 32
+"""Counters are 32 bits wide."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Arm:
+    """A way to run workloads.
+
+    ``bodies``: which it runs of a workload that has several; ``fits``: which workloads it runs at all; ``language``: of
+    its kernels, if it has any; ``early``: whether a short run shall hold it.
+    """
+
+    pattern: Pattern
+    params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+    caller: Caller = "binding"
+    bodies: tuple[str, ...] = ()
+    fits: Callable[[Workload], bool] = lambda workload: True
+    language: str = ""
+    early: bool = False
+
+
+def eager(*bodies: str) -> Arm:
+    """Operations of an array library, one after another."""
+    return Arm("per-submit", bodies=bodies)
+
+
+def fused(language: str, params: Mapping[str, Scalar] | None = None) -> Arm:
+    """One kernel that loops over the steps."""
+    return Arm("fused", params or {}, bodies=("one",), language=language, early=True)
+
+
+def launches(language: str, *bodies: str) -> Arm:
+    """The kernels of a step, a launch each."""
+    return Arm("per-submit", bodies=bodies, language=language)
+
+
+IN_TURN = Arm("hybrid", fits=lambda w: w.host_works)
+"""Every other step on the host, of workloads that ask about just that."""
+IN_TURN_TOO = Arm("hybrid", fits=lambda w: not w.host_works and not w.bodies)
+"""The same of all others whose step is not split."""
+
+
+def on_all_threads(pattern: Pattern) -> Arm:
+    """The pattern with all of the host's threads, where their speed is part of the question."""
+    return Arm(pattern, {"threads": "all"}, fits=lambda w: w.host_works)
+
+
+def space(star: Space, arms: Sequence[Arm], *, software: bool, late: Sequence[Arm] = ()) -> Space:
+    """The stack's own space and, beside it, every workload by every arm, for each number of elements.
+
+    Where a workload is light, its first arm at its first number comes right after the base, and so do the arms marked
+    early: a short run shall hold one of every stack, and has room for little more. ``late`` arms come last.
+    """
+    found = workloads().values()
+    soon = [arm for i, arm in enumerate(arms) if i == 0 or arm.early]
+    first = [case for w in found if not w.heavy for case in _cases(w, soon, software)[: len(soon)]]
+    all_of_them = [case for some in (arms, late) for w in found for case in _cases(w, some, software)]
+    allowed = star.allowed
+    return dataclasses.replace(
+        star,
+        early=[*star.early, *first],
+        extra=[*star.extra, *all_of_them],
+        allowed=lambda case: "elements" in case.params or allowed(case),
+    )
+
+
+def _cases(workload: Workload, arms: Sequence[Arm], software: bool) -> list[Case]:
+    """All variants at their first number of elements by every arm and body, then at the second, and so on.
+
+    Of what is not written in a language, one case tells why.
+    """
+    made = [(variant, workload.at(variant)) for variant in workload.variants]
+    ranks = itertools.zip_longest(*([(v, w, n) for n in w.sizes(software)] for v, w in made))
+    return [
+        Case(pattern=arm.pattern, caller=arm.caller, unit="step", workload=workload.name,
+             params={**arm.params, **variant, "elements": elements, **body})
+        for variant, at, elements in filter(None, itertools.chain.from_iterable(ranks))
+        for arm in arms
+        if arm.fits(at) and (arm.language not in at.missing or elements == at.sizes(software)[0])
+        for body in _bodies(at, arm)
+    ]  # fmt: skip
+
+
+def _bodies(workload: Workload, arm: Arm) -> list[dict[str, Scalar]]:
+    """The arm's bodies as parameters; none where either side has no choice."""
+    if not workload.bodies or not arm.bodies:
+        return [{}]
+    return [{"body": body} for body in arm.bodies if body in workload.bodies]
+
+
+def wgsl_arms(stack: str, caller: Caller = "binding") -> list[Arm]:
+    """The patterns under which WGSL runs; ``checks`` where the library adds some to the kernel: bounds to its loops
+    (wgpu-native), clamps to its indices (Dawn).
+    """
+    fewer = {"wgpu-native": "unbounded-loops", "dawn": "off"}.get(stack)
+    unchecked = [fused("wgsl", {"checks": fewer})] if fewer else []
+    each = Arm("one-pass", bodies=("separate", "one"), language="wgsl")
+    submitted = dataclasses.replace(each, pattern="per-submit", fits=lambda w: bool(w.bodies))
+    return [dataclasses.replace(arm, caller=caller) for arm in (fused("wgsl"), *unchecked, each, submitted)]
+
+
+def wgsl_submitted(caller: Caller = "binding") -> Arm:
+    """A submission a step, of workloads whose step is one dispatch."""
+    return Arm("per-submit", caller=caller, fits=lambda w: not w.bodies, language="wgsl")
+
+
+WGSL_BINDINGS: tuple[Literal["storage", "read-only-storage", "uniform"], ...] = (
+    "storage", "storage", "read-only-storage", "uniform",
+)  # fmt: skip
+"""Of the generated WGSL, in group 0: state, counters, inputs, and the number of steps in word 0 of 16 bytes."""
+
+
+def refuse_wgsl(case: Case) -> None:
+    """Raises ``Unsupported`` where a workload's WGSL has no such pattern."""
+    if case.pattern not in ("one-pass", "per-submit", "fused"):
+        raise Unsupported(f"a workload's WGSL runs as one-pass, per-submit or fused, not {case.pattern}")
+
+
+def wgsl_window(pattern: Pattern, entries: Sequence[Entry]) -> dict[str, Scalar]:
+    """What a window of a workload's WGSL holds."""
+    dispatches = f"{len(entries)} per unit"
+    each = dispatches if pattern == "per-submit" else "1"
+    return {
+        "submits": each,
+        "passes": each,
+        "bind_changes": each,
+        "dispatches": "1" if pattern == "fused" else dispatches,
+        "recording": "inside",
+        "workgroups": ", ".join(str(entry.groups) for entry in entries),
+    }
+
+
+IN_SPIRV = frozenset({"recurrence"})
+"""Workloads whose SPIR-V is committed, as ``<name>_once`` and ``<name>_fused``."""
+
+
+def spirv_arms() -> list[Arm]:
+    """``fused``: one dispatch that loops; ``replay``: a dispatch a step, all in one recording."""
+    loop = Arm("fused", caller="ffi", fits=lambda w: w.name in IN_SPIRV, early=True)
+    return [loop, dataclasses.replace(loop, pattern="replay")]
+
+
+class WorkChain(HeldChain):
+    """A unit is one step of all elements."""
+
+    unit = "step"
+    language = "array"
+    on_host = False
+    """Whether a processor computes steps, which may take it six times as long where numbers are subnormal."""
+
+    def __init__(self, case: Case) -> None:
+        known = workloads()
+        if case.workload not in known:
+            raise Unsupported(f"no workload {case.workload} here")
+        try:
+            self.case, self.workload = case, known[case.workload].at(case.params)
+        except KeyError as error:
+            raise Unsupported(f"{case.workload} has no such variant: {error}") from error
+        self.elements = int(case.params["elements"])
+        self._seed = secrets.randbits(32)
+        self.rng = np.random.default_rng(self._seed)
+        made = self.workload.inputs(self.elements, self.rng)
+        self.inputs = {name: np.asarray(values, self.workload.dtype) for name, values in made.items()}
+        self._last = self._total = self._age = 0
+        self._start: dict[str, Array] = {}
+
+    @abc.abstractmethod
+    def put(self, state: dict[str, Array]) -> None:
+        """Start over from this state, in the workload's precision, counters 0."""
+
+    @abc.abstractmethod
+    def fetch(self) -> tuple[dict[str, Array], Array]:
+        """The state, and each element's count of steps, uint32."""
+
+    def get(self) -> tuple[dict[str, Array], int]:
+        """The state and its count. Raises ``Unverified`` where the elements disagree."""
+        state, counters = self.fetch()
+        return state, self.agreed(counters)
+
+    def agreed(self, counters: Array) -> int:
+        """What all counters say. Raises ``Unverified`` where they do not say the same."""
+        if len(counters) != self.elements or (counters != counters[0]).any():
+            raise Unverified(f"elements disagree: between {counters.min()} and {counters.max()} steps")
+        return int(counters[0])
+
+    def advance(self, steps: int) -> None:
+        """Run so many steps, for the check."""
+        for n in [self.max_n] * (steps // self.max_n) + [steps % self.max_n]:
+            self.prepare(n)
+            self.issue(n)
+            self.wait()
+
+    def count(self) -> int:
+        """The count alone, where it can be had for less than all of the state."""
+        return self.get()[1]
+
+    def executed(self) -> int:
+        now = self.count()
+        self._total += (now - self._last) % _WRAP
+        self._last = now
+        return self._total - self.aside
+
+    def verify(self) -> None:
+        """Check the arm on fresh random inputs, then put it at its start. Raises ``Unverified``."""
+        self._start = {}
+        try:
+            check(self.workload, self.elements, self.inputs, self, self.rng)
+        except Differs as error:
+            raise Unverified(f"differs from the reference: {error} (seed {self._seed})") from error
+        self._start = self.workload.fresh(self.elements, self.rng)
+        self.put(self._start)
+        self._last = self._total = self.aside = self._age = 0
+        if self.on_host and self.workload.lasts:
+            self.max_n = min(self.max_n, self.workload.lasts)
+
+    def renew(self, n: int) -> None:
+        """Before n steps: on the host start over where they would outlast the workload's normal numbers."""
+        lasts = self.workload.lasts
+        if self.on_host and self._start and 0 < lasts < self._age + n and self._age:
+            self.executed()
+            self.put(self._start)
+            self._last = self._age = 0
+        self._age += n
+
+    def window(self) -> dict[str, Scalar]:
+        return {"language": self.language, "precision": self.workload.precision, "elements": self.elements}
+
+    def zeros(self) -> dict[str, Array]:
+        """A state of zeros."""
+        return {f.name: np.zeros((self.elements, *f.shape), self.workload.dtype) for f in self.workload.state}
+
+
+C = TypeVar("C", bound=WorkChain)
+
+
+def verified(chain: C) -> C:
+    """The chain, if it computes what the workload says. Raises ``Unverified``."""
+    try:
+        chain.verify()
+    except BaseException:
+        chain.close()
+        raise
+    return chain
+
+
+def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[Entry, ...]]:
+    """The workload's kernels in a language: their text, and those that a unit of the case launches, in order.
+
+    Raises ``Unsupported`` where it has none.
+    """
+    name, found = chain.workload.name, sources.kernels(chain.workload, language, chain.elements)
+    if found is None:
+        reason = chain.workload.missing.get(language, "it is not written in it")
+        raise Unsupported(f"{name} has no {language}: {reason}")
+    body = "fused" if chain.case.pattern == "fused" else str(chain.case.params.get("body", "one"))
+    if body not in found.entries:
+        raise Unsupported(f"{name} has no body {body} in {language}")
+    return found.text, found.entries[body]
+
+
+def step_of(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
+    """A function from all of the state, counters as ``steps``, to the next."""
+    by_library = chain.case.params.get("body") == "library"
+    step = chain.workload.library if by_library else chain.workload.step
+
+    def run(state: dict[str, Any]) -> dict[str, Any]:
+        steps = state["steps"]
+        return {**step(xp, state, fixed, steps[:1]), "steps": steps + 1}
+
+    return run

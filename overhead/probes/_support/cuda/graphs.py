@@ -1,0 +1,236 @@
+"""CUDA graphs by the driver's own functions: the step captured n times, instantiated, launched, updated."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from ctypes import byref, c_size_t, c_uint, c_void_p
+from itertools import repeat
+from typing import Any
+
+from overhead.probes._support.common.native_loop import Program, compile_ffi, compile_native
+from overhead.probes._support.cuda.api import CudaDriver
+from overhead.probes._support.cuda.chains import CudaChain, launches_of
+from overhead.probes._support.cuda.launch import GRID, Action, Issue, bindings, driver_call
+from overhead.probes._support.cuda.session import Session, step_arguments
+from overhead.probes.base import Unverified
+from overhead.results import Case, Scalar
+
+LARGEST = 10_000
+"""Nodes of the largest graph."""
+SIZES = (1, 10, 100, 1_000, LARGEST)
+"""Nodes of the graphs whose making is timed."""
+LAUNCHED = 2
+"""Launches of each graph whose making is timed: the first, and one after the update."""
+PLACES = 8
+"""Sets of words that a graph's nodes work on, one after another. On an H200 a node takes 757 to 889 ns by its place in
+memory, in every process the same to 0.3 %: one set would tell of its place."""
+_THREAD_LOCAL_CAPTURE = 1
+Making = Mapping[str, tuple[list[int], list[float]]]
+"""By figure: nodes, and ns of each."""
+
+
+class _NodeParameters(ctypes.Structure):
+    """``CUDA_KERNEL_NODE_PARAMS_v2``."""
+
+    _fields_ = (
+        ("function", c_void_p),
+        ("dimensions", c_uint * 7),
+        ("values", c_void_p),
+        ("extra", c_void_p),
+        ("kernel", c_void_p),
+        ("context", c_void_p),
+    )
+
+
+class Graphs:
+    """Makes graphs of the step on a session's own stream; all that is kept is released by ``close``."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._driver = session, session.driver
+        self._function = session.kernel("step.cu", "step1")
+        self._arguments = [step_arguments(session, 1, place) for place in range(session.places)]
+        launch = functools.partial(self._driver.call, "cuLaunchKernel", self._function, *GRID, session.stream)
+        self._launches = [functools.partial(launch, own.address, None) for own in self._arguments]
+        self._kept: dict[int, int] = {}
+        # The driver loads a kernel at its first launch, which a capture would refuse.
+        self._launches[0]()
+        session.reset()
+
+    def launches(self, nodes: int) -> list[Action]:
+        """n launches, the sets of words in equal parts."""
+        return [self._launches[place] for place in _places(nodes, len(self._launches))]
+
+    def capture(self, launches: Sequence[Action]) -> int:
+        """A graph of these launches, one after another."""
+        stream, graph = self._session.stream, c_void_p()
+        self._driver.call("cuStreamBeginCapture_v2", stream, _THREAD_LOCAL_CAPTURE)
+        try:
+            for launch in launches:
+                launch()
+        finally:
+            self._driver.call("cuStreamEndCapture", stream, byref(graph))
+        return graph.value or 0
+
+    def instantiate(self, graph: int) -> int:
+        """The executable graph."""
+        return self._driver.made("cuGraphInstantiateWithFlags", graph, 0)
+
+    def executable(self, nodes: int) -> int:
+        """An executable graph of n launches on the device; kept."""
+        if nodes not in self._kept:
+            graph = self.capture(self.launches(nodes))
+            self._kept[nodes] = self.instantiate(graph)
+            self._driver.call("cuGraphDestroy", graph)
+            self._driver.call("cuGraphUpload", self._kept[nodes], self._session.stream)
+            self._driver.call("cuStreamSynchronize", self._session.stream)
+        return self._kept[nodes]
+
+    def once(self, nodes: int) -> dict[str, float]:
+        """ns of capturing, instantiating, uploading, launching first (with its wait) and updating all n nodes.
+
+        The updated graph is launched once more: it must run.
+        """
+        call, stream, now = self._driver.call, self._session.stream, time.perf_counter_ns
+        launches = self.launches(nodes)
+        times = [now()]
+        graph = self.capture(launches)
+        times.append(now())
+        executable = self.instantiate(graph)
+        times.append(now())
+        call("cuGraphUpload", executable, stream)
+        call("cuStreamSynchronize", stream)
+        times.append(now())
+        call("cuGraphLaunch", executable, stream)
+        call("cuStreamSynchronize", stream)
+        times.append(now())
+        handles = self._nodes(graph, nodes)
+        update = functools.partial(self._driver.library.cuGraphExecKernelNodeSetParams_v2, executable)
+        of = [byref(_NodeParameters(self._function, (c_uint * 7)(*GRID), own.address)) for own in self._arguments]
+        parameters = [of[place] for place in _places(nodes, len(of))]
+        began = now()
+        failed = 0
+        for node, own in zip(handles, parameters, strict=True):
+            failed |= update(node, own)
+        updated = now() - began
+        if not failed:
+            call("cuGraphLaunch", executable, stream)
+            call("cuStreamSynchronize", stream)
+        call("cuGraphExecDestroy", executable)
+        call("cuGraphDestroy", graph)
+        if failed:
+            raise Unverified(f"cuGraphExecKernelNodeSetParams failed: {self._driver.error_name(failed)}")
+        names = ("capture", "instantiate", "upload", "first_launch")
+        parts = (end - start for start, end in itertools.pairwise(times))
+        return {**{name: float(part) for name, part in zip(names, parts, strict=True)}, "update": float(updated)}
+
+    def close(self) -> None:
+        """Release the kept graphs."""
+        while self._kept:
+            self._driver.call("cuGraphExecDestroy", self._kept.popitem()[1])
+
+    def _nodes(self, graph: int, nodes: int) -> list[int | None]:
+        count, handles = c_size_t(nodes), (c_void_p * nodes)()
+        self._driver.call("cuGraphGetNodes", graph, handles, byref(count))
+        if count.value != nodes:
+            raise Unverified(f"{nodes} launches captured, the graph has {count.value} nodes")
+        return list(handles)
+
+
+class GraphChain(CudaChain):
+    """What replaying and launching share: graphs on a stream of their own."""
+
+    places = PLACES
+
+    def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
+        super().__init__(driver, ordinal, case, own_stream=True)
+
+    def build(self) -> None:
+        self.graphs = Graphs(self.session)
+
+    def launcher(self, nodes: int) -> Action:
+        """One launch of a graph of n nodes."""
+        driver = bindings()
+        executable, stream = driver.CUgraphExec(self.graphs.executable(nodes)), driver.CUstream(self.session.stream)
+        return functools.partial(driver.cuGraphLaunch, executable, stream)
+
+    def window(self) -> dict[str, Scalar]:
+        own: dict[str, Scalar] = {"call": "cuGraphLaunch", "recording": "outside", "places": self.places}
+        return {**own, "stream": "own, non-blocking", "precision": "uint32"}
+
+    def close(self) -> None:
+        self.graphs.close()
+        super().close()
+
+
+class Replay(GraphChain):
+    """n nodes in one graph, launched once."""
+
+    recorded = True
+    overlap = "serial"
+    max_n = LARGEST
+    launches = 0
+
+    def prepare(self, n: int) -> None:
+        self._launch = self.launcher(n) if n else _nothing
+
+    def issue(self, n: int) -> None:
+        self._launch()
+
+    def making(self) -> Making:
+        """What happens once for a graph, by its number of nodes, ns."""
+        found = {nodes: self.graphs.once(nodes) for nodes in SIZES}
+        self.aside += LAUNCHED * sum(SIZES)
+        return {name: (list(found), [times[name] for times in found.values()]) for name in found[SIZES[0]]}
+
+
+class GraphLaunches(GraphChain):
+    """One graph of a fixed number of nodes, launched n times."""
+
+    launches = 4
+
+    def build(self) -> None:
+        super().build()
+        self._nodes = int(self.case.params["nodes"])
+        launch = self.launcher(self._nodes)
+        self._issue: Issue = repeated(launch)
+        self._failure = lambda: 0
+        if self.case.caller != "binding":
+            native = self.case.caller == "native"
+            arguments = (c_void_p(self.graphs.executable(self._nodes)), c_void_p(self.session.stream))
+            call = driver_call(self.session, "launch", "cuGraphLaunch", *arguments, checked=native)
+            loop = (compile_native if native else compile_ffi)(Program(body=(call,)))
+            self._issue, self._failure = loop, loop.failure
+
+    def issue(self, n: int) -> None:
+        self._issue(n)
+
+    def executed(self) -> int:
+        if self._failure():
+            raise Unverified(f"cuGraphLaunch failed with {self.session.driver.error_name(self._failure())}")
+        return launches_of(self.session.steps(), self._nodes) - self.aside
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "nodes": self._nodes, "places": min(self._nodes, self.places)}
+
+
+def repeated(action: Action) -> Issue:
+    """n times the action."""
+
+    def loop(n: int) -> None:
+        for _ in repeat(None, n):
+            action()
+
+    return loop
+
+
+def _places(nodes: int, places: int) -> list[int]:
+    """The place of each node: equal parts, to one node."""
+    return [node * places // nodes for node in range(nodes)]
+
+
+def _nothing() -> Any:
+    """A recording of nothing has nothing to launch."""

@@ -1,0 +1,103 @@
+"""Launching the step through the driver: from cuda-bindings, from a Python loop over ctypes, from a compiled loop."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from ctypes import c_uint, c_void_p
+from itertools import repeat
+from typing import Any
+
+from overhead.probes._support.common.native_loop import Call, address_of
+from overhead.probes._support.cuda.session import BLOCKING_EVENT, GROUP_SIZE, GROUPS, UNTIMED_EVENT, Arguments, Session
+from overhead.probes.base import Unavailable
+
+Action = Callable[[], object]
+Issue = Callable[[int], None]
+GRID = (GROUPS, 1, 1, GROUP_SIZE, 1, 1, 0)
+"""Grid, block and dynamic shared memory of every launch."""
+
+
+def bindings() -> Any:
+    """cuda-bindings' driver module. Raises ``Unavailable``."""
+    try:
+        from cuda.bindings import driver
+    except ImportError as error:
+        raise Unavailable(f"cuda-bindings does not import: {error}", "pip install 'cuda-bindings>=12.6'") from error
+    return driver
+
+
+def driver_call(session: Session, stage: str, name: str, *arguments: c_uint | c_void_p, checked: bool) -> Call:
+    """A call of the driver for the Python loop, which passes these ready-made values, and for the compiled one."""
+    library = session.driver.library
+    # A function object of its own, without argtypes: ready-made values pass it unconverted.
+    function = library[name]
+    words = tuple(argument.value or 0 for argument in arguments)
+    return Call(name, function, address_of(library, name), words, None, stage, arguments, checked)
+
+
+def launch_call(session: Session, function: int, arguments: Arguments, *, checked: bool) -> Call:
+    """``cuLaunchKernel`` of a kernel with 4 groups of 64."""
+    before, after = (c_void_p(function),), (c_void_p(session.stream), c_void_p(arguments.address), c_void_p(0))
+    return driver_call(session, "launch", "cuLaunchKernel", *before, *map(c_uint, GRID), *after, checked=checked)
+
+
+def wait_calls(session: Session, name: str, *, checked: bool) -> tuple[Call, ...]:
+    """The calls of a wait: ``stream``, ``context``, ``event`` or ``event-blocking``."""
+    stream = c_void_p(session.stream)
+    if name == "context":
+        return (driver_call(session, "wait", "cuCtxSynchronize", checked=checked),)
+    if name == "stream":
+        return (driver_call(session, "wait", "cuStreamSynchronize", stream, checked=checked),)
+    event = c_void_p(session.event(UNTIMED_EVENT | (BLOCKING_EVENT if name == "event-blocking" else 0)))
+    return (
+        driver_call(session, "record", "cuEventRecord", event, stream, checked=checked),
+        driver_call(session, "wait", "cuEventSynchronize", event, checked=checked),
+    )
+
+
+def once(calls: tuple[Call, ...]) -> Action:
+    """The calls one after another, from Python through ctypes."""
+    bound = [functools.partial(call.function, *call.ffi_args) for call in calls]
+    if len(bound) == 1:
+        return bound[0]
+    first, second = bound
+
+    def both() -> None:
+        first()
+        second()
+
+    return both
+
+
+def bound_launch(session: Session, function: int, arguments: Arguments) -> Issue:
+    """n times ``cuLaunchKernel`` of cuda-bindings, its arguments prepared once."""
+    driver = bindings()
+    launch, stream, kernel = driver.cuLaunchKernel, driver.CUstream(session.stream), driver.CUfunction(function)
+    address = arguments.address
+    groups, size = GROUPS, GROUP_SIZE
+
+    def issue(n: int) -> None:
+        for _ in repeat(None, n):
+            launch(kernel, groups, 1, 1, size, 1, 1, 0, stream, address, 0)
+
+    return issue
+
+
+def bound_wait(session: Session, name: str) -> Action:
+    """The wait through cuda-bindings."""
+    driver = bindings()
+    if name == "context":
+        everything: Action = driver.cuCtxSynchronize
+        return everything
+    stream = driver.CUstream(session.stream)
+    if name == "stream":
+        return functools.partial(driver.cuStreamSynchronize, stream)
+    event = driver.CUevent(session.event(UNTIMED_EVENT | (BLOCKING_EVENT if name == "event-blocking" else 0)))
+    record, synchronize = driver.cuEventRecord, driver.cuEventSynchronize
+
+    def both() -> None:
+        record(event, stream)
+        synchronize(event)
+
+    return both

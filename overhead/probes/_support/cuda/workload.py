@@ -1,0 +1,229 @@
+"""A workload's CUDA C through the driver: a step's launches, a graph of n steps', and one launch that loops."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from ctypes import byref, c_void_p
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+
+from overhead.probes._support.common.workload_chain import WorkChain, kernels_of, verified
+from overhead.probes._support.cuda.api import CudaDriver
+from overhead.probes._support.cuda.compile import machine_code_of
+from overhead.probes._support.cuda.launch import bindings, bound_wait
+from overhead.probes._support.cuda.session import Arguments, Session, SessionClock
+from overhead.probes.base import DeviceTime, Unsupported
+from overhead.results import Case, Scalar
+from overhead.workloads import sources
+from overhead.workloads.base import Array
+
+LARGEST_GRAPH = 10_000
+"""Nodes of the largest graph."""
+_THREAD_LOCAL_CAPTURE = 1
+
+
+def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
+    """By pattern: ``per-submit``, ``replay`` or ``fused``."""
+    kinds: dict[str, type[Any]] = {"per-submit": LaunchedWork, "replay": GraphWork, "fused": FusedWork}
+    if case.pattern not in kinds:
+        raise Unsupported(f"a workload's CUDA C has no {case.pattern}")
+    made: WorkChain = kinds[case.pattern](driver, ordinal, case)
+    return verified(made)
+
+
+class WorkSession(Session):
+    """A device with a workload's buffers on it, and its kernels."""
+
+    def buffer(self, values: Array) -> int:
+        """Device memory that holds these values."""
+        address = self._own("cuMemFree_v2", "cuMemAlloc_v2", values.nbytes)
+        self.write(address, values)
+        return address
+
+    def write(self, address: int, values: Array) -> None:
+        """Copy values to device memory, and wait for it."""
+        self._wait()
+        kept = np.ascontiguousarray(values)
+        self.driver.call("cuMemcpyHtoD_v2", address, kept.ctypes.data, kept.nbytes)
+        self._wait()
+
+    def read(self, address: int, like: Array) -> Array:
+        """Device memory as an array of this kind, when all work is done."""
+        self._wait()
+        found = np.empty_like(like)
+        self.driver.call("cuMemcpyDtoH_v2", found.ctypes.data, address, found.nbytes)
+        return found
+
+    def functions(self, name: str, text: str, entries: Sequence[str]) -> list[int]:
+        """The kernels' function handles, their text compiled for this device."""
+        code = machine_code_of(name, text, self._device.architecture)
+        module = self._own("cuModuleUnload", "cuModuleLoadData", code)
+        return [self.driver.made("cuModuleGetFunction", module, entry.encode()) for entry in entries]
+
+
+class CudaWork(WorkChain):
+    """What the driver's patterns share: buffers, kernels, their arguments, a stream of their own."""
+
+    language = "cuda"
+    call = "cuLaunchKernel"
+    wait_spins = True
+
+    def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
+        super().__init__(case)
+        self._text, entries = kernels_of(self, "cuda")
+        self.session = WorkSession(driver, ordinal, own_stream=True)
+        try:
+            self._state_like = sources.state(self.workload, self.zeros(), self.elements)
+            self._counters_like = np.zeros(self.elements, np.uint32)
+            self.state = self.session.buffer(self._state_like)
+            self.counters = self.session.buffer(self._counters_like)
+            inputs = self.session.buffer(sources.inputs(self.workload, self.inputs))
+            self.arguments = Arguments(self.state, self.counters, inputs, 0)
+            names = [entry.name for entry in entries]
+            functions = self.session.functions(f"{self.workload.name}.cu", self._text, names)
+            grids = [(entry.groups, 1, 1, entry.threads, 1, 1, 0) for entry in entries]
+            self.kernels_of_a_unit = list(zip(functions, grids, strict=True))
+            self._wait = bound_wait(self.session, "stream")
+            self._clock: SessionClock | None = None
+            self.build()
+        except BaseException:
+            self.session.close()
+            raise
+
+    def build(self) -> None:
+        """Make what ``issue`` needs."""
+        driver = bindings()
+        stream = driver.CUstream(self.session.stream)
+        self.launches_of_a_unit: list[Callable[[], object]] = [
+            functools.partial(
+                driver.cuLaunchKernel, driver.CUfunction(function), *grid, stream, self.arguments.address, 0
+            )
+            for function, grid in self.kernels_of_a_unit
+        ]
+
+    def put(self, state: dict[str, Array]) -> None:
+        self.session.write(self.state, sources.state(self.workload, state, self.elements))
+        self.session.write(self.counters, self._counters_like)
+
+    def fetch(self) -> tuple[dict[str, Array], Array]:
+        state = self.session.read(self.state, self._state_like)
+        counters = self.session.read(self.counters, self._counters_like)
+        return sources.unpack(self.workload, state, self.elements), counters
+
+    def wait(self) -> None:
+        self._wait()
+
+    def device(self, n: int) -> DeviceTime | None:
+        self._clock = self._clock or SessionClock(self.session)
+        return self.held(self._clock, n)
+
+    def kernels(self) -> dict[str, str]:
+        return {f"{self.workload.name}.cu": sources.digest(self._text)}
+
+    def window(self) -> dict[str, Scalar]:
+        launches = {"launches_a_unit": len(self.kernels_of_a_unit)} if len(self.kernels_of_a_unit) > 1 else {}
+        return {**super().window(), "call": self.call, "stream": "own, non-blocking", **launches}
+
+    def close(self) -> None:
+        self.session.close()
+
+
+class LaunchedWork(CudaWork):
+    """n steps, each by one launch or several."""
+
+    def build(self) -> None:
+        super().build()
+        self.launches = len(self.launches_of_a_unit)
+
+    def issue(self, n: int) -> None:
+        for launch in chain.from_iterable(repeat(self.launches_of_a_unit, n)):
+            launch()
+
+
+class FusedWork(CudaWork):
+    """One launch of n steps."""
+
+    overlap = "serial"
+    launches = 0
+    max_n = 1 << 26
+
+    def prepare(self, n: int) -> None:
+        self.arguments.set(3, n)
+
+    def build(self) -> None:
+        super().build()
+        (self.launch,) = self.launches_of_a_unit
+
+    def issue(self, n: int) -> None:
+        self.launch()
+
+
+class GraphWork(CudaWork):
+    """The launches of n steps in a graph that is captured outside the window and launched once."""
+
+    call = "cuGraphLaunch"
+    recorded = True
+    overlap = "serial"
+    launches = 0
+    max_n = LARGEST_GRAPH
+
+    def build(self) -> None:
+        self._kept: dict[int, int] = {}
+        call, stream = self.session.driver.call, self.session.stream
+        self.max_n = LARGEST_GRAPH // len(self.kernels_of_a_unit)
+        self._every = [
+            functools.partial(call, "cuLaunchKernel", function, *grid, stream, self.arguments.address, None)
+            for function, grid in self.kernels_of_a_unit
+        ]
+        # The driver loads a kernel at its first launch, which a capture would refuse.
+        self._one()
+
+    def _one(self) -> None:
+        for launch in self._every:
+            launch()
+
+    def prepare(self, n: int) -> None:
+        self._launch = self._launcher(n) if n else _nothing
+
+    def issue(self, n: int) -> None:
+        self._launch()
+
+    def _launcher(self, n: int) -> Callable[[], object]:
+        driver = bindings()
+        graph, stream = driver.CUgraphExec(self._executable(n)), driver.CUstream(self.session.stream)
+        return functools.partial(driver.cuGraphLaunch, graph, stream)
+
+    def _executable(self, n: int) -> int:
+        if n not in self._kept:
+            graph = self._capture(n)
+            call, stream = self.session.driver.call, self.session.stream
+            self._kept[n] = self.session.driver.made("cuGraphInstantiateWithFlags", graph, 0)
+            call("cuGraphDestroy", graph)
+            call("cuGraphUpload", self._kept[n], stream)
+            call("cuStreamSynchronize", stream)
+        return self._kept[n]
+
+    def _capture(self, n: int) -> int:
+        call, stream, graph = self.session.driver.call, self.session.stream, c_void_p()
+        call("cuStreamBeginCapture_v2", stream, _THREAD_LOCAL_CAPTURE)
+        try:
+            for _ in repeat(None, n):
+                self._one()
+        finally:
+            call("cuStreamEndCapture", stream, byref(graph))
+        return graph.value or 0
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "recording": "outside"}
+
+    def close(self) -> None:
+        while self._kept:
+            self.session.driver.call("cuGraphExecDestroy", self._kept.popitem()[1])
+        super().close()
+
+
+def _nothing() -> Any:
+    """A recording of nothing has nothing to launch."""

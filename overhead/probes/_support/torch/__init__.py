@@ -1,0 +1,1 @@
+"""PyTorch: chains, graphs, waits, workloads, compiled loops."""

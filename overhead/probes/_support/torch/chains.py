@@ -1,0 +1,161 @@
+"""Chains of torch's eager operations on one device, issued from Python or from a compiled loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any, Protocol
+
+from overhead.probes._support.cuda.held_stream import Held, HeldChain
+from overhead.probes._support.torch.steps import Action, Add, Loop, Mode, enter
+from overhead.probes.base import DeviceTime, Unverified
+from overhead.results import Scalar
+
+
+class Body(Protocol):
+    """One step of a workload on a device, and how often it ran."""
+
+    name: str
+    precision: str
+    mode: Mode
+    step: Action
+
+    def loop(self) -> Loop: ...
+    def reading(self, read: Callable[[Any], object]) -> Action: ...
+    def executed(self) -> int: ...
+
+
+class Eager(HeldChain):
+    """n steps on one device, in its current stream."""
+
+    def __init__(self, device: Any, body: Body, unit: str, wait: Action, *, spins: bool) -> None:
+        self.unit = unit
+        self.synchronous = device.type == "cpu"
+        self.overlap = "serial" if self.synchronous else "pipelined"
+        self.wait_spins = spins
+        self.launches = 1 if body.precision == "int32" else 64
+        self._device, self._body, self._wait = device, body, wait
+        self._loop = body.loop()
+
+    def prepare(self, n: int) -> None:
+        enter(self._body.mode)
+
+    def issue(self, n: int) -> None:
+        self._loop(n)
+
+    def wait(self) -> None:
+        self._wait()
+
+    def executed(self) -> int:
+        enter(self._body.mode)
+        return self._body.executed() - self.aside
+
+    def device(self, n: int) -> DeviceTime | None:
+        return self.held(TorchClock(), n) if self._device.type == "cuda" else None
+
+    def window(self) -> dict[str, Scalar]:
+        return {
+            "operation": self._body.name,
+            "entry": "python",
+            "precision": self._body.precision,
+            "autograd": self._body.mode,
+            "threads": 1,
+        }
+
+
+class NativeEager(Eager):
+    """The same operations, called from a compiled loop through libtorch's operator entries."""
+
+    def __init__(self, device: Any, body: Add, unit: str, wait: Action, *, spins: bool) -> None:
+        from overhead.probes._support.common.native_loop import compile_native
+        from overhead.probes._support.torch.native import NativeAdd
+
+        super().__init__(device, body, unit, wait, spins=spins)
+        self._native = NativeAdd(body.values, body.operand, in_place=body.in_place)
+        self._loop = compile_native(self._native.program)
+
+    def executed(self) -> int:
+        enter(self._body.mode)
+        self._native.read()
+        return super().executed()
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "entry": self._native.entry}
+
+    def close(self) -> None:
+        self._native.close()
+
+
+class Acting(Eager):
+    """A unit is ``every`` steps and one action of the host: a wait, a value read back, a copy to the device.
+
+    ``waits``: whether the device has finished when the action returns.
+    """
+
+    def __init__(
+        self, device: Any, body: Body, unit: str, wait: Action, *, spins: bool, action: Action, every: int, waits: bool
+    ) -> None:
+        super().__init__(device, body, unit, wait, spins=spins)
+        if waits:
+            self.overlap = "serial"
+        self.latency = waits and every == 1
+        self._every = every
+        self._loop = _after_each(body.step, action) if every == 1 else _after_some(body.loop(), action, every)
+
+    def executed(self) -> int:
+        units, rest = divmod(super().executed(), self._every)
+        if rest:
+            raise Unverified(f"{units} units of {self._every} steps ran, and {rest} steps")
+        return units
+
+    def device(self, n: int) -> DeviceTime | None:
+        return None
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "steps": self._every}
+
+
+def _after_each(step: Action, action: Action) -> Loop:
+    def loop(n: int) -> None:
+        for _ in repeat(None, n):
+            step()
+            action()
+
+    return loop
+
+
+def _after_some(steps: Loop, action: Action, every: int) -> Loop:
+    def loop(n: int) -> None:
+        for _ in repeat(None, n):
+            steps(every)
+            action()
+
+    return loop
+
+
+class TorchClock(Held):
+    """The current CUDA stream held by ``torch.cuda._sleep``, timed by torch's events."""
+
+    method = "torch.cuda.Event behind torch.cuda._sleep"
+
+    def block(self, ns: float) -> None:
+        import torch
+
+        # Counted in cycles of the multiprocessor's clock, which stays below 3 GHz.
+        torch.cuda._sleep(int(ns * 3))
+
+    def mark(self) -> Any:
+        import torch
+
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def passed(self, mark: Any) -> bool:
+        return bool(mark.query())
+
+    def wait(self, mark: Any) -> None:
+        mark.synchronize()
+
+    def between(self, start: Any, end: Any) -> float:
+        return float(start.elapsed_time(end)) * 1e6

@@ -1,0 +1,99 @@
+"""Chains of compiled torch steps. Imported only where torch.compile is measured."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+import torch
+
+from overhead.probes._support.common.add_one import starts, steps
+from overhead.probes._support.cuda.graphs import repeated
+from overhead.probes._support.torch import waits
+from overhead.probes._support.torch.chains import Eager
+from overhead.probes._support.torch.graphs import TorchGraphs
+from overhead.probes._support.torch.steps import Action, Loop, Mode, enter
+from overhead.probes.base import Unsupported, Unverified
+from overhead.results import Case, Scalar
+
+EAGER = ("eager", "eager-graph")
+
+
+class Additions:
+    """256 int32 in place, ``ops`` additions a step, under torch.compile or eager."""
+
+    precision = "int32"
+    mode: Mode = "no_grad"
+
+    def __init__(self, device: Any, ops: int, how: str) -> None:
+        enter(self.mode)
+        self.ops, self.name = ops, "; ".join(["x.add_(1)"] * ops)
+        self.values = torch.from_numpy(starts()).to(device, copy=True)
+        # Without this, a CUDA graph copies the input in at every call.
+        torch._dynamo.mark_static_address(self.values)
+        function = _additions(ops)
+        self._call = function if how in EAGER else torch.compile(function, mode=how, fullgraph=True, dynamic=False)
+        self.step: Action = functools.partial(self._call, self.values)
+
+    def loop(self) -> Loop:
+        """n steps."""
+        call, values = self._call, self.values
+
+        def loop(n: int) -> None:
+            for _ in repeat(None, n):
+                call(values)
+
+        return loop
+
+    def reading(self, read: Callable[[Any], object]) -> Action:
+        """An action that applies ``read`` to one element of the latest values."""
+        return functools.partial(read, self.values[:1])
+
+    def executed(self) -> int:
+        """Steps that ran. Raises ``Unverified`` where one did not run whole."""
+        units, rest = divmod(steps(self.values.cpu().numpy()), self.ops)
+        if rest:
+            raise Unverified(f"{units} steps of {self.ops} additions ran, and {rest} additions")
+        return units
+
+
+class Compiled(Eager):
+    """n calls of the compiled step."""
+
+    def __init__(self, device: str, case: Case) -> None:
+        torch.set_num_threads(1)
+        place = torch.device(device)
+        if place.type == "cuda":
+            torch.cuda.set_device(place)
+        how, ops = str(case.params["mode"]), int(case.params["ops"])
+        waiting = waits.wait(place, str(case.params.get("wait", "")))
+        skips = torch._dynamo.utils.counters["inductor"]
+        skipped = skips["cudagraph_skips"]
+        body = Additions(place, ops, how)
+        super().__init__(place, body, case.unit, waiting, spins=place.type == "cuda")
+        self._how, self._ops = how, ops
+        self.launches = ops if how == "eager" else 4
+        if how == "eager-graph":
+            self._loop = repeated(TorchGraphs(body).replay(1))
+        # torch records a graph at the third call at the earliest; these calls belong to no window.
+        self._loop(5)
+        self.aside += 5
+        self._wait()
+        if skips["cudagraph_skips"] > skipped:
+            raise Unsupported(f"{how} made no CUDA graph: torch skipped it")
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "mode": self._how, "ops": self._ops}
+
+
+def _additions(ops: int) -> Callable[[Any], None]:
+    """A step of its own code for each chain: torch keeps what it compiled by code object, and searches all of it."""
+
+    def step(x: Any) -> None:
+        for _ in range(ops):
+            x.add_(1)
+
+    return types.FunctionType(step.__code__.replace(), step.__globals__, "step", closure=step.__closure__)

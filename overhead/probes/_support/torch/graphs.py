@@ -1,0 +1,165 @@
+"""CUDA graphs by torch's capture: the step captured n times, launched by ``CUDAGraph.replay``."""
+
+from __future__ import annotations
+
+import time
+from ctypes import byref, c_size_t, c_void_p
+from typing import Any, Protocol
+
+from overhead.probes._support.cuda.api import CudaDriver
+from overhead.probes._support.cuda.chains import launches_of
+from overhead.probes._support.cuda.graphs import LARGEST, SIZES, Making, repeated
+from overhead.probes._support.cuda.launch import Action
+from overhead.probes._support.torch import waits
+from overhead.probes._support.torch.chains import Body, Eager
+from overhead.probes._support.torch.steps import Add, enter
+from overhead.results import Scalar
+
+_THREAD_LOCAL_CAPTURE = 1
+
+
+class Counter(Body, Protocol):
+    """A body whose values tell how often it ran."""
+
+    values: Any
+
+
+class TorchGraphs:
+    """Graphs of n steps of a body, captured on a stream of their own.
+
+    The body's mode must not be inference: torch's generator keeps tensors of the first capture for the later ones, and
+    what inference mode made cannot be written to outside it.
+    """
+
+    def __init__(self, body: Counter) -> None:
+        import torch
+
+        self._torch, self._loop = torch, body.loop()
+        self._stream = torch.cuda.Stream()
+        self._kept: dict[int, Any] = {}
+        # The driver loads a kernel at its first launch, which a capture would refuse.
+        before = body.values.clone()
+        self._loop(1)
+        body.values.copy_(before)
+
+    def make(self, nodes: int) -> tuple[Any, dict[str, float]]:
+        """A graph that can be replayed, and ns of making it; before torch 2.8 the capture instantiates it as well."""
+        kind, now = self._torch.cuda.CUDAGraph, time.perf_counter_ns
+        apart = hasattr(kind, "instantiate")
+        graph = kind(keep_graph=True) if apart else kind()
+        self._torch.cuda.synchronize()
+        with self._torch.cuda.stream(self._stream):
+            began = now()
+            graph.capture_begin(capture_error_mode="thread_local")
+            self._loop(nodes)
+            graph.capture_end()
+            times = {"capture": float(now() - began)}
+            if apart:
+                began = now()
+                graph.instantiate()
+                times["instantiate"] = float(now() - began)
+        return graph, times
+
+    def replay(self, nodes: int) -> Action:
+        """One launch of a graph of n nodes; the graph is kept."""
+        if nodes not in self._kept:
+            self._kept[nodes] = self.make(nodes)[0]
+        replay: Action = self._kept[nodes].replay
+        return replay
+
+
+class TorchReplay(Eager):
+    """n nodes in one graph, launched once."""
+
+    def __init__(self, device: Any, body: Add, unit: str, wait: Action, *, spins: bool) -> None:
+        super().__init__(device, body, unit, wait, spins=spins)
+        self.recorded, self.overlap, self.max_n, self.launches = True, "serial", LARGEST, 0
+        self.graphs = TorchGraphs(body)
+
+    def prepare(self, n: int) -> None:
+        super().prepare(n)
+        self._replay = self.graphs.replay(n) if n else _nothing
+
+    def issue(self, n: int) -> None:
+        self._replay()
+
+    def making(self) -> Making:
+        """What happens once for a graph, by its number of nodes, ns."""
+        enter(self._body.mode)
+        found: dict[str, list[float]] = {}
+        for nodes in SIZES:
+            graph, times = self.graphs.make(nodes)
+            self._wait()
+            began = time.perf_counter_ns()
+            graph.replay()
+            self._wait()
+            times["first_launch"] = float(time.perf_counter_ns() - began)
+            for name, value in times.items():
+                found.setdefault(name, []).append(value)
+            self.aside += nodes
+        return {name: (list(SIZES), values) for name, values in found.items()}
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "call": "CUDAGraph.replay", "recording": "outside"}
+
+
+class TorchGraphLaunches(Eager):
+    """One graph of a fixed number of nodes, launched n times. ``seen``: verdicts, for the record."""
+
+    def __init__(
+        self, device: Any, body: Add, unit: str, wait: Action, *, spins: bool, nodes: int, seen: dict[str, str]
+    ) -> None:
+        super().__init__(device, body, unit, wait, spins=spins)
+        self.launches = 4
+        self._seen = seen
+        self._nodes = nodes
+        self.graphs = TorchGraphs(body)
+        self._loop = repeated(self.graphs.replay(nodes))
+
+    def executed(self) -> int:
+        enter(self._body.mode)
+        return launches_of(self._body.executed(), self._nodes) - self.aside
+
+    def window(self) -> dict[str, Scalar]:
+        own: dict[str, Scalar] = {"call": "CUDAGraph.replay", "recording": "outside", "nodes": self._nodes}
+        return {**super().window(), **own, **{f"captured {kind}": text for kind, text in self._seen.items()}}
+
+
+def verdicts(driver: CudaDriver, device: Any) -> dict[str, str]:
+    """What becomes of each host synchronisation in a captured step: removed, kept as nodes, or forbidden by an error.
+
+    Each is tried in a capture of its own on a side stream, through the driver, so that torch's allocator takes no part.
+    """
+    import torch
+
+    kinds = (*waits.READS["cuda"], *waits.WAITS["cuda"], *waits.COPIES["cuda"])
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        body = Add(device, mode="no_grad")
+        actions = {kind: waits.action(device, kind, body.reading) for kind in kinds}
+        return {kind: _verdict(driver, stream, body, action) for kind, action in actions.items()}
+
+
+def _verdict(driver: CudaDriver, stream: Any, body: Add, action: Action) -> str:
+    body.step()
+    action()
+    stream.synchronize()
+    graph, error = c_void_p(), ""
+    driver.call("cuStreamBeginCapture_v2", stream.cuda_stream, _THREAD_LOCAL_CAPTURE)
+    try:
+        body.step()
+        action()
+    except RuntimeError as raised:
+        error = f"forbidden: {type(raised).__name__}: {str(raised).splitlines()[0]}"[:200]
+    code = driver.library.cuStreamEndCapture(stream.cuda_stream, byref(graph))
+    if code:
+        return error or f"forbidden: {driver.error_name(code)}"
+    count = c_size_t()
+    driver.call("cuGraphGetNodes", graph, None, byref(count))
+    driver.call("cuGraphDestroy", graph)
+    kept = count.value - 1
+    return error or (f"kept as {kept} node{'s' * (kept > 1)}" if kept else "removed")
+
+
+def _nothing() -> None:
+    """A recording of nothing has nothing to launch."""

@@ -1,0 +1,192 @@
+"""The steps that torch runs: 256 int32 plus 1, and the published training step of a small network."""
+
+from __future__ import annotations
+
+import bisect
+import copy
+import functools
+import itertools
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any, Literal, NamedTuple
+
+from overhead.probes._support.common.add_one import starts, steps
+from overhead.probes.base import Unverified
+
+Action = Callable[[], object]
+Loop = Callable[[int], None]
+
+SIZES = (1024, 2048, 2048, 10)
+BATCH = 256
+VARYING = tuple(BATCH - 8 * i for i in range(8))
+"""Batch sizes that ``shapes=varying`` goes through, one a step."""
+
+
+Mode = Literal["inference", "no_grad", "grad"]
+
+
+class _Guard:
+    held: Any = None
+
+
+def enter(mode: Mode) -> None:
+    """Set this thread's autograd mode. One guard serves all chains, in whatever order they open and close."""
+    import torch
+
+    if mode == "inference":
+        if _Guard.held is None:
+            _Guard.held = torch.inference_mode()
+            _Guard.held.__enter__()
+        return
+    if _Guard.held is not None:
+        _Guard.held.__exit__(None, None, None)
+        _Guard.held = None
+    torch.set_grad_enabled(mode == "grad")
+
+
+class Add:
+    """256 int32 on a device plus 1. ``one`` in the name is a 0-dimensional CPU tensor made beforehand."""
+
+    precision = "int32"
+
+    def __init__(self, device: Any, *, in_place: bool = True, number: bool = True, mode: Mode = "inference") -> None:
+        import torch
+
+        enter(mode)
+        self.mode: Mode = mode
+        self.in_place = in_place
+        self.values = torch.from_numpy(starts()).to(device, copy=True)
+        self.operand: Any = 1 if number else torch.tensor(1, dtype=torch.int32)
+        operand = "1" if number else "one"
+        self.name = f"x.add_({operand})" if in_place else f"x = x + {operand}"
+        self.step: Action = functools.partial(self.values.add_, self.operand)
+
+    def loop(self) -> Loop:
+        """n steps."""
+        return self._add_in_place() if self.in_place else self._add_allocating
+
+    def reading(self, read: Callable[[Any], object]) -> Action:
+        """An action that applies ``read`` to one element of the latest values."""
+        return functools.partial(read, self.values[:1])
+
+    def executed(self) -> int:
+        return steps(self.values.cpu().numpy())
+
+    def _add_in_place(self) -> Loop:
+        add, operand = self.values.add_, self.operand
+
+        def loop(n: int) -> None:
+            for _ in repeat(None, n):
+                add(operand)
+
+        return loop
+
+    def _add_allocating(self, n: int) -> None:
+        x, operand = self.values, self.operand
+        for _ in repeat(None, n):
+            x = x + operand
+        self.values = x
+
+
+class Network:
+    """An MLP 1024-2048-2048-10 on random data, batch 256, cross entropy; float32.
+
+    Training is ``zero_grad``, forward, loss, backward, ``Adam.step`` with torch's defaults. Every step also adds to one
+    device counter: 1 in training, the loss in the forward pass alone, whose sum for n steps is known.
+    """
+
+    precision = "float32"
+
+    def __init__(self, device: Any, *, train: bool, varying: bool) -> None:
+        import torch
+
+        enter("grad")
+        material, reference = _material()
+        model, inputs, targets = copy.deepcopy(material).to(device)
+        self.mode: Mode = "grad" if train else "inference"
+        self.name = "zero_grad, forward, cross entropy, backward, Adam.step" if train else "forward, cross entropy"
+        self._model, self._loss_of = model, torch.nn.functional.cross_entropy
+        self._optimizer = torch.optim.Adam(model.parameters())
+        batches = [(inputs[:size].clone(), targets[:size].clone()) for size in (VARYING if varying else (BATCH,))]
+        self._next = itertools.cycle(batches).__next__
+        accuracy = torch.float32 if device.type == "mps" else torch.float64
+        self._sum = torch.zeros((), dtype=torch.int32 if train else accuracy, device=device)
+        enter("inference")
+        losses = [float(self._loss_of(self._model(x), y)) for x, y in batches]
+        if abs(losses[0] - reference) > 1e-3 * reference:
+            raise Unverified(f"the first loss is {losses[0]}, float64 gives {reference}")
+        self._sums = list(itertools.accumulate(losses))
+        self.loss: Any = None
+        self.step: Action = self._train if train else self._forward
+
+    def loop(self) -> Loop:
+        """n steps."""
+        step = self.step
+
+        def loop(n: int) -> None:
+            for _ in repeat(None, n):
+                step()
+
+        return loop
+
+    def reading(self, read: Callable[[Any], object]) -> Action:
+        """An action that applies ``read`` to the latest loss."""
+        return lambda: read(self.loss)
+
+    def executed(self) -> int:
+        """Steps by the device's counter. Raises ``Unverified`` where the losses are not what they must be."""
+        total = float(self._sum)
+        if self.mode == "grad":
+            if self.loss is not None and not bool(self.loss.isfinite()):
+                raise Unverified(f"the loss is {float(self.loss)}")
+            return int(total)
+        rounds, rest = divmod(total + self._sums[0] / 2, self._sums[-1])
+        index = bisect.bisect_right(self._sums, rest)
+        found = int(rounds) * len(self._sums) + index
+        expected = rounds * self._sums[-1] + (self._sums[index - 1] if index else 0.0)
+        if abs(expected - total) > 1e-3 * max(total, 1.0) or abs(expected - total) > 0.25 * self._sums[0]:
+            raise Unverified(f"the losses add up to {total}, {found} steps give {expected}")
+        return found
+
+    def _train(self) -> None:
+        x, y = self._next()
+        self._optimizer.zero_grad()
+        self.loss = loss = self._loss_of(self._model(x), y)
+        loss.backward()
+        self._optimizer.step()
+        self._sum.add_(1)
+
+    def _forward(self) -> None:
+        x, y = self._next()
+        self.loss = loss = self._loss_of(self._model(x), y)
+        self._sum.add_(loss)
+
+
+class _Material(NamedTuple):
+    model: Any
+    inputs: Any
+    targets: Any
+
+    def to(self, device: Any) -> _Material:
+        return _Material(*(part.to(device) for part in self))
+
+
+@functools.cache
+def _material() -> tuple[_Material, float]:
+    """The network and its data on the CPU, and the first loss in float64."""
+    import torch
+
+    generator = torch.Generator().manual_seed(1)
+    layers: list[Any] = []
+    for inputs, outputs in itertools.pairwise(SIZES):
+        layer = torch.nn.Linear(inputs, outputs)
+        with torch.no_grad():
+            for parameter in layer.parameters():
+                parameter.uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator)
+        layers += [layer, torch.nn.ReLU()]
+    model = torch.nn.Sequential(*layers[:-1])
+    x = torch.randn(BATCH, SIZES[0], generator=generator)
+    y = torch.randint(SIZES[-1], (BATCH,), generator=generator)
+    with torch.no_grad():
+        loss = torch.nn.functional.cross_entropy(copy.deepcopy(model).double()(x.double()), y)
+    return _Material(model, x, y), float(loss)

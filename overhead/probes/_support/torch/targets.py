@@ -1,0 +1,53 @@
+"""The torch module, and its devices as targets of a stack."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from overhead.probes.base import Unavailable, device_id
+from overhead.results import Api, Target
+
+_APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "xpu": "LevelZero", "mps": "MPS"}
+
+
+def import_torch(mend: str) -> Any:
+    """The torch module. Raises ``Unavailable`` where it does not import or is older than 2.6."""
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        raise Unavailable(f"torch does not import: {error}", mend) from error
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
+        raise Unavailable(f"torch {torch.__version__} is older than 2.6", "pip install --upgrade torch")
+    return torch
+
+
+def cuda_torch() -> Any:
+    """The torch module of a build that reaches CUDA here. Raises ``Unavailable``."""
+    from overhead.probes._support.cuda.api import driver
+
+    driver()
+    torch = import_torch("pip install torch")
+    if not torch.version.cuda or not torch.cuda.is_available():
+        mend = "install a CUDA build of torch: https://pytorch.org/get-started/locally"
+        raise Unavailable(f"torch {torch.__version__} reaches no CUDA device", mend)
+    return torch
+
+
+def torch_target(torch: Any, stack: str, name: str) -> Target:
+    """The target of a device as torch names it: ``cpu``, ``cuda:0``, ``xpu:0``, ``mps``."""
+    kind = name.partition(":")[0]
+    adapter, device = {"cpu": ("CPU", ""), "mps": ("Apple GPU", "")}.get(kind, ("", ""))
+    if not adapter:
+        properties = getattr(torch, kind).get_device_properties(name)
+        identity = getattr(properties, "uuid", None)
+        adapter, device = properties.name, device_id(uuid.UUID(str(identity)).bytes) if identity else name
+    versions = {"torch": torch.__version__, "cuda-runtime": torch.version.cuda, "hip": torch.version.hip}
+    return Target(
+        stack=stack,
+        api="HIP" if kind == "cuda" and torch.version.hip else _APIS[kind],
+        adapter=adapter,
+        device=device,
+        options={"device": name},
+        versions={name: str(version) for name, version in versions.items() if version},
+    )

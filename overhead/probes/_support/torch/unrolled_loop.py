@@ -1,0 +1,272 @@
+"""``torch.compile`` of a loop that is unrolled: a call runs all steps of a workload, compiled in a bounded child.
+
+Compiling takes time and memory without bound in the number of steps, and may fail; so the child compiles, checks and
+runs the loop, and this side asks it for samples. Run as a module this file is the child.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from overhead.probes._support.common.child_process import Answer, Child, Ended, serve
+from overhead.probes.base import Chain, Unverified
+from overhead.results import Case, Scalar
+from overhead.workloads import UNROLLED, unrolled_of
+
+if TYPE_CHECKING:
+    from overhead.measure.sampling.window import Samples
+
+LENGTHS = (10, 100, 500, 1000, 1500, 5000)
+ON_GPU = (10, 100, 500)
+ELEMENTS = 4096
+COMPILE_S, ON_GPU_S = 60.0, 180.0
+"""Seconds of compiling after which the child is ended: on a CPU, where all lengths are tried, and on a GPU."""
+START_S = 60.0
+"""Seconds that the child may take to import torch and reach its device."""
+WARM_S = 90.0
+"""Seconds of what torch compiles for itself in an empty cache, its C++ headers say."""
+MIB = 1 << 20
+MEMORY_BYTES = 8 * 1024 * MIB
+
+
+class CompileError(Exception):
+    """The loop did not compile: the class of failure first, then what it took until then."""
+
+
+def cases(on_gpu: bool) -> list[Case]:
+    """A compiled loop of each length, a unit a call; and an eager step, which they are set against."""
+    params: dict[str, Scalar] = {"mode": "eager", "elements": ELEMENTS}
+    eager = Case(pattern="per-submit", unit="step", workload=UNROLLED, params=params)
+    return [eager, *(_loop(eager, steps) for steps in (ON_GPU if on_gpu else LENGTHS))]
+
+
+def _loop(eager: Case, steps: int) -> Case:
+    params = {**eager.params, "mode": "default", "steps": steps}
+    return msgspec.structs.replace(eager, unit=f"{steps} steps", params=params)
+
+
+def open_case(device: str, case: Case) -> Chain:
+    """The eager step in this process, or a compiled loop in a child. Raises ``CompileError``, ``Unverified``."""
+    if case.params["mode"] == "eager":
+        from overhead.probes._support.torch.workload import open_eager
+
+        return open_eager(device, msgspec.structs.replace(case, workload=unrolled_of(case.workload)))
+    return Unrolled(device, case, COMPILE_S if device == "cpu" else ON_GPU_S)
+
+
+class Unrolled(Chain):
+    """A unit is one call of the compiled loop, all of its steps. The child's loop takes the samples."""
+
+    def __init__(self, device: str, case: Case, compile_s: float, memory_bytes: int = MEMORY_BYTES) -> None:
+        self.unit, self._case = case.unit, case
+        folder = _cache(device)
+        self._child = Child(__spec__.name, _environment(folder), _at_most(memory_bytes))
+        try:
+            found = self._start(device, case, compile_s)
+        except BaseException:
+            self._child.end()
+            raise
+        self.overlap, self.synchronous, self.wait_spins = found["overlap"], found["synchronous"], found["wait_spins"]
+        self._opening = {"compile": float(found["compile_ns"]), "peak_memory": float(self._child.peak_bytes)}
+
+    def _start(self, device: str, case: Case, compile_s: float) -> Answer:
+        began = time.monotonic()
+        try:
+            self._child.ask("start", START_S, device=device, case=msgspec.to_builtins(case))
+            began = time.monotonic()
+            found = self._child.ask("compile", compile_s)
+        except Ended as ended:
+            raise self._failed(ended.why, time.monotonic() - began) from None
+        if "failure" in found:
+            raise self._failed(found["failure"], found["compile_ns"] / 1e9, found["detail"])
+        if "differs" in found:
+            raise Unverified(found["differs"])
+        return found
+
+    def _failed(self, what: str, seconds: float, detail: str = "") -> CompileError:
+        took = f"{what} after {seconds:.1f} s and {self._child.peak_bytes / MIB:,.0f} MiB"
+        return CompileError(f"{took}: {detail}" if detail else took)
+
+    def opening(self) -> Mapping[str, float]:
+        return self._opening
+
+    def sample(self, ns: Sequence[int], cpu: bool) -> Samples:
+        """The child's own samples of these numbers of calls."""
+        rows: Samples = self._child.ask("sample", ns=list(ns), cpu=cpu)["rows"]
+        return rows
+
+    def sample_idle(self, ns: Sequence[int], idle_ms: float) -> Samples:
+        """The same, the child idle before each."""
+        return [row for n in ns for row in self._child.ask("sample", ns=[n], cpu=False, idle_s=idle_ms / 1e3)["rows"]]
+
+    def issue(self, n: int) -> None:
+        self._child.ask("run", n=n)
+
+    def wait(self) -> None:
+        return
+
+    def executed(self) -> int:
+        found = self._child.ask("executed")
+        if "differs" in found:
+            raise Unverified(found["differs"])
+        return int(found["calls"])
+
+    def window(self) -> dict[str, Scalar]:
+        return {"language": "array", "precision": "float32", "mode": "default", "loop": "unrolled", **self._case.params}
+
+    def close(self) -> None:
+        self._child.end()
+
+
+def _at_most(memory_bytes: int) -> int:
+    import psutil
+
+    return min(memory_bytes, psutil.virtual_memory().total // 2)
+
+
+def _environment(cache: str) -> dict[str, str]:
+    return {"TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="overhead-", ignore_cleanup_errors=True)
+
+
+@functools.cache
+def _cache(device: str) -> str:
+    """A folder of this process for what torch keeps, so that each loop is compiled anew, and what torch compiles for
+    itself once belongs to no length."""
+    folder = _folder().name
+    child = Child(__spec__.name, _environment(folder), _at_most(MEMORY_BYTES))
+    try:
+        child.ask("start", START_S, device=device, case=msgspec.to_builtins(_loop(cases(False)[0], 1)))
+        child.ask("compile", WARM_S)
+    except Ended:
+        pass  # what is wrong will show again, and is told where a case is at stake
+    finally:
+        child.end()
+    return folder
+
+
+def _serving() -> Any:
+    """What the child answers; torch is imported with the first request."""
+    held: list[Any] = []
+
+    def answer(request: Answer) -> Answer:
+        if request["do"] == "start":
+            held.append(_made(request["device"], msgspec.convert(request["case"], Case)))
+            return {}
+        loop = held[0]
+        match request["do"]:
+            case "compile":
+                return _compiled(loop)
+            case "run":
+                loop.issue(request["n"])
+                loop.wait()
+                return {}
+            case "sample":
+                return {"rows": _sampled(loop, request)}
+        try:
+            return {"calls": loop.executed()}
+        except Unverified as error:
+            return {"differs": str(error)}
+
+    return answer
+
+
+def _sampled(loop: Any, request: Answer) -> Samples:
+    from overhead.measure.sampling.clock import SystemClock
+    from overhead.measure.sampling.window import sample
+
+    time.sleep(request.get("idle_s", 0.0))
+    return sample(loop, request["ns"], SystemClock(), request["cpu"])
+
+
+def _compiled(loop: Any) -> Answer:
+    """Compile and call once: how long it took, and what the chain is like; or the class of failure."""
+    began = time.perf_counter_ns()
+    try:
+        loop.first()
+    except Exception as error:  # the class of failure is the finding
+        cause = getattr(error, "inner_exception", None) or error.__cause__ or error
+        took, detail = time.perf_counter_ns() - began, " ".join(str(cause).split())[:200]
+        return {"compile_ns": took, "failure": type(cause).__name__, "detail": detail}
+    took = time.perf_counter_ns() - began
+    try:
+        loop.check()
+    except Unverified as error:
+        return {"differs": str(error)}
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    about = {name: getattr(loop, name) for name in ("overlap", "synchronous", "wait_spins")}
+    return {"compile_ns": took, **about}
+
+
+def _made(device: str, case: Case) -> Any:
+    """The child's chain, not compiled yet: a unit is a call of all steps."""
+    import numpy as np
+
+    from overhead.probes._support.torch.workload import InPlace, compiled
+    from overhead.workloads.equivalence import Differs, Reference
+
+    class Loop(InPlace):
+        def __init__(self) -> None:
+            super().__init__(device, msgspec.structs.replace(case, workload=unrolled_of(case.workload)))
+            one, self.steps = self.step, int(case.params["steps"])
+
+            def all_steps(values: dict[str, Any]) -> dict[str, Any]:
+                for _ in range(self.steps):
+                    values = one(values)
+                return values
+
+            self.call = compiled(all_steps, "default")
+            self._start = self.workload.fresh(self.elements, self.rng)
+            self.put(self._start)
+
+        def prepare(self, n: int) -> None:
+            super().prepare(n * self.steps)
+
+        def issue(self, n: int) -> None:
+            values, call = self.values, self.call
+            for _ in repeat(None, n):
+                call(values)
+
+        def first(self) -> None:
+            self.issue(1)
+            self.wait()
+
+        def check(self) -> None:
+            """What the first call left, against NumPy."""
+            got, count = self.get()
+            if count != self.steps:
+                raise Unverified(f"a call ran {count} steps, not {self.steps}")
+            rows = np.unique(np.concatenate([[0, self.elements - 1], self.rng.integers(0, self.elements, 32)]))
+            redo = Reference(self.workload, self.inputs, rows)
+            exact = redo.run(redo.take(self._start), 0, self.steps, np.float64)
+            try:
+                redo.compare(got, exact, self.workload.tolerance, f"after {self.steps} steps")
+            except Differs as error:
+                raise Unverified(f"differs from the reference: {error}") from error
+            self._last, self._total, self._age = count, 0, count
+
+        def executed(self) -> int:
+            calls, rest = divmod(super().executed(), self.steps)
+            if rest:
+                raise Unverified(f"{calls} calls of {self.steps} steps ran, and {rest} steps")
+            return calls
+
+    return Loop()
+
+
+if __name__ == "__main__":
+    serve(_serving())

@@ -1,0 +1,288 @@
+"""A workload's array body in torch: eager, its step compiled, and a CUDA graph of n steps of either."""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import torch
+
+from overhead.probes._support.common.workload_chain import WorkChain, step_of, verified
+from overhead.probes._support.torch import waits
+from overhead.probes._support.torch.chains import TorchClock
+from overhead.probes._support.torch.steps import enter
+from overhead.probes.base import DeviceTime, Unsupported
+from overhead.results import Case, Scalar
+from overhead.workloads.base import Array
+
+LARGEST_GRAPH = 2048
+"""Steps of the largest graph: each is many nodes, and torch's capture takes about ten microseconds for one."""
+PROCESSORS = os.sched_getaffinity(0) if sys.platform == "linux" else set(range(os.cpu_count() or 1))
+"""What this process had when it opened its first workload, before it measured."""
+Step = Callable[[], object]
+
+
+def open_eager(device: str, case: Case) -> WorkChain:
+    """Eager, one operation after another; ``hybrid``: every other step on the host."""
+    return verified((HybridWork if case.pattern == "hybrid" else TorchWork)(device, case))
+
+
+def open_compiled(device: str, case: Case) -> WorkChain:
+    """The step under ``torch.compile``, a call each, by ``mode``."""
+    return verified(CompiledWork(device, case, str(case.params["mode"])))
+
+
+def open_graph(device: str, case: Case) -> WorkChain:
+    """A CUDA graph of n steps; ``maker`` says whether of eager or of compiled ones."""
+    kind = {"torch": GraphWork, "torch-compiled": CompiledGraphWork}[str(case.params["maker"])]
+    return verified(kind(device, case))
+
+
+class TorchWork(WorkChain):
+    """n eager steps; the state's tensors are replaced by each."""
+
+    launches = 16
+
+    def __init__(self, device: str, case: Case) -> None:
+        super().__init__(case)
+        enter("no_grad")
+        self.place = torch.device(device)
+        self._threads = len(PROCESSORS) if case.params.get("threads") == "all" else 1
+        use_threads(self._threads)
+        if self.place.type == "cuda":
+            torch.cuda.set_device(self.place)
+        self.synchronous = self.on_host = self.place.type == "cpu"
+        self.overlap = "serial" if self.synchronous else "pipelined"
+        self.wait_spins = self.place.type == "cuda"
+        self._wait = waits.wait(self.place, waits.WAITS[self.place.type][0] if self.wait_spins else "")
+        fixed = {name: torch.from_numpy(values).to(self.place) for name, values in self.inputs.items()}
+        self.step = step_of(self, torch, fixed)
+        self.values: dict[str, Any] = {}
+
+    def put(self, state: dict[str, Array]) -> None:
+        enter("no_grad")
+        whole: dict[str, Array] = {**state, "steps": np.zeros(self.elements, np.int32)}
+        self.hold({name: torch.from_numpy(np.array(v)).to(self.place, copy=True) for name, v in whole.items()})
+        self._wait()
+
+    def hold(self, values: dict[str, Any]) -> None:
+        """Make these tensors the state."""
+        self.values = values
+
+    def fetch(self) -> tuple[dict[str, Array], Array]:
+        found = {name: values.cpu().numpy().copy() for name, values in self.values.items()}
+        return found, found.pop("steps").view(np.uint32)
+
+    def prepare(self, n: int) -> None:
+        enter("no_grad")
+        use_threads(self._threads)
+        self.renew(n)
+
+    def issue(self, n: int) -> None:
+        values, step = self.values, self.step
+        for _ in repeat(None, n):
+            values = step(values)
+        self.values = values
+
+    def wait(self) -> None:
+        self._wait()
+
+    def device(self, n: int) -> DeviceTime | None:
+        return self.held(TorchClock(), n) if self.place.type == "cuda" else None
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "entry": "python", "autograd": "no_grad", "threads": self._threads}
+
+
+class HybridWork(TorchWork):
+    """Steps in turn on the device and on the host, the state copied over before each.
+
+    Where the device is the host's CPU nothing is copied: the control.
+    """
+
+    overlap = "serial"
+
+    def __init__(self, device: str, case: Case) -> None:
+        super().__init__(device, case)
+        self.overlap, self.on_host = "serial", True
+        self._host = torch.device("cpu")
+        self._host_step = step_of(self, torch, {name: torch.from_numpy(v) for name, v in self.inputs.items()})
+
+    def put(self, state: dict[str, Array]) -> None:
+        super().put(state)
+        self._on_device = True
+
+    def issue(self, n: int) -> None:
+        values, on_device = self.values, self._on_device
+        for _ in repeat(None, n):
+            where, step = (self.place, self.step) if on_device else (self._host, self._host_step)
+            values = step({name: value.to(where) for name, value in values.items()})
+            on_device = not on_device
+        self.values, self._on_device = values, on_device
+
+    def device(self, n: int) -> DeviceTime | None:
+        return None
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "host_steps": "every other", "copies": "state, pageable, before each step"}
+
+
+class InPlace(TorchWork):
+    """State in tensors that stay where they are: what a graph and a compiled step write to."""
+
+    def hold(self, values: dict[str, Any]) -> None:
+        if self.values:
+            for name, kept in self.values.items():
+                kept.copy_(values[name])
+        else:
+            self.values = values
+
+    def assign(self, values: dict[str, Any]) -> None:
+        """Copy the values into the state."""
+        for name, kept in self.values.items():
+            kept.copy_(values[name])
+
+
+class CompiledWork(InPlace):
+    """n calls of the compiled step, which writes to its arguments."""
+
+    launches = 8
+
+    def __init__(self, device: str, case: Case, mode: str) -> None:
+        super().__init__(device, case)
+        self._mode = mode
+        self.put(self.zeros())
+        for kept in self.values.values():
+            # Without this, a CUDA graph copies the input in at every call.
+            torch._dynamo.mark_static_address(kept)
+        self.one = compiled(self.step, mode)
+        skips = torch._dynamo.utils.counters["inductor"]
+        skipped = skips["cudagraph_skips"]
+        # torch records a graph at the third call at the earliest.
+        for _ in repeat(None, 5):
+            self.one(self.values)
+        self._wait()
+        if mode == "reduce-overhead" and skips["cudagraph_skips"] > skipped:
+            raise Unsupported(f"{mode} made no CUDA graph: torch skipped it")
+
+    def issue(self, n: int) -> None:
+        values, step = self.values, self.one
+        for _ in repeat(None, n):
+            step(values)
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "mode": self._mode}
+
+
+class Recorded(InPlace):
+    """n steps captured in a CUDA graph outside the window, launched once in it."""
+
+    recorded = True
+    max_n = LARGEST_GRAPH
+    launches = 0
+
+    def __init__(self, device: str, case: Case) -> None:
+        super().__init__(device, case)
+        if self.place.type != "cuda":
+            raise Unsupported("graphs are CUDA's")
+        self.recorded, self.overlap, self.launches = True, "serial", 0
+        self._graphs: dict[int, Any] = {}
+        self._stream = torch.cuda.Stream()
+        self.put(self.zeros())
+        # The driver loads a kernel at its first launch, which a capture would refuse.
+        self.body(2)
+        torch.cuda.synchronize()
+
+    def body(self, n: int) -> None:
+        """n steps, their result in the state's own tensors."""
+        raise NotImplementedError
+
+    def prepare(self, n: int) -> None:
+        super().prepare(n)
+        self._replay = self._graph(n).replay if n else _nothing
+
+    def _graph(self, n: int) -> Any:
+        if n not in self._graphs:
+            graph = torch.cuda.CUDAGraph()
+            torch.cuda.synchronize()
+            with torch.cuda.stream(self._stream):
+                graph.capture_begin(capture_error_mode="thread_local")
+                self.body(n)
+                graph.capture_end()
+            self._graphs[n] = graph
+        return self._graphs[n]
+
+    def issue(self, n: int) -> None:
+        self._replay()
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "call": "CUDAGraph.replay", "recording": "outside"}
+
+    def close(self) -> None:
+        self._graphs.clear()
+
+
+class GraphWork(Recorded):
+    """Of eager steps; the last one's result is copied to the state, once a graph."""
+
+    def body(self, n: int) -> None:
+        values, step = dict(self.values), self.step
+        for _ in repeat(None, n):
+            values = step(values)
+        self.assign(values)
+
+
+class CompiledGraphWork(Recorded):
+    """Of steps that torch.compile has fused."""
+
+    def __init__(self, device: str, case: Case) -> None:
+        self._one: Any = None
+        super().__init__(device, case)
+
+    def body(self, n: int) -> None:
+        self._one = self._one or compiled(self.step, "default")
+        for _ in repeat(None, n):
+            self._one(self.values)
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "mode": "default"}
+
+
+def use_threads(count: int) -> None:
+    """Let torch's operations on the CPU use so many threads.
+
+    They inherit the processors of the thread that starts them, and a sampler binds its thread to one: they are started
+    here, by an operation large enough for all, while this thread has all processors.
+    """
+    if torch.get_num_threads() == count:
+        return
+    torch.set_num_threads(count)
+    if count > 1 and sys.platform == "linux":
+        bound = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, PROCESSORS)
+        torch.zeros(count << 15).sin_()
+        os.sched_setaffinity(0, bound)
+
+
+def compiled(step: Any, mode: str) -> Any:
+    """The step under torch.compile, writing its results to its arguments.
+
+    Of a code object of its own: torch keeps what it compiled by code object, and searches all of it.
+    """
+
+    def in_place(values: Any) -> None:
+        for name, result in step(values).items():
+            values[name].copy_(result)
+
+    code, closure = in_place.__code__.replace(), in_place.__closure__
+    own = types.FunctionType(code, in_place.__globals__, "in_place", closure=closure)
+    return torch.compile(own, mode=mode, fullgraph=True, dynamic=False)
+
+
+def _nothing() -> None:
+    """A recording of nothing has nothing to launch."""

@@ -1,0 +1,1 @@
+"""Triton: chain and workloads."""

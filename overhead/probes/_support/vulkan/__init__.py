@@ -1,0 +1,1 @@
+"""Raw Vulkan through numba: devices, buffers, commands, device time."""

@@ -1,0 +1,183 @@
+"""The C calls of a command buffer and of the queue, each written once for the Python loop and the compiled one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from overhead.probes._support.common.native_loop import Call, Cycle
+from overhead.probes._support.vulkan.adapters import result_name, word
+from overhead.probes._support.vulkan.buffers import GROUPS
+from overhead.probes._support.vulkan.gpu import Gpu, Pipeline
+from overhead.probes.base import Unsupported, Unverified
+
+WAITS = {
+    "idle": "vkQueueWaitIdle",
+    "fence": "an empty vkQueueSubmit with a fence, vkWaitForFences, vkResetFences",
+    "timeline": "an empty vkQueueSubmit that signals a timeline semaphore, vkWaitSemaphores",
+}
+"""The ways to wait for the queue, the cheapest first."""
+WAIT_NS = 20_000_000_000
+"""A wait that has not ended by then has failed."""
+
+
+class Commands:
+    """``Call`` factories. Arguments are cffi values, numbers, or a ``Cycle`` of either that turns with the unit."""
+
+    def __init__(self, gpu: Gpu, pipeline: Pipeline) -> None:
+        vk = gpu.vk
+        self._gpu, self._pipeline, self._null = gpu, pipeline, gpu.ffi.NULL
+        self._compute = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
+        self._kept: list[Any] = []
+        self.once = vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
+        self.simultaneous = vk.VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
+        self._memory = gpu.new(
+            "MEMORY_BARRIER", "VkMemoryBarrier", srcAccessMask=vk.VK_ACCESS_SHADER_WRITE_BIT,
+            dstAccessMask=vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT,
+        )  # fmt: skip
+
+    def call(self, name: str, *args: Any, stage: str) -> Call:
+        """A call of any device function; one that returns a result is checked."""
+        function = self._gpu.function(name)
+        words = tuple(Cycle(tuple(map(word, a.values))) if isinstance(a, Cycle) else word(a) for a in args)
+        checked = self._gpu.ffi.typeof(function).result.kind == "enum"
+        return Call(name, function, word(function), words, stage=stage, ffi_args=args, checked=checked)
+
+    def begin(self, cb: Any, flags: int) -> Call:
+        info = self._keep(self._gpu.new("COMMAND_BUFFER_BEGIN_INFO", "VkCommandBufferBeginInfo", flags=flags))
+        return self.call("vkBeginCommandBuffer", cb, info, stage="begin")
+
+    def pipeline(self, cb: Any) -> Call:
+        point = self._gpu.vk.VK_PIPELINE_BIND_POINT_COMPUTE
+        return self.call("vkCmdBindPipeline", cb, point, self._pipeline.handle, stage="pipeline")
+
+    def bind(self, cb: Any, sets: Any) -> Call:
+        """Bind a descriptor set, or the ring's set of the unit where ``sets`` is a ``Cycle``."""
+        rotating = isinstance(sets, Cycle)
+        handles = sets.values if rotating else [sets]
+        pointers = [self._keep(self._gpu.ffi.new("VkDescriptorSet *", each)) for each in handles]
+        point = self._gpu.vk.VK_PIPELINE_BIND_POINT_COMPUTE
+        pointer = Cycle(tuple(pointers)) if rotating else pointers[0]
+        return self.call(
+            "vkCmdBindDescriptorSets", cb, point, self._pipeline.layout, 0, 1, pointer, 0, self._null, stage="bind"
+        )
+
+    def barrier(self, cb: Any) -> Call:
+        """What WebGPU implies between dispatches: what compute shaders wrote is there for those that follow."""
+        stage, null = self._compute, self._null
+        return self.call(
+            "vkCmdPipelineBarrier", cb, stage, stage, 0, 1, self._memory, 0, null, 0, null, stage="barrier"
+        )
+
+    def push(self, cb: Any, pointer: Any) -> Call:
+        """Push constants: the 4 bytes at the pointer when the call is made."""
+        stage = self._gpu.vk.VK_SHADER_STAGE_COMPUTE_BIT
+        return self.call("vkCmdPushConstants", cb, self._pipeline.layout, stage, 0, 4, pointer, stage="push")
+
+    def dispatch(self, cb: Any, groups: int = 0) -> Call:
+        """Of so many groups, or of the step's."""
+        return self.call("vkCmdDispatch", cb, groups or GROUPS, 1, 1, stage="dispatch")
+
+    def end(self, cb: Any) -> Call:
+        return self.call("vkEndCommandBuffer", cb, stage="end")
+
+    def submit(self, info: Any, fence: Any = None) -> Call:
+        fence = self._null if fence is None else fence
+        return self.call("vkQueueSubmit", self._gpu.queue, 1, info, fence, stage="submit")
+
+    def idle(self) -> Call:
+        return self.call("vkQueueWaitIdle", self._gpu.queue, stage="wait")
+
+    def wait_fence(self, fence: Any) -> tuple[Call, Call]:
+        """Wait for a fence, then make it unsignalled again."""
+        pointer = self._keep(self._gpu.ffi.new("VkFence *", fence))
+        device = self._gpu.device
+        return (
+            self.call("vkWaitForFences", device, 1, pointer, 1, WAIT_NS, stage="wait"),
+            self.call("vkResetFences", device, 1, pointer, stage="wait"),
+        )
+
+    def reset(self, pool: Any) -> Call:
+        """Reset all command buffers of a pool."""
+        return self.call("vkResetCommandPool", self._gpu.device, pool, 0, stage="reset")
+
+    def info(self, cb: Any) -> Any:
+        """A submission of one command buffer."""
+        pointer = self._keep(self._gpu.ffi.new("VkCommandBuffer *", cb))
+        return self._keep(self._gpu.new("SUBMIT_INFO", "VkSubmitInfo", commandBufferCount=1, pCommandBuffers=pointer))
+
+    def _keep(self, value: Any) -> Any:
+        self._kept.append(value)
+        return value
+
+
+class Wait:
+    """Waits for the queue in one of three ways; the first failure is kept for ``executed``."""
+
+    def __init__(self, gpu: Gpu, kind: str) -> None:
+        if kind == "timeline" and not gpu.timeline:
+            raise Unsupported("the device has no timeline semaphores")
+        self.kind, self.words = kind, WAITS[kind]
+        self.failed = 0
+        self._gpu = gpu
+        self._kept: list[tuple[str, Any]] = []
+        self._alive: tuple[Any, ...] = ()
+        self._loop: Callable[[], int] = {"idle": self._idle, "fence": self._fence, "timeline": self._timeline}[kind]()
+
+    def __call__(self) -> None:
+        result = self._loop()
+        if result:
+            self.failed = self.failed or result & 0xFFFFFFFF
+
+    def close(self) -> None:
+        for what, handle in self._kept:
+            self._gpu.destroy(what, handle)
+
+    def _idle(self) -> Callable[[], int]:
+        return functools.partial(self._gpu.function("vkQueueWaitIdle"), self._gpu.queue)
+
+    def _fence(self) -> Callable[[], int]:
+        gpu, device, queue, null = self._gpu, self._gpu.device, self._gpu.queue, self._gpu.ffi.NULL
+        fence = gpu.fence()
+        self._kept.append(("Fence", fence))
+        submit, wait, reset = map(gpu.function, ("vkQueueSubmit", "vkWaitForFences", "vkResetFences"))
+        pointer = gpu.ffi.new("VkFence *", fence)
+
+        def loop() -> int:
+            return submit(queue, 0, null, fence) or wait(device, 1, pointer, 1, WAIT_NS) or reset(device, 1, pointer)
+
+        return loop
+
+    def _timeline(self) -> Callable[[], int]:
+        gpu, device, queue, null = self._gpu, self._gpu.device, self._gpu.queue, self._gpu.ffi.NULL
+        timeline = gpu.vk.VK_SEMAPHORE_TYPE_TIMELINE
+        kind = gpu.new("SEMAPHORE_TYPE_CREATE_INFO", "VkSemaphoreTypeCreateInfo", semaphoreType=timeline)
+        semaphore = gpu.create("Semaphore", gpu.new("SEMAPHORE_CREATE_INFO", "VkSemaphoreCreateInfo", pNext=kind))
+        self._kept.append(("Semaphore", semaphore))
+        semaphores, value = gpu.ffi.new("VkSemaphore *", semaphore), gpu.ffi.new("uint64_t *", 0)
+        signal = gpu.new(
+            "TIMELINE_SEMAPHORE_SUBMIT_INFO", "VkTimelineSemaphoreSubmitInfo",
+            signalSemaphoreValueCount=1, pSignalSemaphoreValues=value,
+        )  # fmt: skip
+        info = gpu.new(
+            "SUBMIT_INFO", "VkSubmitInfo", pNext=signal, signalSemaphoreCount=1, pSignalSemaphores=semaphores
+        )
+        until = gpu.new(
+            "SEMAPHORE_WAIT_INFO", "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=semaphores, pValues=value
+        )
+        self._alive = (semaphores, signal)
+        submit, wait = gpu.function("vkQueueSubmit"), gpu.function("vkWaitSemaphores")
+
+        def loop() -> int:
+            value[0] += 1
+            return submit(queue, 1, info, null) or wait(device, until, WAIT_NS)
+
+        return loop
+
+
+def refuse(failures: Iterable[int]) -> None:
+    """Raise ``Unverified`` where a call has failed; a failure is an or of results, low halves."""
+    for failure in filter(None, failures):
+        signed = failure - (1 << 32) if failure >> 31 & 1 else failure
+        raise Unverified(f"a Vulkan call did not succeed: {result_name(signed)}")

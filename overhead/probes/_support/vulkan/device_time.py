@@ -1,0 +1,246 @@
+"""The device's own clock: spans between timestamps, a time-limited blocker, the way from submission to start."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from overhead.probes._support.vulkan.buffers import OneTime, State
+from overhead.probes._support.vulkan.commands import Commands, Wait
+from overhead.probes._support.vulkan.gpu import Gpu
+from overhead.probes.base import Chain, DeviceTime, StartLatency, Unsupported
+
+HOLD_LIMIT_NS = 250e6
+"""The longest that a blocker holds the device."""
+MIN_QUANTA = 100
+_QUERIES = 64
+
+
+class Timer:
+    """Timestamps of a queue. Opened once a device; what it runs itself works on buffers of its own."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        if not gpu.adapter.timestamp_bits:
+            raise Unsupported("the queue family has no timestamps")
+        self._gpu = gpu
+        kernel = gpu.kernel("fused")
+        self._state = State(gpu, kernel.set_layout)
+        self._commands = Commands(gpu, kernel)
+        self._first, self._last = OneTime(gpu), OneTime(gpu)
+        self._fence = gpu.fence()
+        self._fences = gpu.ffi.new("VkFence *", self._fence)
+        self._steps = gpu.ffi.new("uint32_t *")
+        kind = gpu.vk.VK_QUERY_TYPE_TIMESTAMP
+        pool = gpu.new("QUERY_POOL_CREATE_INFO", "VkQueryPoolCreateInfo", queryType=kind, queryCount=_QUERIES)
+        self._queries = gpu.create("QueryPool", pool)
+
+    @functools.cached_property
+    def quantum(self) -> float:
+        """What the timestamps are whole multiples of, ns: measured on 64 in a row, 4 times over."""
+        ticks: list[int] = []
+        for _ in range(4):
+            self._first(lambda cb: self._stamps(cb, range(_QUERIES)))
+            ticks += self._read(_QUERIES)
+        steps = math.gcd(*(tick - ticks[0] for tick in ticks))
+        if not steps:
+            raise Unsupported("the device's clock stands still")
+        return steps * self._gpu.adapter.timestamp_period
+
+    def alone(self, record: Callable[[Any], None]) -> float:
+        """ns between the timestamps around what ``record`` puts into one command buffer, run alone."""
+
+        def stamped(cb: Any) -> None:
+            self._stamps(cb, [0])
+            record(cb)
+            self._stamps(cb, [1])
+
+        self._first(stamped)
+        return self._between(*self._read(2))
+
+    def held(self, issue: Callable[[], None], hold_ns: float) -> tuple[float, bool]:
+        """ns between a blocker's end and the end of all that ``issue`` submits meanwhile.
+
+        True where the blocker was still running when ``issue`` had returned, so that the device never had to wait.
+        """
+        gpu = self._gpu
+        gpu.drain()
+        self._steps[0] = max(1, int(min(hold_ns, HOLD_LIMIT_NS) / self.step_ns))
+        self._first.start(self._blocker, self._fence)
+        issue()
+        status = gpu.function("vkGetFenceStatus")(gpu.device, self._fence)
+        self._last(lambda cb: self._stamps(cb, [1]))
+        gpu.call("vkResetFences", 1, self._fences)
+        return self._between(*self._read(2)), status == gpu.vk.VK_NOT_READY
+
+    @functools.cached_property
+    def step_ns(self) -> float:
+        """ns of one step of the blocker, measured on a run of at least 2 ms."""
+        self._steps[0] = 1 << 12
+        while True:
+            span = self.alone(self._burn)
+            if span >= 2e6:
+                return span / self._steps[0]
+            self._steps[0] *= 4
+
+    def spins(self, wait: Wait) -> bool:
+        """Whether a wait for a device busy for 10 ms burns the caller's CPU for more than half of that time."""
+        self._steps[0] = max(1, int(10e6 / self.step_ns))
+        self._gpu.drain()
+        self._first.start(self._burn, self._gpu.ffi.NULL)
+        cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
+        wait()
+        wall = time.perf_counter_ns() - wall
+        return time.thread_time_ns() - cpu > wall / 2
+
+    def start_latency(self, n: int) -> StartLatency:
+        """From just before ``vkQueueSubmit`` to the device's first timestamp on an idle queue, n times.
+
+        By VK_EXT_calibrated_timestamps, calibrated before each. Raises ``Unsupported`` where the device's clock and the
+        host's cannot be read together.
+        """
+        gpu, submit = self._gpu, self._gpu.function("vkQueueSubmit")
+        half = 1 << gpu.adapter.timestamp_bits - 1
+        latencies, deviations = [], []
+        for _ in range(n):
+            gpu.drain()
+            info = self._first.record(lambda cb: self._stamps(cb, [0], top=True))
+            device, host, deviation = self._both_clocks()
+            begin = _now()
+            submit(gpu.queue, 1, info, gpu.ffi.NULL)
+            gpu.drain()
+            ticks = (self._read(1)[0] - device + half) % (2 * half) - half
+            latencies.append(host + ticks * gpu.adapter.timestamp_period - begin)
+            deviations.append(deviation)
+        return StartLatency(latencies, max(deviations, default=0.0))
+
+    def _burn(self, cb: Any) -> None:
+        commands = self._commands
+        for call in (
+            commands.pipeline(cb), commands.bind(cb, self._state.own[0]), commands.barrier(cb),
+            commands.push(cb, self._steps), commands.dispatch(cb),
+        ):  # fmt: skip
+            call.function(*call.ffi_args)
+
+    def _blocker(self, cb: Any) -> None:
+        self._burn(cb)
+        self._stamps(cb, [0])
+
+    def _stamps(self, cb: Any, queries: Sequence[int], top: bool = False) -> None:
+        vk = self._gpu.vk
+        stage = vk.VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT if top else vk.VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
+        self._gpu.function("vkCmdResetQueryPool")(cb, self._queries, queries[0], len(queries))
+        for query in queries:
+            self._gpu.function("vkCmdWriteTimestamp")(cb, stage, self._queries, query)
+
+    def _read(self, count: int) -> list[int]:
+        vk, ticks = self._gpu.vk, np.zeros(count, np.uint64)
+        flags = vk.VK_QUERY_RESULT_64_BIT | vk.VK_QUERY_RESULT_WAIT_BIT
+        data = self._gpu.ffi.from_buffer(ticks)
+        self._gpu.call("vkGetQueryPoolResults", self._queries, 0, count, ticks.nbytes, data, 8, flags)
+        return [int(tick) for tick in ticks]
+
+    def _between(self, begin: int, end: int) -> float:
+        adapter = self._gpu.adapter
+        span = ((end - begin) & ((1 << adapter.timestamp_bits) - 1)) * adapter.timestamp_period
+        if span < MIN_QUANTA * self.quantum:
+            raise Unsupported(f"{span:.0f} ns on the device is under {MIN_QUANTA} quanta of {self.quantum:.0f} ns")
+        return span
+
+    @functools.cached_property
+    def _host_domain(self) -> int:
+        """The time domain of ``_now``."""
+        vk, gpu = self._gpu.vk, self._gpu
+        if not gpu.calibrated:
+            raise Unsupported("the device has no VK_EXT_calibrated_timestamps")
+        domain = vk.VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT
+        if sys.platform == "win32":
+            domain = vk.VK_TIME_DOMAIN_QUERY_PERFORMANCE_COUNTER_EXT
+        count = gpu.ffi.new("uint32_t *")
+        found = gpu.ffi.cast(
+            "PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT",
+            vk.vkGetInstanceProcAddr(gpu.instance, b"vkGetPhysicalDeviceCalibrateableTimeDomainsEXT"),
+        )
+        found(gpu.adapter.handle, count, gpu.ffi.NULL)
+        domains = gpu.ffi.new("VkTimeDomainEXT[]", count[0])
+        found(gpu.adapter.handle, count, domains)
+        if not {domain, vk.VK_TIME_DOMAIN_DEVICE_EXT} <= {int(each) for each in domains}:
+            raise Unsupported("the device's clock cannot be calibrated against this process's")
+        return int(domain)
+
+    def _both_clocks(self) -> tuple[int, float, float]:
+        """The device's ticks and the host's ns at one moment, and by how many ns they may be apart."""
+        gpu, vk = self._gpu, self._gpu.vk
+        kind = vk.VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT
+        domains = (vk.VK_TIME_DOMAIN_DEVICE_EXT, self._host_domain)
+        infos = gpu.ffi.new("VkCalibratedTimestampInfoEXT[]", [{"sType": kind, "timeDomain": each} for each in domains])
+        values, deviation = gpu.ffi.new("uint64_t[2]"), gpu.ffi.new("uint64_t *")
+        gpu.call("vkGetCalibratedTimestampsEXT", 2, infos, values, deviation)
+        return values[0], values[1] * _TICK_NS, float(deviation[0])
+
+
+if sys.platform == "win32":
+    _now: Callable[[], float] = time.perf_counter_ns
+    _TICK_NS = time.get_clock_info("perf_counter").resolution * 1e9
+else:
+    _now = functools.partial(time.clock_gettime_ns, time.CLOCK_MONOTONIC)
+    _TICK_NS = 1.0
+
+
+@functools.cache
+def timer(gpu: Gpu) -> Timer:
+    """The device's timer, one for all chains; lives as long as the device. Raises ``Unsupported``."""
+    return Timer(gpu)
+
+
+@functools.cache
+def spins(gpu: Gpu, kind: str) -> bool:
+    """Whether this way to wait burns the caller's CPU; False where the device has no clock to find out with."""
+    wait = Wait(gpu, kind)
+    try:
+        return timer(gpu).spins(wait)
+    except Unsupported:
+        return False
+    finally:
+        wait.close()
+
+
+def alone(gpu: Gpu, n: int, recorder: Callable[[Any], Callable[[int], None]]) -> DeviceTime:
+    """Device time of n units in one submission: ``recorder(cb)`` gives the function that records n of them.
+
+    ``busy``, since a submission holds all that the device has to do. Raises ``Unsupported``.
+    """
+    clock = timer(gpu)
+    span = clock.alone(lambda cb: recorder(cb)(n))
+    return DeviceTime(n, span, True, clock.quantum, "vkCmdWriteTimestamp around all units in one command buffer")
+
+
+def held(chain: Chain, gpu: Gpu, n: int) -> DeviceTime:
+    """Device time of n units submitted while a blocker holds the device, fewer where its queue does not take as many.
+
+    ``busy`` where the blocker was still running when the last had been submitted. Raises ``Unsupported``.
+    """
+    clock = timer(gpu)
+    while True:
+        chain.prepare(n)
+        begin = time.perf_counter_ns()
+        chain.issue(n)
+        took = time.perf_counter_ns() - begin
+        chain.wait()
+        issue = functools.partial(chain.issue, n)
+        for times in (3, 12, 48):
+            span, busy = clock.held(issue, times * took + 1e6)
+            if busy:
+                return DeviceTime(
+                    n, span, True, clock.quantum, "vkCmdWriteTimestamp; a blocker outlasted the submissions"
+                )
+        if n < 64:
+            return DeviceTime(
+                n, span, False, clock.quantum, "vkCmdWriteTimestamp; no blocker outlasted the submissions"
+            )
+        n //= 2

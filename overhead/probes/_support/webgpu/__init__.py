@@ -1,0 +1,1 @@
+"""WebGPU through wgpu-native and Dawn: callers, chains, device time."""

@@ -1,0 +1,159 @@
+"""The steps of a case rendered for its caller: statements of the Python API, or C calls for ``ffi`` and ``native``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from overhead.probes._support.common.loop_text import Script, Statement
+from overhead.probes._support.common.native_loop import Call, Program, Slot, Store
+from overhead.probes._support.webgpu.case import GROUPS, RING, Steps
+from overhead.probes._support.webgpu.setup import Rig
+
+_ENCODER, _PASS, _COMMANDS, _GROUP = Slot(0), Slot(1), Slot(2), Slot(3)
+
+
+def script(steps: Steps, rig: Rig, wait: Callable[[], None]) -> Script:
+    """The loop as one writes it with the Python API."""
+    recipe = rig.recipe
+    turn = f"[u & {RING - 1}]"
+    group = {"once": "group", "rotated": f"groups{turn}", "fresh": "fresh"}[recipe.bindgroup]
+    offset = f", offsets{turn}" if recipe.argument == "dynamic-offset" else ""
+    entries = f"entries{turn}" if recipe.independent else "entries[0]"
+    lines = {
+        "write buffer": "queue.write_buffer(uniform, 0, value)",
+        "create encoder": "encoder = device.create_command_encoder()",
+        "begin pass": "compute = encoder.begin_compute_pass()",
+        "set pipeline": "compute.set_pipeline(pipeline)",
+        "create bind group": f"fresh = device.create_bind_group(layout=layout, entries={entries})",
+        "set bind group": f"compute.set_bind_group(0, {group}{offset})",
+        "release bind group": "del fresh",
+        "set immediates": "compute.set_immediates(0, value, 0, 4)",
+        "dispatch": f"compute.dispatch_workgroups({GROUPS})",
+        "end pass": "compute.end()",
+        "finish": "commands = encoder.finish()",
+        "submit": "queue.submit([commands])",
+        "release pass": "del compute",
+        "release": "del commands, encoder",
+        "wait": "wait()",
+        "read": "queue.read_buffer(data, 0, 4)",
+    }
+    if recipe.indirect:
+        lines["dispatch"] = "compute.dispatch_workgroups_indirect(indirect, 0)"
+    names = {
+        "device": rig.device, "queue": rig.queue, "pipeline": rig.pipeline, "layout": rig.layout, "data": rig.data[0],
+        "group": rig.groups[0], "groups": rig.groups, "entries": rig.entries, "value": rig.value,
+        "uniform": rig.uniform, "indirect": rig.indirect, "offsets": [[offset] for offset in rig.offsets], "wait": wait,
+    }  # fmt: skip
+
+    def render(part: tuple[str, ...]) -> tuple[Statement, ...]:
+        return tuple(Statement(lines[step], step) for step in part)
+
+    used = " ".join(lines[step] for step in (*steps.head, *steps.body, *steps.tail))
+    bound = {name: value for name, value in names.items() if name in used}
+    return Script(render(steps.head), render(steps.body), render(steps.tail), steps.per, bound)
+
+
+def program(steps: Steps, rig: Rig) -> Program:
+    """The same loop as C calls of webgpu.h. Raises ``Unsupported`` or ``NativeUnavailable``."""
+    calls = _Calls(rig)
+    head, body, tail = (
+        tuple(call for step in part for call in calls.of(step)) for part in (steps.head, steps.body, steps.tail)
+    )
+    return Program(head, body, tail, steps.per)
+
+
+class _Calls:
+    """The C calls of each step. Descriptors and arrays that the calls point to live as long as the rig."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig, self.library = rig, rig.session.library
+        self.ffi = self.library.ffi
+        self.device, self.queue = rig.device._internal, rig.queue._internal
+        self.submitted = rig.keep(self.ffi.new("WGPUCommandBuffer[1]"))
+
+    def of(self, step: str) -> tuple[Call | Store, ...]:
+        if step == "wait":
+            return self.library.wait_calls(self.rig.device, self.rig.queue)
+        if step == "submit":
+            return self._submit()
+        name, args, result = self._one(step)
+        more = (self._call("CommandBufferRelease", step, _COMMANDS),) if step == "release" else ()
+        return (self.library.call(f"wgpu{name}", *args, stage=step, result=result), *more)
+
+    def _call(self, name: str, step: str, *args: Any) -> Call:
+        return self.library.call(f"wgpu{name}", *args, stage=step)
+
+    def _submit(self) -> tuple[Call | Store, ...]:
+        def put(commands: Any, array: Any = self.submitted) -> None:
+            array[0] = commands
+
+        store = Store("commands", put, self.library.address(self.submitted), _COMMANDS, "submit")
+        return store, self._call("QueueSubmit", "submit", self.queue, 1, self.submitted)
+
+    def _one(self, step: str) -> tuple[str, tuple[Any, ...], Slot | None]:
+        null, recipe = self.ffi.NULL, self.rig.recipe
+        match step:
+            case "write buffer":
+                return "QueueWriteBuffer", (self.queue, self._handle(self.rig.uniform), 0, self._value(), 4), None
+            case "create encoder":
+                return "DeviceCreateCommandEncoder", (self.device, null), _ENCODER
+            case "begin pass":
+                return "CommandEncoderBeginComputePass", (_ENCODER, null), _PASS
+            case "set pipeline":
+                return "ComputePassEncoderSetPipeline", (_PASS, self._handle(self.rig.pipeline)), None
+            case "create bind group":
+                return "DeviceCreateBindGroup", (self.device, self._descriptors()), _GROUP
+            case "set bind group":
+                return "ComputePassEncoderSetBindGroup", (_PASS, 0, self._group(), *self._offsets()), None
+            case "release bind group":
+                return "BindGroupRelease", (_GROUP,), None
+            case "set immediates":
+                return "ComputePassEncoderSetImmediates", (_PASS, 0, self._value(), 4), None
+            case "dispatch" if recipe.indirect:
+                return "ComputePassEncoderDispatchWorkgroupsIndirect", (_PASS, self._handle(self.rig.indirect), 0), None
+            case "dispatch":
+                return "ComputePassEncoderDispatchWorkgroups", (_PASS, GROUPS, 1, 1), None
+            case "end pass":
+                return "ComputePassEncoderEnd", (_PASS,), None
+            case "finish":
+                return "CommandEncoderFinish", (_ENCODER, null), _COMMANDS
+            case "release pass":
+                return "ComputePassEncoderRelease", (_PASS,), None
+            case "release":
+                return "CommandEncoderRelease", (_ENCODER,), None
+        raise AssertionError(step)
+
+    def _handle(self, wrapped: Any) -> Any:
+        return wrapped._internal
+
+    def _value(self) -> Any:
+        return self.rig.keep(self.ffi.from_buffer("uint32_t[]", self.rig.value))
+
+    def _group(self) -> Any:
+        if self.rig.recipe.bindgroup == "fresh":
+            return _GROUP
+        if self.rig.recipe.bindgroup == "rotated":
+            return self.library.cycle(group._internal for group in self.rig.groups)
+        return self._handle(self.rig.groups[0])
+
+    def _offsets(self) -> tuple[Any, ...]:
+        if self.rig.recipe.argument != "dynamic-offset":
+            return 0, self.ffi.NULL
+        array = self.rig.keep(self.ffi.new("uint32_t[]", self.rig.offsets))
+        return 1, self.library.cycle(array + i for i in range(RING))
+
+    def _descriptors(self) -> Any:
+        made = [self._descriptor(entries) for entries in self.rig.entries]
+        return self.library.cycle(made) if len(made) > 1 else made[0]
+
+    def _descriptor(self, entries: list[dict[str, Any]]) -> Any:
+        array = self.rig.keep(self.ffi.new("WGPUBindGroupEntry[]", len(entries)))
+        for slot, entry in zip(array, entries, strict=True):
+            resource = entry["resource"]
+            slot.binding, slot.buffer = entry["binding"], resource["buffer"]._internal
+            slot.offset, slot.size = resource["offset"], resource["size"]
+        descriptor = self.rig.keep(self.ffi.new("WGPUBindGroupDescriptor *"))
+        descriptor.layout = self._handle(self.rig.layout)
+        descriptor.entryCount, descriptor.entries = len(entries), array
+        return descriptor

@@ -1,0 +1,137 @@
+"""What a browser adds to the library inside it, on the same adapter: the named comparison ``browser-tax``."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from overhead import results
+from overhead.named_comparisons import BETWEEN, Named, comparable
+from overhead.reading.format import factor, listed, plain, time, without_brackets
+from overhead.reading.intervals import Span, span
+from overhead.reading.view import Target, View, by_patterns, why
+from overhead.results import Caller, Record, Scalar
+
+BESIDE: tuple[Caller, ...] = ("binding", "native")
+"""Callers of the library that a browser is set against: what people write, and what it costs without Python."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tax:
+    """A browser's case, and the same case of the library inside it by caller; ``refused`` says why one is not there."""
+
+    target: Target
+    record: Record
+    library: str
+    against: dict[Caller, Record]
+    refused: dict[Caller, str]
+
+    def figure(self, name: str, caller: Caller = "browser") -> Span | None:
+        """A figure of the browser's or the library's case, ns."""
+        record = self.record if caller == "browser" else self.against.get(caller)
+        return span(record.figure(name)) if record is not None else None
+
+    def times(self, caller: Caller) -> Span | None:
+        """How many of the library's slopes the browser's is; None where either has no value above zero."""
+        own, theirs = self.figure("complete"), self.figure("complete", caller)
+        return None if own is None or theirs is None or min(own.value, theirs.value) <= 0 else own / theirs
+
+    @property
+    def overstated(self) -> Span | None:
+        """How many slopes T(1) is: by so much one timed unit overstates."""
+        naive, slope = self.figure("naive"), self.figure("complete")
+        return None if naive is None or slope is None or min(naive.value, slope.value) <= 0 else naive / slope
+
+
+def taxes(view: View) -> list[Tax]:
+    """Every case of a browser whose library has a stack of its own, in the order of the patterns."""
+    return [
+        _tax(view, target, record, named)
+        for target in view.executing
+        for named in BETWEEN
+        if named.of["stack"] == target.stack
+        for record in by_patterns(target.records)
+    ]
+
+
+def _tax(view: View, target: Target, record: Record, named: Named) -> Tax:
+    library = str(named.against["stack"])
+    against: dict[Caller, Record] = {}
+    refused: dict[Caller, str] = {}
+    for caller in BESIDE:
+        found, reason = _like(view, record, named, library, caller)
+        if found is not None:
+            against[caller] = found
+        if reason:
+            refused[caller] = reason
+    return Tax(target, record, library, against, refused)
+
+
+def _like(view: View, record: Record, named: Named, library: str, caller: Caller) -> tuple[Record | None, str]:
+    """The library's case that the table allows beside the browser's, or None and why."""
+    stacks = [t for t in view.executing if t.stack == library]
+    if not stacks:
+        return None, f"{library} was not measured"
+    near = [t for t in stacks if _one_adapter(record, t.first)]
+    if not near:
+        return None, f"{library} was measured on {plain(stacks[0].first.adapter, 40)}, not on this adapter"
+    place = near[0].first
+    here = _as_target(record, place)
+    alike = [
+        r for t in near for r in t.records
+        if r.caller == caller and comparable(named, (here, record.case), (_as_target(r, place), r.case))
+    ]  # fmt: skip
+    if not alike:
+        return None, f"{library} has no such case by {caller}"
+    best = min(alike, key=lambda r: r.params != record.params)
+    difference = _window(record.window, best.window, named.differs)
+    if difference:
+        return None, difference
+    return best, "" if best.value(named.figure) is not None else f"{library} by {caller}: {why(best, named.figure)}"
+
+
+def _one_adapter(one: Record, other: Record) -> bool:
+    """Whether both name one adapter: a driver's name for it may come with more or fewer additions, and a browser tells
+    no UUID."""
+    names = [without_brackets(r.adapter).lower() for r in (one, other)]
+    same = names[0] in names[1] or names[1] in names[0]
+    devices = {r.device for r in (one, other) if r.device}
+    return same and one.api == other.api and one.software == other.software and len(devices) < 2
+
+
+def _as_target(record: Record, place: Record) -> results.Target:
+    return results.Target(stack=record.stack, api=record.api, adapter=place.adapter)
+
+
+def _window(one: dict[str, Scalar], other: dict[str, Scalar], differs: frozenset[str]) -> str:
+    """The first field in which the windows differ and may not, in words; empty where there is none."""
+    for name in sorted({*one, *other} - differs):
+        if one.get(name) != other.get(name):
+            values = [plain(str(window.get(name, "absent")), 40) for window in (one, other)]
+            return f"refused: window.{name} is {values[0]} in the browser, {values[1]} in the library"
+    return ""
+
+
+def tax_sentence(tax: Tax) -> str:
+    """What a unit costs in the browser and in its library, and what a single timed unit would have said."""
+    unit, slope = tax.record.unit, tax.record.figure("complete")
+    where = f"{tax.target.label}, {tax.target.pattern_label(tax.record)}"
+    if slope is None or span(slope) is None:
+        return f"{where}: no figure ({why(tax.record, 'complete')})."
+    said = f"{where}: a {unit} costs {time(slope)}"
+    if tax.target.software:
+        said += "; what the browser adds is in the table, as a smoke test"
+    elif ratios := [f"{times} as much as {tax.library} by {c}" for c in tax.against if (times := _times(tax.times(c)))]:
+        said += f", {listed(ratios)}"
+    elif tax.refused:
+        said += f" ({'; '.join(dict.fromkeys(tax.refused.values()))})"
+    naive, over = tax.record.figure("naive"), _times(tax.overstated)
+    return f"{said}. T(1) says {time(naive)}: {over} the slope." if naive is not None and over else f"{said}."
+
+
+def first_of_each(found: list[Tax]) -> list[Tax]:
+    """The browsers' base cases: what is put in words."""
+    return [t for t in found if t.record is t.target.base]
+
+
+def _times(value: Span | None) -> str:
+    return factor(*value.over(1)) if value is not None else ""

@@ -1,0 +1,99 @@
+"""What compiling a whole loop of steps as one function takes by its length, and what it saves or how it fails."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from overhead.reading.format import listed, plain
+from overhead.reading.intervals import Span, span
+from overhead.reading.view import View, why
+from overhead.results import Record
+from overhead.workloads import UNROLLED, unrolled_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Loop:
+    """So many steps compiled as one function; ``failure`` is empty where it compiled. Times in ns, memory in bytes."""
+
+    record: Record
+    steps: int
+    eager: Span | None
+    """A step of eager operations."""
+
+    @property
+    def call(self) -> Span | None:
+        """A call, all its steps."""
+        return span(self.record.figure("complete"))
+
+    @property
+    def compile(self) -> Span | None:
+        return span(self.record.figure("compile"))
+
+    @property
+    def peak(self) -> Span | None:
+        """The most resident memory seen while it compiled."""
+        return span(self.record.figure("peak_memory"))
+
+    @property
+    def speed_up(self) -> Span | None:
+        """Eager steps over the call; None where either has no value."""
+        call, eager = self.call, self.eager
+        return None if call is None or eager is None or call.value <= 0 else eager * self.steps / call
+
+    @property
+    def failure(self) -> str:
+        return "" if self.call or self.compile else why(self.record, "complete")
+
+    @property
+    def remark(self) -> str:
+        """Why there is no speed, where there is none."""
+        return "" if self.call else why(self.record, "complete")
+
+
+@dataclasses.dataclass(frozen=True)
+class Loops:
+    """All lengths on one device, shortest first."""
+
+    place: str
+    workload: str
+    elements: int
+    torch: str
+    loops: tuple[Loop, ...]
+
+
+def unrolled(view: View) -> list[Loops]:
+    """What was compiled whole, by device and number of elements."""
+    found: dict[tuple[str, int], list[Record]] = {}
+    for target in view.stacked:
+        for record in target.records:
+            elements = record.params.get("elements")
+            if record.workload == UNROLLED and isinstance(elements, int):
+                found.setdefault((target.key, elements), []).append(record)
+    return [_loops(view, elements, records) for (_, elements), records in found.items()]
+
+
+def _loops(view: View, elements: int, records: list[Record]) -> Loops:
+    eager = next((r for r in records if r.params.get("mode") == "eager"), None)
+    step = span(eager.figure("complete")) if eager else None
+    lengths = [(n, r) for r in records if isinstance(n := r.params.get("steps"), int) and n > 0]
+    loops = [Loop(record, n, step) for n, record in sorted(lengths, key=lambda one: one[0])]
+    version = plain(view.fingerprint.versions.get("torch", ""), 30)
+    return Loops(view.target(records[0]).label, unrolled_of(UNROLLED), elements, version, tuple(loops))
+
+
+def sentence(found: Loops) -> str:
+    """Compile time and speed-up of the shortest and the longest that worked, and the first that failed."""
+    worked = [loop for loop in found.loops if not loop.failure]
+    failed = [loop for loop in found.loops if loop.failure]
+    version = f", torch {found.torch}" if found.torch else ""
+    said = [_worked(loop) for loop in (worked if len(worked) < 2 else [worked[0], worked[-1]])]
+    if failed:
+        said.append(f"{listed([f'{loop.steps:,}' for loop in failed])} steps fail ({failed[0].failure})")
+    where = f"torch.compile of a whole loop of {found.workload}, {found.elements:,} elements ({found.place}{version})"
+    return f"{where}: {'; '.join(said) or 'no length was measured'}."
+
+
+def _worked(loop: Loop) -> str:
+    took = f"take {loop.compile.value / 1e9:,.3g} s to compile" if loop.compile else "compile"
+    gain = f" and run {loop.speed_up.value:.2g} times as fast as eager" if loop.speed_up else ""
+    return f"{loop.steps:,} steps {took}{gain}"

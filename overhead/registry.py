@@ -1,0 +1,50 @@
+"""Things that register themselves by name when their module is imported: stacks, workloads, sections of pages."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from typing import Generic, TypeVar
+
+from overhead.errors import UsageError
+
+T = TypeVar("T")
+NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+
+
+class Registry(Generic[T]):
+    """Items of one kind by name. ``package``: the package of whose modules every one registers an item when imported.
+
+    Modules named in ``skip``, and those that begin with an underscore, are not imported.
+    """
+
+    def __init__(self, kind: str, package: str, skip: frozenset[str] = frozenset()) -> None:
+        self.kind, self.package, self.skip = kind, package, skip
+        self._items: dict[str, tuple[T, str]] = {}
+        self._loaded = False
+
+    def add(self, name: str, item: T, owner: str) -> None:
+        """Register an item; ``owner`` says who defines it, so that a second import of the same file replaces it.
+
+        Raises ``UsageError`` where the name is malformed or another owner's.
+        """
+        if not NAME.fullmatch(name):
+            raise UsageError(f"{name!r} is not a valid {self.kind} name: it must match {NAME.pattern}")
+        if name in self._items and self._items[name][1] != owner:
+            raise UsageError(f"the {self.kind} name {name!r} is taken")
+        self._items[name] = item, owner
+
+    def load(self) -> bool:
+        """Import the package's modules; whether this call was the first."""
+        first, self._loaded = not self._loaded, True
+        if first:
+            for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
+                if module.name not in self.skip and not module.name.startswith("_"):
+                    importlib.import_module(f"{self.package}.{module.name}")
+        return first
+
+    def items(self) -> dict[str, T]:
+        """Every item by name, in the order of the names."""
+        self.load()
+        return {name: item for name, (item, _) in sorted(self._items.items())}

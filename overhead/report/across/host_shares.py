@@ -1,0 +1,114 @@
+"""Who takes the host's time, machine by machine: a bar each, a panel for every stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from overhead.reading import host_shares
+from overhead.reading.format import MICRO, number, percent, plain
+from overhead.report.core.across_registry import register_across
+from overhead.report.core.digest import Digest, Rungs
+from overhead.report.core.draw import INK, MUTED, PAPER, canvas
+from overhead.report.core.gather import Machines
+from overhead.report.core.palette import SHARES
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+
+DRAWN = 10
+"""Machines of a panel at most; the table holds all."""
+BAR = 0.24
+"""Inches of a bar."""
+
+
+@register_across("across-ladders", "Who takes the host's time, by machine", 30)
+def ladders(machines: Machines) -> Iterator[Part]:
+    panels: dict[tuple[str, str, str], list[tuple[Digest, Rungs]]] = {}
+    for digest in machines.digests:
+        for rungs in digest.rungs:
+            panels.setdefault((rungs.stack, rungs.api, rungs.unit), []).append((digest, rungs))
+    if not panels:
+        yield Text(["No machine ran the same calls by several callers in one worker."])
+        return
+    drawn = {key: spread_out(machines, rows) for key, rows in panels.items()}
+    yield _drawing(machines, drawn, whole=all(len(drawn[key]) == len(rows) for key, rows in panels.items()))
+    yield _table(machines, panels)
+
+
+def spread_out(machines: Machines, rows: Sequence[tuple[Digest, Rungs]]) -> list[tuple[Digest, Rungs]]:
+    """Cheapest first; of many machines some, evenly from the cheapest to the dearest, the one shown in full among
+    them."""
+    ordered = sorted(rows, key=lambda one: one[1].host)
+    if len(ordered) <= DRAWN:
+        return ordered
+    kept = {round(i * (len(ordered) - 1) / (DRAWN - 1)) for i in range(DRAWN)}
+    own = next((i for i, (digest, _) in enumerate(ordered) if digest is machines.own), None)
+    if own is not None and own not in kept:
+        inner = kept - {0, len(ordered) - 1}
+        kept = kept - {min(inner, key=lambda i: abs(i - own))} | {own}
+    return [ordered[i] for i in sorted(kept)]
+
+
+def _drawing(
+    machines: Machines, panels: dict[tuple[str, str, str], list[tuple[Digest, Rungs]]], *, whole: bool
+) -> Drawing:
+    from matplotlib.patches import Patch
+
+    figure, grid = canvas([BAR * len(rows) + 0.1 for rows in panels.values()], around=0.62)
+    for (ax,), ((stack, api, unit), rows) in zip(grid, panels.items(), strict=True):
+        for y, (_, rungs) in enumerate(rows):
+            at = 0.0
+            for name, value, _share, doubt in rungs.shares:
+                if not doubt:
+                    ax.barh(y, value / 1e3, left=at, height=0.7, color=SHARES.get(name, MUTED), edgecolor=PAPER,
+                            linewidth=0.6)  # fmt: skip
+                    at += value / 1e3
+            ax.plot([rungs.host / 1e3] * 2, [y - 0.42, y + 0.42], color=INK, linewidth=1.2)
+        names = [_name(machines, digest, rungs) for digest, rungs in rows]
+        ax.set_yticks(range(len(rows)), names, fontsize=7.5)
+        ax.set_ylim(len(rows) - 0.4, -0.6)
+        ax.set_xlim(0, None)
+        ax.tick_params(axis="y", length=0)
+        ax.grid(False, axis="y")
+        ax.set_title(plain(f"{stack}, {api}", 60), fontsize=8.5)
+        ax.set_xlabel(f"{MICRO} of host time per {plain(unit, 20)}", fontsize=7.5, labelpad=1)
+    shown = {n for rows in panels.values() for _, r in rows for n, _, _, doubt in r.shares if not doubt}
+    keys = [
+        Patch(color=SHARES.get(n, MUTED), label=host_shares.TITLES.get(n, n)) for n in host_shares.TITLES if n in shown
+    ]
+    figure.legend(handles=keys, loc="outside upper left", ncols=4)
+    some = "" if whole else (
+        f" Of more than {DRAWN} machines, {DRAWN} are drawn, evenly from the cheapest to the dearest and this one "
+        "among them; the table has all."
+    )  # fmt: skip
+    return Drawing(
+        "across-ladders", "Host time by rung, by machine",
+        "Stacked bars, a bar for each machine in a panel for each stack: microseconds of host time per unit by "
+        "binding, interpreter, framework, API and driver; the numbers are in the table below.",
+        "Each rung is a difference of the same calls with and without a layer, formed round by round in one process on "
+        "that machine. The black upright is the host's time measured whole. Rungs that do not lie above zero are "
+        f"not drawn. Every panel has a scale of its own.{some}",
+        figure,
+    )  # fmt: skip
+
+
+def _name(machines: Machines, digest: Digest, rungs: Rungs) -> str:
+    own = " (this)" if digest is machines.own else ""
+    return plain(digest.name, 32) + own + (" (software)" if rungs.software else "")
+
+
+def _table(machines: Machines, panels: dict[tuple[str, str, str], list[tuple[Digest, Rungs]]]) -> Table:
+    names = [n for n in host_shares.TITLES
+             if any(n == s[0] for rows in panels.values() for _, r in rows for s in r.shares)]  # fmt: skip
+    rows: list[list[str | Cell]] = []
+    for (stack, api, unit), group in panels.items():
+        for digest, rungs in group:
+            shares = {name: (value, of_host, doubt) for name, value, of_host, doubt in rungs.shares}
+            cells = [_cell(*shares[n]) if n in shares else "" for n in names]
+            head = Cell(_name(machines, digest, rungs), machine=digest.machine.id)
+            rows.append([head, stack, api, unit, number(rungs.host / 1e3), *cells])
+    columns = ["machine", "stack", "API", "unit", f"host, {MICRO}", *(host_shares.TITLES[n] for n in names)]
+    caption = f"The host's time, rung by rung: per cent of it, and {MICRO}"
+    return Table(caption, columns, rows, numeric=range(4, 5 + len(names)), folded=len(rows) > 12)
+
+
+def _cell(value: float, of_host: float, doubt: str) -> str:
+    return ", ".join(part for part in (percent(of_host), number(value / 1e3), doubt) if part)

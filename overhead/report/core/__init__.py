@@ -1,0 +1,1 @@
+"""The pages: what they are made of and how they are drawn."""

@@ -1,0 +1,148 @@
+"""Rows of one quantity over machines: by vendor, API and implementation, with published points hollow among them."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from overhead.claims import PublishedPoint, published_points
+from overhead.reading.format import plain, spread
+from overhead.report.core.digest import Way
+from overhead.report.core.draw import INK, MUTED, PAPER, SIZE, Mark, Row, dot_rows
+from overhead.report.core.gather import Machines
+from overhead.report.core.palette import colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SINGLE = 4
+"""Machines of a row that are drawn one by one with their intervals; more are drawn as a cloud."""
+STAR = "*"
+"""The mark of a published point, hollow and grey."""
+Value = tuple[float, float | None, float | None, bool]
+"""Value, low and high in the axis' unit, and whether the status is ``ok``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """One way over the machines. ``values`` with the machine's id; ``own`` is that of the machine shown in full."""
+
+    label: str
+    vendor: str
+    way: Way
+    values: Sequence[tuple[str, Value]]
+    own: Value | None
+
+
+def lines(machines: Machines, quantity: str, value: Callable[[Way], Value | None]) -> list[Line]:
+    """All ways that have the quantity, vendors together, the cheapest of a vendor first."""
+    found: dict[tuple[str, str, str, str], list[tuple[str, Way, Value]]] = {}
+    for digest in machines.digests:
+        for way in digest.ways:
+            if way.quantity == quantity and (own := value(way)) is not None and own[0] > 0:
+                key = (way.vendor, way.stack, way.api, way.caller)
+                found.setdefault(key, []).append((digest.machine.id, way, own))
+    made = [_line(machines, rows) for rows in found.values()]
+    return sorted(made, key=lambda one: (one.way.software, one.vendor, middle(one)))
+
+
+def _line(machines: Machines, rows: Sequence[tuple[str, Way, Value]]) -> Line:
+    way = rows[0][1]
+    api = "" if way.api == "CPU" else f", {way.api}"
+    where = f"{way.vendor}{api}" if not way.software else f"software adapter{api} (software)"
+    label = plain(f"{way.stack} on {where}", 80)
+    own = next((v for machine, _, v in rows if machine == machines.own.machine.id), None)
+    return Line(label, way.vendor, way, [(machine, v) for machine, _, v in rows], own)
+
+
+def middle(line: Line) -> float:
+    """The median over the machines."""
+    return statistics.median(v[0] for _, v in line.values)
+
+
+def said(line: Line) -> list[str]:
+    """How many machines, their median with lowest and highest, and this machine, for a table."""
+    values = [v[0] for _, v in line.values]
+    over = spread(middle(line), min(values), max(values)) if len(values) > 1 else ""
+    own = spread(*line.own[:3]) if line.own is not None else ""
+    return [str(len(values)), own, over]
+
+
+def draw(
+    ax: Axes, found: Sequence[Line], points: Sequence[tuple[int, PublishedPoint]] = (), markers: str = "o"
+) -> None:
+    """Draw the lines, then the published points of that quantity; ``points`` with the number that cites them."""
+    rows = [_row(one, markers) for one in found]
+    rows += [Row(_cited(number, p), [Mark(micro(p), None, None, MUTED, STAR, True)]) for number, p in points]
+    dot_rows(ax, rows)
+    if found and points:
+        ax.axhline(len(found) - 0.5, color=MUTED, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
+    for y, one in enumerate(found):
+        if len(one.values) > SINGLE:
+            _cloud(ax, y, one, markers)
+
+
+def micro(point: PublishedPoint) -> float:
+    """A published time in microseconds."""
+    return float(point.value) * {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}[point.unit]
+
+
+def numbered(wanted: Callable[[PublishedPoint], bool]) -> list[tuple[int, PublishedPoint]]:
+    """The published points of a kind with the number that each has on every figure, vendors together."""
+    found = [(i, p) for i, p in enumerate(published_points(), 1) if wanted(p)]
+    return sorted(found, key=lambda one: (one[1].vendor, micro(one[1])))
+
+
+def _cited(number: int, point: PublishedPoint) -> str:
+    return f"[{number}] {point.implementation} on {point.vendor} {point.adapter}, {point.api}, {point.contract}"
+
+
+def _row(line: Line, marker: str) -> Row:
+    """Few machines with their intervals, this machine's ringed; of many the span and the median, the rest a cloud."""
+    own = colour(line.way.stack)
+    if len(line.values) > SINGLE:
+        values = sorted(v[0] for _, v in line.values)
+        return Row(line.label, [Mark(middle(line), values[0], values[-1], own, "|")])
+    marks = [
+        Mark(v[0], v[1], v[2], own, marker, not v[3], ring=v is line.own)
+        for _, v in sorted(line.values, key=lambda one: one[1][0])
+    ]
+    return Row(line.label, marks)
+
+
+def _cloud(ax: Axes, y: int, line: Line, marker: str) -> None:
+    ordered = [v for _, v in sorted(line.values, key=lambda one: one[1][0])]
+    heights = [y + 0.08 + 0.26 * ((i * 0.618034) % 1.0) for i in range(len(ordered))]
+    own = colour(line.way.stack)
+    alpha = max(0.25, min(0.9, 20 / len(ordered)))
+    for hollow in (False, True):
+        kept = [(v[0], h) for v, h in zip(ordered, heights, strict=True) if v[3] is not hollow]
+        if kept:
+            ax.plot(*zip(*kept, strict=True), linestyle="", marker=marker, markersize=3.4, alpha=alpha, color=own,
+                    markerfacecolor=PAPER if hollow else own, markeredgewidth=0.8, zorder=2)  # fmt: skip
+    if line.own is not None:
+        ax.plot([line.own[0]], [y + 0.21], linestyle="", marker=marker, markersize=SIZE["o"] + 1, color=own,
+                markeredgecolor=INK, markeredgewidth=1.3, zorder=4)  # fmt: skip
+
+
+def legend(figure: Figure, *, many: bool, points: bool) -> None:
+    """Above the drawing: this machine, the others, many of them, and published points."""
+    from matplotlib.lines import Line2D
+
+    def key(label: str, marker: str, **more: Any) -> Line2D:
+        kept: dict[str, Any] = {"linestyle": "", "color": MUTED, **more}
+        return Line2D([], [], marker=marker, label=label, **kept)
+
+    handles = [key("this machine", "o", markersize=6, markeredgecolor=INK, markeredgewidth=1.3)]
+    handles += [key("another machine", "o", markersize=4.5)]
+    handles += [key("median and range", "|", markersize=8, linestyle="-")] if many else []
+    handles += [key("published elsewhere", STAR, markersize=8, markerfacecolor=PAPER)] if points else []
+    figure.legend(handles=handles, loc="outside upper left", ncols=2, handletextpad=0.3)
+
+
+def crowded(found: Iterable[Line]) -> bool:
+    """Whether any line is drawn as a cloud."""
+    return any(len(one.values) > SINGLE for one in found)

@@ -1,0 +1,168 @@
+"""What the pages over many machines keep of a run: small, so that a thousand fit into memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+
+from overhead.claims.judging import Evidence
+from overhead.claims.judging import gather as evidence_of
+from overhead.reading import chains
+from overhead.reading.format import plain, valued
+from overhead.reading.host_shares import ladders
+from overhead.reading.intervals import Span
+from overhead.reading.joined_runs import Measured, measured
+from overhead.reading.key_figures import KeyFigure, key_figures_of
+from overhead.reading.view import Target, View, named
+from overhead.report.core.parts import Part
+from overhead.report.core.registry import registered
+from overhead.results import Api, Caller, Figure, Fingerprint, Machine, Record
+
+KEPT = ("complete", "host", "fixed", "naive", "naive_idle", "legacy", "empty_wait")
+VENDORS = {
+    "NVIDIA": "nvidia|geforce|quadro|tesla|rtx", "AMD": "amd|radeon|radv|gfx[0-9]", "Apple": "apple", "Arm": "mali|arm",
+    "Intel": "intel|iris|arc", "Qualcomm": "qualcomm|adreno",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """One quantity of a stack on a device: ``dispatch``, ``launch``, ``node``, ``step``, ``submit``; figures in ns."""
+
+    quantity: str
+    vendor: str
+    api: Api
+    stack: str
+    software: bool
+    caller: Caller
+    pattern: str
+    figures: dict[str, Figure]
+
+
+@dataclasses.dataclass(frozen=True)
+class Rungs:
+    """A ladder: the host's time per unit in ns, and of each rung its name, ns, share of the host and ``doubt``."""
+
+    stack: str
+    api: Api
+    software: bool
+    unit: str
+    host: float
+    shares: tuple[tuple[str, float, float, str], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Passing:
+    """From how many steps on ``second`` is cheaper than ``first``; ``steps`` None where ``verdict`` says why."""
+
+    first: str
+    second: str
+    workload: str
+    elements: int
+    steps: Span | None
+    verdict: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Digest:
+    """A run as the pages over many machines know it. ``sections``: name, title and parts of its own page."""
+
+    machine: Machine
+    created: str
+    profile: str
+    measured: Measured
+    ways: tuple[Way, ...]
+    rungs: tuple[Rungs, ...]
+    passings: tuple[Passing, ...]
+    cards: tuple[KeyFigure, ...]
+    evidence: Evidence
+    sections: tuple[tuple[str, str, tuple[Part, ...]], ...]
+
+    @property
+    def name(self) -> str:
+        """The GPU, or the processor where there is none."""
+        found = [g.name for g in self.machine.gpus if not g.software]
+        kinds = list(dict.fromkeys(found))
+        many = f", {len(found)} of them" if len(kinds) == 1 and len(found) > 1 else ""
+        return plain(", ".join(kinds) + many if kinds else f"{self.machine.cpu}, no GPU", 60)
+
+
+def digest(fingerprint: Fingerprint) -> Digest:
+    """Everything of a run that is kept."""
+    view = View(fingerprint)
+    built = [(s.name, s.title, tuple(s.build(view))) for s in registered() if s.brief]
+    return Digest(
+        machine=fingerprint.machine, created=fingerprint.created, profile=fingerprint.profile,
+        measured=measured(fingerprint), ways=tuple(_ways(view)), rungs=tuple(_rungs(view)),
+        passings=tuple(_passings(view)), cards=tuple(key_figures_of(view)), evidence=evidence_of(view),
+        sections=tuple((name, title, parts) for name, title, parts in built if parts),
+    )  # fmt: skip
+
+
+def vendor(record: Record, cpu: str) -> str:
+    """Who made the device: from the adapter's name; of a CPU from the processor's."""
+    if record.software:
+        return "software"
+    name = cpu if record.api == "CPU" else record.adapter
+    found = (v for v, pattern in VENDORS.items() if re.search(rf"(?<![a-z])({pattern})", name, re.I))
+    return next(found, "another vendor") + (" CPU" if record.api == "CPU" else "")
+
+
+def _ways(view: View) -> Iterator[Way]:
+    for target in view.stacked:
+        if not target.stepped:  # workloads alone: no plain unit to set beside others
+            continue
+        for quantity, record in _quantities(target):
+            yield _way(view, quantity, record, {n: f for n in KEPT if (f := record.figure(n)) is not None})
+        comparison = view.comparison("marginal", target.base.key)
+        each = named(comparison, "per_submit") if comparison else None
+        if valued(each) is not None and each is not None:
+            yield _way(view, "submit", target.base, {"complete": each})
+
+
+def _quantities(target: Target) -> Iterator[tuple[str, Record]]:
+    yield target.base.unit, target.base
+    if target.base.pattern != "replay":
+        found = (r for r in target.records if r.pattern == "replay" and r.workload == "step" and r.unit == "node")
+        yield from (("node", r) for r in list(found)[:1])
+
+
+def _way(view: View, quantity: str, record: Record, figures: dict[str, Figure]) -> Way:
+    who = vendor(record, view.fingerprint.machine.cpu)
+    return Way(quantity, who, record.api, record.stack, record.software, record.caller, record.pattern, figures)
+
+
+def _rungs(view: View) -> Iterator[Rungs]:
+    """The first ladder of each stack and API whose host time is known and split."""
+    seen: set[tuple[str, str]] = set()
+    for found in view.once(ladders):
+        target, host = found.target, valued(found.host)
+        if host is None or not found.split or (target.stack, target.first.api) in seen:
+            continue
+        seen.add((target.stack, target.first.api))
+        shares = tuple(
+            (s.name, value, s.of_host or 0.0, s.doubt) for s in found.shares if (value := valued(s.figure)) is not None
+        )
+        yield Rungs(target.stack, target.first.api, target.software, found.top.unit, host, shares)
+
+
+def _passings(view: View) -> Iterator[Passing]:
+    """At the size nearest to 4,096 elements of each workload, on the GPU or else on what there is."""
+    groups = view.once(chains.groups)
+    for name in dict.fromkeys(g.workload for g in groups):
+        group = min((g for g in groups if g.workload == name), key=lambda g: abs(g.elements - 4096))
+        for before, after in chains.COMPARED.values():
+            rivals = group.rivals(before, after, chains.steps_of(name))
+            if rivals is not None:
+                found = chains.crossing(*rivals)
+                first, second = (arm.kind.title for arm in rivals)
+                yield Passing(first, second, name, group.elements, found.steps, _verdict(found))
+
+
+def _verdict(found: chains.Crossing) -> str:
+    if found.always:
+        return "at any length"
+    if found.never:
+        return "never"
+    return "" if found.steps is not None else "not told apart"

@@ -1,0 +1,177 @@
+"""The method, explained on one curve of the data: what T(n) is, and what each way to read it makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from overhead.profiles import PROFILES
+from overhead.reading.format import MICRO, factor, listed, micro, number, plain, time, valued
+from overhead.reading.key_figures import overstatement
+from overhead.reading.view import Target, View
+from overhead.report.core.draw import INK, MUTED, PAPER, canvas, plain_log_ticks
+from overhead.report.core.palette import colour
+from overhead.report.core.parts import Drawing, Part, Table, Text
+from overhead.results import Point, Record
+
+FAR = 0.05
+"""A rung this far off the line, in parts of its time, makes a curve a worse example."""
+LONGEST = 1e15
+"""ns: a longer chain is no measurement."""
+_PROCESSES = listed([str(plan.processes) for plan in PROFILES.values()], "or")
+
+
+def method(view: View) -> list[tuple[str, str, list[Part]]]:
+    """The sections of the page: name, title and parts."""
+    found = _example(view)
+    curve: list[Part] = list(_curve(found)) if found is not None else [Text(["No case of this run gave a curve."])]
+    return [
+        ("idea", "Nothing is divided by a count", [Text(_IDEA, lead=True)]),
+        ("curve", "One real curve", curve),
+        ("valid", "What makes a number valid", [Table("What is checked", ["rule", "how"], _RULES, prose=True)]),
+    ]
+
+
+def _example(view: View) -> Target | None:
+    """A base case with a fit and a curve of at least five rungs: hardware and clear figures first, then the one whose
+    single timed unit misleads most."""
+
+    def able(t: Target) -> bool:
+        return (
+            all(valued(t.base.figure(n)) is not None for n in ("complete", "fixed", "naive"))
+            and len(_points(t.base)) >= 5
+            and t.base.pattern == "per-submit"
+        )
+
+    def rank(t: Target) -> tuple[bool, bool, bool, float]:
+        figures = [t.base.figure(n) for n in ("complete", "fixed")]
+        unclear = _off(t.base) > FAR or any(f is None or f.status != "ok" for f in figures)
+        ratio = overstatement(t.base, "naive")
+        return t.first.api == "CPU", t.software, unclear, -(ratio[0] if ratio else 0.0)
+
+    return min(filter(able, view.stacked), key=rank, default=None)
+
+
+def _off(record: Record) -> float:
+    """How far the upper rungs lie off the line at most, in parts of their time."""
+    each, once, points = record.value("complete") or 0.0, record.value("fixed") or 0.0, _points(record)
+    return max(abs(p.total - once - each * p.n) / p.total for p in points[len(points) // 2 :])
+
+
+def _points(record: Record) -> list[Point]:
+    return [p for p in record.curve if p.n > 0 and 0 < p.total < LONGEST and p.q3 < LONGEST]
+
+
+def _curve(target: Target) -> Iterator[Part]:
+    base = target.base
+    points = _points(base)
+    each, once = (valued(base.figure(name)) or 0.0 for name in ("complete", "fixed"))
+    yield Text(_story(target, points))
+    yield _drawing(target, points, each, once)
+    rows = [
+        [f"{p.n:,}", number(p.total / 1e3), f"{number(p.q1 / 1e3)} to {number(p.q3 / 1e3)}",
+         _each(p.total / p.n), _each((once + each * p.n) / p.n), number(p.issue / 1e3)]
+        for p in points
+    ]  # fmt: skip
+    yield Table(
+        "The rungs of this ladder",
+        ["n", f"T(n), {MICRO}, median", "quartiles", f"T(n)/n, {MICRO}", f"by the fit, {MICRO}",
+         f"control back, {MICRO}"],
+        rows, numeric=range(6),
+    )  # fmt: skip
+
+
+def _each(ns: float) -> str:
+    return number(ns / 1e3, ns / 1e3 * 0.995, ns / 1e3 * 1.005)
+
+
+def _story(target: Target, points: Sequence[Point]) -> list[str]:
+    base = target.base
+    slope, fixed, naive, legacy = (base.figure(n) for n in ("complete", "fixed", "naive", "legacy"))
+    each, single = valued(slope), valued(naive)
+    said = [
+        f"{plain(target.label, 60)}, pattern {base.pattern}, caller {base.caller}: chains of 1 to "
+        f"{points[-1].n:,} units, each chain issued, waited for and timed whole."
+    ]
+    if slope is not None and fixed is not None:
+        said.append(
+            f"The line through them has the slope {time(slope)}: that is what one more {base.unit} costs. It starts "
+            f"at {time(fixed)}: what one wait costs, whatever was issued."
+        )
+    if naive is not None and each is not None and single is not None and each > 0:
+        said.append(
+            f"Timing one {base.unit} gives T(1) = {micro(naive)} {MICRO}, {factor(single / each)} the slope, "
+            "because the wait is in it."
+        )
+    hundred = valued(legacy)
+    if legacy is not None and each is not None and hundred is not None and each > 0:
+        said.append(
+            f"Timing a hundred and dividing gives {micro(legacy)} {MICRO}, which holds a hundredth of the wait: "
+            f"{factor(hundred / each, hundred / each * 0.99, hundred / each * 1.01)} the slope."
+        )
+    return said
+
+
+def _drawing(target: Target, points: Sequence[Point], each: float, once: float) -> Drawing:
+    own = colour(target.stack)
+    figure, [[line], [ratio]] = canvas([2.3, 1.9], around=0.75)
+    top = points[-1].n
+    line.plot([p.n for p in points], [p.total / 1e3 for p in points], "o", markersize=5, color=own, zorder=3)
+    line.plot([0, top], [once / 1e3, (once + each * top) / 1e3], color=INK, linewidth=1.1, zorder=2)
+    naive = target.base.value("naive")
+    if naive is not None:
+        end = min(top, 1.25 * (once + each * top) / naive)
+        line.plot([0, end], [0, naive * end / 1e3], ":", color=MUTED, linewidth=1.3, zorder=1)
+        line.annotate("T(1) × n", (end, naive * end / 1e3), (-6, -2), textcoords="offset points", ha="right",
+                      va="top", fontsize=7.5, color=MUTED)  # fmt: skip
+    line.annotate(f"slope: {number(each / 1e3)} {MICRO}", (0.6 * top, (once + each * 0.6 * top) / 1e3), (6, -12),
+                  textcoords="offset points", fontsize=8)  # fmt: skip
+    line.set_xlim(0, top * 1.05)
+    line.set_ylim(0, 1.3 * (once + each * top) / 1e3)
+    line.set_title(f"T(n), {MICRO}: a line with an intercept")
+    line.set_xlabel(f"n, in {plain(target.base.unit, 20)}es" if target.base.unit == "dispatch" else "n", fontsize=8)
+    ratio.set_xscale("log")
+    ratio.set_yscale("log")
+    ns = [n for i in range(81) if once / (n := max(top, 2) ** (i / 80)) + each > 0]
+    ratio.plot(ns, [(once / n + each) / 1e3 for n in ns], color=INK, linewidth=1.1)
+    ratio.plot([p.n for p in points], [p.total / p.n / 1e3 for p in points], "o", markersize=5, color=own, zorder=3)
+    if each > 0:
+        ratio.axhline(each / 1e3, color=MUTED, linewidth=1, linestyle="--")
+        ratio.text(0.99, each / 1e3, "the slope", transform=ratio.get_yaxis_transform(), ha="right", va="bottom",
+                   fontsize=7.5, color=MUTED, bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1})  # fmt: skip
+    ratio.set_title(f"T(n)/n, {MICRO}: a quotient that depends on n")
+    ratio.set_xlabel("n", fontsize=8)
+    for axis in (ratio.xaxis, ratio.yaxis):
+        plain_log_ticks(axis)
+    return Drawing(
+        "method", "The same measurements, as a line and as a quotient",
+        "Two plots of one case: time against the number of units with the fitted line, and time divided by the number "
+        "of units, which falls towards the slope as n grows; the numbers are in the table below.",
+        "Dots: medians of all processes. Solid: the fit. Dotted: what timing one unit predicts. Below, the quotient "
+        "that benchmarks print falls with n and reaches the slope (dashed) only where the wait has been spread thin.",
+        figure,
+    )  # fmt: skip
+
+
+_IDEA = (
+    "A case is a chain of identical units of work. It is timed for several n, and a line is fitted with its intercept: "
+    "T(n) = fixed + slope × n. The slope is what one more unit costs. The intercept is what a submission and a wait "
+    "cost, whatever they hold.",
+    "Dividing a total by a count mixes the two, and by how much depends on the count and on the wait.",
+)
+_RULES = (
+    ("The work happened", "Values read back prove the number and the order of the units, once a round, outside every "
+     "window."),
+    ("It is a line", "The medians of the rungs are held against the line; one that bends is called nonlinear and "
+     "carries no value."),
+    ("It stands clear", "The ladder climbs until what the slope adds stands clear of the clock and of the wait's own "
+     "step."),
+    ("It repeats", f"{_PROCESSES} fresh processes by profile, further ones of what is noisy while time is left; the "
+     "interval is over processes, at their canary, and a figure whose interval is wider than the profile's target is "
+     "called noisy. Another run may meet another clock."),
+    ("Same weather", "What is subtracted or divided alternated within each round in one process; differences are "
+     "formed per round. A canary tells rounds of a slow processor or of another clock; they are left out of the fit."),
+    ("One at a time", "A worker measures only while it holds the machine's baton."),
+    ("The window is known", "Each record says what its window holds; a ratio is refused where windows differ in "
+     "anything but the named axis."),
+    ("Nothing is dropped", "A missing number has its reason in words; raw samples are kept, outliers labelled."),
+)  # fmt: skip

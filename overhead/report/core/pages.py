@@ -1,0 +1,164 @@
+"""The files: pages from one template, and their figures as SVG and PNG."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from overhead.loading.folders import Skipped
+from overhead.reading.format import count, plain
+from overhead.reading.view import View
+from overhead.report.core import draw
+from overhead.report.core.across_registry import registered_across
+from overhead.report.core.digest import Digest
+from overhead.report.core.gather import Machines
+from overhead.report.core.method import method
+from overhead.report.core.parts import Drawing, Part, Sketch
+from overhead.report.core.registry import registered
+from overhead.report.core.templates import template
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+PAGE, PAGES, FIGURES = "index.html", "pages", "figures"
+FRONT_ORDER = 18
+"""Where the drawings over all machines stand on the first page: after the ladder."""
+MACHINES, METHOD = f"{PAGES}/machines.html", f"{PAGES}/method.html"
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """A figure whose files are written, as the template takes it."""
+
+    kind: str
+    name: str
+    title: str
+    caption: str
+    svg: Markup
+    formats: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A section of a page: parts as the template takes them."""
+
+    name: str
+    title: str
+    parts: Sequence[Any]
+
+
+def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] = map) -> Path:
+    """Write all pages and figures under ``out``; returns the first page. Raises ``OSError``.
+
+    ``mapping`` may be that of a pool of processes: the machines' own pages are made there.
+    """
+    for folder in (FIGURES, PAGES):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+    site = Site(out, machines.own.machine.id, len(machines.digests))
+    others = mapping(partial(_machine_page, site), machines.digests[1:])
+    with draw.style():
+        across = [Block(s.name, s.title, site.drawn(s.build(machines))) for s in registered_across()]
+        explained = [Block(name, title, site.drawn(parts)) for name, title, parts in method(View(machines.full))]
+        full = _full(site, machines, across)
+    about, skipped = _about(machines.own), machines.skipped
+    site.page(MACHINES, "Machines side by side", _many(machines), across, skipped)
+    site.page(METHOD, "How a cost is measured here", about, explained)
+    site.page(PAGE, "What one more piece of work costs here", about, full, skipped)
+    for _ in others:
+        pass
+    return out / PAGE
+
+
+def _full(site: Site, machines: Machines, across: Sequence[Block]) -> list[Block]:
+    """The first machine's sections, and after its ladder where it stands among the others."""
+    view = View(machines.full)
+    front = {s.name for s in registered_across() if s.front}
+    blocks = [(s.order, Block(s.name, s.title, site.drawn(s.build(view)))) for s in registered() if s.full]
+    for block in across:
+        if block.name in front:
+            drawings = [part for part in block.parts if isinstance(part, Drawn)]
+            blocks.append((FRONT_ORDER, dataclasses.replace(block, parts=drawings)))
+    return [block for _, block in sorted(blocks, key=lambda one: one[0])]
+
+
+def _machine_page(site: Site, digest: Digest) -> None:
+    own = f"{digest.machine.id}-"
+    blocks = [Block(name, title, site.drawn(parts, own)) for name, title, parts in digest.sections]
+    site.page(site.place(digest.machine.id), digest.name, _about(digest), blocks)
+
+
+def _about(digest: Digest) -> str:
+    machine = digest.machine
+    gpus = [g.name for g in machine.gpus if not g.software]
+    measured = f"measured {digest.created[:10]} at {digest.created[11:16]} UTC, profile {digest.profile}"
+    return f"{', '.join(plain(name, 60) for name in [*gpus, machine.cpu])}; {measured}"
+
+
+def _many(machines: Machines) -> str:
+    days = sorted(d.created[:10] for d in machines.digests)
+    return f"{count(len(days), 'fingerprint')}, measured from {days[0]} to {days[-1]}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """What all pages share: the folder, the machine that is shown in full, and how many there are."""
+
+    out: Path
+    own: str
+    machines: int
+    _names: set[str] = dataclasses.field(default_factory=set)
+
+    def place(self, machine: str) -> str:
+        """The file of a machine's page; ids are twelve hexadecimal digits, so it stays in its folder."""
+        return PAGE if machine == self.own else f"{PAGES}/{machine}.html"
+
+    def drawn(self, parts: Iterable[Part], prefix: str = "") -> list[Any]:
+        """The parts as the template takes them; figures are written on the way."""
+        return [self._drawn(part, prefix) if isinstance(part, Drawing | Sketch) else part for part in parts]
+
+    def _drawn(self, part: Drawing | Sketch, prefix: str) -> Drawn:
+        name = self._name(prefix + part.name)
+        text = part.svg if isinstance(part, Sketch) else draw.svg(part.figure)
+        (self.out / FIGURES / f"{name}.svg").write_text(text, encoding="utf-8")
+        formats = ["svg"]
+        if isinstance(part, Drawing):
+            part.figure.savefig(self.out / FIGURES / f"{name}.png")
+            formats.append("png")
+        inline = _markup(draw.inline(text, name, part.alt))
+        return Drawn("drawing", name, part.title, part.caption, inline, formats)
+
+    def _name(self, wanted: str) -> str:
+        """A file name and id of harmless characters, once each: figures may be named after what a file says."""
+        slug = re.sub(r"[^a-z0-9]+", "-", wanted.lower()).strip("-")[:80] or "figure"
+        name = next(n for i in itertools.count(1) if (n := slug if i == 1 else f"{slug}-{i}") not in self._names)
+        self._names.add(name)
+        return name
+
+    def page(
+        self, place: str, heading: str, about: str, blocks: Sequence[Block], skipped: Sequence[Skipped] = ()
+    ) -> None:
+        """Write one page; ``place`` under the folder."""
+        root = "../" if "/" in place else ""
+        links = [(PAGE, "This machine"), (MACHINES, f"All machines ({self.machines:,})"), (METHOD, "Method")]
+        text = template("page.html.j2").render(
+            heading=heading, about=about, blocks=[b for b in blocks if b.parts], root=root, here=place, links=links,
+            css=_style(), skipped=skipped, place=self.place, count=self.machines,
+        )  # fmt: skip
+        (self.out / place).write_text(text, encoding="utf-8")
+
+
+@functools.cache
+def _style() -> Markup:
+    return _markup((Path(__file__).parent / "page.css").read_text(encoding="utf-8"))
+
+
+def _markup(text: str) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(text)  # SVG whose writer has escaped what it draws, and our own style

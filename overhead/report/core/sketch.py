@@ -1,0 +1,104 @@
+"""Figures made by a template: for pages of which there may be a thousand, where matplotlib would take minutes.
+
+Every text is escaped by the template. Colours are those of ``draw``, so the page's theme replaces them in the same way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+from overhead.report.core.draw import GRID, INK, MUTED, PAPER
+from overhead.report.core.templates import template
+
+WIDTH, LEFT, ROW, AXIS = 640, 226, 28, 52
+"""Pixels of the drawing, of its labels, of a row, and of an axis with its unit."""
+_Scale = tuple[Callable[[float], float], list[tuple[float, str]]]
+"""From a value to its place, and the ticks with their texts."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Dot:
+    """A value with its interval on a log axis; hollow where the status is not ``ok``."""
+
+    value: float
+    low: float
+    high: float
+    colour: str
+    hollow: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class DotRow:
+    """A label, perhaps a dot, and words beside it."""
+
+    label: str
+    dot: Dot | None
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class BarRow:
+    """A label, a bar's pieces (title, length, colour) and words behind it."""
+
+    label: str
+    pieces: Sequence[tuple[str, float, str]]
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """Rows on an axis of their own, whose unit is named below it."""
+
+    unit: str
+    rows: Sequence[DotRow] | Sequence[BarRow]
+
+
+def dots(panels: Sequence[Panel]) -> str:
+    """SVG of rows of dots, a log axis a panel."""
+    return _template("dots.svg.j2", panels, _log_scale)
+
+
+def bars(panels: Sequence[Panel]) -> str:
+    """SVG of stacked bars, a linear axis from zero a panel."""
+    return _template("bars.svg.j2", panels, _linear_scale)
+
+
+def _log_scale(panel: Panel) -> _Scale:
+    shown = [r.dot for r in panel.rows if isinstance(r, DotRow) and r.dot is not None and r.dot.value > 0]
+    low = min((max(d.low, d.value / 10) for d in shown), default=1.0) / 1.4
+    high = max(max((min(d.high, d.value * 10) for d in shown), default=10.0) * 1.4, low * 10)
+
+    def x(value: float) -> float:
+        at = math.log(max(value, low) / low) / math.log(high / low)
+        return round(LEFT + (WIDTH - LEFT - 20) * min(at, 1.0), 1)
+
+    return x, _log_ticks(low, high)
+
+
+def _linear_scale(panel: Panel) -> _Scale:
+    longest = max((sum(p[1] for p in r.pieces) for r in panel.rows if isinstance(r, BarRow)), default=0.0) or 1.0
+    step = 10 ** math.floor(math.log10(longest))
+    step = next(s for s in (step / 5, step / 2, step, step * 2) if longest / s <= 6)
+
+    def x(value: float) -> float:
+        return round(LEFT + (WIDTH - LEFT - 90) * value / longest, 1)
+
+    return x, [(step * i, f"{step * i:,.10g}") for i in range(int(longest / step) + 1)]
+
+
+def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if high / low < 60 else (1,)
+    found = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
+    return [(v, f"{v:,.10g}") for v in found[:: math.ceil(len(found) / 9) or 1]]
+
+
+def _template(name: str, panels: Sequence[Panel], scale: Callable[[Panel], _Scale]) -> str:
+    tops = list(itertools.accumulate((len(p.rows) * ROW + AXIS for p in panels), initial=0))
+    made = [(p, top, *scale(p)) for p, top in zip(panels, tops, strict=False)]
+    return template(name).render(
+        panels=made, height=tops[-1], WIDTH=WIDTH, LEFT=LEFT, ROW=ROW, INK=INK, MUTED=MUTED, GRID=GRID, PAPER=PAPER
+    )  # fmt: skip

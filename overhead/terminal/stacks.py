@@ -1,0 +1,83 @@
+"""The tables of ``overhead list`` and ``overhead doctor``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from overhead.probes import load_plugin, registry
+from overhead.results import Target, Unavailable
+from overhead.runner.discover import discover
+
+if TYPE_CHECKING:
+    from overhead.machine.doctor import Check
+
+
+class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One stack: what it is, the targets it reaches here, and per environment without one, why."""
+
+    stack: str
+    title: str
+    on_request: bool = False
+    targets: list[Target] = []
+    missing: list[Unavailable] = []
+
+
+def listing(plugins: Sequence[Path] = ()) -> list[Listed]:
+    """Every registered stack with what was found of it here."""
+    for plugin in plugins:
+        load_plugin(plugin)
+    probes = registry()
+    found = discover(probes, [str(p) for p in plugins])
+    return [
+        Listed(
+            stack=name,
+            title=probe.title,
+            on_request=probe.on_request,
+            targets=[t for t in found.targets if t.stack == name],
+            missing=[m for m in found.missing if m.stack == name],
+        )
+        for name, probe in probes.items()
+    ]
+
+
+def show_listing(rows: Sequence[Listed], console: Console | None = None) -> None:
+    """Print the stacks; what is missing comes with the command that mends it."""
+    console = console or Console()
+    table = Table(title="Stacks on this machine", title_justify="left")
+    for column in ("stack", "api", "device", "driver"):
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        for target in row.targets:
+            kind = (
+                " [dim](software)[/dim]" if target.software else "" if target.executes else " [dim](runs nothing)[/dim]"
+            )
+            table.add_row(row.stack, target.api, escape(target.adapter) + kind, escape(target.driver))
+    console.print(table)
+    absent = [(row, missing) for row in rows for missing in row.missing]
+    if absent:
+        console.print("\nNot available here:")
+    for row, missing in absent:
+        where = "".join(f" with {k}={v}" for k, v in missing.environment.items())
+        console.print(f"  [bold]{row.stack}[/bold]{escape(where)}: {escape(missing.reason)}")
+        if missing.mend:
+            console.print(f"    mend: {escape(missing.mend)}")
+
+
+def show_checks(checks: Sequence[Check], console: Console | None = None) -> None:
+    """Print what would disturb a measurement and what to do about it."""
+    console = console or Console()
+    colour = {"ok": "green", "warn": "yellow", "bad": "red"}
+    table = Table(title="What would disturb a measurement here", title_justify="left")
+    for column in ("", "check", "found", "advice"):
+        table.add_column(column, overflow="fold")
+    for check in checks:
+        mark = f"[{colour[check.status]}]{check.status}[/]"
+        table.add_row(mark, escape(check.name), escape(check.found), escape(check.advice))
+    console.print(table)

@@ -1,0 +1,196 @@
+"""nvbench, NVIDIA's ``cuda-bench``, for ``bench.py agreement``: each subject in a process of its own.
+
+A subject that gives no number costs its own rows: what its process said is printed, and it is tried once more without
+nvbench's blocking kernel. Values come from nvbench's JSON, and from its log where it wrote none.
+
+Graphs are measured by us in the same process right before, on the same recording and the same stream: a node takes up
+to a sixth longer for seconds on end (docs/cuda.md, two speeds of a node).
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scripts.agreement.protocol import INTERVAL, PATIENCE_S, Answer
+from scripts.agreement.subjects import ADD, ADD_GRAPH, NODES, STEP, STEP_GRAPH, adding, stepping
+
+LAUNCHED = (ADD, STEP, ADD_GRAPH, STEP_GRAPH)
+QUANTITIES = ("batch", "cold")
+OURS = ".ours"
+"""Ends the name of the file with our own figures, beside nvbench's."""
+OURS_S = 1.5
+"""Seconds of our own measurement of a graph."""
+LIMIT_S = 100.0
+"""Of a tool's or a subject's own process; nvbench itself stops each of its two measurements after ``PATIENCE_S``."""
+RULE = "stdrel: standard deviation of its cold samples over their mean"
+_LOGGED = re.compile(r"(Batch|Cold): ([\d.]+)ms GPU")
+_TOLD = re.compile(r"^\s*(Warn|Fail|Skip)\w*:?\s*(.+)$", re.MULTILINE | re.IGNORECASE)
+
+
+def nvbench() -> list[Answer]:
+    """Batch and cold times of every subject. Raises ``ModuleNotFoundError`` where cuda-bench is not installed."""
+    if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bench") is None:
+        raise ModuleNotFoundError("no module cuda.bench: pip install 'cuda-bench[cu13]'")
+    return [answer for index in range(len(LAUNCHED)) for answer in ask(index)]
+
+
+def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> list[Answer]:
+    """One subject's answers. ``child`` runs its process, which writes the JSON, and returns what that said."""
+    reasons = []
+    with tempfile.TemporaryDirectory() as folder:
+        for blocking in (True, False):
+            path = Path(folder, f"{blocking}.json")
+            output = (child or _child)(index, path, blocking)
+            found = answers(LAUNCHED[index], path.read_text("utf-8") if path.exists() else "", output)
+            if any(a.value is not None for a in found):
+                own = path.with_suffix(OURS)
+                return found + (msgspec.json.decode(own.read_bytes(), type=list[Answer]) if own.exists() else [])
+            reasons.append(f"{'with' if blocking else 'without'} its blocking kernel: {found[0].reason}")
+            print(f"nvbench, {LAUNCHED[index]}, {reasons[-1]}; its process said:", *output.splitlines()[-40:],
+                  sep="\n    ", file=sys.stderr, flush=True)  # fmt: skip
+    return [Answer("nvbench", LAUNCHED[index], quantity, reason="; ".join(reasons)) for quantity in QUANTITIES]
+
+
+def answers(subject: str, text: str, output: str) -> list[Answer]:
+    """What nvbench's JSON says of its one benchmark, else what its log says, else why nothing is known."""
+    try:
+        states = [state for benchmark in json.loads(text)["benchmarks"] for state in benchmark["states"]]
+        tags = {s["tag"]: _value(s) for state in states for s in state.get("summaries") or []}
+        reason = "; ".join(str(state["skip_reason"]) for state in states if state.get("skip_reason"))
+    except (ValueError, KeyError, TypeError) as error:
+        tags, reason = {}, f"its JSON of {len(text)} characters can't be read ({type(error).__name__}: {error})"
+    logged = {kind.lower(): float(ms) * 1e6 for kind, ms in _LOGGED.findall(output)}
+    said = "; ".join([reason, *(text.strip() for _, text in _TOLD.findall(output))][:3]).strip("; ")
+    found = []
+    for quantity in QUANTITIES:
+        seconds = tags.get(f"nv/{quantity}/time/gpu/mean")
+        value = seconds * 1e9 if seconds is not None else logged.get(quantity)
+        if value is None:
+            last = (output.strip() or "it said nothing").splitlines()[-1]
+            found.append(Answer("nvbench", subject, quantity, reason=f"{said or 'no such summary'}; last: {last}"))
+        elif quantity == "cold" and seconds is not None:
+            noise = tags.get("nv/cold/time/gpu/stdev/relative")
+            reached = tags.get("nv/cold/walltime") if noise is not None and noise <= INTERVAL else None
+            found.append(Answer("nvbench", subject, quantity, value, seconds=reached, rule=RULE))
+        else:
+            found.append(Answer("nvbench", subject, quantity, value))
+    return found
+
+
+def _value(summary: Any) -> float | None:
+    """The summary's number; None where it is null, as that of an infinite noise, or no number."""
+    entries = {entry.get("name"): entry.get("value") for entry in summary.get("data") or []}
+    try:
+        return float(entries["value"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _child(index: int, path: Path, blocking: bool) -> str:
+    """The process of one subject; all that it and nvbench said, and how it ended."""
+    command = [sys.executable, "-m", "scripts.agreement.nvbench", str(index), str(path), str(int(blocking))]
+    root = Path(__file__).resolve().parents[2]
+    with tempfile.TemporaryFile() as said:
+        try:
+            ended = f"ended with {subprocess.call(command, cwd=root, stdout=said, stderr=said, timeout=LIMIT_S)}"
+        except subprocess.TimeoutExpired:
+            ended = f"was stopped after {LIMIT_S:.0f} s"
+        said.seek(0)
+        return f"{said.read().decode(errors='replace').rstrip()}\nthe process {ended}"
+
+
+def _run(index: int, path: str, blocking: bool) -> None:
+    """In the process of its own: one subject on the first device."""
+    faulthandler.enable()
+    from cuda import bench
+
+    name = LAUNCHED[index]
+    measure: Callable[[Any], None] = {ADD: _on_add, STEP: _on_step}.get(name) or _on_graph(name, Path(path))
+
+    def subject(state: Any) -> None:
+        try:
+            if not blocking:
+                state.set_disable_blocking_kernel(True)
+            measure(state)
+        except Exception as error:
+            traceback.print_exc()
+            state.skip(f"{type(error).__name__}: {error}")
+
+    bench.register(subject)
+    # Kernels this short leave the clock low, which nvbench would take for throttling and discard.
+    limits = ["--max-noise", f"{100 * INTERVAL:g}", "--timeout", f"{PATIENCE_S:g}", "--throttle-threshold", "0"]
+    bench.run_all_benchmarks(["nvbench", "--devices", "0", *limits, "--json", path])
+
+
+def _in_torch(state: Any, act: Callable[[], object]) -> None:
+    """Measure an act of torch on nvbench's stream, which nvbench destroys afterwards: it must not stay current."""
+    import torch
+
+    with torch.cuda.stream(torch.cuda.ExternalStream(state.get_stream().addressof())):
+        act()
+        torch.cuda.synchronize()
+        state.exec(lambda launch: act(), batched=True)
+
+
+def _on_add(state: Any) -> None:
+    _in_torch(state, adding())
+
+
+def _on_step(state: Any) -> None:
+    launch, session = stepping()
+    stream = state.get_stream().addressof()
+    launch(stream)
+    state.exec(lambda _: launch(stream), batched=True)
+    session.close()
+
+
+class _Stream:
+    """A stream of ours for nvbench."""
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.address
+
+
+def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
+    """Measure our chain of the graph and write what we found; then what has nvbench launch that same graph, on the same
+    stream."""
+    import torch
+
+    from scripts.agreement.ours import measured, opened
+
+    own = torch.cuda.Stream()
+    with torch.cuda.stream(own):
+        chain = opened(subject)
+        path.with_suffix(OURS).write_bytes(msgspec.json.encode(measured({subject: chain}, OURS_S)))
+
+    def on_driver_graph(state: Any) -> None:
+        call, stream, executable = chain.session.driver.call, chain.session.stream, chain.graphs.executable(NODES)
+        state.set_stream(_Stream(stream))
+        state.exec(lambda _: call("cuGraphLaunch", executable, stream), batched=True)
+
+    def on_torch_graph(state: Any) -> None:
+        replay = chain.graphs.replay(NODES)
+        state.set_stream(_Stream(own.cuda_stream))
+        with torch.cuda.stream(own):
+            state.exec(lambda _: replay(), batched=True)
+
+    return on_driver_graph if subject == STEP_GRAPH else on_torch_graph
+
+
+if __name__ == "__main__":
+    _run(int(sys.argv[1]), sys.argv[2], sys.argv[3] == "1")

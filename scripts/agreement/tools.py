@@ -1,0 +1,142 @@
+"""The tools of ``bench.py agreement``; loaded only where a CUDA GPU is. ``python -m scripts.agreement.tools NAME``
+prints the answers of one of them as JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from scipy.stats import trim_mean
+
+from overhead.measure.sampling.clock import SystemClock, clock_facts
+from overhead.measure.sampling.quiet_processor import Shelter
+from scripts.agreement.nvbench import LIMIT_S, nvbench
+from scripts.agreement.ours import Passes, opened
+from scripts.agreement.protocol import INTERVAL, PATIENCE_S, TRIM, Answer, repeat_until
+from scripts.agreement.subjects import ADD, STEP, adding, stepping, words
+
+PER_TIMING = 1000
+"""Additions between two synchronisations of torch's timer."""
+TURNS, TURN_S, TURN_PASSES = 120, 0.01, 2
+"""How often torch's timer and our measurement take turns, the seconds of one of theirs and the passes of one of ours,
+about as long: what the host bounds follows the machine's weather, whose spells take a second."""
+
+
+def middle(values: list[float]) -> float:
+    """The mean without a tenth at either end: turns share the weather, not a preemption."""
+    return float(trim_mean(values, TRIM))
+
+
+def torch_timer() -> list[Answer]:
+    """``Timer`` over a loop of additions and one synchronisation, in turns with ours, the trimmed mean of either; to
+    1 % by its own ``adaptive_autorange``."""
+    import torch
+    from torch.utils.benchmark import Timer
+
+    names = {"add": words("inference").add_, "sync": torch.cuda.synchronize, "n": PER_TIMING}
+    timer = Timer("for _ in range(n):\n    add(1)\nsync()", globals=names)
+    theirs, ours = list[float](), list[float]()
+    clock = SystemClock()
+    with contextlib.closing(opened(ADD)) as chain, contextlib.closing(Shelter(clock)) as shelter:
+        passes = Passes(INTERVAL, chain, clock, clock_facts(clock))
+        for _ in range(TURNS):
+            shelter.settle()
+            theirs.append(timer.blocked_autorange(min_run_time=TURN_S).median * 1e9 / PER_TIMING)
+            ours += passes.more(TURN_PASSES)
+        passes.verify()
+    start = time.perf_counter()
+    narrow = timer.adaptive_autorange(threshold=INTERVAL, min_run_time=0.01, max_run_time=PATIENCE_S)
+    took = time.perf_counter() - start
+    reached = narrow.iqr <= INTERVAL * narrow.median
+    rule = "adaptive_autorange: IQR of its blocks over their median"
+    return [
+        Answer("torch.utils.benchmark", ADD, "complete", middle(theirs), "", took if reached else None, rule),
+        Answer("overhead", ADD, "complete", middle(ours)),
+    ]
+
+
+def cudagraph() -> list[Answer]:
+    """``do_bench_cudagraph``: a graph of as many calls as fill 20 ms, its time divided by their number."""
+    import torch
+    from triton.testing import do_bench_cudagraph
+
+    launch, session = stepping()
+    answers = []
+    try:
+        subjects = {ADD: adding(), STEP: lambda: launch(torch.cuda.current_stream().cuda_stream)}
+        for subject, act in subjects.items():
+            try:
+                bench = functools.partial(do_bench_cudagraph, act, return_mode="all")
+                seconds, values = repeat_until(bench, INTERVAL, PATIENCE_S)
+            except Exception as error:
+                answers.append(Answer("do_bench_cudagraph", subject, "node", reason=f"{type(error).__name__}: {error}"))
+                continue
+            rule = "IQR of its ten replays a call over their median, calls repeated"
+            value = statistics.median(values) * 1e6
+            answers.append(Answer("do_bench_cudagraph", subject, "node", value, seconds=seconds, rule=rule))
+    finally:
+        torch.cuda.synchronize()
+        session.close()
+    return answers
+
+
+def do_bench() -> list[Answer]:
+    """``triton.testing.do_bench``, its median."""
+    from triton.testing import do_bench as bench
+
+    return [Answer("do_bench", ADD, "median", float(bench(adding(), return_mode="median")) * 1e6)]
+
+
+def profiler() -> list[Answer]:
+    """The mean of the runtime's launch calls as torch's profiler traces them."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    add = functools.partial(words("inference").add_, 1)
+    for _ in range(PER_TIMING):
+        add()
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as trace:
+        for _ in range(PER_TIMING):
+            add()
+        torch.cuda.synchronize()
+    calls = [e for e in trace.key_averages() if e.key.startswith(("cudaLaunchKernel", "cuLaunchKernel"))]
+    count = sum(e.count for e in calls)
+    if not count:
+        raise RuntimeError("the trace holds no launch call")
+    total_us = sum(e.cpu_time_total for e in calls)
+    return [Answer("torch.profiler", ADD, "cudaLaunchKernel", total_us * 1e3 / count)]
+
+
+ALONE: dict[str, Callable[[], list[Answer]]] = {"do_bench": do_bench, "torch.profiler": profiler}
+"""Tools in a process each: what they leave behind (a flushed cache, a tracer in the driver) is not for the others."""
+
+
+def apart(name: str) -> list[Answer]:
+    """A tool's answers from its own process. Raises ``RuntimeError`` with its last words where it gave none."""
+    command = [sys.executable, "-m", "scripts.agreement.tools", name]
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(command, cwd=root, capture_output=True, timeout=LIMIT_S, check=False)
+    try:
+        return msgspec.json.decode(done.stdout.strip().splitlines()[-1], type=list[Answer])
+    except (msgspec.DecodeError, IndexError):
+        last = (done.stderr.decode(errors="replace").strip() or "it said nothing").splitlines()[-1]
+        raise RuntimeError(f"its process ended with {done.returncode}: {last}") from None
+
+
+TOOLS: dict[str, Callable[[], list[Answer]]] = {
+    "torch.utils.benchmark": torch_timer,
+    "do_bench_cudagraph": cudagraph,
+    **{name: functools.partial(apart, name) for name in ALONE},
+    "nvbench": nvbench,
+}
+
+if __name__ == "__main__":
+    print(msgspec.json.encode(ALONE[sys.argv[1]]()).decode(), flush=True)

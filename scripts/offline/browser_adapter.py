@@ -1,0 +1,103 @@
+#!/usr/bin/env python
+"""Say what a browser with these flags gives a page for an adapter, and what it says of the GPU itself.
+
+    OVERHEAD_BROWSER=PROGRAM OVERHEAD_BROWSER_FLAGS=... python scripts/offline/browser_adapter.py [SECONDS]
+
+One line of JSON; the exit code is 0 for a hardware adapter, 1 for a software one, 3 for none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from overhead.probes._support.browser import identity
+from overhead.probes._support.browser.launch import BROWSER, Browser, find, kind_of
+from overhead.probes._support.browser.session import Session
+from overhead.probes.base import Unavailable
+
+TOLD = ("gl_vendor", "glRenderer", "glVersion", "displayType", "vulkanVersion", "glImplementationParts")
+
+
+def page_adapter(browser: Browser, seconds: float) -> dict[str, Any]:
+    """What the page is told of the adapter, or the reason why it has none."""
+    try:
+        session = Session(browser, start_seconds=seconds)
+    except Unavailable as refused:
+        return {"reason": refused.reason}
+    session.close()
+    adapter = session.page.adapter
+    if adapter is None:
+        return {"reason": session.page.reason}
+    return {"software": identity.is_software(adapter), **msgspec.to_builtins(adapter)}
+
+
+def gpu_info(browser: Browser, seconds: float) -> dict[str, Any]:
+    """Chromium's own word, by its debugging pipe: devices, features and renderer, as chrome://gpu shows them."""
+    to_browser, from_us = os.pipe()
+    from_browser, to_us = os.pipe()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        command = browser.command(Path(profile), "about:blank")
+        child = subprocess.Popen(
+            ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{to_us}', "sh", *command[:-1], "--remote-debugging-pipe"],
+            pass_fds=(to_browser, to_us),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(to_browser)
+        os.close(to_us)
+        try:
+            os.write(from_us, b'{"id":1,"method":"SystemInfo.getInfo"}\0')
+            said = _until_zero(from_browser, time.monotonic() + seconds)
+        except OSError as error:
+            said = json.dumps({"error": str(error)}).encode()
+        finally:
+            child.kill()
+            child.wait()
+            os.close(from_us)
+            os.close(from_browser)
+    gpu = json.loads(said or b"{}").get("result", {}).get("gpu")
+    if gpu is None:
+        return {"reason": said.decode(errors="replace")[:300] or "no answer"}
+    aux = {name: gpu["auxAttributes"].get(name) for name in TOLD}
+    status = gpu.get("featureStatus", {})
+    return {
+        "devices": [{k: d.get(k) for k in ("vendorId", "deviceId", "driverVersion")} for d in gpu["devices"]],
+        **aux,
+        "features": {name: status.get(name) for name in ("webgpu", "vulkan", "opengl", "gpu_compositing")},
+    }
+
+
+def _until_zero(source: int, deadline: float) -> bytes:
+    said = b""
+    while time.monotonic() < deadline and not said.endswith(b"\0"):
+        if select.select([source], [], [], 0.2)[0]:
+            chunk = os.read(source, 1 << 16)
+            if not chunk:
+                break
+            said += chunk
+    return said.rstrip(b"\0")
+
+
+def main() -> int:
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 15.0
+    kind = kind_of(os.environ.get(BROWSER, "chromium"))
+    browser = find(kind)
+    page = page_adapter(browser, seconds)
+    said = {"page": page, **({"browser": gpu_info(browser, seconds)} if kind == "chromium" else {})}
+    print(json.dumps(said))
+    return 3 if "reason" in page else int(page["software"])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

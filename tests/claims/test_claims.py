@@ -1,0 +1,318 @@
+"""The registry is whole, its arithmetic is the publishers', and its selectors find what our stacks measure."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from overhead.claims import VERDICTS, Claim, claims, judge, judge_runs, published_points, sources
+from overhead.claims.formula import evaluate, rounding
+from overhead.claims.judging import summary
+from overhead.claims.measured import Measured
+from overhead.claims.registry import Check, Selector
+from overhead.claims.rules import bounds, implied, outer_bounds, published
+from overhead.claims.select import against_of
+from overhead.claims.sentences import place
+from overhead.errors import BadFile
+from overhead.named_comparisons import pairs
+from overhead.probes import registry
+from overhead.results import Case, Comparison, Fingerprint, Gpu, Machine, Params, Record, Target, write_fingerprint
+from overhead.terminal.claims import markdown, show
+from overhead.workloads import UNROLLED
+from tests.fakes.report import figure, fingerprint, record, share
+
+CLAIMS = claims()
+APIS = {
+    "numpy": "CPU", "torch": "CPU CUDA", "torch-compile": "CPU CUDA", "cuda-driver": "CUDA", "cuda-graph": "CUDA",
+    "cupy": "CUDA", "triton": "CUDA", "jax": "CPU CUDA", "vulkan": "Vulkan", "wgpu-native": "Vulkan",
+    "dawn": "Vulkan", "chromium": "Vulkan", "firefox": "Vulkan",
+}  # fmt: skip
+GPU = "NVIDIA H200"
+
+
+def a_run_of_everything() -> Fingerprint:
+    """Every case that every stack of ours plans on a machine with an NVIDIA GPU, each with every figure."""
+    records: list[Record] = []
+    comparisons: list[Comparison] = []
+    for stack, apis in APIS.items():
+        for api in apis.split():
+            adapter = "CPU" if api == "CPU" else GPU
+            target = Target(stack=stack, api=api, adapter=adapter, options={"device": "cuda:0"})  # type: ignore[arg-type]
+            cases = list(registry()[stack].space(target).star())
+            made = {case.key: _record(target, case) for case in cases}
+            records += made.values()
+            for named, of, against in pairs([(target, case) for case in cases]):
+                comparisons.append(share(named.name, made[of[1].key], made[against[1].key], 1_000.0))
+    return fingerprint(*records, comparisons=comparisons)
+
+
+def _record(target: Target, case: Case) -> Record:
+    made = record(
+        target.stack, case.pattern, caller=case.caller, api=target.api, adapter=target.adapter, unit=case.unit,
+        params=dict(case.params), dependency=case.dependency,
+        more=tuple(figure(f"stage:{name}", 3_000.0) for name in ("finish", "submit")),
+    )  # fmt: skip
+    return msgspec.structs.replace(made, workload=case.workload)
+
+
+@pytest.fixture(scope="module")
+def everything() -> Fingerprint:
+    return a_run_of_everything()
+
+
+@pytest.mark.parametrize("claim", [c for c in CLAIMS if c.formula], ids=lambda c: c.id)
+def test_every_published_figure_follows_from_its_parts(claim: Claim) -> None:
+    assert isinstance(claim.value, int | float)
+    assert evaluate(claim.formula, claim.parts) == pytest.approx(claim.value, abs=rounding(claim.value) * 1.000001)
+
+
+def test_what_has_no_parts_is_no_ratio_of_published_figures() -> None:
+    """Absolute figures, rules of thumb and the erratum's ratios, whose parts are not public."""
+    bare = {claim.id for claim in CLAIMS if not claim.formula and claim.unit in ("ratio", "share")}
+    assert bare == {
+        "dtype-independent", "acrobot-cuda-176x", "acrobot-jax-33.5x", "compile-fails-at-1000", "bindings-3x",
+        "torch-python-half", "compile-fails-at-5000",
+    }  # fmt: skip
+
+
+def test_the_registry_is_whole() -> None:
+    ids = [claim.id for claim in CLAIMS]
+    assert len(set(ids)) == len(ids) >= 25
+    points = published_points()
+    assert len({point.id for point in points}) == len(points)
+    assert {c.source for c in CLAIMS} | {p.source for p in points} == set(sources())
+    assert {p.vendor for p in points} >= {"AMD", "Apple", "Intel", "NVIDIA"}
+    assert {p.api for p in points} >= {"Metal", "D3D12", "HIP", "Vulkan"}
+    assert any("Safari" in p.implementation for p in points)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
+def test_a_claim_is_consistent(claim: Claim) -> None:
+    assert (claim.test is None) == bool(claim.untested)
+    low, high = published(claim)
+    assert low <= high
+    for test in (claim.test, claim.flawed):
+        if test is None or test.kind in ("implied", "fails"):
+            continue
+        assert test.unit == claim.unit
+        if test.kind in ("ratio", "share") and not test.via:
+            assert test.against is not None
+    if claim.test is None or claim.test.kind in ("implied", "fails"):
+        return
+    inner, outer = bounds(claim, claim.test), outer_bounds(claim, claim.test)
+    assert outer[0] <= inner[0] <= inner[1] <= outer[1]
+    assert inner[0] <= low <= high <= inner[1], "the published figure itself must count as reproduced"
+
+
+@pytest.mark.parametrize("claim", [c for c in CLAIMS if c.flaw and c.test], ids=lambda c: c.id)
+def test_a_flaw_that_our_records_can_show_is_put_back(claim: Claim) -> None:
+    no_records_of_the_flaw = {"python-75pct", "flat-12700-gen-s", "hybrid-1.44x", "hybrid-14.9pct"}
+    assert (claim.flawed is not None) == (claim.id not in no_records_of_the_flaw)
+
+
+def test_at_least_fifteen_rest_on_records_that_our_stacks_make(everything: Fingerprint) -> None:
+    found = judge_runs([everything])
+    resting = [one.claim.id for one in found if any(m.value is not None for m, _ in one.measured)]
+    assert len(resting) >= 25, resting
+    missing = [one.claim for one in found if one.verdict == "not testable here"]
+    for claim in missing:
+        elsewhere = any(s.api == "Metal" for s in _selectors(claim.test))
+        assert claim.untested or elsewhere, claim.id
+
+
+@pytest.mark.parametrize("claim", [c for c in CLAIMS if c.flawed], ids=lambda c: c.id)
+def test_the_flaw_is_found_where_the_claim_is(claim: Claim, everything: Fingerprint) -> None:
+    one = next(j for j in judge_runs([everything]) if j.claim.id == claim.id)
+    assert bool(one.measured) == bool([m for m in one.flawed if m.value is not None])
+
+
+def _selectors(test: Check | None) -> list[Selector]:
+    return [] if test is None else [s for s in (test.of, against_of(test)) if s is not None]
+
+
+def test_verdicts_follow_the_figures() -> None:
+    def verdict(naive: float, each: float, **kind: object) -> str:
+        made = record(each=each, fixed=naive - each, **kind)  # type: ignore[arg-type]
+        return _verdict("naive-20x", made)
+
+    assert verdict(400_000.0, 20_000.0) == "reproduced"
+    assert verdict(60_000.0, 20_000.0) == "partial"
+    assert verdict(21_000.0, 20_000.0) == "refuted"
+    assert verdict(30_500.0, 20_000.0) == "inconclusive"
+    assert verdict(400_000.0, 20_000.0, software=True) == "inconclusive"
+
+
+def _verdict(claim: str, *records: Record) -> str:
+    return next(one.verdict for one in judge_runs([fingerprint(*records)]) if one.claim.id == claim)
+
+
+def test_targets_that_differ_make_it_partial() -> None:
+    far, near = record(each=20_000.0, fixed=380_000.0), record("dawn", each=20_000.0, fixed=1_000.0)
+    assert _verdict("naive-20x", far) == "reproduced"
+    assert _verdict("naive-20x", near) == "refuted"
+    assert _verdict("naive-20x", far, near) == "partial"
+
+
+def test_the_polling_timer_of_firefox_is_no_dispatch() -> None:
+    kind = {"stack": "firefox", "caller": "browser", "software": True, "adapter": "llvmpipe"}
+    made = record(each=20_000.0, fixed=100e6, **kind)  # type: ignore[arg-type]
+    one = next(j for j in judge_runs([fingerprint(made)]) if j.claim.id == "firefox-1.04ms")
+    assert one.verdict == "refuted"
+    assert "With the published flaw put back (100 dispatches and their wait over 100): 1,020" in one.sentence
+
+
+def test_a_case_that_fails_reproduces_a_claim_of_failure() -> None:
+    params: Params = {"mode": "default", "steps": 1000}
+    broken = record(
+        "torch-compile", each=None, api="CPU", adapter="CPU", params=params, status="failed", reason="RecursionError"
+    )
+    works = record("torch-compile", api="CPU", adapter="CPU", params=params)
+    missing = record(
+        "torch-compile", each=None, api="CPU", adapter="CPU", params=params, status="unavailable", reason="no"
+    )
+    slow = msgspec.structs.replace(broken, reason="CompileError: time limit after 60.0 s and 900 MiB")
+    other = msgspec.structs.replace(broken, reason="CompileError: died with exit code -11")
+    looped = [msgspec.structs.replace(r, workload=UNROLLED) for r in (broken, works, missing, slow, other)]
+    found = [_verdict("compile-fails-at-1000", r) for r in looped]
+    assert found == ["reproduced", "refuted", "inconclusive", "inconclusive", "partial"]
+
+
+def test_what_the_published_parts_imply_needs_no_record() -> None:
+    one = next(j for j in judge_runs([fingerprint()]) if j.claim.id == "flat-12700-gen-s")
+    assert one.verdict == "refuted"
+    assert one.claim.test is not None
+    assert implied(one.claim, one.claim.test) == pytest.approx(3_330, rel=0.01)
+    assert "3,300 GB/s" in one.sentence
+    assert "200 GB/s" in one.sentence
+
+
+def test_a_missing_record_comes_with_the_command_that_makes_it() -> None:
+    found = {one.claim.id: one for one in judge_runs([fingerprint()])}
+    assert found["graph-1.6x"].verdict == "not testable here"
+    command = "overhead run -p cuda-driver -p cuda-graph --pattern per-submit --pattern replay"
+    assert found["graph-1.6x"].making == command
+    assert command in found["graph-1.6x"].sentence
+    assert "on a machine with Metal" in found["safari-2.2x"].sentence
+    assert "--workload acrobot" in found["acrobot-jax-172x"].sentence
+    assert all(one.sentence for one in found.values())
+
+
+def test_a_ratio_stays_on_one_device_and_one_machine() -> None:
+    chromium = record("chromium", caller="browser", adapter="NVIDIA H200 (driver 1)")
+    dawn = record("dawn", caller="native", adapter="NVIDIA H200")
+    other = record("dawn", caller="native", adapter="AMD Radeon")
+    software = record("dawn", caller="native", adapter="NVIDIA H200", software=True)
+    assert _measured("browser-tax-1.92x", chromium, dawn) == 1
+    assert _measured("browser-tax-1.92x", chromium, other) == 0
+    assert _measured("browser-tax-1.92x", chromium, software) == 0
+    elsewhere = fingerprint(dawn, machine=Machine(id="ba9876543210", cpu="B", cores=1, memory_gib=1))
+    runs = judge_runs([fingerprint(chromium), elsewhere])
+    assert next(j for j in runs if j.claim.id == "browser-tax-1.92x").measured == ()
+
+
+def _measured(claim: str, *records: Record) -> int:
+    return len(next(j for j in judge_runs([fingerprint(*records)]) if j.claim.id == claim).measured)
+
+
+def test_cross_hardware_claims_say_so(everything: Fingerprint) -> None:
+    torch = msgspec.structs.replace(record("torch", api="CUDA", adapter=GPU), workload="simulation")
+    fused = msgspec.structs.replace(record("dawn", "fused", adapter=GPU, each=100.0), workload="simulation")
+    one = next(j for j in judge_runs([fingerprint(torch, fused)]) if j.claim.id == "fuse-94x")
+    assert "here both sides ran on one" in one.sentence
+
+
+def test_of_each_machine_the_newest_run_counts() -> None:
+    old = fingerprint(record(each=20_000.0, fixed=1_000.0), created="2026-01-01T00:00:00Z")
+    new = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-02-01T00:00:00Z")
+    far = fingerprint(
+        record(each=20_000.0, fixed=380_000.0),
+        machine=Machine(id="ba9876543210", cpu="B", cores=1, memory_gib=1, gpus=[Gpu(name="X")]),
+    )
+    one = next(j for j in judge_runs([old, new]) if j.claim.id == "naive-20x")
+    assert (one.verdict, len(one.measured)) == ("reproduced", 1)
+    both = next(j for j in judge_runs([old, new, far]) if j.claim.id == "naive-20x")
+    assert {m.machine for m, _ in both.measured} == {"Fake GPU", "X"}
+
+
+def test_a_newer_run_without_a_value_does_not_hide_an_older_one_with() -> None:
+    old = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-01-01T00:00:00Z")
+    new = fingerprint(record(each=None, status="failed", reason="withdrawn"), created="2026-02-01T00:00:00Z")
+    one = next(j for j in judge_runs([old, new]) if j.claim.id == "naive-20x")
+    assert (one.verdict, len(one.measured)) == ("reproduced", 1)
+    alone = next(j for j in judge_runs([new]) if j.claim.id == "naive-20x")
+    assert (alone.verdict, alone.measured[0][0].value) == ("inconclusive", None)
+
+
+def test_renderers(everything: Fingerprint, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = record(each=20_000.0, fixed=380_000.0, adapter="<img src=x>|`x`\x1b[31m")
+    found = judge_runs([fingerprint(hostile), everything])
+    text = markdown(found)
+    assert "<img" not in text.replace("\\<", "")
+    assert {line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("|")} == {5}
+    show(found)
+    assert "\x1b[31mx" not in capsys.readouterr().out
+    decoded = json.loads(json.dumps([one.to_dict() for one in found], allow_nan=False))
+    assert {one["verdict"] for one in decoded} <= set(VERDICTS)
+    assert summary(found).startswith(f"{len(CLAIMS)} published claims: ")
+
+
+def test_judge_takes_files_and_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_fingerprint(tmp_path / "a.json", fingerprint(record(each=20_000.0, fixed=380_000.0)))
+    alone = judge([tmp_path / "a.json"])
+    (tmp_path / "bad.json").write_text("{")
+    assert judge([tmp_path]) == alone
+    assert capsys.readouterr().err.startswith("overhead: skipped bad.json: not a fingerprint")
+    with pytest.raises(BadFile):
+        judge([tmp_path / "missing.json"])
+
+
+@pytest.mark.parametrize("formula", ["__import__('os')", "a ** b", "a if b else a", "f(a)", "'a'", "a.b", "[a]"])
+def test_a_formula_is_arithmetic_and_nothing_else(formula: str) -> None:
+    with pytest.raises(ValueError, match="not arithmetic"):
+        evaluate(formula, {"a": 1.0, "b": 2.0})
+
+
+def test_rounding_is_half_of_the_last_digit() -> None:
+    assert rounding(159) == 0.5
+    assert math.isclose(rounding(20.9), 0.05)
+    assert math.isclose(rounding(1.78), 0.005)
+    assert dataclasses.is_dataclass(judge_runs([fingerprint()])[0])
+
+
+def test_a_chain_of_so_many_steps_holds_its_wait_and_unequal_steps_are_the_flaw() -> None:
+    def made(stack: str, pattern: str, each: float, fixed: float, api: str) -> Record:
+        params: Params = {"elements": 10_000}
+        found = record(stack, pattern, each, fixed, api=api, adapter=GPU, unit="step", params=params)  # type: ignore[arg-type]
+        return msgspec.structs.replace(found, workload="simulation")
+
+    run = fingerprint(
+        made("torch", "per-submit", 50_000.0, 10_000.0, "CUDA"), made("dawn", "fused", 500.0, 90_000.0, "Vulkan")
+    )
+    one = next(j for j in judge_runs([run]) if j.claim.id == "fuse-159x")
+    assert [m.value for m, _ in one.measured] == [pytest.approx(100.0)]
+    (flawed,) = one.flawed
+    assert flawed.value == pytest.approx((10_000 + 5_000 * 50_000) / (90_000 + 1_500 * 500))
+    assert "simulation fused elements=10000" in flawed.label
+
+
+def test_a_machine_that_the_label_names_is_not_named_again() -> None:
+    gpu = Measured("NVIDIA H200", "dawn on NVIDIA H200 (per-submit, binding)", "", "", False, "ok")
+    assert place(gpu) == gpu.label
+    assert place(dataclasses.replace(gpu, label="numpy (per-submit)")) == "numpy (per-submit) on NVIDIA H200"
+
+
+def test_the_gain_of_a_compiled_loop_is_that_of_as_many_eager_steps() -> None:
+    params: Params = {"mode": "eager", "elements": 4096}
+    place = {"api": "CPU", "adapter": "CPU"}
+    eager = record("torch-compile", each=10_000.0, fixed=1_000.0, params=params, **place)  # type: ignore[arg-type]
+    loop = record("torch-compile", each=2_499_000.0, fixed=2_000.0, **place,  # type: ignore[arg-type]
+                  params={"mode": "default", "elements": 4096, "steps": 500})  # fmt: skip
+    run = fingerprint(*(msgspec.structs.replace(r, workload=UNROLLED) for r in (eager, loop)))
+    one = next(j for j in judge_runs([run]) if j.claim.id == "compile-2x-at-500")
+    assert [m.value for m, _ in one.measured] == [pytest.approx(5_001_000 / 2_501_000)]
+    assert one.verdict == "reproduced"

@@ -1,0 +1,90 @@
+"""A program that stands in for a browser and its page, and behaves as its first argument says."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import urllib.request
+from typing import Any
+
+from overhead.probes._support.browser.material import hashes
+from overhead.probes.kernels import lcg
+
+PAGE: dict[str, Any] = {
+    "user_agent": "Mozilla/5.0 Chrome/1.0",
+    "brands": ["Chromium 1.2.3"],
+    "platform": "Linux",
+    "isolated": True,
+    "clock_step_ns": 5000,
+    "adapter": {
+        "vendor": "maker",
+        "architecture": "kind",
+        "description": "A GPU",
+        "backend": "vulkan",
+        "fallback": False,
+    },
+    "kernels": hashes(),
+}
+
+
+class Page:
+    """Answers as the real page does; units advance 256 values by the step."""
+
+    def __init__(self, behaviour: str, url: str) -> None:
+        self.behaviour = behaviour
+        self.origin, _, self.token = url.partition("/#token=")
+        self.secret = ""
+        self.done = 0
+
+    def post(self, path: str, body: Any) -> Any:
+        headers = {"Content-Type": "application/json", "Origin": self.origin, "Authorization": f"Bearer {self.secret}"}
+        request = urllib.request.Request(f"{self.origin}/{path}", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+
+    def run(self) -> None:
+        changes: dict[str, dict[str, Any]] = {
+            "no-webgpu": {"adapter": None, "reason": "this browser offers no WebGPU"},
+            "other-kernels": {"kernels": {"step.wgsl": "0" * 64}},
+            "other-browser": {"user_agent": "Mozilla/5.0 Firefox/1.0", "brands": []},
+            "software": {"adapter": {**PAGE["adapter"], "type": "CPU"}},
+        }
+        self.secret = self.post("hello", {**PAGE, **changes.get(self.behaviour, {}), "token": self.token})["secret"]
+        answer: dict[str, Any] = {"id": 0}
+        while (command := self.post("next", answer))["do"] != "end":
+            if command["do"] != "idle":
+                answer = {"id": command["id"], **self.obey(command)}
+
+    def obey(self, command: dict[str, Any]) -> dict[str, Any]:
+        if command["do"] == "time":
+            if self.behaviour == "crashes":
+                os._exit(139)
+            if self.behaviour == "hangs":
+                time.sleep(60)
+            if self.behaviour == "scope":
+                return {"kind": "unverified", "error": "GPUValidationError: a rejected submit"}
+            self.done += sum(n + 1 for n in command["ns"])
+            ns = [n + 1 for n in command["ns"]] if self.behaviour == "other-n" else command["ns"]
+            return {"samples": [[n, 10 * n, 1000 + 20 * n] for n in ns], "visible": self.behaviour != "hidden"}
+        if command["do"] == "run":
+            self.done += sum(command["ns"])
+        if command["do"] == "read":
+            lost = self.behaviour == "loses-one"
+            return {"values": [lcg.advance(lcg.seeds(), self.done - lost).tolist()]}
+        return {}
+
+
+def main() -> None:
+    behaviour, *_, url = sys.argv[1:]
+    print("the last words", flush=True)
+    if behaviour == "ends":
+        sys.exit(3)
+    if behaviour == "silent":
+        time.sleep(60)
+    Page(behaviour, url).run()
+    time.sleep(60)
+
+
+main()

@@ -1,0 +1,91 @@
+"""Chains for the tests of ``overhead.measure``, and a run of the real code on a fake clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from overhead.measure.fitting.data import Process, Round, Series
+from overhead.measure.sampling.rounds import Dropped, Event, Rounded, Settings, Taken, conduct
+from tests.fakes.machine import CALM, FakeChain, FakeClock, FastFakeChain, Law, Weather
+
+
+class Steady(FakeChain):
+    """A noiseless chain driven through its verbs; keyword arguments become attributes."""
+
+    def __init__(self, clock: FakeClock, law: Law | None = None, **attributes: Any) -> None:
+        super().__init__(law or Law(host=1_000.0, device=500.0, fixed=10_000.0), clock)
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+
+def measured(
+    chains: Mapping[str, Any], clock: FakeClock, seconds: float = 0.5, **more: Any
+) -> tuple[str, list[Event], dict[str, Process]]:
+    """The rule that stopped ``conduct``, all events, and what each case gave."""
+    events: list[Event] = []
+    rule = conduct(chains, clock, Settings(seconds, **more), events.append)
+    return rule, events, {key: process_of(events, key) for key in chains}
+
+
+def process_of(events: Sequence[Event], case: str) -> Process:
+    """The rounds and once-values of a case among the events."""
+    taken = [e for e in events if isinstance(e, Taken) and e.case == case]
+    rounds = [Round(e.samples, e.canary, e.round) for e in events if isinstance(e, Rounded) and e.case == case]
+    values: dict[str, list[float]] = {}
+    at: dict[str, list[int]] = {}
+    for e in taken:
+        if e.values:
+            values.setdefault(e.name, []).extend(e.values)
+            at.setdefault(e.name, []).extend(e.at)
+    return Process(rounds, values, at)
+
+
+def dropped(events: Sequence[Event]) -> dict[str, Dropped]:
+    return {e.case: e for e in events if isinstance(e, Dropped)}
+
+
+def series(
+    law: Law, weather: Weather = CALM, *, processes: int = 3, seconds: float = 0.3, seed: int = 0, **more: Any
+) -> Series:
+    """A law measured in so many fake processes."""
+    found = []
+    for index in range(processes):
+        clock = FakeClock(weather, seed * 100 + index)
+        _, events, _ = measured({"case": FastFakeChain(law, clock)}, clock, seconds, seed=seed, **more)
+        found.append(replace(process_of(events, "case"), number=index))
+    return Series(found, law.synchronous, False, law.overlap)
+
+
+def lines(
+    *slopes: float, fixed: float = 1_000.0, ns: Sequence[int] = (1, 2, 4, 8, 16, 100), rounds: int = 4, **more: Any
+) -> Series:
+    """Exact lines, a process for each slope: ``issue`` is half the slope."""
+    rows = [[[n, round(s / 2 * n), round(fixed + s * n)] for n in ns] * 2 for s in slopes]
+    cpu = [[[n, round(s / 2 * n), round(fixed + s * n), 10 * n] for n in (1, 100)] for s in slopes]
+    return Series(
+        [
+            Process([Round(r + c, (50_000, 50_000), i) for i in range(rounds)], number=number)
+            for number, (r, c) in enumerate(zip(rows, cpu, strict=True))
+        ],
+        **more,
+    )
+
+
+def at_canaries(slopes: Sequence[float], ns: Sequence[float]) -> Series:
+    """A process for each slope, with its own canary."""
+    made = lines(*slopes)
+    return replace(made, processes=[replace(p, pace=pace) for p, pace in zip(made.processes, ns, strict=True)])
+
+
+def with_canaries(slopes: Sequence[float], canaries: Sequence[float]) -> Series:
+    """A process for each slope, its canary's us beside it."""
+    made = lines(*slopes)
+    return replace(
+        made,
+        processes=[
+            replace(p, rounds=[replace(r, canary=(round(500 * us), round(500 * us))) for r in p.rounds])
+            for p, us in zip(made.processes, canaries, strict=True)
+        ],
+    )

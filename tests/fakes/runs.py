@@ -1,0 +1,94 @@
+"""Runs made up for tests: journals on the fake clock, written as real ones are."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from overhead import results
+from overhead.loading.reduce import reduce_journal
+from overhead.results import Case, Ended, Header, Line, Machine, Opened, Planned, Round, Scalar, Target, Together
+from tests.fakes.machine import FakeClock, FastFakeChain, Law, Weather
+
+MACHINE = Machine(id="0123456789ab", cpu="a CPU", cores=2, memory_gib=24)
+TARGET = Target(stack="fake", api="CPU", adapter="A")
+CASES = {name: Case(pattern="per-submit", params={"size": name}) for name in ("small", "middle", "large")}
+COSTS = {"small": 1_000.0, "middle": 5_000.0, "large": 20_000.0}
+QUIET = Weather(spread=0.004, preemptions=0.0)
+LADDER = (0, 1, 4, 16, 64)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A run to be made. ``costs``: ns per unit by case; ``seed`` sets its noise."""
+
+    seed: int = 0
+    costs: Mapping[str, float] = field(default_factory=lambda: COSTS)
+    processes: int = 5
+    weather: Weather = QUIET
+    machine: Machine = MACHINE
+    target: Target = TARGET
+    window: Mapping[str, Scalar] = field(default_factory=lambda: {"submits": 1})
+    kernels: Mapping[str, str] = field(default_factory=lambda: {"step": "aa"})
+    method_version: int = results.METHOD_VERSION
+    slow: bool = False
+    versions: Mapping[str, str] = field(default_factory=dict)
+    together: Together | None = None
+    numbers: Sequence[int] = ()
+    """Of the processes, where they are not simply counted."""
+    drift: Mapping[int, float] = field(default_factory=dict)
+    """By process number, how many times slower everything was then."""
+
+    def lines(self) -> list[Line]:
+        header = Header(
+            schema_version=results.SCHEMA_VERSION,
+            method_version=self.method_version,
+            created=f"2026-11-21T12:00:{self.seed % 60:02d}Z",
+            profile="default",
+            machine=self.machine,
+            versions=dict(self.versions),
+            together=self.together,
+        )
+        key = self.target.key
+        lines: list[Line] = [header]
+        lines += [Planned(worker=key, target=self.target, case=CASES[name]) for name in self.costs]
+        for process in self.numbers or range(self.processes):
+            clock = FakeClock(self.weather, seed=100 * self.seed + process, slow=self.slow)
+            slower = self.drift.get(process, 1.0)
+            laws = {name: Law(host=slower * cost, device=10.0, own=0.002) for name, cost in self.costs.items()}
+            chains = {name: FastFakeChain(law, clock) for name, law in laws.items()}
+            lines += [
+                Opened(
+                    target=key, case=CASES[n].key, worker=key, process=process, overlap="pipelined",
+                    window=dict(self.window), kernels=dict(self.kernels),
+                )
+                for n in chains
+            ]  # fmt: skip
+            for number in range(6):
+                canary = clock.canary()
+                for name, chain in chains.items():
+                    samples = chain.sample(LADDER, False) + chain.sample((1, 64), True)
+                    lines.append(
+                        Round(
+                            target=key, case=CASES[name].key, worker=key, process=process, round=number,
+                            samples=samples, canary=canary,
+                        )
+                    )  # fmt: skip
+            lines.append(Ended(worker=key, process=process, rule="6 rounds"))
+        return lines
+
+    def journal(self, path: Path) -> Path:
+        """Write the journal alone, as a run that was interrupted leaves it."""
+        path.write_bytes(b"".join(map(results.encode_line, self.lines())))
+        return path
+
+    def write(self, path: Path, *, samples: bool = True) -> Path:
+        """Write the fingerprint and, beside it, its raw samples."""
+        journal = self.journal(path.with_suffix(".jsonl"))
+        results.write_fingerprint(path, reduce_journal(journal))
+        if samples:
+            path.with_suffix(".samples.jsonl.gz").write_bytes(gzip.compress(journal.read_bytes()))
+        journal.unlink()
+        return path

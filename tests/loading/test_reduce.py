@@ -1,0 +1,53 @@
+"""From journal lines to the fingerprint: what the worker wrote reaches the reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from overhead import results
+from overhead.loading.reduce import reduce_journal
+from overhead.results import Ended, Line, Once
+from tests.fakes.runs import CASES, TARGET, Made
+
+
+def once(process: int, name: str, values: list[float], reason: str) -> Once:
+    return Once(
+        target=TARGET.key,
+        case=CASES["small"].key,
+        worker=TARGET.key,
+        process=process,
+        name=name,
+        values=values,
+        reason=reason,
+    )
+
+
+def reduced(tmp_path: Path, *more: tuple[str, list[float], str]) -> results.Record:
+    """The record of the small case, whose every process also wrote these one-off values."""
+    lines: list[Line] = []
+    for line in Made().lines():
+        if isinstance(line, Ended):
+            lines += [once(line.process, *one) for one in more]
+        lines.append(line)
+    journal = tmp_path / "r.jsonl"
+    journal.write_bytes(b"".join(map(results.encode_line, lines)))
+    return next(r for r in reduce_journal(journal).records if r.params["size"] == "small")
+
+
+def test_the_reason_of_a_missing_one_off_value_reaches_the_fingerprint(tmp_path: Path) -> None:
+    figure = reduced(tmp_path, ("device_span", [], "no timestamp queries here")).figure("device_span")
+    assert figure is not None
+    assert (figure.status, figure.reason, figure.value) == ("unavailable", "no timestamp queries here", None)
+
+
+def test_a_one_off_value_of_one_process_replaces_the_reason_of_another(tmp_path: Path) -> None:
+    record = reduced(tmp_path, ("naive", [], "too long"), ("naive", [5000.0], ""))
+    assert record.value("naive") == 5000.0
+
+
+def test_the_reason_why_a_ladder_is_short_reaches_the_rule_of_every_slope(tmp_path: Path) -> None:
+    record = reduced(tmp_path, ("ladder", [1.0, 16.0, 64.0], "the stack bounds n at 64"))
+    for name in ("issue", "complete"):
+        figure = record.figure(name)
+        assert figure is not None
+        assert "the stack bounds n at 64" in figure.rule

@@ -1,0 +1,190 @@
+"""From samples to figures, and the status that each is worth."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from overhead.measure.fitting.case_figures import Process, Round, Series, bound, estimate
+from overhead.measure.fitting.data import Estimate
+from overhead.measure.fitting.one_off_figures import once_figures
+from tests.fakes.chains import lines, series
+from tests.fakes.machine import Law, Weather
+
+NOISE = {"wake": 1_000.0, "jitter": 0.005, "scatter": 0.1, "own": 0.003}
+
+
+def test_an_intercept_is_judged_by_its_own_size_and_not_by_one_far_off() -> None:
+    """Nineteen of about 4 us, each another, and one of 3 ms, behind a slope of 1 us."""
+    draw = np.random.default_rng(0)
+    fixed = [*(4_000 + 1_500 * draw.standard_normal(19)), 3e6]
+    made = [replace(lines(1_000.0, fixed=own).processes[0], number=i) for i, own in enumerate(fixed)]
+    found = estimate(Series(made), 0.03)["fixed"]
+    assert found.value == pytest.approx(4_000, rel=0.3)
+    assert found.status == "noisy"
+
+
+def test_every_slope_and_the_intercept_are_said_at_their_canary() -> None:
+    """Seven processes, each as fast as its canary says."""
+    paces = (0.91, 0.95, 1.0, 1.02, 1.04, 1.09, 0.99)
+    made = lines(*(600.0 * pace for pace in paces))
+    told = replace(made, processes=[replace(p, pace=6e4 * pace) for p, pace in zip(made.processes, paces, strict=True)])
+    found, blind = estimate(told, 0.01), estimate(made, 0.01)
+    for name in ("issue", "host", "complete", "fixed"):
+        assert "where the canary's loop takes 60.0 us" in found[name].rule
+        assert "canary's loop" not in blind[name].rule
+        assert found[name].value == pytest.approx(blind[name].value)
+    assert found["complete"].value == pytest.approx(600.0, abs=0.5)
+    assert {found[name].status for name in ("issue", "host", "complete", "fixed")} == {"ok"}
+    assert blind["complete"].status == "noisy"
+
+
+def test_an_exact_line_gives_its_slope_and_intercept() -> None:
+    found = estimate(lines(600.0, 602.0, 598.0), 0.03)
+    assert found["complete"].value == pytest.approx(600.0)
+    assert found["issue"].value == pytest.approx(300.0)
+    assert found["host"].value == pytest.approx(310.0)
+    assert found["fixed"].value == pytest.approx(1_000.0, abs=2)
+    assert found["legacy"].value == pytest.approx(610.0)
+    assert {e.status for e in found.values()} == {"ok"}
+
+
+def test_host_needs_the_cpu_clock_unless_the_wait_does_nothing() -> None:
+    bare = [
+        Process([Round([row for row in r.samples if len(row) == 3], (), r.number) for r in p.rounds])
+        for p in lines(600.0, 601.0).processes
+    ]
+    found = estimate(Series(bare), 0.1)
+    assert (found["host"].status, found["issue"].status) == ("unavailable", "ok")
+    assert estimate(Series(bare, synchronous=True), 0.1)["host"].value == pytest.approx(300.25)
+    spins = estimate(Series(bare, wait_spins=True), 0.1)["host"]
+    assert spins.value == pytest.approx(300.25)
+    assert "the wait spins" in spins.rule
+
+
+def test_nothing_sampled_is_failed_and_one_n_is_no_slope() -> None:
+    assert {e.status for e in estimate(Series([Process()]), 0.03).values()} == {"failed"}
+    one = Series([Process([Round([[4, 10, 20]] * 9)])] * 3, synchronous=True)
+    assert estimate(one, 0.03)["complete"].status == "failed"
+    polled = Series([Process([Round([[4, 10, 20]] * 9)], {"wait_quantum": [1e8]})] * 3)
+    found = estimate(polled, 0.03)
+    assert found["complete"].status == "below-resolution"
+    assert found["fixed"].status == "below-resolution"
+
+
+def test_what_the_clock_cannot_resolve_has_no_value() -> None:
+    coarse = [replace(p, once={"clock": [100_000.0, 50.0, 500.0]}) for p in lines(600.0, 601.0, 602.0).processes]
+    found = estimate(Series(coarse), 0.03)["complete"]
+    assert (found.status, found.value) == ("below-resolution", None)
+    assert "the clock steps by 100000 ns" in found.reason
+    flat = estimate(lines(600.0, -5.0, 602.0), 0.03)["complete"]
+    assert (flat.status, flat.value) == ("below-resolution", None)
+
+
+def test_a_bend_beyond_the_noise_is_no_line() -> None:
+    ns = (1, 4, 16, 64, 256)
+    rows = [[n, 10 * n, round(1_000 + 600 * n + 3_000 * n**0.5)] for n in ns] * 4
+    bent = Process([Round(rows, (), i) for i in range(4)])
+    found = estimate(Series([bent] * 3, synchronous=True), 0.03)
+    assert found["complete"].status == "nonlinear"
+    assert found["complete"].value is None
+    assert "off the line" in found["complete"].reason
+    assert found["fixed"].status == "nonlinear"
+    assert found["issue"].status == "ok"
+
+
+def test_two_speeds_give_both() -> None:
+    law = Law(host=3_000.0, device=2_000.0, fixed=30_000.0, **NOISE)  # type: ignore[arg-type]
+    found = estimate(series(law, Weather(0.005, 1.8, 0.1), processes=4, seconds=0.5), 0.03)
+    for name in ("issue", "host", "complete"):
+        assert found[name].status == "bimodal"
+        assert list(found[name].modes) == pytest.approx([3_000.0, 5_400.0], rel=0.02)
+        low = found[name].low
+        assert low is not None
+        assert low < 3_050
+    assert found["fixed"].status == "bimodal"
+    assert re.match(r"two speeds, (2\.9|3\.0)\d* and 5\.[34]\d* us, told apart by the ", found["complete"].reason)
+
+
+def test_rounds_under_other_weather_are_labelled() -> None:
+    calm = lines(600.0, 601.0)
+    rounds = [replace(r, canary=(53_000, 50_000) if r.number == 0 else r.canary) for r in calm.processes[0].rounds]
+    found = estimate(Series([Process(rounds), calm.processes[1]]), 0.1)["complete"]
+    assert found.rule.endswith("the canary was off by over 5% in 12% of the rounds")
+    assert "canary" not in estimate(calm, 0.1)["complete"].rule
+
+
+def test_a_knee_is_a_figure_where_most_processes_see_it() -> None:
+    law = Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64, jitter=0.002)
+    found = estimate(series(law, extras=frozenset({"case"})), 0.03)
+    assert found["knee_n"].value == pytest.approx(law.truth()["knee_n"], rel=0.01)
+    assert found["queue_depth"].value == pytest.approx(64, rel=0.01)
+    assert found["knee_n"].unit == "n"
+    assert "knee_n" not in estimate(lines(600.0, 601.0), 0.03)
+    bent = series(law, extras=frozenset({"case"}))
+    assert "knee_n" not in estimate(replace(bent, overlap="serial"), 0.03)
+
+
+def test_once_values_become_figures() -> None:
+    once = {
+        "naive": [900.0, 1_000.0, 1_100.0], "naive_idle": [5_000.0], "empty_wait": [100.0], "first": [9e6],
+        "latency": [float(v) for v in range(1_001)], "prepare": [300.0], "legacy": [61_000.0], "stage:submit": [40.0],
+        "device_busy": [1_100.0, 600.0, 350.0], "device_quantum": [1.0], "start_latency": [7_000.0],
+    }  # fmt: skip
+    at = {"device_busy": [100, 50, 25]}
+    found = estimate(Series([Process(p.rounds, once, at) for p in lines(600.0, 600.0).processes]), 0.03)
+    values = {name: e.value for name, e in found.items()}
+    assert values["naive"] == 1_000.0
+    assert [values[p] for p in ("p50", "p95", "p99")] == [500.0, 950.0, 990.0]
+    assert values["legacy"] == 610.0
+    assert values["device_busy"] == pytest.approx(10.0)
+    assert values["stage:submit"] == 40.0
+    assert {"naive_idle", "empty_wait", "first", "prepare", "start_latency"} <= set(values)
+
+
+def test_what_was_asked_for_in_vain_says_why() -> None:
+    reasons = {"device_span": "no timestamps", "naive": "said, yet there is a value"}
+    bare = [Process(p.rounds, {"naive": [5.0]}, {}, reasons) for p in lines(600.0, 600.0).processes]
+    found = estimate(Series(bare), 0.03)
+    assert (found["device_span"].status, found["device_span"].reason) == ("unavailable", "no timestamps")
+    assert found["naive"].value == 5.0
+
+
+def test_what_a_recording_costs_is_a_line_of_its_own() -> None:
+    once, at = {"making:capture": [150.0, 600.0, 5_100.0]}, {"making:capture": [1, 10, 100]}
+    found = estimate(Series([Process(p.rounds, once, at) for p in lines(600.0, 600.0).processes]), 0.03)
+    assert found["making:capture"].value == pytest.approx(50.0)
+    assert found["making:capture:fixed"].value == pytest.approx(100.0)
+
+
+def test_the_device_is_said_to_be_busy_where_most_processes_saw_it_so() -> None:
+    def named(*names: str) -> set[str]:
+        processes = [
+            Process(p.rounds, {name: [1_100.0, 600.0], "device_quantum": [1.0]}, {name: [100, 50]})
+            for p, name in zip(lines(600.0, 600.0, 600.0).processes, names, strict=True)
+        ]
+        return {name for name in once_figures(Series(processes), 0.03) if name.startswith("device")}
+
+    assert named("device_busy", "device_span", "device_busy") == {"device_busy"}
+    assert named("device_span", "device_span", "device_busy") == {"device_span"}
+
+
+def test_device_time_below_its_clocks_step_has_no_value() -> None:
+    once = {"device_span": [1_100.0, 600.0], "device_quantum": [1_000.0]}
+    found = estimate(
+        Series([Process(p.rounds, once, {"device_span": [100, 50]}) for p in lines(600.0, 600.0).processes]), 0.03
+    )
+    assert found["device_span"].status == "below-resolution"
+    assert found["device_span"].value is None
+
+
+@pytest.mark.parametrize(("host", "expected"), [(95.0, "host"), (80.0, "balanced"), (20.0, "device")])
+def test_bound_is_told_by_the_hosts_share(host: float, expected: str) -> None:
+    figures = {"host": Estimate(host), "complete": Estimate(100.0)}
+    assert bound(Series([]), figures) == expected
+    assert bound(Series([], synchronous=True), figures) == "host"
+    assert bound(Series([], overlap="serial"), figures) == ""
+    assert bound(Series([]), {"host": Estimate(status="failed"), "complete": Estimate(100.0)}) == ""

@@ -1,0 +1,236 @@
+"""Which n are run: far enough for the slope to stand clear, no further, and around the stairs of a polling wait."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from overhead.measure.fitting.case_figures import estimate
+from overhead.measure.fitting.data import LEGACY_N, Series
+from overhead.measure.fitting.line import LINE
+from overhead.measure.sampling.calibrate import HEAD, HEAD_NS, LEAST_NS, Ladder, Limits, calibrate, relaid
+from overhead.measure.sampling.trial_samples import Trial
+from tests.fakes.chains import Steady, measured
+from tests.fakes.machine import CALM, FakeClock, FastFakeChain, Law, Weather
+
+
+def ladder(
+    law: Law, weather: Weather = CALM, limits: Limits | None = None, seed: int = 1, **attributes: object
+) -> Ladder:
+    clock = FakeClock(weather, seed=seed)
+    chain = FastFakeChain(law, clock)
+    for name, value in attributes.items():
+        setattr(chain, name, value)
+    found = calibrate(chain, clock, limits or Limits())
+    assert chain.executed() == found.issued
+    return found
+
+
+def rise(found: Ladder, law: Law) -> float:
+    return law.truth()["complete"] * (found.ns[-1] - 1)
+
+
+def test_the_ladder_holds_nought_one_a_hundred_and_halvings_of_the_smallest_top_that_clears() -> None:
+    law = Law(host=2_000.0, device=500.0, fixed=40_000.0)
+    found = ladder(law)
+    assert {0, 1, LEGACY_N} <= set(found.ns)
+    assert LEAST_NS <= rise(found, law) <= 2.2 * LEAST_NS
+    assert found.ns[-1] // 2 in found.ns
+    assert found.shortfall == ""
+
+
+def test_noise_sends_the_top_up() -> None:
+    calm = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0))
+    rough = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=200_000.0))
+    assert rough.ns[-1] >= 2 * calm.ns[-1]
+
+
+class Sleeper(Steady):
+    """A wait that spins for 100 us and then sleeps, which costs it ``STEP`` once."""
+
+    STEP = 90_000.0
+
+    def wait(self) -> None:
+        long = self.pending is not None and self.pending[1] > 100_000
+        super().wait()
+        self.clock.time += self.STEP if long else 0.0
+
+
+def test_what_the_first_units_cost_beside_the_slope_sends_the_top_up_until_it_bends_no_rung() -> None:
+    law = Law(host=100.0, device=500.0, fixed=20_000.0)
+    clock = FakeClock(CALM)
+    straight, found = (calibrate(kind(clock, law), clock, Limits()) for kind in (Steady, Sleeper))
+    needed = Sleeper.STEP / (HEAD * LINE)
+    assert rise(straight, law) <= 2.2 * LEAST_NS
+    assert needed <= rise(found, law) <= 2.2 * needed
+    assert found.shortfall == ""
+    assert rise(calibrate(Sleeper(clock, law), clock, Limits(target=0.1)), law) <= 2.2 * needed * LINE / 0.1
+    _, _, got = measured({"case": Sleeper(clock, law)}, clock, 1.0)
+    assert estimate(Series([got["case"]] * 3), 0.03)["complete"].status == "ok"
+
+
+@pytest.mark.parametrize("jitter", [0.002, 0.01])
+def test_noise_hides_no_such_cost_that_was_seen_before(jitter: float) -> None:
+    law = Law(host=100.0, device=500.0, fixed=20_000.0, jitter=jitter)
+    tops = []
+    for seed in range(20):
+        clock = FakeClock(CALM, seed=seed)
+        tops.append(rise(calibrate(Sleeper(clock, law), clock, Limits()), law))
+    assert sum(top > Sleeper.STEP / LINE for top in tops) >= 16
+
+
+def test_a_wait_that_sleeps_once_has_no_stairs_and_short_chains_are_no_rungs() -> None:
+    law = Law(host=500.0, device=5_000.0, fixed=20_000.0, jitter=0.002, wake=1_000.0, scatter=0.1)
+    for seed in range(8):
+        clock = FakeClock(CALM, seed=seed)
+        found = calibrate(Sleeper(clock, law), clock, Limits())
+        assert found.stairs is None
+        assert not {1, LEGACY_N} & set(found.ns)
+        assert rise(found, law) > Sleeper.STEP / LINE
+
+
+def test_a_chain_that_is_no_line_is_not_climbed_for_ever() -> None:
+    """Each unit dearer than the one before."""
+
+    class Curved(Steady):
+        def issue(self, n: int) -> None:
+            super().issue(n)
+            self.clock.time += n * n
+
+    clock, law = FakeClock(CALM), Law(host=100.0, device=50.0, fixed=20_000.0)
+    assert calibrate(Curved(clock, law), clock, Limits(sample_ns=10**9)).ns[-1] ** 2 <= 4.1 * HEAD_NS
+
+
+def test_noise_that_grows_with_a_sample_sends_it_no_higher() -> None:
+    calm = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0))
+    rough = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0, jitter=0.1))
+    assert rough.ns[-1] <= 2 * calm.ns[-1]
+
+
+def test_a_ladder_laid_again_has_this_processs_times() -> None:
+    law = Law(host=2_000.0, device=500.0, fixed=40_000.0)
+    first = ladder(law)
+    clock = FakeClock()
+    chain = FastFakeChain(Law(host=4_000.0, device=500.0, fixed=40_000.0), clock)
+    began = clock.time
+    again = relaid(chain, clock, first.ns)
+    assert again.ns == first.ns
+    assert again.unit_ns == pytest.approx(2 * first.unit_ns, rel=0.05)
+    assert chain.executed() == again.issued
+    assert again.pass_ns > first.pass_ns
+    assert clock.time - began < 4 * again.pass_ns
+
+
+def test_a_tighter_target_sends_the_top_up() -> None:
+    law = Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=100_000.0)
+    assert ladder(law, limits=Limits(target=0.01)).ns[-1] > ladder(law, limits=Limits(target=0.1)).ns[-1]
+
+
+@pytest.mark.parametrize("unit", [1e6, 100e6])
+def test_a_slow_chain_gets_a_short_ladder_at_once(unit: float) -> None:
+    clock = FakeClock()
+    chain = Steady(clock, Law(host=unit, device=0.0, fixed=0.0, synchronous=True))
+    began = clock.time
+    found = calibrate(chain, clock, Limits())
+    assert found.ns in ((0, 1, 2, 3, 4), (0, 1, 2))
+    assert clock.time - began < 120 * unit
+
+
+def test_the_stacks_own_bound_is_kept_and_said() -> None:
+    found = ladder(Law(host=200.0, device=100.0, fixed=0.0), max_n=64)
+    assert found.ns[-1] == 64
+    assert "bounds n at 64" in found.shortfall
+
+
+def test_no_sample_grows_past_its_limit_without_saying_so() -> None:
+    found = ladder(Law(host=5_000.0, device=100.0, fixed=0.0, wake=5e6), limits=Limits(target=0.01))
+    assert "20 ms" in found.shortfall
+    assert 5_000 * found.ns[-1] <= 40_000_000
+
+
+def test_a_chain_may_ask_for_a_longer_rise() -> None:
+    law = Law(host=5_000.0, device=100.0, fixed=0.0)
+    assert rise(ladder(law, least_ns=30_000_000), law) >= 30_000_000
+
+
+def test_below_the_knee_are_rungs_enough_and_above_it_only_what_finds_it() -> None:
+    law = Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64)
+    found = ladder(law)
+    knee = law.truth()["knee_n"]
+    assert sum(1 <= n < 0.9 * knee for n in found.ns) >= 3
+    assert {n for n, _, _ in found.extra if n > knee}
+    assert max(total for _, _, total in found.extra) < 21_000_000
+    assert not ladder(law, limits=Limits(knee=False)).extra
+
+
+@pytest.mark.parametrize("device", [5_640.0, 11_200.0])
+def test_a_knee_near_the_longest_sample_is_found(device: float) -> None:
+    """A stream of 1,024 launches on an H100, by kernels of two lengths."""
+    law = Law(host=3_400.0, device=device, depth=1024, jitter=0.005)
+    assert max(n for n, _, _ in ladder(law).extra) > law.truth()["knee_n"]
+
+
+def test_a_preemption_while_it_looks_is_no_knee() -> None:
+    law = Law(host=5_000.0, device=10_000.0, jitter=0.005)
+    assert sum(bool(ladder(law, Weather(), seed=seed).extra) for seed in range(40)) <= 2
+
+
+def test_a_queue_that_never_fills_has_no_knee() -> None:
+    assert not ladder(Law(host=3_000.0, device=36_000.0, fixed=20_000.0)).extra
+    assert not ladder(Law(host=3_000.0, device=1_000.0, fixed=20_000.0, depth=8)).extra
+    assert not ladder(Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64, overlap="serial")).extra
+
+
+@pytest.mark.parametrize(("poll", "levels"), [(1e6, 8), (100e6, 3)])
+def test_a_polling_wait_is_found_and_its_stairs_bracketed(poll: float, levels: int) -> None:
+    law = Law(host=2_000.0, device=10_000.0, fixed=50_000.0, poll=poll, wake=5_000.0)
+    found = ladder(law)
+    assert found.stairs is not None
+    assert found.wait_quantum_ns == pytest.approx(poll, rel=0.02)
+    assert list(found.stairs.edges) == pytest.approx([poll / 10_000, levels * poll / 10_000], rel=0.03)
+    assert found.extra
+    passes = found.draw(50, random.Random(0))
+    assert len(passes) == 150
+    assert set(found.cpu(1, 1)) == set()
+    assert found.cpu(1, 0) == [found.stairs.short, found.ns[-1]]
+
+
+def test_units_of_a_twentieth_millisecond_on_a_machine_of_two_speeds_are_no_stairs() -> None:
+    """The jump between neighbouring n is then a unit's own, and a change of speed bends the line."""
+    law, weather = Law(host=36_000.0, device=100.0, fixed=2_000.0), Weather(slowdown=1.6, dwell_s=0.01)
+    clocks = [FakeClock(weather, seed) for seed in range(60)]
+    found = [calibrate(FastFakeChain(law, clock), clock, Limits()).stairs for clock in clocks]
+    assert sum(one is not None for one in found) <= 1
+
+
+def test_a_straight_chain_behind_a_long_wait_has_no_stairs() -> None:
+    found = ladder(Law(host=5_000.0, device=1_000.0, fixed=103e6, wake=5_000.0))
+    assert found.stairs is None
+    assert found.wait_quantum_ns == 0
+
+
+def test_one_interruption_is_no_rise() -> None:
+    law = Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=1_000.0, jitter=0.003)
+    tops = set()
+    for seed in range(20):
+        clock = FakeClock(Weather(0.0, preemptions=50.0), seed)
+        tops.add(calibrate(FastFakeChain(law, clock), clock, Limits()).ns[-1])
+    assert len(tops) <= 2
+
+
+def test_a_pass_is_every_rung_in_an_order_of_its_own() -> None:
+    found = Ladder((0, 1, 2, 4), 1.0, 1.0, 1.0, 0)
+    drawn = found.draw(3, random.Random(0))
+    assert [sorted(drawn[i : i + 4]) for i in (0, 4, 8)] == [[0, 1, 2, 4]] * 3
+    assert found.cpu(4, 3) == [1, 2, 4, 1]
+    assert [found.cpu(1, number) for number in range(4)] == [[1], [2], [4], [1]]
+
+
+def test_calibration_counts_what_it_issues() -> None:
+    clock = FakeClock()
+    chain = Steady(clock, recorded=True)
+    trial = Trial(chain, clock)
+    trial.total(10)
+    trial.issue(5)
+    assert chain.executed() == trial.issued == 2 * (5 * 10 + 3 * 5)

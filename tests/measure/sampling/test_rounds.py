@@ -1,0 +1,356 @@
+"""The rounds of a worker: fair, alternating, proved, and none of them hurt by another case's fault."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from overhead.errors import Unsupported
+from overhead.measure.fitting.data import Series
+from overhead.measure.fitting.one_off_figures import once_figures
+from overhead.measure.sampling.case import MANY
+from overhead.measure.sampling.rounds import Doing, Event, Rounded, Settings, Taken, conduct
+from tests.fakes.chains import Steady, dropped, measured
+from tests.fakes.machine import FakeClock, FakeDeviceTime, FastFakeChain, Law, Weather
+
+
+class Faulty(Steady):
+    """Does its work until it was issued so many units, then raises."""
+
+    def __init__(self, clock: FakeClock, error: BaseException, after: int = 500) -> None:
+        super().__init__(clock)
+        self.error, self.after = error, after
+
+    def issue(self, n: int) -> None:
+        if self.ran > self.after:
+            raise self.error
+        super().issue(n)
+
+
+def rounds(events: Sequence[Event], case: str) -> list[Rounded]:
+    return [e for e in events if isinstance(e, Rounded) and e.case == case]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (RuntimeError("the device\nwent away"), "failed", "RuntimeError: the device went away"),
+        (Unsupported("no such thing"), "unavailable", "no such thing"),
+        (MemoryError(), "failed", "MemoryError"),
+        (SystemExit(3), "failed", "SystemExit: 3"),
+    ],
+)
+def test_a_case_that_raises_is_dropped_with_its_reason_and_the_rest_goes_on(
+    error: BaseException, status: str, words: str
+) -> None:
+    clock = FakeClock()
+    _, events, _ = measured({"good": Steady(clock), "bad": Faulty(clock, error)}, clock)
+    lost = dropped(events)
+    assert set(lost) == {"bad"}
+    assert (lost["bad"].status, lost["bad"].reason) == (status, words)
+    assert len(rounds(events, "good")) >= 6
+
+
+def test_an_interrupt_of_the_person_passes_through_and_leaves_the_collector_on() -> None:
+    clock = FakeClock()
+    with pytest.raises(KeyboardInterrupt):
+        measured({"case": Faulty(clock, KeyboardInterrupt())}, clock)
+    assert gc.isenabled()
+
+
+def test_units_that_did_not_run_make_the_case_unverified() -> None:
+    class Lying(Steady):
+        def executed(self) -> int:
+            return super().executed() - 1
+
+    clock = FakeClock()
+    rule, events, _ = measured({"case": Lying(clock)}, clock)
+    assert dropped(events)["case"].status == "unverified"
+    assert "executed" in dropped(events)["case"].reason
+    assert rule == "no case left"
+    null = Lying(clock, executes=False)
+    _, events, _ = measured({"null": null}, clock)
+    assert not dropped(events)
+
+
+def test_all_live_cases_alternate_within_each_round_in_changing_order() -> None:
+    clock = FakeClock()
+    _, events, _ = measured({key: Steady(clock) for key in "abc"}, clock)
+    orders: dict[int, str] = {}
+    for event in events:
+        if isinstance(event, Rounded):
+            orders[event.round] = orders.get(event.round, "") + event.case
+    assert all(sorted(order) == list("abc") for order in orders.values())
+    assert len(set(orders.values())) > 2
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    def run() -> list[Event]:
+        clock = FakeClock(Weather(), seed=3)
+        return measured({key: FastFakeChain(Law(scatter=0.1), clock) for key in "ab"}, clock, seed=5)[1]
+
+    assert run() == run()
+
+
+def test_a_slow_case_does_not_starve_a_quick_one_nor_itself() -> None:
+    clock = FakeClock(Weather(preemptions=0.0), seed=1)
+    slow = Law(host=3e6, device=0.0, fixed=0.0, synchronous=True, scatter=0.05)
+    quick = Law(host=2_000.0, device=500.0, fixed=20_000.0, scatter=0.3, wake=20_000.0)
+    began = clock.time
+    _, events, _ = measured({"slow": FastFakeChain(slow, clock), "quick": FastFakeChain(quick, clock)}, clock, 3.0)
+    took = {case: sum(row[2] for r in rounds(events, case) for row in r.samples) for case in ("slow", "quick")}
+    assert (clock.time - began) / 1e9 < 3.3
+    slow_in, quick_in = ({r.round for r in rounds(events, case)} for case in ("slow", "quick"))
+    assert len(slow_in & quick_in) >= 12
+    assert len(slow_in ^ quick_in) <= 3
+    assert took["quick"] > 0.1 * took["slow"]
+
+
+def test_it_stops_at_its_time_with_the_least_rounds_at_most_half_over() -> None:
+    clock = FakeClock()
+    began = clock.time
+    law = Law(host=5e6, device=0.0, fixed=0.0, synchronous=True)
+    rule, events, _ = measured({"slow": Steady(clock, law)}, clock, 0.2)
+    assert rule == "time: 0.2 s"
+    assert (clock.time - began) / 1e9 < 0.5
+    assert len(rounds(events, "slow")) >= 2
+
+
+def test_it_stops_when_every_case_holds_still() -> None:
+    clock = FakeClock()
+    rule, events, _ = measured({"case": Steady(clock)}, clock, 30.0)
+    assert "each case held within a quarter of 3%" in rule
+    assert len(rounds(events, "case")) <= MANY + 1
+
+
+def test_it_stops_at_the_most_rounds() -> None:
+    clock = FakeClock(seed=1)
+    rule, _, _ = measured({"case": FastFakeChain(Law(jitter=0.3), clock)}, clock, 30.0, max_rounds=7)
+    assert rule == "7 rounds"
+
+
+def test_what_is_about_to_happen_is_said_first_and_each_round_opens_without_a_case() -> None:
+    clock = FakeClock()
+    _, events, _ = measured({"a": Steady(clock), "b": Steady(clock)}, clock)
+    said = [(e.case, e.what) for e in events if isinstance(e, Doing)]
+    assert said[:4] == [("a", "first"), ("b", "first"), ("a", "calibrate"), ("b", "calibrate")]
+    assert said[4:9] == [("", "once"), ("a", "once"), ("", "once"), ("b", "once"), ("", "round 0")]
+    assert {said[9], said[10]} == {("a", "round 0"), ("b", "round 0")}
+
+
+def test_another_measures_before_what_is_taken_once_and_before_the_rounds() -> None:
+    clock = FakeClock()
+    _, events, _ = measured({"a": Steady(clock), "b": Steady(clock)}, clock)
+    assert [e.what for e in events if isinstance(e, Doing) and e.others] == ["once", "once", "round 0"]
+
+
+def test_every_round_carries_the_canary_and_the_collector_is_off_inside_it() -> None:
+    seen = []
+
+    class Watching(Steady):
+        def issue(self, n: int) -> None:
+            seen.append(gc.isenabled())
+            super().issue(n)
+
+    clock = FakeClock()
+    _, events, _ = measured({"case": Watching(clock)}, clock)
+    assert not any(seen)
+    assert gc.isenabled()
+    assert all(len(r.canary) == 2 and min(r.canary) > 0 for r in rounds(events, "case"))
+
+
+def test_wall_and_cpu_samples_are_kept_apart_and_cpu_only_where_it_tells() -> None:
+    clock = FakeClock()
+    chains = {
+        "plain": Steady(clock), "spins": Steady(clock, wait_spins=True), "sync": Steady(clock, synchronous=True),
+    }  # fmt: skip
+    _, events, _ = measured(chains, clock)
+    widths = {case: {len(row) for r in rounds(events, case) for row in r.samples} for case in chains}
+    assert widths == {"plain": {3, 4}, "spins": {3}, "sync": {3}}
+
+
+def test_a_page_without_a_cpu_clock_is_asked_for_it_once() -> None:
+    class Page(FastFakeChain):
+        asked = 0
+
+        def sample(self, ns: Sequence[int], cpu: bool) -> list[list[int]]:
+            self.asked += bool(cpu and ns)
+            return [row[:3] for row in super().sample(ns, cpu)]
+
+    clock = FakeClock()
+    page = Page(Law(), clock)
+    _, events, _ = measured({"page": page}, clock)
+    assert page.asked == 1
+    assert {len(row) for r in rounds(events, "page") for row in r.samples} == {3}
+
+
+def test_once_values_are_taken_and_the_extras_only_where_asked() -> None:
+    clock = FakeClock()
+    chains = {"base": Steady(clock, latency=True), "other": Steady(clock)}
+    _, _, found = measured(chains, clock, extras=frozenset({"base"}))
+    assert {"first", "clock", "ladder", "empty_wait", "naive", "naive_idle", "latency", "device_busy"} <= set(
+        found["base"].once
+    )
+    assert not {"naive_idle", "latency"} & set(found["other"].once)
+    assert found["base"].once["naive"] == pytest.approx([11_500] * 7, abs=200)
+    assert found["base"].at["naive"] == [1] * 7
+
+
+def test_a_slow_chain_says_why_it_has_no_t_of_a_hundred() -> None:
+    def legacy(host: float, **attributes: Any) -> Taken:
+        clock = FakeClock()
+        chain = Steady(clock, Law(host=host, device=0.0, fixed=0.0, synchronous=True), **attributes)
+        _, events, _ = measured({"case": chain}, clock, 1.0, extras=frozenset({"case"}))
+        return next(e for e in events if isinstance(e, Taken) and e.name == "legacy")
+
+    assert "100 units would take about 1" in legacy(10e6).reason
+    assert "bounds n at 50" in legacy(1e6, max_n=50).reason
+    assert legacy(100e3).values == pytest.approx([10e6] * len(legacy(100e3).values), rel=0.01)
+
+
+def test_a_recording_tells_what_preparing_it_took() -> None:
+    clock = FakeClock()
+    _, _, found = measured({"case": Steady(clock, recorded=True)}, clock)
+    assert found["case"].once["prepare"] == pytest.approx([140], abs=100)
+
+
+def test_stages_are_timed_in_each_round_between_two_chains_without_a_clock() -> None:
+    class Telling(Steady):
+        def stages(self, n: int) -> Mapping[str, Sequence[int]]:
+            self.issue(n)
+            self.wait()
+            return {"encode": [400] * n, "submit": [850] * n, "clock": [100] * n}
+
+    clock = FakeClock()
+    _, events, found = measured({"case": Telling(clock), "plain": Steady(clock)}, clock, staged=frozenset({"case"}))
+    once, count = found["case"].once, len(rounds(events, "case"))
+    assert not dropped(events)
+    assert count >= 6
+    assert [len(once[name]) for name in ("stage:encode", "stage:submit", "unstaged", "stage_clock")] == [count] * 4
+    assert set(once["stage:encode"]) == {300.0}
+    assert set(once["stage:submit"]) == {750.0}
+    assert once["unstaged"] == pytest.approx([1_000.0] * count, rel=0.01)
+    figures = once_figures(Series([found["case"]] * 3), 0.03)
+    assert figures["stages_gap"].value == pytest.approx(50.0, abs=2)
+    assert figures["stages_gap"].status == "ok"
+    assert not any(name.startswith("stage") for name in found["plain"].once)
+
+
+def test_a_chain_without_stages_is_asked_once() -> None:
+    asked = []
+
+    class Silent(Steady):
+        def stages(self, n: int) -> Mapping[str, Sequence[int]]:
+            asked.append(n)
+            return {}
+
+    clock = FakeClock()
+    _, events, found = measured({"case": Silent(clock)}, clock, staged=frozenset({"case"}))
+    assert len(asked) == 1
+    assert not dropped(events)
+    assert "unstaged" not in found["case"].once
+
+
+def test_device_time_and_recordings_are_asked_for_and_may_be_refused() -> None:
+    class Telling(Steady):
+        refuses = False
+
+        def device(self, n: int) -> FakeDeviceTime | None:
+            if self.refuses:
+                raise Unsupported("no timestamps")
+            return FakeDeviceTime(n, 500.0 * n + 900)
+
+        def making(self) -> dict[str, tuple[list[int], list[float]]]:
+            return {"capture": ([1, 10], [100.0, 1_000.0])}
+
+    clock = FakeClock()
+    _, events, found = measured({"case": Telling(clock)}, clock)
+    assert found["case"].once["making:capture"] == [100.0, 1_000.0]
+    assert found["case"].once["device_quantum"] == [1.0]
+    assert not dropped(events)
+    _, events, _ = measured({"case": Telling(clock, refuses=True)}, clock)
+    assert [e.reason for e in events if isinstance(e, Taken) and e.name == "device_span"] == ["no timestamps"]
+
+
+def test_a_fault_inside_the_device_timing_costs_the_case() -> None:
+    class Broken(Steady):
+        def device(self, n: int) -> FakeDeviceTime | None:
+            raise ValueError("lost")
+
+    clock = FakeClock()
+    _, events, _ = measured({"case": Broken(clock)}, clock)
+    assert dropped(events)["case"].reason == "ValueError: lost"
+
+
+def test_long_held_chains_are_timed_twice_and_a_single_length_tells_no_slope() -> None:
+    class Long(Steady):
+        def device(self, n: int) -> FakeDeviceTime | None:
+            self.clock.sleep(1.0)
+            return FakeDeviceTime(n, 500.0 * n)
+
+    clock = FakeClock()
+    _, _, found = measured({"case": Long(clock)}, clock)
+    assert len(found["case"].once["device_busy"]) == 2
+    _, events, _ = measured({"case": Steady(clock, held_n=1)}, clock)
+    reasons = [e.reason for e in events if isinstance(e, Taken) and e.name == "device_span"]
+    assert reasons == ["a slope needs two lengths, the chain holds 1 units at most"]
+
+
+def test_start_latency_is_taken_as_an_extra() -> None:
+    class Calibrated:
+        values, deviation = [4_000.0, 5_000.0], 80.0
+
+    class Launching(Steady):
+        refuses = False
+
+        def start_latency(self, n: int) -> Any:
+            if self.refuses:
+                raise Unsupported("no calibrated clocks")
+            return Calibrated()
+
+    clock = FakeClock()
+    _, _, found = measured({"case": Launching(clock)}, clock, staged=frozenset({"case"}))
+    assert found["case"].once["start_latency"] == [4_000.0, 5_000.0]
+    assert found["case"].once["start_deviation"] == [80.0]
+    _, events, _ = measured({"case": Launching(clock, refuses=True)}, clock, staged=frozenset({"case"}))
+    assert [e.reason for e in events if isinstance(e, Taken) and e.name == "start_latency"] == ["no calibrated clocks"]
+
+    class Broken(Steady):
+        def start_latency(self, n: int) -> None:
+            raise ValueError("lost")
+
+    _, events, _ = measured({"case": Broken(clock)}, clock, staged=frozenset({"case"}))
+    assert "case" in dropped(events)
+
+
+def test_shares_divide_the_time() -> None:
+    settings = Settings(10.0, shares={"a": 7.0})
+    assert (settings.share("a", 2), settings.share("b", 2)) == (7.0, 5.0)
+
+
+def test_no_chains_no_rounds() -> None:
+    assert conduct({}, FakeClock(), Settings(1.0), print) == "no case left"
+
+
+class Compiled(Steady):
+    """Compiles for each n it meets."""
+
+    def __init__(self, clock: FakeClock, seconds: float) -> None:
+        super().__init__(clock)
+        self.compiled, self.seconds = set[int](), seconds
+
+    def prepare(self, n: int) -> None:
+        if n not in self.compiled:
+            self.clock.sleep(self.seconds)
+        self.compiled.add(n)
+
+
+@pytest.mark.parametrize(("seconds", "few"), [(0.0, False), (0.03, False), (0.1, True)])
+def test_compiling_is_no_sampling_unless_it_takes_longer_than_that(seconds: float, few: bool) -> None:
+    clock = FakeClock()
+    _, events, _ = measured({"case": Compiled(clock, seconds)}, clock)
+    found = len(rounds(events, "case"))
+    assert found == 2 if few else found > 20

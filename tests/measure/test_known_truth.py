@@ -1,0 +1,188 @@
+"""The whole method on fake stacks whose law is known. ``scripts/bench/main.py known-truth`` runs many more of these."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from overhead.measure.fitting.case_figures import estimate
+from overhead.measure.fitting.data import Estimate, Series
+from overhead.measure.sampling.window import sample
+from scripts.bench import main as bench
+from scripts.bench import other_rules
+from scripts.bench.known_truth import FIGURES, SCENARIOS, Outcome, Scenario, oracle, run, score
+from tests.fakes.chains import measured
+from tests.fakes.machine import CALM, FakeChain, FakeClock, FastFakeChain, Law, Weather
+
+LAWS = {
+    "pipelined, device-bound": Law(host=1_400.0, device=5_000.0, fixed=20_000.0),
+    "pipelined, host-bound, deferred": Law(host=1_400.0, device=500.0, fixed=40_000.0, deferred=900.0),
+    "serial": Law(host=600.0, device=2_000.0, fixed=30_000.0, overlap="serial"),
+    "synchronous": Law(host=600.0, device=100.0, fixed=0.0, synchronous=True),
+    "queue": Law(host=2_000.0, device=5_000.0, fixed=20_000.0, depth=64),
+    "poll": Law(host=2_000.0, device=5_000.0, fixed=20_000.0, poll=1e6),
+}
+NAMES = [s.name for s in SCENARIOS]
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_the_verbs_and_the_list_at_a_time_follow_one_law(name: str) -> None:
+    ns = [1, 5, 50, 150, 600]
+    slow, fast = FakeClock(CALM), FakeClock(CALM)
+    by_verbs = np.array(sample(FakeChain(LAWS[name], slow), ns, slow, cpu=True), dtype=float)
+    at_once = np.array(sample(FastFakeChain(LAWS[name], fast), ns, fast, cpu=True), dtype=float)
+    assert by_verbs == pytest.approx(at_once, abs=4 * 40)
+
+
+@pytest.mark.parametrize("name", [n for n in LAWS if n != "poll"])
+def test_without_noise_every_figure_is_the_truth(name: str) -> None:
+    law = LAWS[name]
+    clock = FakeClock(CALM)
+    _, _, found = measured({"case": FakeChain(law, clock)}, clock, 0.5, extras=frozenset({"case"}))
+    figures = estimate(Series([found["case"]] * 2, law.synchronous, False, law.overlap), 0.03)
+    for figure, truth in law.truth().items():
+        assert figures[figure].value == pytest.approx(truth, rel=0.005, abs=150), figure
+
+
+@pytest.mark.parametrize("scenario", [s for s in SCENARIOS if not s.two_speeds], ids=lambda s: s.name)
+def test_a_scenario_comes_out_true(scenario: Scenario) -> None:
+    outcomes = [run(scenario, 1)]
+    for figure in FIGURES:
+        held = score(scenario, outcomes, figure)
+        assert held.valued == 1
+        assert abs(held.bias) < max(0.02, 2 * held.half_width)
+        if figure != "fixed" and held.oracle < 0.01:
+            assert held.ok == 1
+
+
+def test_times_are_scored_at_the_canary_of_their_processes_and_counts_as_they_are() -> None:
+    scenario = next(s for s in SCENARIOS if s.name == "queue of 64")
+    truth = scenario.truth()
+    exact = {
+        name: asdict(Estimate(value, 0.999 * value, 1.001 * value))
+        for name, value in {"complete": 1.1 * truth["complete"], "knee_n": truth["knee_n"]}.items()
+    }
+    for figure in exact:
+        held = score(scenario, [Outcome(scenario.name, 0, exact, counts={1: 9, 64: 9}, pace=1.1)], figure)
+        assert (held.covered, held.far) == (1, 0)
+        assert held.bias == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.two_speeds], ids=lambda s: s.name)
+def test_two_speeds_come_out_as_two(scenario: Scenario) -> None:
+    outcomes = [run(scenario, seed) for seed in range(2)]
+    for figure in ("issue", "host", "complete"):
+        assert score(scenario, outcomes, figure).right == 2
+
+
+def test_scenarios_with_names_of_their_own() -> None:
+    assert len(set(NAMES)) == len(NAMES) == 22
+    units = [s.truth()["complete"] for s in SCENARIOS]
+    assert min(units) == 200.0
+    assert max(units) == 1e6
+    assert any(s.law.poll == 1e8 for s in SCENARIOS)
+    assert all(s.weather.preemptions == 50.0 for s in SCENARIOS)
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    assert run(SCENARIOS[3], 7) == run(SCENARIOS[3], 7)
+    assert run(SCENARIOS[3], 7) != run(SCENARIOS[3], 8)
+
+
+def test_an_oracle_knows_the_spread_of_processes_and_gains_by_samples() -> None:
+    scenario = SCENARIOS[6]
+    few, many = ({1: k, 100: k, 200: k} for k in (1, 1_000))
+    bare = 1.96 * (0.005**2 + 0.003**2) ** 0.5 / 5**0.5
+    assert oracle(scenario, few, "complete", 5) > oracle(scenario, many, "complete", 5) > bare
+    assert oracle(scenario, many, "complete", 5) == pytest.approx(bare, rel=0.02)
+    assert np.isnan(oracle(scenario, many, "knee_n", 5))
+
+
+def test_division_and_lines_through_the_origin_overstate_what_a_unit_costs() -> None:
+    outcome = run(SCENARIOS[NAMES.index("binding, 143 us wait")], 0)
+    truth = 15_000.0
+    assert outcome.others["T(1)"] > 5 * truth
+    assert 1.05 < outcome.others["T(100)/100"] / truth < 1.15
+    assert outcome.others["through origin"] > 1.1 * truth
+
+
+@pytest.mark.needs("torch")
+def test_the_rule_named_after_torch_is_torchs() -> None:
+    from torch.utils.benchmark import Timer
+
+    law = Law(host=40_000.0, device=10_000.0, fixed=500_000.0)
+    clock = FakeClock(CALM)
+    chain = FakeChain(law, clock)
+
+    def synchronised() -> float:
+        chain.wait()
+        return clock.time / 1e9
+
+    class Unit:
+        """One statement: the fake hands units over in one go at the next synchronisation."""
+
+        count = 0
+
+        def __call__(self) -> None:
+            self.count += 1
+
+    unit = Unit()
+
+    def timer() -> float:
+        if unit.count:
+            chain.issue(unit.count)
+            unit.count = 0
+        return synchronised()
+
+    theirs = Timer("unit()", globals={"unit": unit}, timer=timer).blocked_autorange().median * 1e9
+    fast_clock = FakeClock(CALM)
+    _, _, found = measured({"case": FastFakeChain(law, fast_clock)}, fast_clock)
+    ours = other_rules.torch_rule(found["case"], FastFakeChain(law, fast_clock), fast_clock)
+    assert ours == pytest.approx(theirs, rel=0.01)
+
+
+def test_the_bench_prints_tables_and_claims(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = [SCENARIOS[1], next(s for s in SCENARIOS if s.two_speeds)]
+    monkeypatch.setattr(bench, "SCENARIOS", kept)
+    monkeypatch.setattr(bench, "_one", lambda job: run(kept[job[0]], job[1], job[2]))
+    monkeypatch.setattr(bench, "ProcessPoolExecutor", _Here)
+    code = bench.main(["known-truth", "--seeds", "2", "--jobs", "1"])
+    printed = capsys.readouterr().out
+    assert "synchronous, 2 us" in printed
+    assert "two speeds come out bimodal with both within 2 % in 100.0%" in printed
+    assert code == ("FAILS" in printed)
+    bench.main(["known-truth", "--seeds", "1", "--json"])
+    assert '"other_rules"' in capsys.readouterr().out
+
+
+class _Here:
+    """A pool of this process."""
+
+    def __init__(self, jobs: int) -> None:
+        self.map = lambda function, jobs, chunksize: map(function, jobs)
+
+    def __enter__(self) -> _Here:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return
+
+
+def test_what_the_harness_adds_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    bench.main(["harness", "--json"])
+    printed = capsys.readouterr().out
+    assert '"window_ns"' in printed
+    assert '"holds"' in printed
+
+
+def test_a_weather_that_dwells_changes_speed() -> None:
+    clock = FakeClock(Weather(0.0, 2.0, 0.01, preemptions=0.0), seed=1)
+    seen = set()
+    for _ in range(200):
+        clock.sleep(0.001)
+        seen.add(clock.speed)
+    assert seen == {1.0, 2.0}

@@ -1,0 +1,209 @@
+"""Who measured: names, software or not, API, browser; where browsers are found and how they are started."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from overhead.probes._support.browser import identity, launch
+from overhead.probes._support.browser.launch import Browser
+from overhead.probes._support.browser.wire import Adapter, Page
+from overhead.probes.base import Unavailable
+
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:153.0) Gecko/20100101 Firefox/153.0"
+SAFARI = (
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 Safari/605"
+)
+LOG = (
+    "*** You are running in headless mode.\n"
+    '[INFO  wgpu_core::instance] Request adapter result AdapterInfo { name: "llvmpipe (LLVM 15.0.6, 256 bits)", '
+    'vendor: 65541, device: 0, device_type: Cpu, device_pci_bus_id: "", driver: "llvmpipe", '
+    'driver_info: "Mesa 22.3.6 (LLVM 15.0.6)", backend: Vulkan, subgroup_min_size: 8 }\n'
+)
+
+
+def page(agent: str = CHROME, adapter: Adapter | None = None, **more: Any) -> Page:
+    return Page(user_agent=agent, adapter=adapter or Adapter(), **more)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"fallback": True, "description": "NVIDIA H100"},
+        {"forced": True, "description": "NVIDIA H100"},
+        {"type": "CPU", "description": "Something new"},
+        {"vendor": "google", "architecture": "swiftshader"},
+        {"description": "SwiftShader Device (Subzero)"},
+        {"description": "llvmpipe (LLVM 15.0.6, 256 bits)"},
+        {"vendor": "microsoft", "architecture": "warp"},
+        {"description": "Microsoft Basic Render Driver"},
+        {"driver": "SwiftShader driver 5.0.0", "vendor": "google"},
+        {"device": "0xc0de"},
+        {},
+    ],
+)
+def test_software_never_passes_as_gpu(fields: dict[str, Any]) -> None:
+    assert identity.is_software(Adapter(**fields))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"vendor": "nvidia", "architecture": "hopper", "fallback": False},
+        {"vendor": "apple", "architecture": "metal-3"},
+        {"description": "NVIDIA GeForce RTX 4090", "type": "discrete GPU"},
+        {"vendor": "intel", "architecture": "gen-12lp", "device": "0x9a49"},
+    ],
+)
+def test_gpus(fields: dict[str, Any]) -> None:
+    assert not identity.is_software(Adapter(**fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"description": "A", "device": "B", "vendor": "c"}, "A"),
+        ({"device": "Apple M4", "vendor": "apple"}, "Apple M4"),
+        ({"device": "0x2684", "vendor": "nvidia", "architecture": "lovelace"}, "nvidia lovelace"),
+        ({"vendor": "apple"}, "apple"),
+        ({"device": "0x2684"}, identity.UNNAMED),
+    ],
+)
+def test_names(fields: dict[str, Any], name: str) -> None:
+    assert identity.adapter_name(Adapter(**fields)) == name
+
+
+def test_firefox_is_named_by_its_log() -> None:
+    named = identity.named_by_log(page(FIREFOX, Adapter(fallback=True)), LOG)
+    target = identity.target("firefox", named, Browser("firefox", "/no/such/program"))
+    assert target.adapter == "llvmpipe (LLVM 15.0.6, 256 bits)"
+    assert target.driver == "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)"
+    assert (target.api, target.software) == ("Vulkan", True)
+    assert identity.flags(named) == ["page-not-isolated"]
+
+
+def test_a_log_renames_nobody() -> None:
+    named = page(CHROME, Adapter(description="NVIDIA H100"))
+    assert identity.named_by_log(named, LOG) is named
+    nameless = page(FIREFOX)
+    assert identity.named_by_log(nameless, "nothing of the kind") is nameless
+    assert identity.flags(nameless) == ["page-not-isolated", "adapter-unnamed-counted-as-software"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "backend", "platform", "api"),
+    [
+        (CHROME, "vulkan", "Linux", "Vulkan"),
+        (CHROME, "D3D12", "Windows", "D3D12"),
+        (CHROME, "", "macOS", "Metal"),
+        (SAFARI, "", "MacIntel", "Metal"),
+        (FIREFOX, "", "Linux x86_64", "Vulkan"),
+        (FIREFOX.replace("X11; Linux x86_64", "Windows NT 10.0; Win64"), "", "Win32", "D3D12"),
+    ],
+)
+def test_apis(agent: str, backend: str, platform: str, api: str) -> None:
+    assert identity.api(page(agent, Adapter(backend=backend), platform=platform)) == api
+
+
+@pytest.mark.parametrize(
+    ("agent", "brands", "engine", "version"),
+    [
+        (CHROME, ["Not:A-Brand 8.0.0.0", "Chromium 156.0.8078.79"], "chromium", "Chromium 156.0.8078.79"),
+        (CHROME, ["Chromium 156.0.1", "Microsoft Edge 156.0.2", "Not A 1"], "chromium", "Microsoft Edge 156.0.2"),
+        (CHROME, [], "chromium", "Chrome 156.0.0.0"),
+        (FIREFOX, [], "firefox", "Firefox 153.0"),
+        (SAFARI, [], "safari", "Safari 26.0"),
+        ("something else", [], "safari", "something else"),
+    ],
+)
+def test_browsers(agent: str, brands: list[str], engine: str, version: str) -> None:
+    one = page(agent, brands=brands)
+    assert (identity.engine(one), identity.version(one)) == (engine, version)
+
+
+def _program(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_found_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert launch.candidates("chromium", "linux") == []
+    edge, chrome = _program(tmp_path / "microsoft-edge"), _program(tmp_path / "google-chrome")
+    firefox = _program(tmp_path / "firefox-esr")
+    assert launch.candidates("chromium", "linux") == [str(chrome), str(edge)]
+    assert launch.candidates("firefox", "linux") == [str(firefox)]
+    assert launch.candidates("safari", "linux") == []
+
+
+def test_found_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("PROGRAMFILES", str(tmp_path / "64"))
+    monkeypatch.setenv("PROGRAMFILES(X86)", str(tmp_path / "86"))
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    edge = _program(tmp_path / "86" / "Microsoft" / "Edge" / "Application" / "msedge.exe")
+    firefox = _program(tmp_path / "64" / "Mozilla Firefox" / "firefox.exe")
+    assert launch.candidates("chromium", "win32") == [str(edge)]
+    assert launch.candidates("firefox", "win32") == [str(firefox)]
+
+
+def test_found_on_macos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "Applications"
+    chrome = _program(folder / "Google Chrome.app" / "Contents" / "MacOS" / "Google Chrome")
+    firefox = _program(folder / "Firefox.app" / "Contents" / "MacOS" / "firefox")
+    assert launch.candidates("chromium", "darwin") == [str(chrome)]
+    assert launch.candidates("firefox", "darwin") == [str(firefox)]
+
+
+def test_none_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv(launch.BROWSER, raising=False)
+    monkeypatch.setattr(launch, "candidates", lambda kind: [])
+    for kind in get_args(launch.Kind):
+        with pytest.raises(Unavailable) as refused:
+            launch.find(kind)
+        assert refused.value.mend
+
+
+def test_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(launch.BROWSER, str(_program(tmp_path / "firefox-nightly")))
+    monkeypatch.setattr(launch, "candidates", lambda kind: ["/usr/bin/chromium"])
+    assert launch.find("firefox").program == str(tmp_path / "firefox-nightly")
+    assert launch.find("chromium").program == "/usr/bin/chromium"
+    monkeypatch.setenv(launch.BROWSER, launch.OPEN)
+    assert launch.find("safari") == Browser("safari")
+
+
+def test_chromium_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(launch.FLAGS, "--use-vulkan=native '--a b' !--headless")
+    browser = Browser("chromium", "chromium")
+    command = browser.command(tmp_path, "http://127.0.0.1:1/#token=x")
+    assert command[0] == "chromium"
+    assert command[-1] == "http://127.0.0.1:1/#token=x"
+    assert "--headless=new" not in command
+    assert {"--use-vulkan=native", "--enable-unsafe-webgpu", f"--user-data-dir={tmp_path}", "--a b"} <= set(command)
+    assert browser.settings["--use-vulkan"] == "native"
+    assert not any("user-data-dir" in name for name in browser.settings)
+
+
+def test_firefox_command(tmp_path: Path) -> None:
+    browser = Browser("firefox", "firefox")
+    command = browser.command(tmp_path, "http://127.0.0.1:1/")
+    assert command[1:5] == ["--headless", "--no-remote", "--profile", str(tmp_path)]
+    assert browser.settings["--headless"] == "set"
+    written = (tmp_path / "user.js").read_text()
+    for name, value in launch.FIREFOX_PREFERENCES.items():
+        assert f'user_pref("{name}", {json.dumps(value)});' in written
+        assert browser.settings[name] == json.dumps(value).strip('"')
+
+
+def test_safari_command(tmp_path: Path) -> None:
+    assert Browser("safari", "Safari").command(tmp_path, "http://x/") == ["open", "-a", "Safari", "http://x/"]

@@ -1,0 +1,184 @@
+"""A page's download becomes a journal, proved and bounded; the page as one file needs nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead import results
+from overhead.errors import BadFile, UsageError
+from overhead.loading.reduce import load
+from overhead.probes._support.browser import command, standalone
+from overhead.probes._support.browser.importing import import_file
+from overhead.probes._support.browser.launch import BROWSER
+from overhead.probes._support.browser.material import hashes
+from overhead.probes.kernels import lcg
+from overhead.results import Ended, Failed, Header, Once, Opened, Planned, Round
+
+ROWS = [[n, 100 * n, 2000 + 1000 * n] for n in (0, 0, 0, 1, 1, 1, 4, 16, 64, 256)]
+
+
+def entry(case: dict[str, Any], lost: int = 0, **more: Any) -> dict[str, Any]:
+    rounds = [ROWS] * 4
+    issued = sum(row[0] + 1 for rows in (ROWS, *rounds) for row in rows) - lost
+    values = [lcg.advance(lcg.seeds(), issued).tolist()]
+    if case.get("dependency") == "independent":
+        values = [*values, *[lcg.seeds().tolist()] * 7]
+    return {"case": case, "trial": ROWS, "rounds": rounds, "values": values, "kind": "", "error": "", **more}
+
+
+def download(entries: list[dict[str, Any]], replicates: int = 3, **more: Any) -> dict[str, Any]:
+    page = {
+        "user_agent": "Mozilla/5.0 (Macintosh) Version/26.0 Safari/605", "platform": "MacIntel", "cores": 8,
+        "adapter": {"vendor": "apple", "architecture": "metal-3", "fallback": False},
+        "isolated": False, "clock_step_ns": 1000000, "kernels": hashes(),
+    }  # fmt: skip
+    page |= more.pop("page", {})
+    return {
+        "format": "overhead-browser", "version": 1, "created": "2026-11-21T12:00:00Z", "hidden": False,
+        "page": page, "replicates": [entries] * replicates, **more,
+    }  # fmt: skip
+
+
+def write(folder: Path, content: Any) -> Path:
+    path = folder / "overhead-browser.json"
+    path.write_text(json.dumps(content, separators=(",", ":")))
+    return path
+
+
+def test_import(tmp_path: Path) -> None:
+    cases: list[dict[str, Any]] = [
+        {"pattern": "per-submit"}, {"pattern": "fused"}, {"pattern": "per-k", "k": 16},
+        {"pattern": "per-submit", "dependency": "independent", "bindgroup": "rotated"},
+        {"pattern": "per-submit", "wait": "map"},
+    ]  # fmt: skip
+    path = write(tmp_path, download([entry(case) for case in cases]))
+    lines = import_file(path)
+    assert isinstance(lines[0], Header)
+    assert lines[0].machine.cpu == "not told to a browser (MacIntel)"
+    planned = [line for line in lines if isinstance(line, Planned)]
+    assert [line.case.key for line in planned] == [
+        "step per-submit browser chained", "step fused browser chained", "step per-k browser chained k=16",
+        "step per-submit browser independent bindgroup=rotated", "step per-submit browser chained wait=map",
+    ]  # fmt: skip
+    assert (planned[0].target.stack, planned[0].target.api, planned[0].target.software) == ("safari", "Metal", False)
+    assert not [line for line in lines if isinstance(line, Failed)]
+    assert len([line for line in lines if isinstance(line, Round)]) == 3 * 5 * 4
+    assert [line.process for line in lines if isinstance(line, Ended)] == [0, 1, 2]
+    opened = [line for line in lines if isinstance(line, Opened)]
+    assert set(opened[0].flags) == {"page-not-isolated", "replicates-in-one-browser"}
+    assert {line.name for line in lines if isinstance(line, Once)} == {"empty_wait", "naive"}
+
+    journal = tmp_path / "imported.jsonl"
+    command.write_import(path, journal)
+    fingerprint = load(journal)
+    assert {record.caller for record in fingerprint.records} == {"browser"}
+    complete = fingerprint.records[0].figure("complete")
+    assert complete is not None
+    assert complete.value == pytest.approx(1000)
+
+
+def test_polling_wait_is_named(tmp_path: Path) -> None:
+    slow = [[row[0], row[1], row[2] + 100_000_000] for row in ROWS]
+    one = entry({"pattern": "per-submit"}, trial=slow)
+    quanta = [line for line in import_file(write(tmp_path, download([one]))) if isinstance(line, Once)]
+    assert [line.values for line in quanta if line.name == "wait_quantum"] == [[100_002_000.0]] * 3
+
+
+def test_hidden_page_is_flagged(tmp_path: Path) -> None:
+    lines = import_file(write(tmp_path, download([entry({"pattern": "fused"})], hidden=True)))
+    assert all("hidden-page" in line.flags for line in lines if isinstance(line, Opened))
+
+
+@pytest.mark.parametrize(
+    ("one", "status", "reason"),
+    [
+        (entry({"pattern": "per-submit"}, lost=1), "unverified", "1765 units issued, 1764 executed"),
+        (entry({"pattern": "per-submit"}, values=[]), "unverified", "0 buffers read back"),
+        (entry({"pattern": "per-submit"}, values=[[0] * 256]), "unverified", "values disagree"),
+        (entry({"pattern": "one-pass"}, kind="failed", error="the device was lost"), "failed", "the device was lost"),
+        (entry({"pattern": "one-pass"}, kind="unverified", error="rejected"), "unverified", "rejected"),
+        (entry({"pattern": "one-pass"}, kind="unsupported", error="no such"), "unavailable", "no such"),
+        (entry({"pattern": "per-k"}), "unavailable", "takes k"),
+    ],
+)
+def test_failing_case(tmp_path: Path, one: dict[str, Any], status: str, reason: str) -> None:
+    lines = import_file(write(tmp_path, download([one, entry({"pattern": "fused"})], 1)))
+    (failed,) = [line for line in lines if isinstance(line, Failed)]
+    assert failed.status == status
+    assert reason in failed.reason
+    assert len([line for line in lines if isinstance(line, Opened)]) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [], {}, {"format": "overhead-browser"}, download([], 0), download([], version=2), download([], format="other"),
+        download([], created="yesterday"), download([], more=1), download([], 101),
+        download([entry({"pattern": "replay"})]), download([entry({"pattern": "fused", "k": -1})]),
+        download([entry({"pattern": "fused"}, trial=[[1, 2]])]),
+        download([entry({"pattern": "fused"}, rounds=[[[0, 0, -1]]])]),
+        download([], page={"adapter": None}), download([], page={"kernels": {}}), download([], page={"cores": -1}),
+        download([], page={"user_agent": "x" * 401}),
+    ],
+)  # fmt: skip
+def test_foreign_files(tmp_path: Path, content: Any) -> None:
+    path = write(tmp_path, content)
+    with pytest.raises(BadFile) as refused:
+        import_file(path)
+    assert str(refused.value).startswith(f"{path}: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    whole = json.dumps(download([entry({"pattern": "fused"})])).encode()
+    for name, raw in (("cut", whole[:-10]), ("empty", b""), ("deep", b"[" * 100_000), ("bytes", b"\xff\xfe")):
+        path = tmp_path / name
+        path.write_bytes(raw)
+        with pytest.raises(BadFile):
+            import_file(path)
+    with pytest.raises(BadFile):
+        import_file(tmp_path / "missing")
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    journal = tmp_path / "there.jsonl"
+    journal.write_text("precious")
+    with pytest.raises(UsageError):
+        command.write_import(write(tmp_path, download([entry({"pattern": "fused"})])), journal)
+    assert journal.read_text() == "precious"
+
+
+def test_one_file_needs_no_other() -> None:
+    text = standalone.page()
+    assert not re.search(r"""(?:src|href)=["'](?!data:)""", text)
+    assert "http:" not in text.replace("http-equiv", "")
+    material = re.search(r'<script type="application/json" id="material">(.*?)</script>', text)
+    assert material is not None
+    found = json.loads(material[1])
+    assert set(found["kernels"]) == set(hashes())
+    assert found["plan"]["cases"]
+
+
+def test_choosing_a_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(BROWSER, "")
+    assert [command.choose(kind) for kind in command.KINDS] == ["chromium", "firefox", "safari"]
+    with pytest.raises(UsageError, match="no-such-browser"):
+        command.choose("no-such-browser")
+
+
+def test_page_is_written(tmp_path: Path) -> None:
+    command.write_page(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == standalone.page()
+    with pytest.raises(UsageError):
+        command.write_page(tmp_path / "no" / "page.html")
+
+
+def test_journal_is_strict(tmp_path: Path) -> None:
+    path = write(tmp_path, download([entry({"pattern": "fused"})]))
+    raw = b"".join(map(results.encode_line, import_file(path)))
+    assert all(results.decode_line(line) for line in raw.splitlines())

@@ -1,0 +1,327 @@
+"""Real browsers, headless: every case of the page runs and proves its values, by a program and by hand."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from overhead.measure.sampling.window import units
+from overhead.probes import browsers
+from overhead.probes._support.browser import cases, material, standalone, wire
+from overhead.probes._support.browser.chain import CHUNK
+from overhead.probes._support.browser.importing import import_file
+from overhead.probes.base import Unsupported, Unverified
+from overhead.results import Case, Failed, Opened, Pattern, Round
+from overhead.workloads import sources
+from tests.probes.browser.test_browser_server import Running
+from tests.probes.webgpu_driver import ChromiumDriver, Driver, drive
+
+KINDS = [
+    pytest.param("chromium", marks=pytest.mark.needs("chromium")),
+    pytest.param("firefox", marks=pytest.mark.needs("firefox", "lavapipe")),
+]
+PROBES = {"chromium": browsers.ChromiumProbe, "firefox": browsers.FirefoxProbe}
+SHORT = {
+    **material.PLAN, "replicates": 2, "rounds": 2, "min_rounds": 2, "rungs": [1, 4, 100],
+    "cases": [{"pattern": "per-submit"}, {"pattern": "fused"}, {"pattern": "read-each", "rungs": [1, 2]}],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def probe(request: pytest.FixtureRequest) -> Iterator[browsers.BrowserProbe]:
+    stack = PROBES[request.param]()
+    yield stack
+    stack.session().close()
+
+
+def test_identity(probe: browsers.BrowserProbe) -> None:
+    (target,) = probe.targets()
+    page = probe.session().page
+    assert target.stack == probe.name
+    assert target.adapter not in ("", "not named by the browser")
+    assert target.versions[probe.name]
+    assert target.versions[f"{probe.name} fallback adapter"] in ("true", "false")
+    assert page.isolated
+    assert 0 < page.clock_step_ns <= 100_000
+    assert page.kernels == material.hashes()
+
+
+@pytest.mark.parametrize("case", list(cases.space().star()), ids=lambda case: case.key)
+def test_every_case_runs_and_proves_it(probe: browsers.BrowserProbe, case: Any) -> None:
+    chain = probe.open(probe.targets()[0], case)
+    try:
+        ns = [0, 1, 3, 17] if chain.latency else [0, 1, 3, 17, 100, 256]
+        rows = chain.sample(ns)  # type: ignore[attr-defined]
+        assert [row[0] for row in rows] == ns
+        assert all(0 <= issue <= total for _, issue, total in rows)
+        assert chain.executed() == units(chain, ns)
+        assert chain.kernels()
+        assert chain.window()["wait"]
+    finally:
+        chain.close()
+
+
+def test_long_fused_chain(probe: browsers.BrowserProbe) -> None:
+    """A software adapter may end a long loop early without a word: the values would tell."""
+    case = next(case for case in cases.space().star() if case.pattern == "fused")
+    chain = probe.open(probe.targets()[0], case)
+    ns = [65534, 65535, 65536, 131070, 200000]
+    chain.sample(ns)  # type: ignore[attr-defined]
+    assert chain.executed() == units(chain, ns)
+    chain.close()
+
+
+def _recurrence(pattern: Pattern) -> Case:
+    """With more elements than one piece of a buffer holds."""
+    return Case(pattern=pattern, caller="browser", unit="step", workload="recurrence", params={"elements": 40_001})
+
+
+def test_a_workload_is_verified_and_counts(probe: browsers.BrowserProbe) -> None:
+    assert wire.PIECE_BYTES < 2 * 4 * 40_001
+    patterns: tuple[Pattern, ...] = ("fused", "per-submit")
+    for pattern in patterns:
+        chain = probe.open(probe.targets()[0], _recurrence(pattern))
+        ns = [0, 1, 5]
+        assert [row[0] for row in chain.sample(ns)] == ns  # type: ignore[attr-defined]
+        assert chain.executed() == units(chain, ns)
+        chain.close()
+
+
+def test_a_wrong_constant_in_the_page_is_found(probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = sources.wgsl
+    monkeypatch.setattr(
+        sources, "wgsl", lambda *arguments: right(*arguments).replace("C: f32 = 0.4;", "C: f32 = 0.42;")
+    )
+    with pytest.raises(Unverified, match="differs from the reference: after 3 steps off by"):
+        probe.open(probe.targets()[0], _recurrence("fused"))
+
+
+def test_a_program_that_does_not_compile_or_fit(probe: browsers.BrowserProbe) -> None:
+    """Nothing of it is kept, and the page goes on."""
+    session = probe.session()
+    program = wire.Program(
+        label="x", code="fn", entries=[wire.Entry(name="main", groups=1)], rounds=-1,
+        buffers=[wire.Buffer(kind="storage", size=4)],
+    )  # fmt: skip
+
+    def tried(**changes: Any) -> wire.Answer:
+        asked = wire.CaseSpec(pattern="one-pass")
+        return session.ask("open", chain=session.next_chain(), case=asked, program=replace(program, **changes))
+
+    assert tried().kind in ("unverified", "failed")
+    assert tried(needs=["no-such"]).error == "the adapter has no no-such"
+    assert tried(buffers=[wire.Buffer(kind="storage", size=1 << 40)]).kind == "unsupported"
+    chain = probe.open(probe.targets()[0], cases.space().base)
+    chain.wait()
+    assert chain.executed() == 0
+    chain.close()
+
+
+def test_idle_sample(probe: browsers.BrowserProbe) -> None:
+    chain = probe.open(probe.targets()[0], cases.space().base)
+    assert isinstance(chain, browsers.BrowserChain)
+    assert [row[0] for row in chain.sample_idle([1, 1], 5.0)] == [1, 1]
+    assert chain.executed() == units(chain, [1, 1])
+    chain.close()
+
+
+def test_case_the_page_refuses(probe: browsers.BrowserProbe) -> None:
+    session = probe.session()
+    answer = session.ask("open", chain=session.next_chain(), case={"pattern": "replay"})
+    assert answer.kind == "unsupported"
+    answer = session.ask("time", chain=10_000, ns=[1])
+    assert answer.kind == "failed"
+    with pytest.raises(Unsupported):
+        probe.open(probe.targets()[0], Case(pattern="replay", caller="browser"))
+
+
+def test_attacked_while_measuring(probe: browsers.BrowserProbe) -> None:
+    """A hundred silent connections and refused requests: the samples come all the same."""
+    chain = probe.open(probe.targets()[0], cases.space().base)
+    host = probe.session()._server._origin.removeprefix("http://")
+    address = ("127.0.0.1", int(host.partition(":")[2]))
+    crowd = [socket.create_connection(address, timeout=20) for _ in range(100)]
+    try:
+        for i, one in enumerate(crowd):
+            one.sendall(b"GET / HTTP/1.1\r\n" if i % 2 else b"POST /next HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+        ns = [1, 10] * 10
+        assert [row[0] for row in chain.sample(ns)] == ns  # type: ignore[attr-defined]
+        assert chain.executed() == units(chain, ns)
+    finally:
+        for one in crowd:
+            one.close()
+        chain.close()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
+    with drive(request.param) as one:
+        yield one
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The page as one file, with a short plan."""
+    monkeypatch.setattr(material, "PLAN", SHORT)
+    path = tmp_path / "page.html"
+    path.write_text(standalone.page(), encoding="utf-8")
+    return path.as_uri()
+
+
+def test_by_hand(driver: Driver, page: str) -> None:
+    """Opened as a file: start by keyboard or click, see samples, download, import."""
+    driver.resize(1280, 900)
+    driver.go(page)
+    driver.until("!document.getElementById('start').disabled")
+    driver.evaluate("document.getElementById('start').click()")
+    driver.until("!document.getElementById('download').hidden", 120)
+    assert "--import" in driver.evaluate("document.getElementById('status').textContent")
+    assert driver.evaluate("document.querySelectorAll('#plot circle').length") > 0
+    assert "preview" in driver.evaluate("document.getElementById('plot').textContent")
+    assert driver.evaluate("document.querySelectorAll('#cases tr').length") == 3
+    driver.evaluate("document.getElementById('download').click()")
+    path = _downloaded(driver)
+    lines = import_file(path)
+    assert [line for line in lines if isinstance(line, Failed)] == []
+    assert len([line for line in lines if isinstance(line, Opened)]) == 2 * 3
+    assert len([line for line in lines if isinstance(line, Round)]) == 2 * 3 * 2
+    for width in (1280, 390):
+        driver.resize(width, 844)
+        overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert driver.evaluate(overflow) <= 0
+
+
+def _downloaded(driver: Driver) -> Path:
+    for _ in range(100):
+        found = list(driver.downloads.glob("*.json"))
+        if found and found[0].read_bytes().endswith(b"]}"):
+            return found[0]
+        time.sleep(0.1)
+    raise AssertionError(f"nothing downloaded: {list(driver.downloads.iterdir())}")
+
+
+def test_stopped_by_hand(driver: Driver, page: str) -> None:
+    driver.go(page)
+    driver.until("!document.getElementById('start').disabled")
+    driver.evaluate("document.getElementById('start').click(), document.getElementById('stop').click()")
+    driver.until("!document.getElementById('start').disabled")
+    assert "nothing to keep" in driver.evaluate("document.getElementById('status').textContent")
+
+
+@pytest.mark.needs("chromium")
+def test_keyboard_and_screen_reader(page: str) -> None:
+    with drive("chromium") as one:
+        assert isinstance(one, ChromiumDriver)
+        one.go(page)
+        one.until("!document.getElementById('start').disabled")
+        named = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in one.accessibility()}
+        assert ("heading", "What does one more dispatch cost in this browser?") in named
+        assert {("button", "Measure"), ("button", "Stop")} <= named
+        assert "status" in {role for role, _ in named}
+        one.press("Tab")
+        assert one.evaluate("document.activeElement.id") == "start"
+        one.press("Enter")
+        one.until("!document.getElementById('download').hidden", 120)
+        one.press("Tab")
+        named = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in one.accessibility()}
+        assert any(role in ("image", "img") and name.startswith("Time T(n) against n.") for role, name in named)
+        assert ("progressbar", "Progress of the measurement") in named
+        assert ("link", "Download the samples") in named
+
+
+@pytest.mark.needs("chromium")
+def test_error_scopes_catch(page: str) -> None:
+    """A rejected submit is fast and silent, but not for the page."""
+    with drive("chromium") as one:
+        one.go(page)
+        one.until("!document.getElementById('start').disabled")
+        module = base64.b64encode(material.page_files()["gpu.js"].encode()).decode()
+        caught = one.evaluate(f"import('data:text/javascript;base64,{module}').then({_BAD_SUBMIT})")
+    assert caught["inside"].startswith("Unverified")
+    assert caught["clean"] == "fine"
+
+
+@pytest.mark.needs("chromium")
+def test_a_page_out_of_sight_is_told_even_if_it_came_back(page: str) -> None:
+    with drive("chromium") as one:
+        one.go(page)
+        module = base64.b64encode(material.page_files()["sight.js"].encode()).decode()
+        seen = one.evaluate(f"import('data:text/javascript;base64,{module}').then({_OUT_OF_SIGHT})")
+    assert seen == [False, True, False]
+
+
+_OUT_OF_SIGHT = """async ({ Sight }) => {
+  const sight = new Sight();
+  const before = sight.lost;
+  let hidden = true;
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+  document.dispatchEvent(new Event("visibilitychange"));
+  hidden = false;
+  document.dispatchEvent(new Event("visibilitychange"));
+  const after = sight.lost;
+  sight.look();
+  return [before, after, sight.lost];
+}"""
+
+_BAD_SUBMIT = """async ({ Gpu }) => {
+  const gpu = await Gpu.open();
+  const clean = await gpu.checked(() => "fine");
+  let inside = "missed";
+  try {
+    await gpu.checked(() => {
+      const buffer = gpu.device.createBuffer({ size: 4, usage: GPUBufferUsage.COPY_DST });
+      buffer.destroy();
+      const other = gpu.device.createBuffer({ size: 4, usage: GPUBufferUsage.COPY_SRC });
+      const encoder = gpu.device.createCommandEncoder();
+      encoder.copyBufferToBuffer(other, 0, buffer, 0, 4);
+      gpu.device.queue.submit([encoder.finish()]);
+    });
+  } catch (error) {
+    inside = `${error.constructor.name}: ${error.message}`;
+  }
+  return { clean, inside };
+}"""
+
+
+def test_limits_hold_a_full_answer() -> None:
+    """The largest answer that the schema allows fits the body's bound."""
+    rows = [[2**20, 10**10, 10**11]] * CHUNK
+    values = [[2**32 - 1] * 256] * 8
+    raw = wire.encode(wire.Answer(id=2**31, samples=rows, values=values))
+    assert len(raw) < wire.MAX_BODY_BYTES
+
+
+def test_served_page_shows_what_it_does(driver: Driver) -> None:
+    """The page that obeys a program: adapter, clock, samples as they come, and nothing that overflows."""
+    running = Running()
+    try:
+        driver.resize(1280, 900)
+        driver.go(f"{running.origin}/#token={running.token}")
+        page = running.do(running.server.hello())
+        assert page.isolated
+        assert running.token not in driver.evaluate("location.href")
+        case = wire.CaseSpec(pattern="one-pass")
+        assert running.do(running.server.ask("open", chain=1, case=case)).kind == ""
+        assert len(running.do(running.server.ask("time", chain=1, ns=[0, 1, 100, 1000] * 3)).samples) == 12
+        running.do(running.server.ask("read", chain=1))
+        for width in (1280, 390):
+            driver.resize(width, 844)
+            overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            assert driver.evaluate(overflow) <= 0
+        running.do(running.server.end())
+        driver.until("document.getElementById('status').textContent.startsWith('Done.')")
+        assert "preview" in driver.evaluate("document.getElementById('plot').textContent")
+        driver.go("about:blank")
+        driver.go(f"{running.origin}/#token={running.token}x")
+        driver.until("document.getElementById('status').textContent.startsWith('Stopped: 401')")
+        assert driver.evaluate("document.getElementById('status').className") == "bad"
+    finally:
+        driver.go("about:blank")
+        running.close()

@@ -1,0 +1,75 @@
+"""The scripts that bring a browser to a machine without one; a stand-in for Python tells what it was asked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.needs("bash")
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts" / "offline"
+STAND_IN = """#!/usr/bin/env bash
+echo "asked: $* with $OVERHEAD_BROWSER_FLAGS"
+case "$*" in
+    *browser_adapter.py*) [[ "$OVERHEAD_BROWSER_FLAGS" == *"$GOOD"* ]]; exit $? ;;
+    *"overhead run"*) echo '{}' >"${@: -1}/now.json" ;;
+esac
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A folder with a Python of its own, a wheel, and Chromium packed in two parts."""
+    (tmp_path / "python").write_text(STAND_IN)
+    (tmp_path / "python").chmod(0o755)
+    for name in ("wheels", "parts", "chromium"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "wheels" / "a.whl").touch()
+    (tmp_path / "chromium" / "chromium.sh").write_text("#!/bin/sh\n")
+    with tarfile.open(tmp_path / "whole", "w:xz") as whole:
+        whole.add(tmp_path / "chromium", "chromium")
+    raw = (tmp_path / "whole").read_bytes()
+    for number, part in enumerate((raw[:50], raw[50:])):
+        (tmp_path / "parts" / f"chromium.tar.xz.0{number}").write_bytes(part)
+    return tmp_path
+
+
+def trial(machine: Path, good: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = ["bash", str(SCRIPTS / "browser_gpu.sh"), "parts", "wheels", "results", "--profile", "quick"]
+    settings = {**os.environ, "PYTHON": str(machine / "python"), "GOOD": good, **environment}
+    return subprocess.run(command, cwd=machine, env=settings, capture_output=True, text=True, timeout=60)
+
+
+def test_the_first_set_of_flags_that_gives_a_gpu_is_measured_with_its_library(machine: Path) -> None:
+    done = trial(machine, "--use-angle=gl-egl")
+    assert done.returncode == 0, done.stderr
+    tried = [line.split(":")[0] for line in done.stdout.splitlines() if line.startswith("== headless")]
+    assert tried == ["== headless-angle-vulkan", "== headless-vulkan-only", "== headless-egl"]
+    assert "overhead run -p chromium -p dawn --profile quick" in done.stdout
+    assert (machine / "results" / "chromium" / "now.json").exists()
+    assert "== headless-egl" in (machine / "results" / "browser_gpu.log").read_text()
+    assert (machine / "parts" / "chromium" / "chromium.sh").exists()
+
+
+def test_no_gpu_is_an_exit_code_of_its_own_and_nothing_is_measured(machine: Path) -> None:
+    done = trial(machine, "no such flag")
+    assert done.returncode == 3
+    assert "overhead run" not in done.stdout
+    assert "browsers measured on a GPU: 0" in done.stdout
+
+
+def test_sets_can_be_chosen_by_name(machine: Path) -> None:
+    done = trial(machine, "--use-angle", ONLY="^headless-egl$")
+    assert [line.split(":")[0] for line in done.stdout.splitlines() if line.startswith("== headless")] == [
+        "== headless-egl"
+    ]
+
+
+@pytest.mark.parametrize("script", ["browser_gpu.sh", "pack_browsers.sh"])
+def test_wrong_use_says_how(script: str) -> None:
+    done = subprocess.run(["bash", str(SCRIPTS / script)], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"scripts/offline/{script}" in done.stderr

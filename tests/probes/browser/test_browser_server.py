@@ -1,0 +1,269 @@
+"""The page's server under attack: refused is refused, and the conversation goes on unharmed."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from overhead.probes._support.browser import server, wire
+from overhead.probes._support.browser.http import MAX_HEAD_BYTES, MAX_UNREAD
+from overhead.probes._support.browser.material import hashes
+from overhead.probes._support.browser.server import PageServer
+
+PAGE = {"user_agent": "a test", "kernels": hashes()}
+
+
+class Running:
+    """A server in a thread of the test's own, and a client for it."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever)
+        self.thread.start()
+        self.server = PageServer()
+        url = self.do(self.server.start())
+        self.origin, _, self.token = url.partition("/#token=")
+        self.host = self.origin.removeprefix("http://")
+        self.port = int(self.host.partition(":")[2])
+        self.secret = ""
+
+    def close(self) -> None:
+        self.do(self.server.stop())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+
+    def do(self, work: Any) -> Any:
+        return self.later(work).result(timeout=20)
+
+    def later(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str | None) -> tuple[int, Any, Any]:
+        """Status, headers and body of one request; a header given as None is left out."""
+        sent: dict[str, str | None] = {"Host": self.host}
+        if method == "POST":
+            sent |= {"Origin": self.origin, "Content-Type": "application/json"}
+            sent |= {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        client.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        if body is not None and "Content_Length" not in headers:
+            sent["Content-Length"] = str(len(body))
+        for name, value in sent.items():
+            if value is not None:
+                client.putheader(name, value)
+        client.endheaders(body)
+        answer = client.getresponse()
+        found = answer.status, dict(answer.headers), answer.read()
+        client.close()
+        return found
+
+    def post(self, path: str, body: Any, **headers: str | None) -> tuple[int, Any]:
+        status, _, raw = self.ask("POST", path, json.dumps(body).encode(), **headers)
+        return status, json.loads(raw) if status == 200 else raw.decode()
+
+    def hello(self) -> None:
+        status, answer = self.post("/hello", {"token": self.token, **PAGE})
+        assert status == 200
+        self.secret = answer["secret"]
+
+    def converse(self) -> None:
+        """One whole command and answer, the page's part played here: what must still work after an attack."""
+        asked = self.later(self.server.ask("time", chain=1, ns=[7]))
+        status, command = self.post("/next", {"id": 0})
+        assert (status, command["do"], command["ns"]) == (200, "time", [7])
+        assert self.post("/next", {"id": command["id"], "samples": [[7, 1, 2]]})[0] == 200
+        assert asked.result(timeout=20).samples == [[7, 1, 2]]
+
+
+@pytest.fixture
+def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    monkeypatch.setattr(server, "IDLE_SECONDS", 0.1)
+    one = Running()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def open_page(running: Running) -> Running:
+    running.hello()
+    return running
+
+
+def test_page_and_headers(running: Running) -> None:
+    for path, kind in (("/", "text/html"), ("/app.js", "text/javascript"), ("/style.css", "text/css")):
+        status, headers, body = running.ask("GET", path)
+        assert status == 200
+        assert body
+        assert headers["Content-Type"].startswith(kind)
+        assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+        assert headers["Cross-Origin-Embedder-Policy"] == "require-corp"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+
+
+def test_page_takes_nothing_from_elsewhere(running: Running) -> None:
+    _, _, body = running.ask("GET", "/")
+    assert b"//" not in body.replace(b"<!doctype html>", b"")
+
+
+def test_loopback_only(running: Running) -> None:
+    sockets = running.server._http._server.sockets  # type: ignore[union-attr]
+    assert [one.getsockname()[0] for one in sockets] == ["127.0.0.1"]
+
+
+def test_token_is_used_once(running: Running) -> None:
+    assert running.post("/hello", {"token": running.token, **PAGE})[0] == 200
+    status, words = running.post("/hello", {"token": running.token, **PAGE})
+    assert (status, words.strip()) == (409, "this link has been used")
+
+
+@pytest.mark.parametrize("body", [PAGE, {**PAGE, "token": ""}, {**PAGE, "token": "x" * 32}, {**PAGE, "token": 7}])
+def test_no_or_wrong_token(running: Running, body: Any) -> None:
+    assert running.post("/hello", body)[0] in (400, 401)
+    running.hello()
+    running.converse()
+
+
+@pytest.mark.parametrize("authorization", [None, "", "Bearer ", "Bearer wrong", "Basic eA==", "Bearer \xff"])
+def test_no_session(open_page: Running, authorization: str | None) -> None:
+    assert open_page.post("/next", {"id": 0}, Authorization=authorization)[0] == 401
+    open_page.converse()
+
+
+def test_no_session_before_hello(running: Running) -> None:
+    assert running.post("/next", {"id": 0}, Authorization="Bearer ")[0] == 401
+
+
+@pytest.mark.parametrize("origin", [None, "null", "http://evil.example", "http://localhost:1", "https://127.0.0.1"])
+def test_wrong_origin(open_page: Running, origin: str | None) -> None:
+    for path in ("/hello", "/next"):
+        assert open_page.post(path, {"id": 0}, Origin=origin)[0] == 403
+    open_page.converse()
+
+
+@pytest.mark.parametrize("host", [None, "evil.example", "localhost", "127.0.0.1", "127.0.0.1:1"])
+def test_wrong_host(open_page: Running, host: str | None) -> None:
+    assert open_page.ask("GET", "/", Host=host)[0] == 403
+    assert open_page.post("/next", {"id": 0}, Host=host)[0] == 403
+    open_page.converse()
+
+
+def test_cross_site_fetch(open_page: Running) -> None:
+    assert open_page.ask("GET", "/material.json", Sec_Fetch_Site="cross-site")[0] == 403
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../server.py", "/..%2fserver.py", "/%2e%2e/server.py", "/page/../../wire.py", "//etc/passwd", "/etc/passwd",
+        "/app.js/..", "/app.js?x", "/./app.js", "\\..\\server.py", "/index.html%00.js", "/__init__.py", "http://x/",
+    ],
+)  # fmt: skip
+def test_traversal(open_page: Running, path: str) -> None:
+    assert open_page.ask("GET", path)[0] == 404
+    open_page.converse()
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"])
+def test_methods(open_page: Running, method: str) -> None:
+    assert open_page.ask(method, "/next")[0] == 405
+
+
+def test_unknown_place(open_page: Running) -> None:
+    assert open_page.post("/elsewhere", {})[0] == 404
+
+
+def test_content_type(open_page: Running) -> None:
+    assert open_page.post("/next", {"id": 0}, Content_Type="text/plain")[0] == 415
+
+
+@pytest.mark.parametrize("length", [str(wire.MAX_BODY_BYTES + 1), "9" * 30])
+def test_body_over_the_limit(open_page: Running, length: str) -> None:
+    assert open_page.ask("POST", "/next", b"{", Content_Length=length)[0] == 413
+    open_page.converse()
+
+
+@pytest.mark.parametrize("length", [None, "", "-1", "x", "\xb2"])
+def test_body_without_length(open_page: Running, length: str | None) -> None:
+    assert open_page.ask("POST", "/next", None, Content_Length=length)[0] == 411
+    assert open_page.ask("POST", "/next", None, Transfer_Encoding="chunked", Content_Length=None)[0] == 411
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"id": -1}', b'{"id": "0"}', b'{"id": 0, "more": 1}', b'{"id": 0.5}',
+        b'{"id": 0, "samples": [[1, 2]]}', b'{"id": 0, "samples": [[1, 2, 3, 4]]}',
+        b'{"id": 0, "samples": [[1, -2, 3]]}',
+        b'{"id": 0, "values": [[1]]}', b'{"id": 0, "kind": "fine"}', b'{"id": 0, "error": 3}',
+        b'{"id": 0, "data": 3}', b'{"id": 0, "data": "?"}', b'{"id": 0, "data": "AAA"}', b'{"id": 0, "data": ["AAAA"]}',
+        b'{"id": 99999999999999999999}', b'{"id": NaN}', b"[" * 5000, b'{"id":' * 2000,
+    ],
+)  # fmt: skip
+def test_malformed(open_page: Running, body: bytes) -> None:
+    assert open_page.ask("POST", "/next", body)[0] == 400
+    open_page.converse()
+
+
+def test_answer_to_nothing(open_page: Running) -> None:
+    assert open_page.post("/next", {"id": 5})[0] == 409
+    open_page.converse()
+
+
+def test_answer_sent_twice_counts_once(open_page: Running) -> None:
+    asked = open_page.later(open_page.server.ask("time", chain=1, ns=[7]))
+    _, command = open_page.post("/next", {"id": 0})
+    for total in (2, 3):
+        open_page.post("/next", {"id": command["id"], "samples": [[7, 1, total]]})
+    assert asked.result(timeout=20).samples == [[7, 1, 2]]
+
+
+def test_huge_head(open_page: Running) -> None:
+    status, _, _ = open_page.ask("GET", "/", X_Long="x" * (MAX_HEAD_BYTES + 100))
+    assert status == 431
+    open_page.converse()
+
+
+@pytest.mark.parametrize(
+    "head", [b"rubbish\r\n\r\n", b"GET /\r\n\r\n", b"GET / HTTP/1.1\r\nHost\r\n\r\n", b"\0\r\n\r\n"]
+)
+def test_not_http(open_page: Running, head: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", open_page.port), timeout=20) as raw:
+        raw.sendall(head)
+        assert raw.recv(100).startswith(b"HTTP/1.1 400")
+    open_page.converse()
+
+
+def test_repeated_header(open_page: Running) -> None:
+    host = open_page.host.encode()
+    with socket.create_connection(("127.0.0.1", open_page.port), timeout=20) as raw:
+        raw.sendall(b"GET / HTTP/1.1\r\nHost: " + host + b"\r\nHost: evil.example\r\n\r\n")
+        assert raw.recv(100).startswith(b"HTTP/1.1 400")
+
+
+def test_a_hundred_connections(open_page: Running) -> None:
+    """Silent ones, half a request each, do not shut out the page; the oldest are dropped."""
+    crowd = [socket.create_connection(("127.0.0.1", open_page.port), timeout=20) for _ in range(100)]
+    try:
+        for one in crowd:
+            one.sendall(b"POST /next HTTP/1.1\r\n")
+        open_page.converse()
+        assert open_page.ask("GET", "/")[0] == 200
+        unread = open_page.server._http._unread
+        assert len(unread) <= MAX_UNREAD + 1
+    finally:
+        for one in crowd:
+            one.close()
+    open_page.converse()

@@ -1,0 +1,248 @@
+"""A browser that fails in every way it can: a reason each time, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from overhead.probes import browsers
+from overhead.probes._support.browser import cases, keeper, launch
+from overhead.probes._support.browser.launch import Browser
+from overhead.probes._support.browser.session import BrowserEnded, Session
+from overhead.probes.base import Unavailable, Unsupported, Unverified, vary
+from overhead.results import Case
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for a browser is a shell script")
+
+BASE = Case(pattern="per-submit", caller="browser")
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Makes a program that behaves as told; its profiles are made in the test's own folder."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def make(behaviour: str) -> str:
+        path = tmp_path / "chromium"
+        script = Path(__file__).parents[2] / "fakes" / "browser.py"
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" {behaviour} "$@"\n')
+        path.chmod(0o755)
+        return str(path)
+
+    return make
+
+
+@pytest.fixture
+def probe(
+    program: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], browsers.BrowserProbe]]:
+    made: list[browsers.BrowserProbe] = []
+
+    def make(behaviour: str) -> browsers.BrowserProbe:
+        monkeypatch.setenv(launch.BROWSER, program(behaviour))
+        made.append(browsers.ChromiumProbe())
+        return made[-1]
+
+    yield make
+    for one in made:
+        if one._session is not None:
+            one._session.close()
+
+
+def gone(folder: Path, seconds: float = 15.0) -> bool:
+    """Whether profile and processes of this test's browser are gone, soon."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not list(folder.glob("overhead-browser-*")) and not _living(folder):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _living(folder: Path) -> list[int]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and str(folder) in " ".join(process.cmdline()):
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_measures(probe: Callable[[str], browsers.BrowserProbe], tmp_path: Path) -> None:
+    stack = probe("well")
+    (target,) = stack.targets()
+    assert (target.stack, target.api, target.adapter, target.software) == ("chromium", "Vulkan", "A GPU", False)
+    assert target.versions["chromium --headless"] == "new"
+    chain = stack.open(target, BASE)
+    ns = [0, 1, *range(40)]
+    assert chain.sample(ns) == [[n, 10 * n, 1000 + 20 * n] for n in ns]  # type: ignore[attr-defined]
+    assert chain.executed() == sum(n + 1 for n in ns)
+    chain.issue(3)
+    chain.issue(4)
+    chain.wait()
+    assert chain.executed() == sum(n + 1 for n in ns) + 7
+    assert chain.window()["wait"] == "onSubmittedWorkDone"
+    chain.close()
+    stack.session().close()
+    assert gone(tmp_path)
+
+
+def test_software_is_no_gpu(probe: Callable[[str], browsers.BrowserProbe]) -> None:
+    assert probe("software").targets()[0].software
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [
+        ("ends", "Chromium ended by itself (exit code 3): the last words"),
+        ("silent", "Chromium did not open the page for 1 s: the last words"),
+        ("no-webgpu", "Chromium 1.2.3: this browser offers no WebGPU"),
+        ("other-kernels", "the page got other kernels: step.wgsl"),
+        ("other-browser", "the page ran in Firefox 1.0, which is no Chromium"),
+    ],
+)
+def test_unavailable(
+    probe: Callable[[str], browsers.BrowserProbe],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    behaviour: str,
+    reason: str,
+) -> None:
+    monkeypatch.setattr(
+        browsers, "Session", lambda browser: Session(browser, start_seconds=1 if behaviour == "silent" else 20)
+    )
+    stack = probe(behaviour)
+    for _ in range(2):
+        with pytest.raises(Unavailable) as refused:
+            stack.targets()
+        assert refused.value.reason == reason
+    if stack._session is not None:
+        stack._session.close()
+    assert gone(tmp_path)
+
+
+def test_no_such_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(launch.BROWSER, "no-such-browser")
+    with pytest.raises(Unavailable, match="names no program: no-such-browser"):
+        browsers.ChromiumProbe().targets()
+
+
+def test_program_that_cannot_start(program: Callable[[str], str], tmp_path: Path) -> None:
+    path = Path(program("well"))
+    path.write_bytes(b"\x7fELF rubbish")
+    with pytest.raises(Unavailable, match="could not be started"):
+        Session(Browser("chromium", str(path)))
+    assert gone(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "error", "words"),
+    [
+        ("crashes", BrowserEnded, "Chromium ended by itself (exit code 139)"),
+        ("hangs", BrowserEnded, "Chromium gave no answer for 1 s"),
+        ("scope", Unverified, "GPUValidationError: a rejected submit"),
+        ("other-n", Unverified, "the page answered for other n than it was asked for"),
+    ],
+)
+def test_failing_sample(
+    program: Callable[[str], str], tmp_path: Path, behaviour: str, error: type[Exception], words: str
+) -> None:
+    one = Session(Browser("chromium", program(behaviour)), answer_seconds=1 if behaviour == "hangs" else 20)
+    chain = browsers.BrowserChain(one, BASE)
+    with pytest.raises(error) as caught:
+        chain.sample([1])
+    assert str(caught.value) == words
+    one.close()
+    assert gone(tmp_path)
+
+
+def test_lost_unit_is_seen(program: Callable[[str], str]) -> None:
+    one = Session(Browser("chromium", program("loses-one")))
+    chain = browsers.BrowserChain(one, BASE)
+    chain.sample([5, 5])
+    assert chain.executed() == 11
+    one.close()
+
+
+def test_hidden_page_is_flagged(program: Callable[[str], str]) -> None:
+    one = Session(Browser("chromium", program("hidden")))
+    chain = browsers.BrowserChain(one, BASE)
+    chain.sample([1])
+    assert chain.flags == ["hidden-page"]
+    one.close()
+
+
+def test_killed_worker_leaves_nothing(program: Callable[[str], str], tmp_path: Path) -> None:
+    """The keeper ends the browser and removes the profile, whatever became of the worker."""
+    code = (
+        "import tempfile, time; tempfile.tempdir = {folder!r}\n"
+        "from overhead.probes._support.browser.launch import Browser\n"
+        "from overhead.probes._support.browser.session import Session\n"
+        "Session(Browser('chromium', {program!r})); print('open', flush=True); time.sleep(60)\n"
+    ).format(folder=str(tmp_path), program=program("well"))
+    worker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == b"open\n"
+    assert list(tmp_path.glob("overhead-browser-*"))
+    children = psutil.Process(worker.pid).children(recursive=True)
+    assert children == []  # so that ending the worker's children does not end the keeper
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.wait()
+    worker.stdout.close()
+    assert gone(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="process groups are POSIX's")
+def test_the_keeper_does_not_wait_for_the_dead_that_nobody_reaps() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        assert keeper._group_lives(child.pid)
+    finally:
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, and still there
+    assert psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE
+    assert not keeper._group_lives(child.pid)
+    child.communicate()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        vary(BASE, "caller", "native"),
+        vary(BASE, "workload", "other"),
+        vary(BASE, "pattern", "replay"),
+        vary(BASE, "dependency", "independent"),
+        vary(vary(BASE, "pattern", "fused"), "dependency", "independent"),
+        vary(BASE, "k", 4),
+        vary(BASE, "pattern", "per-k"),
+        vary(BASE, "wait", "poll"),
+        vary(BASE, "colour", "red"),
+        vary(vary(BASE, "pattern", "wait-each"), "wait", "map"),
+    ],
+    ids=lambda case: case.key,
+)
+def test_unsupported_cases(case: Case) -> None:
+    with pytest.raises(Unsupported):
+        cases.spec(case)
+
+
+def test_space_is_all_supported() -> None:
+    space = cases.space()
+    found = list(space.star())
+    assert {case.pattern for case in found} == {
+        "per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each"
+    }  # fmt: skip
+    assert [case.pattern for case in found[:3]] == ["per-submit", "one-pass", "fused"]
+    for case in space.cross():
+        cases.spec(case)

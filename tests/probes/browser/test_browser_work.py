@@ -1,0 +1,168 @@
+"""Workloads in the page: what it is given and gives back, checked like every other arm; no browser here."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from overhead.probes import registry
+from overhead.probes._support.browser import wire
+from overhead.probes._support.browser.work import BrowserWork, open_case
+from overhead.probes._support.common.workload_chain import WGSL_BINDINGS
+from overhead.probes.base import Unsupported, Unverified, vary
+from overhead.reading.chains import graph_against_wgsl, groups
+from overhead.reading.view import View
+from overhead.results import Case, Scalar, Target
+from overhead.runner.schedule import Choice
+from overhead.workloads import sources, workloads
+from tests.fakes.page import FakePage
+from tests.fakes.report import fingerprint
+from tests.reading.test_chains import arm
+
+LLVMPIPE = wire.Adapter(description="llvmpipe (LLVM 15.0.6, 256 bits)", fallback=True)
+SWIFTSHADER = wire.Adapter(description="SwiftShader Device (Subzero)", fallback=True)
+
+
+def case(pattern: Any = "fused", workload: str = "recurrence", **params: Scalar) -> Case:
+    return Case(pattern=pattern, caller="browser", unit="step", workload=workload, params={"elements": 100, **params})
+
+
+def opened(page: FakePage, asked: Case) -> BrowserWork:
+    return cast(BrowserWork, open_case(cast(Any, page), asked))
+
+
+@pytest.mark.parametrize("pattern", ["fused", "one-pass", "per-submit"])
+def test_it_is_verified_and_every_step_counts(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "PIECE_BYTES", 64)
+    page = FakePage(case(pattern))
+    chain = opened(page, case(pattern))
+    assert page.said.count("open") == 1
+    assert chain.executed() == 0
+    assert [row[0] for row in chain.sample([0, 3, 20])] == [0, 3, 20]
+    assert chain.executed() == chain.units([0, 3, 20]) == 26
+    chain.issue(2)
+    chain.wait()
+    assert chain.executed() == 28
+    assert page.case.pattern == chain.case.pattern
+    window = chain.window()
+    assert window["submits"] == ("1 per unit" if pattern == "per-submit" else "1")
+    assert window["dispatches"] == ("1" if pattern == "fused" else "1 per unit")
+    assert (window["wait"], window["language"]) == ("onSubmittedWorkDone", "wgsl")
+
+
+def test_the_page_gets_the_text_that_the_native_stacks_run() -> None:
+    page = FakePage(case())
+    chain = opened(page, case())
+    made = sources.kernels(workloads()["recurrence"], "wgsl", 100)
+    assert made is not None
+    assert page.program.code == made.text
+    assert chain.kernels() == {"recurrence.wgsl": sources.digest(made.text)}
+    assert [(e.name, e.groups) for e in page.program.entries] == [("fused", 2)]
+    assert tuple(buffer.kind for buffer in page.program.buffers) == WGSL_BINDINGS
+    assert [buffer.size for buffer in page.program.buffers] == [800, 400, 400, 16]
+    assert page.program.buffers[page.program.rounds].kind == "uniform"
+
+
+def test_a_split_step_is_several_entries() -> None:
+    asked = case("per-submit", "rmsnorm", elements=2, columns=896, precision="float16", body="separate")
+    page = FakePage(asked)
+    chain = BrowserWork(cast(Any, page), asked)
+    assert len(page.program.entries) == 6
+    assert chain.window()["submits"] == chain.window()["dispatches"] == "6 per unit"
+    assert page.program.needs == ["shader-f16"]
+
+
+@pytest.mark.parametrize(("adapter", "loops"), [(None, 0), (LLVMPIPE, 65_535), (SWIFTSHADER, 0)])
+def test_long_loops_are_split_where_llvmpipe_would_end_them(adapter: wire.Adapter | None, loops: int) -> None:
+    page = FakePage(case(), kind="firefox", adapter=adapter)
+    chain = opened(page, case())
+    assert page.program.loops == loops
+    assert chain.window()["dispatches"] == (f"1 per {loops} units" if loops else "1")
+    assert chain.poll_ns
+
+
+def test_wrong_values_are_found() -> None:
+    page = FakePage(case())
+    page.wrong = 1.001
+    with pytest.raises(Unverified, match="differs from the reference"):
+        opened(page, case())
+    assert page.said[-1] == "close"
+
+
+def test_elements_that_disagree_are_found() -> None:
+    page = FakePage(case())
+    chain = opened(page, case())
+    page.idle = 1
+    chain.sample([5])
+    with pytest.raises(Unverified, match="elements disagree: between 0 and 6 steps"):
+        chain.executed()
+
+
+def test_a_piece_of_another_length_is_refused() -> None:
+    page = FakePage(case())
+    page.short = 4
+    with pytest.raises(RuntimeError, match="the page gave 1196 bytes, not 1200"):
+        opened(page, case())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        case("per-pass"), case("wait-each"), vary(case(), "caller", "binding"), case(workload="other"),
+        case(workload="hybrid", work="product"), case(workload="hybrid", work="dance"),
+    ],
+    ids=lambda case: case.key,
+)  # fmt: skip
+def test_unsupported(asked: Case) -> None:
+    with pytest.raises(Unsupported):
+        open_case(cast(Any, FakePage(case())), asked)
+
+
+@pytest.mark.parametrize("stack", ["chromium", "firefox", "safari"])
+def test_browsers_offer_what_the_native_stacks_offer_after_the_step(stack: str) -> None:
+    def star(name: str) -> list[Case]:
+        return list(registry()[name].space(Target(stack=name, api="Vulkan", adapter="x", software=True)).star())
+
+    def shapes(cases: list[Case]) -> set[tuple[str, str, str, str]]:
+        return {(c.workload, c.pattern, c.unit, str(sorted(c.params.items()))) for c in cases}
+
+    own = star(stack)
+    steps = [c.workload == "step" for c in own]
+    assert steps == sorted(steps, reverse=True)
+    assert all(c.caller == "browser" for c in own)
+    native = [c for c in star("wgpu-native") if c.workload in workloads() and "checks" not in c.params]
+    assert shapes([c for c in own if c.workload != "step"]) == shapes(native)
+    asked = [c for c in own if Choice(workloads=frozenset({"recurrence"})).takes(c)]
+    first = [(c.pattern, c.params["elements"]) for c in asked[:3]]
+    assert first == [("fused", 4096), ("one-pass", 4096), ("per-submit", 4096)]
+    assert {c.workload for c in own if Choice().takes(c)} == {"step", "recurrence"}
+
+
+def test_readers_take_a_browser_as_one_more_arm() -> None:
+    found = fingerprint(
+        arm("cuda-graph", "replay", 2_000.0, 20_000.0, params={"maker": "driver"}),
+        arm("chromium", "fused", 50.0, 60_000.0, caller="browser"),
+        arm("chromium", "one-pass", 1_500.0, 60_000.0, caller="browser"),
+        arm("firefox", "per-submit", 30_000.0, 60_000.0, caller="browser"),
+    )
+    found_groups = groups(View(found))
+    assert {a.kind.name for g in found_groups for a in g.arms} == {"graph", "fused-wgsl", "wgsl", "wgsl-submits"}
+    pair = graph_against_wgsl(found_groups)
+    assert pair is not None
+    assert [one.record.stack for one in pair[1:]] == ["cuda-graph", "chromium"]
+
+
+@pytest.mark.parametrize("size", [0, 3, wire.PIECE_BYTES])
+def test_a_piece_fits_an_answer(size: int) -> None:
+    raw = wire.encode(wire.Answer(id=1, data=b"\xff" * size))
+    assert len(raw) < wire.MAX_BODY_BYTES
+    assert wire.decode_answer(raw).data == b"\xff" * size
+
+
+def test_a_piece_over_its_bound_is_refused() -> None:
+    raw = wire.encode(wire.Answer(id=1, data=b"\xff" * (wire.PIECE_BYTES + 1)))
+    assert len(raw) < wire.MAX_BODY_BYTES
+    with pytest.raises(msgspec.ValidationError, match="length <= 131072"):
+        wire.decode_answer(raw)

@@ -1,0 +1,256 @@
+"""The CUDA driver stacks on a fake of the driver's C functions: what is called, counted, timed and refused."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from overhead.probes._support.cuda import api
+from overhead.probes.base import Chain, Probe, Unavailable, Unverified, device_id
+from overhead.probes.cuda_driver import CudaDriverProbe
+from overhead.probes.cuda_graph import CudaGraphProbe
+from overhead.results import Case, Target
+from tests.fakes.cuda_driver import LAUNCH_NS, install, library
+from tests.fakes.of_step import of_step
+
+TARGET = Target(stack="cuda-driver", api="CUDA", adapter="Fake GPU", options={"ordinal": 0})
+PROBES: tuple[Probe, ...] = (CudaDriverProbe(), CudaGraphProbe())
+CASES = {
+    f"{probe.name} {case.key}": (probe, case)
+    for probe in PROBES
+    for case in of_step(probe.space(TARGET).star())
+    if case.params.get("maker") != "torch"
+}
+pytestmark = [pytest.mark.needs("cxx", "numba")]
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+
+
+def opened(key: str) -> Chain:
+    probe, case = CASES[key]
+    return probe.open(TARGET, case)
+
+
+def the(stack: str, **wanted: object) -> str:
+    """The key of the first case with these coordinates."""
+    for key, (probe, case) in CASES.items():
+        at = {"pattern": case.pattern, "caller": case.caller, **case.params}
+        if probe.name == stack and all(at.get(axis) == value for axis, value in wanted.items()):
+            return key
+    raise AssertionError(wanted)
+
+
+def run(chain: Chain, n: int) -> None:
+    chain.prepare(n)
+    chain.issue(n)
+    chain.wait()
+
+
+@pytest.mark.parametrize("key", CASES)
+def test_every_unit_is_counted(key: str) -> None:
+    chain = opened(key)
+    try:
+        done = 0
+        for n in (0, 1, 7, 0, 50):
+            run(chain, n)
+            done += n
+            assert chain.executed() == done
+        assert chain.unit == CASES[key][1].unit
+        assert all(len(digest) == 64 for digest in chain.kernels().values())
+        assert chain.kernels()
+    finally:
+        chain.close()
+
+
+@pytest.mark.parametrize("key", CASES)
+def test_device_time_leaves_the_count_alone_and_stages_count(key: str) -> None:
+    chain = opened(key)
+    try:
+        run(chain, 3)
+        found = chain.device(20)
+        durations = chain.stages(5)
+        assert chain.executed() == (8 if durations else 3)
+        assert (found is None) == chain.latency
+        assert all(len(times) == 5 for times in durations.values())
+        if found is not None:
+            nodes = int(CASES[key][1].params.get("nodes", 1))
+            launches = 1 if chain.unit == "step" else 20 * nodes
+            assert found.n == 20
+            assert found.busy
+            assert found.span == pytest.approx(launches * LAUNCH_NS, rel=1e-3)
+    finally:
+        chain.close()
+
+
+def test_held_chains_stay_at_half_the_queue() -> None:
+    chain = opened(the("cuda-driver", pattern="per-submit", caller="native"))
+    found = chain.device(100_000)
+    assert found is not None
+    assert found.n == 512
+    chain.close()
+
+
+@pytest.mark.parametrize("arguments", [0, 1, 8, 32])
+def test_native_and_python_pass_the_same_arguments(arguments: int) -> None:
+    from overhead.probes._support.cuda import launch
+    from overhead.probes._support.cuda.session import Session, step_arguments
+
+    session = Session(api.driver(), 0, own_stream=False)
+    values = step_arguments(session, arguments)
+    call = launch.launch_call(session, session.kernel("step.cu", f"step{arguments}"), values, checked=True)
+    assert (call.name, call.stage, call.checked, len(call.args)) == ("cuLaunchKernel", "launch", True, 11)
+    assert tuple(argument.value or 0 for argument in call.ffi_args) == call.args
+    assert call.args[1:8] == (4, 1, 1, 64, 1, 1, 0)
+    assert (values.address == 0) == (arguments == 0)
+    session.close()
+
+
+@pytest.mark.parametrize("wait", ["stream", "context", "event", "event-blocking"])
+def test_a_wait_is_one_list_of_calls(wait: str) -> None:
+    from overhead.probes._support.cuda import launch
+    from overhead.probes._support.cuda.session import Session
+
+    session = Session(api.driver(), 0, own_stream=True)
+    names = [call.name for call in launch.wait_calls(session, wait, checked=False)]
+    events = ["cuEventRecord", "cuEventSynchronize"]
+    assert names == {"stream": ["cuStreamSynchronize"], "context": ["cuCtxSynchronize"]}.get(wait, events)
+    session.close()
+
+
+@pytest.mark.parametrize("where", [{"pattern": "per-submit", "caller": "native"}, {"loops": 8000}])
+def test_a_launch_that_fails_is_seen(where: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = opened(the("cuda-driver", **where))
+    monkeypatch.setenv("FAKE_CUDA_FAIL", "1")
+    run(chain, 4)
+    with pytest.raises(Unverified, match="CUDA_ERROR_INVALID_VALUE"):
+        chain.executed()
+    chain.close()
+
+
+def test_a_graph_that_ran_in_part_is_seen() -> None:
+    from overhead.probes._support.cuda.chains import launches_of
+
+    assert launches_of(300, 100) == 3
+    with pytest.raises(Unverified, match="3 launches of 100 steps ran, and 1 steps"):
+        launches_of(301, 100)
+
+
+@pytest.mark.parametrize(("nodes", "expected"), [(1, [1]), (8, [1] * 8), (20, [3, 2, 3, 2, 3, 2, 3, 2])])
+def test_a_graphs_nodes_lie_at_places_in_equal_parts(nodes: int, expected: list[int]) -> None:
+    from overhead.probes._support.cuda.graphs import PLACES, _places
+
+    found = _places(nodes, PLACES)
+    assert found == sorted(found)
+    assert [found.count(place) for place in dict.fromkeys(found)] == expected
+
+
+def test_a_graphs_nodes_work_on_several_sets_of_words() -> None:
+    from overhead.probes._support.cuda.graphs import Replay
+    from overhead.probes.kernels import lcg
+
+    chain = opened(the("cuda-graph", pattern="replay"))
+    assert isinstance(chain, Replay)
+    run(chain, 20)
+    session = chain.session
+    words = session.seeds.copy()
+    session.driver.call("cuMemcpyDtoH_v2", words.ctypes.data, session.words, words.nbytes)
+    pairs = zip(session.seeds.reshape(8, -1), words.reshape(8, -1), strict=True)
+    assert [lcg.distance(*pair) for pair in pairs] == [3, 2, 3, 2, 3, 2, 3, 2]
+    assert chain.executed() == 20
+    assert chain.window()["places"] == 8
+    chain.close()
+
+
+def test_the_making_of_graphs_is_timed_by_size() -> None:
+    from overhead.probes._support.cuda.graphs import SIZES, Replay
+
+    chain = opened(the("cuda-graph", pattern="replay"))
+    assert isinstance(chain, Replay)
+    run(chain, 2)
+    told = chain.making()
+    assert set(told) == {"capture", "instantiate", "upload", "first_launch", "update"}
+    assert all(tuple(at) == SIZES and all(ns > 0 for ns in values) for at, values in told.values())
+    assert chain.executed() == 2
+    assert chain.recorded
+    assert chain.max_n == SIZES[-1]
+    chain.close()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("FAKE_CUDA_NO_DEVICE", "1", "finds no device"),
+        ("FAKE_CUDA_VERSION", "11080", r"serves CUDA 11\.8, 12\.0 or newer is needed"),
+    ],
+)
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, variable: str, value: str, reason: str) -> None:
+    monkeypatch.setenv(variable, value)
+    for probe in PROBES:
+        with pytest.raises(Unavailable, match=reason) as caught:
+            probe.targets()
+        assert caught.value.mend
+
+
+def test_a_machine_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes.cupy import CupyProbe
+    from overhead.probes.triton import TritonProbe
+
+    def nothing(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.undo()
+    monkeypatch.setattr(api, "driver", functools.cache(api.driver.__wrapped__))
+    monkeypatch.setattr("ctypes.CDLL", nothing)
+    for probe in (*PROBES, CupyProbe(), TritonProbe()):
+        with pytest.raises(Unavailable, match=r"^no NVIDIA driver$") as caught:
+            probe.targets()
+        assert "nvidia.com" in caught.value.mend
+
+
+def test_a_driver_without_a_function_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "FUNCTIONS", {"cuGraphFromTheFuture": ()})
+    with pytest.raises(Unavailable, match="exports no cuGraphFromTheFuture: it is too old"):
+        api.CudaDriver(library())
+
+
+def test_a_device_out_of_memory_names_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_CUDA_NO_MEMORY", "1")
+    with pytest.raises(api.CudaError, match=r"cuMemAlloc_v2 returned 2 \(CUDA_ERROR_OUT_OF_MEMORY\)"):
+        opened(the("cuda-driver", pattern="per-submit"))
+
+
+def test_without_cuda_bindings_only_its_caller_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.cuda import launch
+
+    def missing() -> None:
+        raise Unavailable("cuda-bindings does not import", "pip install cuda-bindings")
+
+    monkeypatch.setattr(launch, "bindings", missing)
+    with pytest.raises(Unavailable, match="cuda-bindings"):
+        opened(the("cuda-driver", pattern="per-submit", caller="binding"))
+    chain = opened(the("cuda-driver", pattern="per-submit", caller="native"))
+    run(chain, 5)
+    assert chain.executed() == 5
+    chain.close()
+
+
+def test_targets_carry_what_identifies_the_device() -> None:
+    (found,) = PROBES[0].targets()
+    assert (found.adapter, found.api, found.driver) == ("Fake GPU", "CUDA", "CUDA 13.0")
+    assert found.device == device_id(bytes(range(16)))
+    assert api.driver().devices()[0].architecture == "sm_90"
+
+
+def test_every_caller_passes_0_8_and_32_arguments() -> None:
+    found = {(case.caller, case.params["arguments"]) for probe, case in CASES.values()
+             if probe.name == "cuda-driver" and case.pattern == "per-submit"}  # fmt: skip
+    assert {(caller, count) for caller in ("binding", "native", "ffi") for count in (0, 1, 8, 32)} <= found
+
+
+def test_fused_counts_loops_and_its_unit_is_a_step() -> None:
+    fused: Case = CASES[the("cuda-driver", pattern="fused")][1]
+    assert fused.unit == "step"

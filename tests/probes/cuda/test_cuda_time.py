@@ -1,0 +1,113 @@
+"""Device time behind a blocker, on a clock that the test drives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from overhead.probes._support.cuda.held_stream import LONGEST_NS, Held, HeldChain, hold
+
+
+class Pretended(Held):
+    """A stream: ``issue`` costs ``host`` ns a unit, each unit then runs for ``unit`` ns of the device."""
+
+    method = "pretended"
+
+    def __init__(self, host: float, unit: float) -> None:
+        self.host, self.unit = host, unit
+        self.now = self.free = 0.0
+        self.blocks: list[float] = []
+
+    def issue(self, n: int) -> None:
+        for _ in range(n):
+            self.now += self.host
+            self.free = max(self.free, self.now) + self.unit
+
+    def block(self, ns: float) -> None:
+        self.blocks.append(ns)
+        self.free = max(self.free, self.now) + ns
+
+    def mark(self) -> Any:
+        return max(self.free, self.now)
+
+    def passed(self, mark: Any) -> bool:
+        return bool(self.now >= mark)
+
+    def wait(self, mark: Any) -> None:
+        self.now = max(self.now, mark)
+
+    def between(self, start: Any, end: Any) -> float:
+        return float(end - start)
+
+
+def test_a_chain_that_stood_in_the_queue_is_busy() -> None:
+    clock = Pretended(host=1000, unit=300)
+    found = hold(clock, clock.issue, 100)
+    assert (found.busy, found.span, found.n, clock.blocks) == (True, 100 * 300, 100, [1e6])
+
+
+def test_a_blocker_that_ended_too_soon_is_made_longer() -> None:
+    clock = Pretended(host=50_000, unit=300)
+    found = hold(clock, clock.issue, 100)
+    assert found.busy
+    assert found.span == 100 * 300
+    assert len(clock.blocks) > 1
+    assert clock.blocks == sorted(clock.blocks)
+
+
+def test_what_cannot_be_held_is_a_span_with_gaps() -> None:
+    clock = Pretended(host=1e6, unit=300)
+    found = hold(clock, clock.issue, 100)
+    assert not found.busy
+    assert clock.blocks[-1] == LONGEST_NS
+    assert found.span > 100 * 300
+
+
+class Chain(HeldChain):
+    def __init__(self) -> None:
+        self.issued = 0
+
+    def issue(self, n: int) -> None:
+        self.issued += n
+
+    def wait(self) -> None: ...
+
+    def executed(self) -> int:
+        return self.issued - self.aside
+
+
+def test_a_graph_is_launched_and_waited_for_before_it_is_held() -> None:
+    done: list[str] = []
+
+    class Graph(Chain):
+        recorded = True
+
+        def issue(self, n: int) -> None:
+            super().issue(n)
+            done.append("issue")
+
+        def wait(self) -> None:
+            done.append("wait")
+
+    class Stream(Pretended):
+        def block(self, ns: float) -> None:
+            super().block(ns)
+            done.append("block")
+
+    graph, plain = Graph(), Chain()
+    graph.held(Stream(1000, 300), 100)
+    assert done == ["issue", "wait", "block", "issue"]
+    assert (graph.issued, graph.executed()) == (200, 0)
+    plain.held(Pretended(1000, 300), 100)
+    assert (plain.issued, plain.executed()) == (100, 0)
+
+
+def test_units_of_a_held_chain_do_not_count() -> None:
+    chain = Chain()
+    chain.issue(3)
+    assert chain.held(Pretended(1000, 300), 100_000).n == 512
+    assert chain.executed() == 3
+    chain.launches = 4
+    assert chain.held_n == 128
+    chain.launches, chain.max_n = 0, 10_000
+    assert chain.held(Pretended(1000, 300), 100_000).n == 10_000
+    assert chain.executed() == 3

@@ -1,0 +1,253 @@
+"""One call list, two renderings, on leaf functions of the C library."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from overhead.probes._support.common import native_loop
+from overhead.probes._support.common.loop_text import Script, Statement, plain
+from overhead.probes._support.common.native_loop import Call, Cycle, NativeUnavailable, Program, Slot, Store, address_of
+from overhead.probes.base import Unavailable
+
+pytestmark = pytest.mark.needs("numba")
+LIBRARY = ctypes.CDLL(None) if sys.platform != "win32" else ctypes.cdll.msvcrt
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 9)
+CALLERS = ["ffi", "native"]
+
+
+class Recorder:
+    """A C function of nine words (more than any ABI has registers for) that records them and returns their sum."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, ...]] = []
+        self.callback = CALLBACK(self._record)
+        self.address = ctypes.cast(self.callback, ctypes.c_void_p).value or 0
+
+    def _record(self, *words: int) -> int:
+        self.seen.append(words)
+        return sum(words)
+
+    def call(self, *args: Any, **fields: Any) -> Call:
+        padded = (*args, *range(100, 109 - len(args)))
+        return Call("record", self.callback, self.address, padded, **fields)
+
+    def first(self, count: int = 1) -> list[tuple[int, ...]]:
+        return [words[:count] for words in self.seen]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(folder))
+        yield folder
+
+
+def compiled(program: Program, caller: str) -> native_loop.Loop:
+    return native_loop.compile_native(program) if caller == "native" else native_loop.compile_ffi(program)
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize(
+    ("per", "n", "order"),
+    [
+        (1, 2, "hbthbt"),
+        (1, 0, ""),
+        (0, 3, "hbbbt"),
+        (0, 0, "ht"),
+        (2, 5, "hbbthbbthbt"),
+        (2, 0, ""),
+    ],
+)
+def test_head_body_and_tail_run_for_each_group(caller: str, per: int, n: int, order: str) -> None:
+    recorder = Recorder()
+    head, body, tail = ((recorder.call(ord(name)),) for name in "hbt")
+    program = Program(head, body, tail, per=per)
+    compiled(program, caller)(n)
+    assert "".join(chr(word) for (word,) in recorder.first()) == order
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_all_nine_words_arrive(caller: str) -> None:
+    recorder = Recorder()
+    words = (1, 2**62, -1, 0, 2**40 + 3, 5, -(2**63), 7, 8)
+    compiled(Program(body=(recorder.call(*words),)), caller)(1)
+    assert recorder.seen == [words]
+
+
+def test_a_pointer_in_the_upper_half_arrives() -> None:
+    recorder = Recorder()
+    compiled(Program(body=(recorder.call(2**64 - 16),)), "native")(1)
+    assert recorder.first() == [(-16,)]
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_slot_hands_a_result_on(caller: str) -> None:
+    recorder = Recorder()
+    handle = Slot(0)
+    program = Program(
+        body=(recorder.call(7, result=handle), recorder.call(handle, result=handle), recorder.call(handle)),
+    )
+    compiled(program, caller)(1)
+    first = sum(recorder.seen[0])
+    assert recorder.first() == [(7,), (first,), (sum(recorder.seen[1]),)]
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize("length", [1, 3, 8])
+def test_a_cycle_turns_with_the_unit(caller: str, length: int) -> None:
+    recorder = Recorder()
+    ring = Cycle(tuple(range(10, 10 + length)))
+    program = Program(head=(recorder.call(1, ring),), body=(recorder.call(2, ring),), per=4)
+    compiled(program, caller)(6)
+    heads = [(1, 10 + u % length) for u in (0, 4)]
+    bodies = [(2, 10 + u % length) for u in range(6)]
+    assert recorder.first(2) == [heads[0], *bodies[:4], heads[1], *bodies[4:]]
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_store_writes_what_the_next_call_reads(caller: str) -> None:
+    recorder, memory = Recorder(), np.zeros(2, np.int64)
+
+    def write(value: int) -> None:
+        memory[1] = value
+
+    program = Program(
+        body=(recorder.call(5, result=Slot(3)), Store("keep", write, memory.ctypes.data + 8, Slot(3))),
+    )
+    compiled(program, caller)(1)
+    assert memory.tolist() == [0, sum(recorder.seen[0])]
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize("result", [None, Slot(0)])
+def test_a_checked_failure_is_kept_and_the_loop_goes_on(caller: str, result: Slot | None) -> None:
+    answers = iter([0, -4, 0])
+    function = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: next(answers))
+    address = ctypes.cast(function, ctypes.c_void_p).value or 0
+    loop = compiled(Program(body=(Call("submit", function, address, (), result=result, checked=True),)), caller)
+    loop(1)
+    assert loop.failure() == 0
+    loop(2)
+    assert loop.failure() == 2**32 - 4
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_result_whose_low_half_is_zero_is_no_failure(caller: str) -> None:
+    function = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: 7 << 32)
+    address = ctypes.cast(function, ctypes.c_void_p).value or 0
+    loop = compiled(Program(body=(Call("submit", function, address, (), checked=True),)), caller)
+    loop(1)
+    assert loop.failure() == 0
+
+
+def test_ready_made_arguments_serve_the_python_loop() -> None:
+    given: list[Any] = []
+    program = Program(body=(Call("f", given.append, 0, (1,), ffi_args=(Cycle(("a", "b")),)),))  # type: ignore[arg-type]
+    native_loop.compile_ffi(program)(3)
+    assert given == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize("per", [0, 1, 4])
+def test_stages_time_every_unit(caller: Any, per: int) -> None:
+    recorder = Recorder()
+    program = Program(
+        head=(recorder.call(0, stage="begin"),),
+        body=(recorder.call(1, stage="dispatch"), recorder.call(2, stage="dispatch")),
+        tail=(recorder.call(3, stage="end"), recorder.call(4, stage="release"), recorder.call(5, stage="release")),
+        per=per,
+    )
+    found = native_loop.compile_stages(program, caller)(10)
+    groups = {0: 1, 1: 10, 4: 3}[per]
+    clocks = 10 if per == 1 else 2 * groups + 10
+    lengths = {"clock": clocks, "begin": groups, "dispatch": 10, "end": groups, "release": groups}
+    assert {name: len(values) for name, values in found.items()} == lengths
+    assert all((values >= 0).all() for values in found.values())
+    assert found["dispatch"].min() > 0
+    assert len(recorder.seen) == 20 + 4 * groups
+    assert native_loop.compile_stages(program, caller)(0)["dispatch"].size == 0
+
+
+def test_one_call_for_all_units_does_not_turn_a_loop_for_each() -> None:
+    once = Script(head=(Statement("call()", "call"),), per=0)
+    assert [line for line in plain(once) if "for" in line] == []
+    each = Script(body=(Statement("call()", "call"),), per=0)
+    assert "for u in range(n):" in plain(each)
+
+
+def test_equal_structures_share_one_source_and_the_disk_keeps_it(cache: Path) -> None:
+    def program(recorder: Recorder, value: int) -> Program:
+        return Program(body=(recorder.call(value), recorder.call(Cycle((value, 2))), recorder.call(3, stage="x")))
+
+    before = set(cache.rglob("*"))
+    one, two = Recorder(), Recorder()
+    compiled(program(one, 1), "native")(1)
+    after = set(cache.rglob("*"))
+    compiled(program(two, 9), "native")(1)
+    assert set(cache.rglob("*")) == after
+    assert len([path for path in after - before if path.suffix == ".py"]) == 1
+    assert any(path.suffix == ".nbc" for path in after - before)
+    assert (one.first(), two.first()) == ([(1,), (1,), (3,)], [(9,), (9,), (3,)])
+
+
+def test_a_second_process_takes_the_machine_code_from_disk(cache: Path) -> None:
+    script = (
+        "import ctypes; from overhead.probes._support.common import native_loop as n; lib = ctypes.CDLL(None);"
+        "n.compile_native(n.Program(body=(n.Call('labs', lib.labs, n.address_of(lib, 'labs'), (-1,)),)))(3);"
+        "import sys; m = next(m for name, m in sys.modules.items() if name.startswith('loop_'));"
+        "print(sum(m.loop.stats.cache_hits.values()))"
+    )
+    if sys.platform == "win32":
+        pytest.skip("the C library is found by another name")
+    run: Callable[[], str] = lambda: subprocess.run(  # noqa: E731
+        [sys.executable, "-c", script],
+        env={"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    assert run() == "0"
+    assert run() == "1"
+
+
+def test_a_folder_that_cannot_be_written_only_costs_the_cache(tmp_path: Path) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    assert native_loop._load("loop_unwritable", "loop = 42\n", blocker / "below").loop == 42
+
+
+def test_another_abi_is_unavailable_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    with pytest.raises(NativeUnavailable, match="riscv64"):
+        native_loop.compile_native(Program())
+
+
+def test_numba_missing_is_unavailable_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    with pytest.raises(NativeUnavailable, match="numba") as caught:
+        native_loop.compile_native(Program())
+    assert caught.value.mend == "pip install numba"
+    assert isinstance(caught.value, Unavailable)
+
+
+def test_a_missing_symbol_is_unavailable_with_its_name() -> None:
+    with pytest.raises(NativeUnavailable, match="no_such_function"):
+        address_of(LIBRARY, "no_such_function")
+    with pytest.raises(NativeUnavailable, match="gone"):
+        native_loop.compile_native(Program(body=(Call("gone", print, 0, ()),)))
+
+
+def test_a_real_leaf_function_by_address() -> None:
+    memory = np.arange(4, dtype=np.int64)
+    copy = Call(
+        "memmove", LIBRARY.memmove, address_of(LIBRARY, "memmove"), (memory.ctypes.data, memory.ctypes.data + 8, 24)
+    )
+    compiled(Program(body=(copy,)), "native")(2)
+    assert memory.tolist() == [2, 3, 3, 3]

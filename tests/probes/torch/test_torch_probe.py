@@ -1,0 +1,216 @@
+"""The torch stack on the CPU for real; what other devices would be asked, without them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from overhead.probes.base import Unavailable, Unsupported, Unverified, vary
+from overhead.probes.torch import TorchProbe
+from overhead.results import Api, Case, Target
+from tests.fakes.of_step import of_step
+
+PROBE = TorchProbe()
+CPU = Target(stack="torch", api="CPU", adapter="CPU", options={"device": "cpu"})
+CASES = {case.key: case for case in of_step(PROBE.space(CPU).star())}
+MARKS = {key: [pytest.mark.needs("numba")] for key, case in CASES.items() if case.caller == "native"}
+needs_torch = pytest.mark.needs("torch")
+
+
+def target(api: Api) -> Target:
+    return Target(stack="torch", api=api, adapter="a GPU", options={"device": "none"})
+
+
+@needs_torch
+@pytest.mark.parametrize("key", [pytest.param(key, marks=MARKS.get(key, [])) for key in CASES])
+def test_every_unit_is_counted(key: str) -> None:
+    chain = PROBE.open(CPU, CASES[key])
+    try:
+        done = 0
+        for n in (0, 1, 3, 20):
+            chain.prepare(n)
+            chain.issue(n)
+            chain.wait()
+            done += n
+            assert chain.executed() == done
+        assert chain.device(10) is None
+        assert chain.window()["threads"] == 1
+    finally:
+        chain.close()
+
+
+@needs_torch
+@pytest.mark.needs("numba")
+def test_python_and_native_run_the_same_operation() -> None:
+    pairs = [case for case in CASES.values() if case.params.get("operand") == "tensor"]
+    assert {case.caller for case in pairs} == {"binding", "native"}
+    for case in pairs:
+        if case.caller == "native":
+            native = PROBE.open(CPU, case)
+            binding = PROBE.open(CPU, vary(case, "caller", "binding"))
+            assert {**native.window(), "entry": ""} == {**binding.window(), "entry": ""}
+            assert native.window()["entry"] != binding.window()["entry"]
+            native.close()
+
+
+@needs_torch
+@pytest.mark.needs("numba")
+def test_native_adds_no_number() -> None:
+    with pytest.raises(Unsupported, match="a tensor made beforehand"):
+        PROBE.open(CPU, vary(PROBE.space(CPU).base, "caller", "native"))
+
+
+@needs_torch
+@pytest.mark.needs("numba")
+def test_a_missing_symbol_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.common.native_loop import NativeUnavailable
+    from overhead.probes._support.torch import native as _torch_native
+
+    monkeypatch.setattr(_torch_native, "_ADD_IN_PLACE", "_ZN2at4_ops4gone4callEv")
+    case = next(case for case in CASES.values() if case.caller == "native")
+    with pytest.raises(NativeUnavailable, match="_ZN2at4_ops4gone4callEv"):
+        PROBE.open(CPU, case)
+
+
+@needs_torch
+def test_chains_of_different_modes_alternate() -> None:
+    import torch
+
+    from overhead.probes._support.torch.steps import Add, Network, enter
+
+    device = torch.device("cpu")
+    add, graphed = Add(device), Add(device, mode="no_grad")
+    train = Network(device, train=True, varying=False)
+    for _ in range(2):
+        for body in (add, train, graphed):
+            enter(body.mode)
+            body.loop()(1)
+            assert torch.is_inference_mode_enabled() == (body.mode == "inference")
+    assert (add.executed(), train.executed(), graphed.executed()) == (2, 2, 2)
+
+
+@needs_torch
+@pytest.mark.parametrize(("train", "name"), [(True, "h2d"), (True, "item"), (False, "h2d"), (False, "branch")])
+def test_a_network_is_followed_by_an_act_in_its_own_mode(train: bool, name: str) -> None:
+    import torch
+
+    from overhead.probes._support.torch import waits
+    from overhead.probes._support.torch.chains import Acting
+    from overhead.probes._support.torch.steps import Add, Network
+
+    cpu = torch.device("cpu")
+    network = Network(cpu, train=train, varying=False)
+    act = waits.copy(cpu, name) if name == "h2d" else waits.action(cpu, name, network.reading)
+    chain = Acting(cpu, network, "2 steps", lambda: None, spins=False, action=act, every=2, waits=True)
+    beside = Acting(cpu, Add(cpu), "launch", lambda: None, spins=False, action=act, every=1, waits=True)
+    for one in (chain, beside, chain):
+        one.prepare(1)
+        one.issue(1)
+    assert chain.executed() == 2
+    assert beside.executed() == 1
+
+
+def test_no_unit_holds_more_training_steps_than_a_short_run_takes() -> None:
+    cases = of_step(PROBE.space(target("CUDA")).star())
+    assert max(int(case.params.get("every", 1)) for case in cases if case.workload != "step") == 4
+
+
+def test_a_short_run_sees_a_synchronisation_and_the_training_step() -> None:
+    first = list(PROBE.space(target("CUDA")).star())[:9]
+    assert {"item", "stream"} <= {case.params.get("sync") for case in first}
+    assert "mlp-train" in {case.workload for case in first}
+
+
+@needs_torch
+@pytest.mark.parametrize("varying", [False, True])
+def test_the_forward_pass_is_counted_by_its_losses(varying: bool) -> None:
+    import torch
+
+    from overhead.probes._support.torch.steps import Network, enter
+
+    network = Network(torch.device("cpu"), train=False, varying=varying)
+    enter(network.mode)
+    done = 0
+    for n in (1, 5, 2):
+        network.loop()(n)
+        done += n
+        assert network.executed() == done
+    network._sum.add_(0.4 * network._sums[0])
+    with pytest.raises(Unverified, match="losses add up"):
+        network.executed()
+
+
+@needs_torch
+def test_a_group_that_did_not_run_whole_is_seen() -> None:
+    case = next(case for case in CASES.values() if case.params.get("every") == 10)
+    chain = PROBE.open(CPU, case)
+    chain.issue(2)
+    assert chain.executed() == 2
+    chain._body.step()  # type: ignore[attr-defined]
+    with pytest.raises(Unverified, match="2 units of 10 steps ran, and 1 steps"):
+        chain.executed()
+
+
+@needs_torch
+def test_an_old_torch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch, "__version__", "2.5.1+cpu")
+    with pytest.raises(Unavailable, match=r"2\.5\.1\+cpu is older than 2\.6"):
+        PROBE.targets()
+
+
+@needs_torch
+def test_a_build_without_cuda_is_told_apart_from_a_machine_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from overhead.probes._support.cuda import api as _cuda_api
+    from overhead.probes._support.torch.targets import cuda_torch
+
+    monkeypatch.setattr(torch.version, "cuda", None)
+    monkeypatch.setattr(_cuda_api, "driver", lambda: None)
+    with pytest.raises(Unavailable, match="reaches no CUDA device"):
+        cuda_torch()
+
+
+def test_a_cuda_device_gets_every_synchronisation_on_both_steps() -> None:
+    cases = of_step(PROBE.space(target("CUDA")).star())
+    every_step = {(case.workload, case.params["sync"]) for case in cases if case.params.get("every") == 1}
+    syncs = {"item", "cpu", "cpu-pinned", "branch", "nonzero", "stream", "device", "event", "event-blocking"}
+    for sync in (*syncs, "h2d", "h2d-pinned"):
+        assert {("step", sync), ("mlp-train", sync)} <= every_step
+    for workload in ("mlp-train", "mlp-forward"):
+        for shapes in ("fixed", "varying"):
+            alone = [c for c in cases if c.workload == workload and c.params.get("shapes") == shapes]
+            assert alone[0].pattern == "per-submit"
+            assert "sync" not in alone[0].params
+            assert {"item", "stream"} <= {c.params.get("sync") for c in alone}
+
+
+@pytest.mark.parametrize("api", ["CPU", "CUDA", "HIP", "LevelZero", "MPS"])
+def test_units_say_what_they_hold(api: Api) -> None:
+    for case in of_step(PROBE.space(target(api)).cross()):
+        every = case.params.get("every", 1)
+        one = "launch" if case.workload == "step" else "step"
+        many = "launches" if case.workload == "step" else "steps"
+        assert case.unit == (one if every == 1 else f"{every} {many}")
+        if "sync" in case.params:
+            assert (case.pattern in ("wait-each", "read-each")) == (case.params["sync"] != "h2d-pinned")
+
+
+def test_a_space_loads_no_torch() -> None:
+    code = (
+        "import sys; from overhead.probes.torch import TorchProbe; from overhead.results import Target;"
+        "t = Target(stack='torch', api='CUDA', adapter='x', options={'device': 'cuda:0'});"
+        "print(len(list(TorchProbe().space(t).star())), 'torch' in sys.modules, 'numba' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert int(told[0]) > 40
+    assert told[1:] == ["False", "False"]
+
+
+def test_a_case_is_a_case() -> None:
+    assert all(isinstance(case, Case) for case in CASES.values())
+    assert len({case.key for case in CASES.values()}) == len(CASES)

@@ -1,0 +1,308 @@
+"""Raw Vulkan on Mesa's and Chromium's software drivers: what runs is what was asked, in every case of the star."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from overhead.probes._support.vulkan import drivers as _vulkan_icd
+from overhead.probes.base import Chain, Unavailable, Unverified
+from overhead.probes.vulkan import Vulkan
+from overhead.results import Case, Target
+
+NEEDS = pytest.mark.needs("vulkan", "lavapipe", "numba")
+PROBE = Vulkan()
+BASE = Case(pattern="per-submit", caller="native")
+STAR = [c for c in PROBE.space(Target(stack="vulkan", api="Vulkan", adapter="any")).star() if c.workload == "step"]
+
+
+@pytest.fixture(scope="module")
+def target() -> Target:
+    return next(target for target in PROBE.targets() if "llvmpipe" in target.adapter)
+
+
+def run(chain: Chain, *counts: int) -> int:
+    """Issue and wait for each count; the units issued."""
+    for n in counts:
+        chain.prepare(n)
+        chain.issue(n)
+        chain.wait()
+    return sum(counts)
+
+
+@NEEDS
+def test_a_software_adapter_says_so(target: Target) -> None:
+    assert target.software
+    assert target.api == "Vulkan"
+    assert not target.device
+    assert "Mesa" in target.driver
+    assert set(target.versions) == {"vulkan-loader", "vulkan-device"}
+
+
+@NEEDS
+@pytest.mark.parametrize("case", STAR, ids=lambda case: case.key)
+def test_every_unit_runs_once_and_in_order(target: Target, case: Case) -> None:
+    chain = PROBE.open(target, case)
+    try:
+        done = run(chain, 1, 0, 3, 17, 300)
+        assert chain.executed() == done
+        done += run(chain, 2)
+        assert chain.executed() == done
+        assert all(len(name) <= 200 for name in chain.window())
+        assert all(len(digest) == 64 for digest in chain.kernels().values())
+        assert chain.unit == case.unit
+    finally:
+        chain.close()
+
+
+@NEEDS
+@pytest.mark.parametrize("params", [{}, {"reset": "pool"}, {"k": 64}], ids=str)
+def test_the_ring_turns_without_touching_what_is_pending(target: Target, params: dict[str, Any]) -> None:
+    from overhead.probes._support.vulkan.chains import LAP, LAPS
+
+    case = Case(pattern="per-k" if "k" in params else "per-submit", caller="native", params=params)
+    chain = PROBE.open(target, case)
+    try:
+        assert run(chain, (LAPS + 2) * LAP * 2 + 5, LAP, LAP - 1, 1) == chain.executed()
+    finally:
+        chain.close()
+
+
+@NEEDS
+@pytest.mark.parametrize("caller", ["ffi", "native"])
+def test_the_calls_of_a_unit(target: Target, caller: str) -> None:
+    chain: Any = PROBE.open(target, Case(pattern="per-submit", caller=caller))  # type: ignore[arg-type]
+    try:
+        assert [call.name for call in chain._program.body] == [
+            "vkBeginCommandBuffer", "vkCmdBindPipeline", "vkCmdBindDescriptorSets", "vkCmdPipelineBarrier",
+            "vkCmdDispatch", "vkEndCommandBuffer", "vkQueueSubmit",
+        ]  # fmt: skip
+        assert chain.window()["calls"] == 7
+        stages = chain.stages(5)
+        assert {name: len(times) for name, times in stages.items()} == dict.fromkeys(
+            ["clock", "begin", "pipeline", "bind", "barrier", "dispatch", "end", "submit"], 5
+        )
+        assert chain.executed() == 5
+    finally:
+        chain.close()
+
+
+@NEEDS
+def test_stages_of_more_units_than_a_lap(target: Target) -> None:
+    chain = PROBE.open(target, BASE)
+    try:
+        assert len(chain.stages(600)["submit"]) == 600
+        assert chain.executed() == 600
+    finally:
+        chain.close()
+
+
+@NEEDS
+def test_too_small_a_dispatch_is_noticed(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.vulkan import commands as _vulkan_commands
+
+    monkeypatch.setattr(_vulkan_commands, "GROUPS", 3)
+    chain = PROBE.open(target, Case(pattern="one-pass", caller="ffi"))
+    try:
+        run(chain, 4)
+        with pytest.raises(Unverified, match="disagree"):
+            chain.executed()
+    finally:
+        chain.close()
+
+
+@NEEDS
+@pytest.mark.parametrize("caller", ["ffi", "native"])
+def test_a_failed_call_is_told_later(target: Target, caller: str) -> None:
+    from overhead.probes._support.common.native_loop import Program
+
+    chain: Any = PROBE.open(target, Case(pattern="launches", caller=caller, unit="launch"))  # type: ignore[arg-type]
+    try:
+        commands, gpu = chain._commands, chain._gpu
+        pointer = gpu.ffi.new("VkFence *", chain._fence())
+        chain._compile(Program(body=(commands.call("vkWaitForFences", gpu.device, 1, pointer, 1, 0, stage="wait"),)))(1)
+        with pytest.raises(Unverified, match="VK_TIMEOUT"):
+            chain.executed()
+    finally:
+        chain.close()
+
+
+@NEEDS
+def test_a_lost_device_is_told_by_name() -> None:
+    from overhead.probes._support.vulkan.commands import refuse
+
+    with pytest.raises(Unverified, match="VK_ERROR_DEVICE_LOST"):
+        refuse([0, -4 & 0xFFFFFFFF])
+    refuse([0, 0])
+
+
+@NEEDS
+@pytest.mark.parametrize(
+    "case",
+    [
+        BASE,
+        Case(pattern="launches", caller="native", unit="launch"),
+        Case(pattern="one-pass", caller="native"),
+        Case(pattern="replay", caller="ffi", unit="node"),
+        Case(pattern="fused", caller="ffi"),
+    ],
+    ids=lambda case: case.key,
+)
+def test_device_time(target: Target, case: Case) -> None:
+    chain = PROBE.open(target, case)
+    try:
+        done = run(chain, 2)
+        held = chain.device(500)
+        assert held is not None
+        assert 0 < held.n <= 500
+        assert held.span >= 100 * held.quantum > 0
+        assert held.busy or case.pattern in ("per-submit", "launches")
+        assert chain.executed() >= done + held.n
+        before = chain.executed()
+        assert before + run(chain, 5) == chain.executed()
+    finally:
+        chain.close()
+
+
+@NEEDS
+def test_latency_from_submission_to_start(target: Target) -> None:
+    chain: Any = PROBE.open(target, Case(pattern="wait-each", caller="ffi"))
+    try:
+        assert chain.device(10) is None
+        found = chain.start_latency(5)
+        assert len(found.values) == 5
+        assert min(found.values) > -found.deviation
+    finally:
+        chain.close()
+
+
+@NEEDS
+def test_a_closed_chain_leaves_nothing(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.vulkan.gpu import Gpu
+
+    PROBE.open(target, BASE).close()  # what all chains share is there from now on
+    PROBE.open(target, Case(pattern="fused", caller="ffi")).close()
+    alive: Counter[str] = Counter()
+    create, destroy = Gpu.create, Gpu.destroy
+
+    def creating(gpu: Gpu, what: str, info: Any) -> Any:
+        alive[what] += 1
+        return create(gpu, what, info)
+
+    def destroying(gpu: Gpu, what: str, handle: Any) -> None:
+        alive[what] -= 1
+        destroy(gpu, what, handle)
+
+    monkeypatch.setattr(Gpu, "create", creating)
+    monkeypatch.setattr(Gpu, "destroy", destroying)
+    for case in STAR:
+        PROBE.open(target, case).close()
+    memory = alive.pop("Memory")  # allocated by a call of its own, one for each buffer
+    assert memory == -9 * len(STAR)
+    assert set(alive.values()) == {0}
+
+
+@NEEDS
+def test_a_failure_at_opening_leaves_nothing(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.common import native_loop
+    from overhead.probes._support.vulkan import chain_base
+    from overhead.probes._support.vulkan.gpu import Gpu
+
+    def refuse(program: native_loop.Program) -> native_loop.Loop:
+        raise native_loop.NativeUnavailable("no numba today")
+
+    gone: list[str] = []
+    destroy = Gpu.destroy
+
+    def destroying(gpu: Gpu, what: str, handle: Any) -> None:
+        gone.append(what)
+        destroy(gpu, what, handle)
+
+    monkeypatch.setattr(Gpu, "destroy", destroying)
+    monkeypatch.setattr(chain_base, "compile_native", refuse)
+    with pytest.raises(Unavailable, match="no numba today"):
+        PROBE.open(target, BASE)
+    assert {"CommandPool", "DescriptorPool", "Buffer", "Memory", "Fence"} <= set(gone)
+
+
+@NEEDS
+def test_an_adapter_that_is_gone(target: Target) -> None:
+    import msgspec
+
+    other = msgspec.structs.replace(target, adapter="a GPU that was unplugged")
+    with pytest.raises(Unavailable, match="no longer a GPU that was unplugged"):
+        PROBE.open(other, BASE)
+
+
+@pytest.mark.parametrize("error", [ImportError("no module"), OSError("no loader")], ids=repr)
+def test_without_package_or_loader(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.vulkan import adapters
+
+    real = builtins.__import__
+
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "vulkan":
+            raise error
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    adapters.load.cache_clear()
+    with pytest.raises(Unavailable) as caught:
+        adapters.load()
+    adapters.load.cache_clear()
+    assert caught.value.mend
+
+
+_SCRIPT = """
+import json
+from overhead.probes.base import Unavailable
+from overhead.probes.vulkan import Vulkan
+probe = Vulkan()
+try:
+    targets = probe.targets()
+except Unavailable as error:
+    print(json.dumps({"reason": error.reason, "mend": error.mend}))
+    raise SystemExit
+found = {}
+for case in probe.space(targets[0]).star():
+    chain = probe.open(targets[0], case)
+    for n in (1, 20, 300):
+        chain.prepare(n)
+        chain.issue(n)
+        chain.wait()
+    found[case.key] = chain.executed()
+    chain.close()
+print(json.dumps({"adapter": targets[0].adapter, "software": targets[0].software, "executed": found}))
+"""
+
+
+def in_a_process(drivers: str) -> Any:
+    environment = {**os.environ, **dict.fromkeys(_vulkan_icd.DRIVER_VARIABLES, drivers)}
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.needs("vulkan", "swiftshader", "numba")
+def test_swiftshader_runs_every_case() -> None:
+    found = in_a_process(str(_vulkan_icd.swiftshader_icd()))
+    assert "SwiftShader" in found["adapter"]
+    assert found["software"]
+    assert set(found["executed"].values()) == {321}
+    assert len([key for key in found["executed"] if key.startswith("step ")]) == len(STAR)
+
+
+@pytest.mark.needs("vulkan", "vulkan-loader")
+def test_a_machine_without_drivers(tmp_path: Any) -> None:
+    found = in_a_process(str(tmp_path / "absent.json"))
+    assert "no driver" in found["reason"]
+    assert found["mend"]

@@ -1,0 +1,117 @@
+"""What needs no device: the committed SPIR-V, where drivers are found, what the probe offers and refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from overhead.probes import kernels
+from overhead.probes._support.vulkan import drivers
+from overhead.probes.base import Unsupported, vary
+from overhead.probes.vulkan import Vulkan, refusal
+from overhead.results import Case, Target
+from scripts import build_spirv
+
+TARGET = Target(stack="vulkan", api="Vulkan", adapter="any")
+BASE = Case(pattern="per-submit", caller="ffi")
+
+
+def test_every_source_has_its_binary() -> None:
+    assert [source.name for source in build_spirv.sources()] == [
+        "fused.comp", "recurrence_fused.comp", "recurrence_once.comp", "step.comp",
+    ]  # fmt: skip
+    for source in build_spirv.sources():
+        code, digest = kernels.binary(source.with_suffix(".spv").name)
+        assert code[:4] == b"\x03\x02\x23\x07"
+        assert len(digest) == 64
+
+
+@pytest.mark.needs("glslang")
+@pytest.mark.parametrize("source", build_spirv.sources(), ids=lambda path: path.name)
+def test_binary_matches_source(source: Path) -> None:
+    built, committed = build_spirv.build(source), source.with_suffix(".spv").read_bytes()
+    if built[8:12] != committed[8:12]:
+        pytest.skip("another version of the compiler built the committed binary")
+    assert built == committed
+
+
+def test_the_build_script_names_a_broken_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(build_spirv, "COMPILER", "no-such-compiler")
+    assert build_spirv.main() == 2
+    assert "not installed" in capsys.readouterr().err
+
+
+def test_swiftshader_gets_an_environment_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = tmp_path / "vk_swiftshader_icd.json"
+    monkeypatch.setattr(drivers, "_manifests", lambda: iter([tmp_path / "absent.json", manifest]))
+    for variable in drivers.DRIVER_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    assert drivers.environments() == [{}]
+    manifest.touch()
+    assert drivers.environments() == [{}, dict.fromkeys(drivers.DRIVER_VARIABLES, str(manifest))]
+    monkeypatch.setenv("VK_ICD_FILENAMES", "/chosen.json")
+    assert drivers.environments() == [{}]
+
+
+def test_the_newest_of_several_browsers_is_taken(tmp_path: Path) -> None:
+    for version in ("chromium-1100", "chromium-1200"):
+        (tmp_path / version / "chrome-linux").mkdir(parents=True)
+        (tmp_path / version / "chrome-linux" / "found").touch()
+    found = drivers._newest(tmp_path, "chromium-*/chrome-linux*/found")
+    assert [path.parent.parent.name for path in found] == ["chromium-1200", "chromium-1100"]
+
+
+def test_the_parent_loads_no_driver_and_no_compiler() -> None:
+    code = (
+        "import sys; from overhead.probes import vulkan as v; from overhead.results import Target\n"
+        "cases = list(v.Vulkan().space(Target(stack='vulkan', api='Vulkan', adapter='any')).star())\n"
+        "assert len(cases) > 20\n"
+        "print([name for name in ('vulkan', 'cffi', 'numba', 'llvmlite') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_space_begins_with_the_native_caller_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    assert Vulkan().space(TARGET).base == Case(pattern="per-submit", caller="native")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    star = list(Vulkan().space(TARGET).star())
+    assert star[0] == Case(pattern="per-submit", caller="ffi")
+    assert {case.caller for case in star} == {"ffi"}
+    assert {case.pattern for case in star} == {
+        "per-submit", "per-k", "one-pass", "replay", "launches", "fused", "wait-each",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("cross", [False, True])
+def test_all_that_is_offered_is_accepted_and_each_case_is_there_once(cross: bool) -> None:
+    space = Vulkan().space(TARGET)
+    cases = list(space.cross() if cross else space.star())
+    assert len({case.key for case in cases}) == len(cases)
+    assert not [case.key for case in cases if case.workload == "step" and refusal(case)]
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "reason"),
+    [
+        ("caller", "binding", "no binding caller"),
+        ("pattern", "per-pass", "no per-pass"),
+        ("pattern", "per-k", "takes k"),
+        ("k", 4, "takes k"),
+        ("pattern", "replay", "unit of replay is a node"),
+        ("dependency", "independent", "rotate descriptor sets"),
+        ("barrier", "ring", "each turn of the ring"),
+        ("wait", "sleep", "no value sleep"),
+        ("workload", "matmul", "no workload matmul"),
+        ("colour", "red", "no parameter colour"),
+    ],
+)
+def test_what_means_nothing_is_refused_in_words(axis: str, value: str | int, reason: str) -> None:
+    with pytest.raises(Unsupported, match=reason):
+        Vulkan().open(TARGET, vary(BASE, axis, value))

@@ -1,0 +1,268 @@
+"""WebGPU without a device: which adapters count, what a case may ask, what its loop holds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from overhead.probes import registry
+from overhead.probes._support.vulkan import drivers
+from overhead.probes._support.webgpu import targets as targets
+from overhead.probes._support.webgpu.case import Recipe, steps
+from overhead.probes._support.webgpu.library import heard
+from overhead.probes.base import Unavailable, Unsupported
+from overhead.results import Case, Target
+from tests.fakes.of_step import of_step
+
+STACKS = ["wgpu-native", "dawn"]
+PLAIN = ("create encoder", "begin pass", "set pipeline", "set bind group")
+END = ("end pass", "finish", "submit", "release pass", "release")
+
+
+def info(backend: str, device: str, kind: str = "DiscreteGPU", **more: str) -> dict[str, str]:
+    empty = dict.fromkeys(("vendor", "architecture", "description"), "")
+    return {**empty, "backend_type": backend, "device": device, "adapter_type": kind, **more}
+
+
+class FakeLibrary:
+    """A library as far as looking for adapters goes."""
+
+    def __init__(self, *infos: dict[str, str], prints: str = "") -> None:
+        self.stack, self.versions, self.prints = "dawn", {"dawn": "1"}, prints
+        self.adapters = [SimpleNamespace(info=one) for one in infos]
+        self.webgpu = SimpleNamespace(gpu=self)
+
+    def enumerate_adapters_sync(self) -> list[Any]:
+        if self.prints:
+            import os
+
+            os.write(2, self.prints.encode())
+        return self.adapters
+
+    def request_adapter_sync(self) -> Any:
+        return SimpleNamespace(info=info("Null", "Null backend", "Unknown"))
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in (*drivers.DRIVER_VARIABLES, targets.BACKEND_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
+
+
+def found(*infos: dict[str, str], prints: str = "") -> list[Target]:
+    return targets.targets(FakeLibrary(*infos, prints=prints))  # type: ignore[arg-type]
+
+
+def test_every_backend_is_a_target_of_its_own_api() -> None:
+    adapters = [
+        info("Vulkan", "GeForce"), info("OpenGL", "GeForce"), info("OpenGLES", "Mali"), info("D3D12", "Radeon"),
+        info("Metal", "Apple M3"), info("D3D11", "Radeon"), info("Undefined", "who knows"),
+    ]  # fmt: skip
+    assert [(t.api, t.adapter) for t in found(*adapters)] == [
+        ("Vulkan", "GeForce"), ("OpenGL", "GeForce"), ("OpenGL", "Mali"), ("D3D12", "Radeon"), ("Metal", "Apple M3"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("adapter", "software"),
+    [
+        (info("Vulkan", "GeForce RTX 4090"), False),
+        (info("Metal", "Apple M3", "IntegratedGPU"), False),
+        (info("Vulkan", "llvmpipe (LLVM 15.0.6, 256 bits)", "CPU"), True),
+        (info("OpenGL", "llvmpipe (LLVM 15.0.6, 256 bits)", "Unknown"), True),
+        (info("Vulkan", "SwiftShader Device (Subzero)", "Unknown"), True),
+        (info("Vulkan", "some device", "Unknown", description="lavapipe"), True),
+        (info("D3D12", "Microsoft Basic Render Driver", "Unknown"), True),
+        (info("D3D12", "an adapter", "Unknown", description="WARP"), True),
+        (info("Null", "Null backend", "Unknown"), False),
+    ],
+    ids=lambda value: value["device"] if isinstance(value, dict) else "",
+)
+def test_software_adapters_are_told_by_type_and_by_name(adapter: dict[str, str], software: bool) -> None:
+    assert targets.is_software(adapter) is software
+
+
+def test_two_cards_of_one_name_are_two_targets_and_each_is_found_again() -> None:
+    library: Any = FakeLibrary(info("Vulkan", "H100"), info("Vulkan", "H100"), info("OpenGL", "H100"))
+    one, two, three = targets.targets(library)
+    assert [t.device for t in (one, two, three)] == ["", "1", ""]
+    assert len({t.key for t in (one, two, three)}) == 3
+    assert [targets.adapter(library, t) for t in (one, two, three)] == library.adapters
+    with pytest.raises(Unavailable, match="is gone"):
+        targets.adapter(FakeLibrary(), two)  # type: ignore[arg-type]
+
+
+def test_an_adapter_without_a_name_takes_the_next_best() -> None:
+    (target,) = found(info("Metal", "", vendor="apple"))
+    assert (target.adapter, target.driver) == ("apple", "apple")
+
+
+def test_the_null_backend_is_a_target_only_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [t.api for t in found(info("Vulkan", "GeForce"), info("Null", "Null backend"))] == ["Vulkan"]
+    monkeypatch.setenv(targets.BACKEND_VARIABLE, "Null")
+    (target,) = found(info("Vulkan", "GeForce"))
+    assert (target.api, target.executes, target.software) == ("Null", False, False)
+
+
+def test_the_environment_of_swiftshader_yields_vulkan_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    manifest = tmp_path / "vk_swiftshader_icd.json"
+    manifest.write_text("{}")
+    monkeypatch.setattr(drivers, "swiftshader_icd", lambda: manifest)
+    for variable in drivers.DRIVER_VARIABLES:
+        monkeypatch.setenv(variable, str(manifest))
+    swiftshader, mesa = info("Vulkan", "SwiftShader", "CPU"), info("OpenGL", "llvmpipe", "CPU")
+    assert [t.adapter for t in found(swiftshader, mesa)] == ["SwiftShader"]
+
+
+def test_a_refused_driver_is_unavailable_with_what_the_library_said() -> None:
+    said = "error: XDG_RUNTIME_DIR is invalid or not set\nWarning: Vulkan feature required.\n - While initializing\n"
+    with pytest.raises(Unavailable, match=r"^dawn refuses the driver: Vulkan feature required\.$") as caught:
+        found(prints=said)
+    assert caught.value.mend == targets.REFUSED_MEND
+
+
+@pytest.mark.parametrize(("loader", "reason"), [(True, "no driver that has an adapter"), (False, "no Vulkan loader")])
+def test_no_adapter_is_unavailable_and_says_what_is_missing(
+    loader: bool, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(targets, "_loader", lambda: loader)
+    with pytest.raises(Unavailable, match=reason) as caught:
+        found()
+    assert "libvulkan1" in caught.value.mend
+
+
+def test_what_c_code_prints_is_heard_and_standard_error_comes_back(capfd: pytest.CaptureFixture[str]) -> None:
+    with heard() as lines:
+        print("from Python", file=sys.__stderr__, flush=True)
+        subprocess.run([sys.executable, "-c", "import os; os.write(2, b'from C')"], check=True)
+    assert "from C" in "\n".join(lines)
+    print("afterwards", file=sys.__stderr__, flush=True)
+    assert "afterwards" in capfd.readouterr().err
+
+
+def test_environments_are_files_and_names_alone() -> None:
+    assert targets.environments(null=False) == drivers.environments()
+    assert targets.environments(null=True)[-1] == {"WGPU_BACKEND_TYPE": "Null"}
+
+
+def test_the_parent_loads_no_gpu_library() -> None:
+    script = (
+        "import sys; from overhead.probes import registry; from overhead.results import Target;"
+        "t = Target(stack='dawn', api='Vulkan', adapter='x'); p = registry()['dawn']; list(p.space(t).star());"
+        "p.environments(); sys.exit(bool({'wgpu', 'wgpudawn', 'cffi', 'numba'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("executes", [True, False])
+def test_the_star_holds_what_was_promised(stack: str, executes: bool) -> None:
+    target = Target(stack=stack, api="Vulkan" if executes else "Null", adapter="x", executes=executes)
+    space = registry()[stack].space(target)
+    star = of_step(space.star())
+    assert star[0] == space.base == Case(pattern="per-submit")
+    recipes = [Recipe.of(case) for case in star]
+    patterns = {"per-submit", "per-k", "per-pass", "one-pass", "wait-each"} | (
+        {"fused", "read-each"} if executes else set()
+    )
+    assert {recipe.pattern for recipe in recipes} == patterns
+    assert {recipe.k for recipe in recipes if recipe.caller == "binding"} >= {4, 16, 64, 256}
+    assert {recipe.validation for recipe in recipes} == ({"on", "skip"} if stack == "dawn" else {"on"})
+    for caller in ("ffi", "native"):
+        own = {(r.pattern, r.k) for r in recipes if r.caller == caller}
+        assert own >= {
+            ("per-submit", 0),
+            ("one-pass", 0),
+            ("per-pass", 0),
+            ("per-k", 16),
+            ("per-k", 64),
+            ("wait-each", 0),
+        }
+        assert any(recipe.independent for recipe in recipes if recipe.caller == caller)
+    cross = of_step(space.cross())
+    assert {case.key for case in star} <= {case.key for case in cross}
+    assert len(cross) < 300
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        (Case(pattern="replay"), "WebGPU compute has no replay"),
+        (Case(pattern="per-submit", workload="matmul"), "no workload matmul"),
+        (Case(pattern="per-submit", caller="browser"), "no caller browser"),
+        (Case(pattern="per-submit", params={"colour": 1}), "no parameter colour"),
+        (Case(pattern="per-submit", params={"wait": "patiently"}), "wait has no value patiently"),
+        (Case(pattern="per-k"), "takes k"),
+        (Case(pattern="per-k", params={"k": 1}), "takes k"),
+        (Case(pattern="one-pass", params={"k": 4}), "takes k"),
+        (Case(pattern="per-submit", dependency="independent"), "rotate bind groups"),
+        (Case(pattern="one-pass", params={"argument": "write-buffer"}), "between submissions"),
+        (Case(pattern="fused", params={"indirect": True}), "fused dispatch is one"),
+        (Case(pattern="per-submit", params={"checks": "unbounded-loops"}), "holds a loop"),
+        (Case(pattern="read-each", caller="native"), "callback into Python"),
+        (Case(pattern="one-pass", params={"argument": "dynamic-offset", "bindings": 4}), "one buffer"),
+    ],
+    ids=lambda value: value.key if isinstance(value, Case) else "",
+)
+def test_a_case_that_means_nothing_is_unsupported_in_words(case: Case, reason: str) -> None:
+    with pytest.raises(Unsupported, match=reason):
+        Recipe.of(case)
+
+
+@pytest.mark.parametrize(
+    ("case", "head", "body", "tail", "per"),
+    [
+        (Case(pattern="per-submit"), PLAIN, ("dispatch",), END, 1),
+        (Case(pattern="per-k", params={"k": 16}), PLAIN, ("dispatch",), END, 16),
+        (Case(pattern="one-pass"), PLAIN, ("dispatch",), END, 0),
+        (Case(pattern="one-pass", params={"bindgroup": "rotated"}), PLAIN[:3], ("set bind group", "dispatch"), END, 0),
+        (
+            Case(pattern="per-pass"),
+            PLAIN[:1],
+            (*PLAIN[1:], "dispatch", "end pass", "release pass"),
+            ("finish", "submit", "release"),
+            0,
+        ),
+        (Case(pattern="fused"), (*PLAIN, "dispatch"), (), END, 0),
+        (Case(pattern="wait-each"), PLAIN, ("dispatch",), (*END, "wait"), 1),
+        (Case(pattern="read-each"), PLAIN, ("dispatch",), (*END, "read"), 1),
+        (
+            Case(pattern="per-submit", params={"argument": "write-buffer"}),
+            ("write buffer", *PLAIN),
+            ("dispatch",),
+            END,
+            1,
+        ),
+        (
+            Case(pattern="per-submit", params={"bindgroup": "fresh"}),
+            PLAIN[:3],
+            ("create bind group", "set bind group", "release bind group", "dispatch"),
+            END,
+            1,
+        ),
+    ],
+    ids=lambda value: value.key if isinstance(value, Case) else "",
+)
+def test_the_steps_of_a_pattern(case: Case, head: Any, body: Any, tail: Any, per: int) -> None:
+    made = steps(Recipe.of(case))
+    assert (made.head, made.body, made.tail, made.per) == (head, body, tail, per)
+
+
+@pytest.mark.parametrize(
+    ("case", "kernel"),
+    [
+        (Case(pattern="per-submit"), "step.wgsl"),
+        (Case(pattern="fused"), "fused.wgsl"),
+        (Case(pattern="per-submit", params={"bindings": 8}), "step_8_bindings.wgsl"),
+        (Case(pattern="per-submit", params={"argument": "write-buffer"}), "step_uniform.wgsl"),
+        (Case(pattern="per-submit", params={"argument": "immediates"}), "step_immediate.wgsl"),
+    ],
+    ids=lambda value: value.key if isinstance(value, Case) else "",
+)
+def test_the_kernel_of_a_case(case: Case, kernel: str) -> None:
+    assert Recipe.of(case).kernel == kernel

@@ -1,0 +1,335 @@
+"""WebGPU chains on whatever software adapters there are: what ran, what was called, what a failure comes to."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import gc
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from overhead.probes import registry
+from overhead.probes._support.common import native_loop
+from overhead.probes._support.common.loop_text import Issue
+from overhead.probes._support.common.native_loop import Call, Program, Store
+from overhead.probes._support.vulkan import drivers
+from overhead.probes._support.webgpu.chain import WebGpuChain
+from overhead.probes.base import Unsupported, Unverified
+from overhead.results import Case, Target
+from tests.fakes.of_step import of_step
+
+LAVAPIPE = pytest.param(("wgpu-native", "Vulkan"), marks=pytest.mark.needs("wgpu", "numba", "lavapipe"), id="lavapipe")
+SWIFTSHADER = pytest.param(
+    ("dawn", "Vulkan"), marks=pytest.mark.needs("wgpudawn", "numba", "swiftshader"), id="swiftshader"
+)
+NULL = pytest.param(("dawn", "Null"), marks=pytest.mark.needs("wgpudawn", "numba"), id="null")
+CALLERS = ["binding", "ffi", "native"]
+
+
+@pytest.fixture(params=[LAVAPIPE, SWIFTSHADER, NULL])
+def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Target:
+    """An adapter. A library's instance takes the environment that it is first asked in, so each has one here."""
+    stack, api = request.param
+    return find(stack, api, monkeypatch)
+
+
+def find(stack: str, api: str, monkeypatch: pytest.MonkeyPatch) -> Target:
+    if stack == "dawn":
+        for variable in drivers.DRIVER_VARIABLES:
+            monkeypatch.setenv(variable, str(drivers.swiftshader_icd()))
+    if api == "Null":
+        monkeypatch.setenv("WGPU_BACKEND_TYPE", "Null")
+    return next(found for found in registry()[stack].targets() if found.api == api)
+
+
+@contextlib.contextmanager
+def opened(target: Target, case: Case) -> Iterator[WebGpuChain]:
+    chain = registry()[target.stack].open(target, case)
+    assert isinstance(chain, WebGpuChain)
+    try:
+        yield chain
+    finally:
+        chain.close()
+
+
+def run(chain: WebGpuChain, *ns: int) -> int:
+    for n in ns:
+        chain.prepare(n)
+        chain.issue(n)
+        chain.wait()
+    return sum(ns)
+
+
+class Counting:
+    """Counts calls of webgpu.h by name, whoever makes them."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.kept: list[Any] = []
+
+    def wrap(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*args: Any) -> Any:
+            self.calls[name] += 1
+            return function(*args)
+
+        return counted
+
+    def program(self, program: Program) -> Program:
+        head, body, tail = (tuple(map(self._step, part)) for part in (program.head, program.body, program.tail))
+        return Program(head, body, tail, program.per)
+
+    def _step(self, step: Call | Store) -> Call | Store:
+        if isinstance(step, Store):
+            return step
+        kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(step.args))
+        callback = kind(self.wrap(step.name, kind(step.address)))
+        self.kept.append(callback)
+        address = ctypes.cast(callback, ctypes.c_void_p).value or 0
+        return dataclasses.replace(step, function=self.wrap(step.name, step.function), address=address)
+
+    def binding(self, chain: WebGpuChain, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Every way in which the binding's objects reach the library: methods, releases, the module's own handle."""
+        api = __import__(type(chain.rig.device).__module__, fromlist=["_"])
+        for name, function in vars(api.libf).items():
+            if name.startswith("wgpu"):
+                monkeypatch.setattr(api.libf, name, self.wrap(name, function))
+        for cls in {base for thing in vars(api).values() if isinstance(thing, type) for base in thing.__mro__}:
+            for name, function in list(vars(cls).items()):
+                real = getattr(function, "__name__", "")
+                if name.endswith("_function") and real.startswith("wgpu"):
+                    monkeypatch.setattr(cls, name, staticmethod(self.wrap(real, function)))
+        monkeypatch.setattr(api, "lib", _Proxy(self, api.lib))
+
+
+class _Proxy:
+    def __init__(self, counting: Counting, lib: Any) -> None:
+        self._counting, self._lib = counting, lib
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._lib, name)
+        return self._counting.wrap(name, found) if name.startswith("wgpu") else found
+
+
+def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
+    """What issuing n units calls, all that it makes released again."""
+    counting = Counting()
+    with opened(target, case) as chain, pytest.MonkeyPatch.context() as monkeypatch:
+        gc.disable()
+        try:
+            if isinstance(chain._loop, Program):
+                loop = counting.program(chain._loop)
+                issue: Issue = (
+                    native_loop.compile_native(loop) if case.caller == "native" else native_loop.compile_ffi(loop)
+                )
+            else:
+                issue = chain.issue
+                counting.binding(chain, monkeypatch)
+            issue(n)
+            made = Counter(counting.calls)
+        finally:
+            gc.enable()
+        chain.wait()
+    return made
+
+
+def cases(target: Target) -> list[Case]:
+    return of_step(registry()[target.stack].space(target).star())
+
+
+def test_every_case_of_the_star_runs_as_often_as_issued(target: Target) -> None:
+    wrong = {}
+    for case in cases(target):
+        try:
+            with opened(target, case) as chain:
+                issued = run(chain, 0, 1, 7, 40, 0, 16)
+                done = chain.executed()
+        except Unsupported as error:
+            wrong[case.key] = str(error)
+            continue
+        if done != (issued if target.executes else 0):
+            wrong[case.key] = f"{issued} issued, {done} executed"
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(pattern="per-submit"),
+        Case(pattern="per-submit", params={"bindgroup": "fresh"}),
+        Case(pattern="per-submit", params={"argument": "write-buffer"}),
+        Case(pattern="one-pass", params={"argument": "dynamic-offset"}),
+        Case(pattern="one-pass", params={"argument": "immediates"}),
+        Case(pattern="one-pass", params={"indirect": True}),
+        Case(pattern="one-pass", dependency="independent", params={"bindgroup": "rotated"}),
+        Case(pattern="per-pass"),
+        Case(pattern="per-k", params={"k": 4}),
+        Case(pattern="fused"),
+        Case(pattern="wait-each"),
+    ],
+    ids=lambda case: case.key,
+)
+def test_three_callers_make_the_same_calls(target: Target, case: Case) -> None:
+    binding, ffi, native_ = (calls_of(target, msgspec.structs.replace(case, caller=caller), 10) for caller in CALLERS)
+    for name in ("wgpuDevicePoll", "wgpuQueueOnSubmittedWorkDone", "wgpuInstanceWaitAny"):
+        # The wait is one callable, bound at open: in the binding's loop it doesn't pass by the counters.
+        assert ffi[name] == native_[name]
+        binding.pop(name, None), ffi.pop(name, None), native_.pop(name, None)
+    assert binding == ffi == native_
+    assert sum(binding.values()) >= 10
+    made = {name: count for name, count in ffi.items() if "Create" in name or "Begin" in name or "Finish" in name}
+    assert sum(made.values()) == sum(count for name, count in ffi.items() if name.endswith("Release"))
+
+
+def test_an_error_that_no_python_call_raises_is_unverified(target: Target) -> None:
+    with opened(target, Case(pattern="per-submit", caller="native")) as chain:
+        run(chain, 3)
+        data, library = chain.rig.data[0], chain.library
+        words = library.ffi.new("uint32_t[1]")
+        library.lib.wgpuQueueWriteBuffer(chain.rig.queue._internal, data._internal, 1 << 20, words, 4)
+        with pytest.raises(Unverified, match="1 errors reported"):
+            chain.executed()
+        assert chain.executed() == (3 if target.executes else 0)
+
+
+@pytest.mark.needs("wgpudawn", "numba")
+@pytest.mark.parametrize("caller", ["ffi", "native"])
+def test_rejected_submissions_are_unverified(caller: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """wgpu-native ends the process here, which costs the worker; Dawn takes every submission without a word."""
+    target = find("dawn", "Null", monkeypatch)
+    with opened(target, Case(pattern="per-submit", caller=caller)) as chain:
+        chain.rig.data[0].destroy()
+        run(chain, 20)
+        with pytest.raises(Unverified, match="20 errors reported"):
+            chain.executed()
+
+
+def test_a_wrong_value_is_unverified_where_anything_runs(target: Target) -> None:
+    with opened(target, Case(pattern="per-submit")) as chain:
+        run(chain, 3)
+        chain.rig.queue.write_buffer(chain.rig.data[0], 4 * 77, np.zeros(1, np.uint32))
+        expected = pytest.raises(Unverified, match="1 of 256 values disagree")
+        with expected if target.executes else contextlib.nullcontext():
+            assert chain.executed() == 0
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize(
+    ("pattern", "params"), [("per-submit", {}), ("per-k", {"k": 4}), ("per-pass", {}), ("fused", {})]
+)
+def test_stages_name_every_step_and_its_units_count(target: Target, caller: Any, pattern: Any, params: Any) -> None:
+    with opened(target, Case(pattern=pattern, caller=caller, params=params)) as chain:
+        issued = run(chain, 2)
+        found = chain.stages(8)
+        lengths = {name: len(values) for name, values in found.items()}
+        groups = {"per-submit": 8, "per-k": 2}.get(pattern, 1)
+        units = 8 if pattern != "fused" else 1
+        assert (lengths["submit"], lengths["dispatch"]) == (groups, units)
+        assert lengths["begin pass"] == (8 if pattern == "per-pass" else groups)
+        assert set(lengths) == {
+            "clock", "create encoder", "begin pass", "set pipeline", "set bind group", "dispatch", "end pass", "finish",
+            "submit", "release pass", "release",
+        }  # fmt: skip
+        assert chain.executed() == (issued + 8 if target.executes else 0)
+
+
+@pytest.mark.parametrize(
+    "case", [Case(pattern="per-submit", caller="native"), Case(pattern="fused")], ids=lambda c: c.key
+)
+def test_device_time_counts_aside_and_says_whether_the_device_starved(target: Target, case: Case) -> None:
+    with opened(target, case) as chain:
+        issued = run(chain, 5)
+        held = chain.device(400)
+        assert (held is None) == (not target.executes)
+        if held is not None:
+            assert held.n == 400
+            assert held.span >= 100 * held.quantum > 0
+        assert chain.executed() == (issued if target.executes else 0)
+
+
+def test_the_window_says_what_it_holds(target: Target) -> None:
+    with opened(target, Case(pattern="per-k", caller="ffi", params={"k": 16})) as chain:
+        window = chain.window()
+        assert (window["submits"], window["passes"], window["bind_changes"]) == ("1 per 16 units",) * 3
+        assert window["wait"] == ("poll" if target.stack == "wgpu-native" else "wait-any")
+        assert list(chain.kernels()) == ["step.wgsl"]
+        assert chain.overlap == "pipelined"
+
+
+@pytest.mark.needs("wgpu", "numba", "lavapipe")
+def test_the_loop_makes_nothing_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = find("wgpu-native", "Vulkan", monkeypatch)
+    with opened(target, Case(pattern="per-submit", caller="native", params={"bindgroup": "fresh"})) as chain:
+        run(chain, 1)
+        before = _alive(chain)
+        run(chain, 300)
+        after = _alive(chain)
+    assert {name: count for name, count in after.items() if count > before[name]} == {}
+
+
+def _alive(chain: WebGpuChain) -> dict[str, int]:
+    chain.library.lib.wgpuDevicePoll(chain.rig.device._internal, 1, chain.library.ffi.NULL)
+    hub = chain.library._helpers.generate_report()["hub"]
+    return {name: int(counts["kept"]) for name, counts in hub.items()}
+
+
+@pytest.mark.needs("wgpu", "numba", "lavapipe")
+def test_a_wait_that_the_binding_breaks_is_unsupported_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = find("wgpu-native", "Vulkan", monkeypatch)
+    case = Case(pattern="per-submit", params={"wait": "work-done"})
+
+    def broken() -> None:
+        raise TypeError("initializer for ctype")
+
+    from wgpu import GPUQueue
+
+    monkeypatch.setattr(GPUQueue, "on_submitted_work_done_sync", lambda self: broken())
+    with pytest.raises(Unsupported, match="TypeError: initializer for ctype"), opened(target, case):
+        pass
+
+
+@pytest.mark.needs("wgpu", "numba", "lavapipe")
+def test_wgpu_native_always_validates(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = find("wgpu-native", "Vulkan", monkeypatch)
+    with (
+        pytest.raises(Unsupported, match="always validates"),
+        opened(target, Case(pattern="per-submit", params={"validation": "skip"})),
+    ):
+        pass
+
+
+@pytest.mark.needs("wgpudawn", "numba")
+def test_on_another_abi_only_dawns_native_wait_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = find("dawn", "Null", monkeypatch)
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    with (
+        pytest.raises(Unsupported, match="struct by value"),
+        opened(target, Case(pattern="wait-each", caller="native")),
+    ):
+        pass
+    with opened(target, Case(pattern="wait-each")) as chain:
+        run(chain, 3)
+        chain.executed()
+
+
+@pytest.mark.needs("wgpudawn", "numba")
+def test_a_missing_symbol_costs_the_native_caller_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = find("dawn", "Null", monkeypatch)
+    with opened(target, Case(pattern="per-submit")) as chain:
+        real = chain.library.symbol
+
+        def symbol(name: str) -> Any:
+            return real("wgpuNoSuchFunction" if name == "wgpuComputePassEncoderEnd" else name)
+
+        monkeypatch.setattr(chain.library, "symbol", symbol)
+        with (
+            pytest.raises(native_loop.NativeUnavailable, match="wgpuNoSuchFunction"),
+            opened(target, Case(pattern="per-submit", caller="native")),
+        ):
+            pass
+        run(chain, 3)

@@ -1,0 +1,239 @@
+"""Drives a real browser for the tests alone: Chromium over its debugging pipe, Firefox over Marionette.
+
+The program itself needs neither; here they press buttons and take pictures.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from overhead.probes._support.browser.launch import Browser, find
+
+_PATIENCE = 30.0
+_PIPED = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3]]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+
+
+class Driver:
+    """A browser that is told what to do; a context manager that ends it and removes its profile."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.profile = Path(tempfile.mkdtemp(prefix="overhead-driver-"))
+        self.downloads = self.profile / "downloads"
+        self.downloads.mkdir()
+        self.process: subprocess.Popen[bytes] | None = None
+        try:
+            self._start(browser)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self.process is not None:
+            with contextlib.suppress(OSError):
+                while True:  # until nobody is left in its group
+                    os.killpg(self.process.pid, signal.SIGKILL)
+                    self.process.poll()
+                    time.sleep(0.02)
+        shutil.rmtree(self.profile, ignore_errors=True)
+
+    def _start(self, browser: Browser) -> None:
+        raise NotImplementedError
+
+    def go(self, url: str) -> None:
+        raise NotImplementedError
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression in the page."""
+        raise NotImplementedError
+
+    def resize(self, width: int, height: int) -> None:
+        raise NotImplementedError
+
+    def picture(self, path: Path) -> None:
+        """A PNG of the whole page."""
+        raise NotImplementedError
+
+    def until(self, expression: str, seconds: float = _PATIENCE) -> Any:
+        """Wait until the expression is true in the page; returns its value."""
+        deadline = time.monotonic() + seconds
+        while not (value := self.evaluate(expression)):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{expression} stayed {value!r}: {self.evaluate('document.body.innerText')[:500]}")
+            time.sleep(0.1)
+        return value
+
+
+class ChromiumDriver(Driver):
+    def _start(self, browser: Browser) -> None:
+        to_read, self._write = os.pipe()
+        self._read, to_write = os.pipe()
+        command = [arg for arg in browser.command(self.profile, "about:blank") if arg != "about:blank"]
+        piped = [sys.executable, "-c", _PIPED, str(to_read), str(to_write)]
+        self.process = subprocess.Popen(
+            [*piped, *command, "--remote-debugging-pipe", "about:blank"],
+            pass_fds=(to_read, to_write), start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(to_read)
+        os.close(to_write)
+        self._left, self._number, self._session = b"", 0, ""
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._call("Page.enable")
+        self._call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(self.downloads))
+
+    def close(self) -> None:
+        super().close()
+        for name in ("_write", "_read"):
+            with contextlib.suppress(OSError, AttributeError):
+                os.close(getattr(self, name))
+
+    def _call(self, method: str, **params: Any) -> Any:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._message()
+            if answer.get("id") == self._number:
+                if "error" in answer:
+                    raise RuntimeError(answer["error"])
+                return answer["result"]
+
+    def _message(self) -> Any:
+        while b"\0" not in self._left:
+            chunk = os.read(self._read, 1 << 16)
+            if not chunk:
+                raise RuntimeError("Chromium went away")
+            self._left += chunk
+        one, _, self._left = self._left.partition(b"\0")
+        return json.loads(one)
+
+    def go(self, url: str) -> None:
+        self._call("Page.navigate", url=url)
+        place = json.dumps(url.partition("#")[0])
+        self.until(f"location.href.split('#')[0] === {place} && document.readyState === 'complete'")
+
+    def evaluate(self, expression: str) -> Any:
+        found = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in found:
+            raise RuntimeError(found["exceptionDetails"])
+        return found["result"].get("value")
+
+    def resize(self, width: int, height: int) -> None:
+        self._call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+
+    def picture(self, path: Path) -> None:
+        data = self._call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
+        path.write_bytes(base64.b64decode(data))
+
+    def press(self, key: str) -> None:
+        """Press and release a key."""
+        code = {"Tab": 9, "Enter": 13}[key]
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            self._call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+
+    def accessibility(self) -> list[dict[str, Any]]:
+        """The nodes of the accessibility tree that are not ignored."""
+        nodes = self._call("Accessibility.getFullAXTree")["nodes"]
+        return [node for node in nodes if not node["ignored"]]
+
+
+class FirefoxDriver(Driver):
+    def _start(self, browser: Browser) -> None:
+        command = [arg for arg in browser.command(self.profile, "about:blank") if arg != "about:blank"]
+        with open(self.profile / "user.js", "a", encoding="utf-8") as file:
+            file.write('user_pref("marionette.port", 0);\nuser_pref("browser.download.folderList", 2);\n')
+            file.write(f'user_pref("browser.download.dir", "{self.downloads}");\n')
+            file.write('user_pref("browser.download.useDownloadDir", true);\n')
+        self.process = subprocess.Popen(
+            [*command, "--marionette", "about:blank"],
+            start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        port = self._port()
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE)
+        self._left, self._number = b"", 0
+        self._message()
+        self._call("WebDriver:NewSession", {"capabilities": {}})
+
+    def close(self) -> None:
+        if hasattr(self, "_socket"):
+            self._socket.close()
+        super().close()
+
+    def _port(self) -> int:
+        deadline = time.monotonic() + _PATIENCE
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError, ValueError):
+                return int((self.profile / "MarionetteActivePort").read_text())
+            time.sleep(0.1)
+        raise RuntimeError("Firefox opened no Marionette port")
+
+    def _message(self) -> Any:
+        while b":" not in self._left:
+            self._left += self._chunk()
+        length, _, self._left = self._left.partition(b":")
+        while len(self._left) < int(length):
+            self._left += self._chunk()
+        one, self._left = self._left[: int(length)], self._left[int(length) :]
+        return json.loads(one)
+
+    def _chunk(self) -> bytes:
+        chunk = self._socket.recv(1 << 16)
+        if not chunk:
+            raise RuntimeError("Firefox went away")
+        return chunk
+
+    def _call(self, command: str, params: dict[str, Any]) -> Any:
+        self._number += 1
+        raw = json.dumps([0, self._number, command, params]).encode()
+        self._socket.sendall(str(len(raw)).encode() + b":" + raw)
+        _, _, error, result = self._message()
+        if error:
+            raise RuntimeError(error)
+        return result
+
+    def go(self, url: str) -> None:
+        self._call("WebDriver:Navigate", {"url": url})
+
+    def evaluate(self, expression: str) -> Any:
+        return self._call("WebDriver:ExecuteScript", {"script": f"return ({expression})", "args": []})["value"]
+
+    def resize(self, width: int, height: int) -> None:
+        self._call("WebDriver:SetWindowRect", {"width": width, "height": height})
+
+    def picture(self, path: Path) -> None:
+        data = self._call("WebDriver:TakeScreenshot", {"full": True})["value"]
+        path.write_bytes(base64.b64decode(data))
+
+
+def drive(kind: str) -> Driver:
+    """A driver of the browser of that kind on this machine."""
+    return ChromiumDriver(find("chromium")) if kind == "chromium" else FirefoxDriver(find("firefox"))

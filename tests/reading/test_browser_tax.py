@@ -1,0 +1,145 @@
+"""What a browser adds to the library inside it: set beside it on one adapter alone, refused where windows differ."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
+from overhead.reading.view import View
+from overhead.report.core.parts import Table, Text
+from overhead.report.sections.browser_tax import browser_tax
+from overhead.results import Record
+from overhead.terminal.fingerprint import show
+from tests.fakes.report import fingerprint, record
+
+GPU = "NVIDIA Example 5000"
+
+
+def case(stack: str, caller: Any, each: float | None, fixed: float = 60e3, **more: Any) -> Record:
+    window = {"submits": "1 per unit", "wait": f"that of {stack}", **more.pop("window", {})}
+    return replace(record(stack, each=each, fixed=fixed, caller=caller, **({"adapter": GPU} | more)), window=window)
+
+
+BROWSER = case("chromium", "browser", 30e3, 2.5e6)
+BINDING = case("dawn", "binding", 20e3)
+NATIVE = case("dawn", "native", 2e3)
+
+
+def taxed(*records: Record) -> list[Tax]:
+    return taxes(View(fingerprint(*records)))
+
+
+def test_slope_fixed_and_wait_stand_beside_those_of_the_library() -> None:
+    (tax,) = taxed(BROWSER, BINDING, NATIVE)
+    assert (tax.library, list(tax.against), tax.refused) == ("dawn", ["binding", "native"], {})
+    times = tax.times("native")
+    assert times is not None
+    assert times.value == pytest.approx(15)
+    assert times.low == pytest.approx(15 * 0.98 / 1.02)
+    assert times.high == pytest.approx(15 * 1.02 / 0.98)
+    assert tax.overstated is not None
+    assert tax.overstated.value == pytest.approx((30e3 + 2.5e6) / 30e3)
+    assert "15" in tax_sentence(tax)
+    assert "1.5" in tax_sentence(tax)
+    assert "T(1) says" in tax_sentence(tax)
+
+
+def test_another_adapter_is_no_comparison() -> None:
+    (tax,) = taxed(BROWSER, case("dawn", "native", 2e3, adapter="llvmpipe (LLVM 15)", software=True))
+    assert tax.against == {}
+    assert tax.times("native") is None
+    assert "measured on llvmpipe" in tax.refused["native"]
+    assert "not on this adapter" in tax_sentence(tax)
+
+
+@pytest.mark.parametrize(
+    ("browser", "library", "alike"),
+    [
+        ("NVIDIA Example 5000", "NVIDIA Example 5000", True),
+        ("SwiftShader Device (Subzero)", "SwiftShader Device (Subzero) (0x0000C0DE)", True),
+        ("NVIDIA Example 5000", "NVIDIA Example 5000/PCIe/SSE2", True),
+        ("NVIDIA Example 5000", "NVIDIA Example 6000", False),
+    ],
+)
+def test_a_driver_s_additions_to_a_name_do_not_matter(browser: str, library: str, alike: bool) -> None:
+    (tax,) = taxed(case("chromium", "browser", 3e4, adapter=browser), case("dawn", "native", 2e3, adapter=library))
+    assert bool(tax.against) is alike
+
+
+def test_each_browser_is_set_against_the_library_inside_it_alone() -> None:
+    (tax,) = taxed(case("firefox", "browser", 30e3, 100e6), BINDING, NATIVE)
+    assert tax.refused == {"binding": "wgpu-native was not measured", "native": "wgpu-native was not measured"}
+
+
+def test_a_window_that_differs_is_refused_by_its_field() -> None:
+    (tax,) = taxed(BROWSER, case("dawn", "native", 2e3, window={"submits": "1 per 16 units"}))
+    assert tax.against == {}
+    assert (
+        tax.refused["native"] == "refused: window.submits is 1 per unit in the browser, 1 per 16 units in the library"
+    )
+
+
+def test_the_wait_and_the_cut_of_a_fused_chain_may_differ_and_no_other_pattern_is_taken() -> None:
+    cut = {"dispatches": "1 per 65535 units"}
+    fused = case("chromium", "browser", 100.0, pattern="fused", unit="step", window=cut)
+    (tax,) = taxed(fused, case("dawn", "native", 90.0, pattern="fused", unit="step"), BINDING)
+    assert list(tax.against) == ["native"]
+    assert tax.refused == {"binding": "dawn has no such case by binding"}
+
+
+def test_a_case_with_the_same_wait_is_preferred() -> None:
+    mapped = case("chromium", "browser", 30e3, params={"wait": "map"})
+    theirs = case("dawn", "binding", 25e3, params={"wait": "map"})
+    (tax,) = taxed(mapped, BINDING, theirs)
+    assert tax.against["binding"].params == theirs.params
+
+
+def test_a_figure_without_a_value_says_why() -> None:
+    broken = case("chromium", "browser", None, status="unavailable", reason="no WebGPU")
+    (tax,) = taxed(broken, case("dawn", "native", 2e3, status="nonlinear", reason="it bends"))
+    assert tax.times("native") is None
+    assert "no WebGPU" in tax_sentence(tax)
+    assert "it bends" in tax.refused["native"]
+
+
+def test_software_adapters_get_no_ratio_in_prose() -> None:
+    (tax,) = taxed(replace(BROWSER, software=True), replace(NATIVE, software=True))
+    assert "smoke test" in tax_sentence(tax)
+    assert "as much as" not in tax_sentence(tax)
+
+
+def test_only_base_cases_are_put_in_words() -> None:
+    found = taxed(BROWSER, case("chromium", "browser", 3e3, pattern="one-pass"), NATIVE)
+    assert len(found) == 2
+    assert [t.record.pattern for t in first_of_each(found)] == ["per-submit"]
+
+
+def test_the_section_says_draws_and_lists() -> None:
+    parts = list(browser_tax(View(fingerprint(BROWSER, BINDING, NATIVE))))
+    assert [type(p).__name__ for p in parts] == ["Text", "Drawing", "Table"]
+    table = next(p for p in parts if isinstance(p, Table))
+    through = [row[1] if isinstance(row[1], str) else row[1].text for row in table.rows]
+    assert through == ["browser", "dawn, binding", "dawn, native"]
+    assert all(len(row) == len(table.columns) for row in table.rows)
+    assert not list(browser_tax(View(fingerprint(BINDING, NATIVE))))
+    only = list(browser_tax(View(fingerprint(case("chromium", "browser", None, status="failed")))))
+    assert [type(p) for p in only] == [Text, Table]
+
+
+def test_show_has_the_table_and_the_sentence() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    show(fingerprint(BROWSER, BINDING, NATIVE), console)
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "What the browser adds" in said
+    assert "dawn, native" in said
+
+
+def test_hostile_names_stay_text() -> None:
+    evil = "<script>[bold]x\x1b[31m"
+    (tax,) = taxed(case("chromium", "browser", 3e4, adapter=evil), case("dawn", "native", 2e3, adapter="other"))
+    assert "\x1b" not in tax_sentence(tax)

@@ -1,0 +1,157 @@
+"""The costs, crossings and sentences of chains, from records whose fits are known."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead.reading import chains
+from overhead.reading.chain_words import device_times, fusions, passings
+from overhead.reading.chains import crossing, graph_against_wgsl, groups
+from overhead.reading.intervals import Span
+from overhead.reading.sentences import chain_opening, opening
+from overhead.reading.view import View
+from overhead.report import render
+from overhead.results import Api, Fingerprint, Record
+from tests.fakes.report import fingerprint, record
+
+
+def arm(stack: str, pattern: Any, each: float | None, fixed: float, elements: int = 4096, **more: Any) -> Record:
+    """A record of the recurrence; ns."""
+    params = {"elements": elements, **more.pop("params", {})}
+    api: Api = "Vulkan" if stack in ("dawn", "wgpu-native") else "CUDA"
+    made = record(stack, pattern, each, fixed, api=api, adapter="Fake GPU", unit="step", params=params, **more)
+    fields = {name: getattr(made, name) for name in Record.__struct_fields__}
+    return Record(**{**fields, "workload": "recurrence"})
+
+
+def gpu() -> Fingerprint:
+    return fingerprint(
+        arm("torch", "per-submit", 40_000.0, 10_000.0),
+        arm("cuda-graph", "replay", 2_000.0, 20_000.0, params={"maker": "driver"}),
+        arm("cuda-graph", "replay", 9_000.0, 20_000.0, params={"maker": "torch"}),
+        arm("dawn", "fused", 50.0, 60_000.0),
+        arm("dawn", "one-pass", 1_500.0, 50_000.0),
+        arm("cuda-driver", "fused", 40.0, 15_000.0),
+        arm("jax", "fused", None, 0.0, params={"loop": "scan"}, status="unverified", reason="off by 0.3"),
+        arm("torch", "per-submit", 41_000.0, 10_000.0, elements=1_000_000),
+        arm("dawn", "fused", 30_000.0, 60_000.0, elements=1_000_000),
+        arm("dawn", "one-pass", 31_000.0, 50_000.0, elements=1_000_000),
+    )
+
+
+def by_name(found: Fingerprint) -> dict[str, chains.Arm]:
+    group = next(g for g in groups(View(found)) if g.elements == 4096)
+    return {f"{a.kind.name} {a.record.params.get('maker', '')}".strip(): a for a in group.arms}
+
+
+def test_every_arm_has_its_kind_and_its_cost() -> None:
+    arms = by_name(gpu())
+    assert set(arms) == {"eager", "graph driver", "graph torch", "fused-wgsl", "wgsl", "fused-cuda"}
+    cost = arms["graph driver"].cost(1500)
+    assert cost.value == pytest.approx(20_000 + 1500 * 2_000)
+    assert cost.floor < cost.value < cost.ceiling
+    assert not arms["graph driver"].extrapolated(4096)
+    assert arms["graph driver"].extrapolated(4097)
+
+
+def test_an_arm_that_is_not_verified_has_no_speed() -> None:
+    group = next(g for g in groups(View(gpu())) if g.elements == 4096)
+    assert [r.stack for r in group.failed] == ["jax"]
+    assert "jax" not in {a.record.stack for a in group.arms}
+
+
+def test_where_one_passes_another() -> None:
+    arms = by_name(gpu())
+    found = crossing(arms["graph driver"], arms["fused-wgsl"])
+    assert found.steps is not None
+    assert found.steps.value == pytest.approx(40_000 / 1_950)
+    assert found.steps.floor < found.steps.value < found.steps.ceiling
+    assert crossing(arms["fused-wgsl"], arms["fused-cuda"]).always
+    assert crossing(arms["fused-cuda"], arms["fused-wgsl"]).never
+
+
+def test_equal_arms_are_not_told_apart() -> None:
+    one = by_name(gpu())["fused-wgsl"]
+    found = crossing(one, one)
+    assert (found.steps, found.always, found.never) == (None, False, False)
+
+
+def test_the_headline_takes_the_cheapest_graph() -> None:
+    found = graph_against_wgsl(groups(View(gpu())))
+    assert found is not None
+    assert (found[1].record.params["maker"], found[2].record.stack) == ("driver", "dawn")
+    said = opening(View(gpu()))[0]
+    assert said == chain_opening(View(gpu()))
+    assert "1,500 dependent steps of 4,096 elements" in said
+    assert "a CUDA graph takes 3,020 " in said
+    assert "fused WGSL is" in said
+
+
+def test_no_headline_without_a_gpu() -> None:
+    software = [arm("dawn", "fused", 50.0, 1.0, software=True), arm("cuda-graph", "replay", 2.0, 1.0, software=True)]
+    assert chain_opening(View(fingerprint(*software))) == ""
+    assert chain_opening(View(fingerprint(record()))) == ""
+
+
+def test_the_page_draws_the_maps(tmp_path: Path) -> None:
+    page = render([gpu()], tmp_path).read_text(encoding="utf-8")
+    for title in ("The cheapest way", "A CUDA graph against eager", "Fused WGSL against a CUDA graph", "Fusing the"):
+        assert title in page
+    assert "Which way to run recurrence" in page
+    assert "unverified: off by 0.3" in page
+    assert "generations a second" in page
+    assert (tmp_path / "figures" / "chains-recurrence-arms.png").exists()
+
+
+def test_sentences_say_where_one_passes_another_and_what_fusion_saves() -> None:
+    found = groups(View(gpu()))
+    said = passings(found)[0]
+    assert said.startswith("recurrence, 4,096 elements: a CUDA graph of all steps ")
+    assert "fused WGSL passes a CUDA graph of all steps from 2" in said
+    (wgsl, cuda) = fusions(found)
+    assert wgsl.startswith("Fusing the steps of recurrence in WGSL makes a step faster by 30")
+    assert "at 1,000,000 elements" in wgsl
+    assert "CUDA, against a graph" in cuda
+
+
+def test_the_devices_own_time_is_set_against_the_fused_cuda_kernels() -> None:
+    unbounded = arm("wgpu-native", "fused", 42.0, 60_000.0, params={"checks": "unbounded-loops"})
+    run = fingerprint(*gpu().records, arm("wgpu-native", "fused", 120.0, 60_000.0), unbounded)
+    (said,) = device_times(groups(View(run)))
+    assert "takes 0.02 \u00b5s for a step of the fused CUDA kernel (cuda-driver)" in said
+    assert "through wgpu-native 3.0" in said
+    assert "through wgpu-native without loop bounds 1.0" in said
+    assert said.endswith("within 1.5 times: dawn and wgpu-native without loop bounds.")
+    none = fingerprint(arm("cuda-driver", "fused", 40.0, 1.0), arm("dawn", "fused", 120.0, 1.0))
+    assert device_times(groups(View(none)))[0].endswith("within 1.5 times: none.")
+
+
+def test_a_figure_without_an_interval_decides_nothing() -> None:
+    one, other = by_name(gpu())["graph driver"], by_name(gpu())["fused-wgsl"]
+    bare = dataclasses.replace(other, slope=Span(50.0), fixed=Span(60_000.0))
+    found = crossing(one, bare)
+    assert (found.steps, found.always, found.never) == (None, False, False)
+
+
+def test_variants_are_groups_of_their_own() -> None:
+    half = arm("torch", "per-submit", 20_000.0, 1.0, params={"precision": "float16"})
+    found = groups(View(fingerprint(*gpu().records, half)))
+    assert [(g.elements, g.variant) for g in found] == [
+        (4096, (("precision", "float16"),)), (4096, ()), (1_000_000, ())
+    ]  # fmt: skip
+    assert found[0].title == "recurrence (precision=float16), 4,096 elements"
+
+
+def test_what_splits_a_step_is_a_kind_of_its_own() -> None:
+    bodies = [("dawn", "one-pass", "separate"), ("dawn", "one-pass", "one"), ("dawn", "per-submit", "one"),
+              ("torch", "per-submit", "library"), ("torch", "per-submit", "separate"),
+              ("cuda-driver", "per-submit", "separate"), ("cuda-driver", "per-submit", "one")]  # fmt: skip
+    made = [arm(stack, pattern, 1_000.0, 1.0, params={"body": body}) for stack, pattern, body in bodies]
+    (group,) = groups(View(fingerprint(*made)))
+    assert sorted(a.kind.name for a in group.arms) == [
+        "eager", "launches", "launches-separate", "library", "wgsl", "wgsl-separate", "wgsl-submits"
+    ]  # fmt: skip

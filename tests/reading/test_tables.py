@@ -1,0 +1,56 @@
+"""Figures as data frames."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes.report import crowded, fingerprint, record, share
+
+pytestmark = pytest.mark.needs("pandas")
+
+
+def test_one_row_a_figure_and_none_is_dropped() -> None:
+    from overhead.reading.tables import COLUMNS, to_pandas
+
+    run = crowded()
+    frame = to_pandas(run)
+    assert tuple(frame.columns) == COLUMNS
+    assert len(frame) == sum(max(len(r.figures), 1) for r in run.records)
+    failed = frame[(frame["stack"] == "chromium") & (frame.figure == "none")]
+    assert list(failed.status) == ["failed"]
+    assert "signal 11" in failed.reason.iloc[0]
+
+
+def test_values_and_coordinates_stand_in_their_columns() -> None:
+    from overhead.reading.tables import to_pandas
+
+    frame = to_pandas(fingerprint(record("dawn", "per-k", 20_000, params={"k": 16, "wait": "poll"})))
+    row = frame[frame.figure == "complete"].iloc[0]
+    assert (row.stack, row.pattern, row.params, row.figure_unit) == ("dawn", "per-k", "k=16 wait=poll", "ns")
+    assert (row.value, row.low, row.high) == pytest.approx((20_000, 19_600, 20_400))
+    assert frame.value.dtype.kind == "f"
+
+
+def test_comparisons_have_a_table_of_their_own() -> None:
+    from overhead.reading.tables import COMPARISON_COLUMNS, comparisons_to_pandas
+
+    top, ffi = record(caller="binding"), record(caller="ffi")
+    frame = comparisons_to_pandas(fingerprint(top, ffi, comparisons=[share("binding-share", top, ffi, 5e3)]))
+    assert tuple(frame.columns) == COMPARISON_COLUMNS
+    assert list(frame.figure) == ["difference", "ratio"]
+    assert set(frame.of) == {top.key}
+
+
+def test_an_empty_run_is_an_empty_table() -> None:
+    from overhead.reading.tables import COLUMNS, to_pandas
+
+    frame = to_pandas(fingerprint())
+    assert len(frame) == 0
+    assert tuple(frame.columns) == COLUMNS
+
+
+def test_the_public_name_is_this_function() -> None:
+    import overhead
+    from overhead.reading.tables import to_pandas
+
+    assert overhead.to_pandas is to_pandas

@@ -1,0 +1,289 @@
+"""The page: from files alone, self-contained, nothing dropped, nothing from a file obeyed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from overhead.errors import BadFile, UsageError
+from overhead.results import Fingerprint, Machine, Unavailable, write_fingerprint
+from tests.fakes.report import crowded, fingerprint, record
+from tests.report.report_page import Page
+
+pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from overhead.report import render
+
+    folder = tmp_path_factory.mktemp("crowded")
+    render([crowded()], folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(out: Path) -> Page:
+    return Page((out / "index.html").read_text(encoding="utf-8"))
+
+
+def small(**fields: object) -> Fingerprint:
+    return fingerprint(record(), record(pattern="one-pass", each=2_000), **fields)
+
+
+def test_the_page_needs_no_network_and_runs_nothing(page: Page) -> None:
+    assert not {"script", "link", "iframe", "object", "img", "form"} & set(page.tags)
+    assert all(link.startswith(("#", "figures/", "pages/", "index.html")) for link in page.links)
+    assert "default-src 'none'" in page.text
+    outside = set(re.findall(r"https?://[^\"'\s<]+", page.text))
+    assert outside <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+@pytest.mark.parametrize("name", ["index.html", "pages/machines.html", "pages/method.html"])
+def test_links_lead_somewhere_and_ids_are_unique(out: Path, name: str) -> None:
+    found = Page((out / name).read_text(encoding="utf-8"))
+    assert len(set(found.ids)) == len(found.ids)
+    for link in found.links:
+        assert link[1:] in found.ids if link.startswith("#") else ((out / name).parent / link).is_file(), link
+
+
+def test_every_drawing_is_a_file_twice_and_well_formed(page: Page, out: Path) -> None:
+    names = {p.stem for p in (out / "figures").glob("*.svg")}
+    assert names == {p.stem for p in (out / "figures").glob("*.png")}
+    assert len(names) >= 8
+    for path in (out / "figures").glob("*.svg"):
+        ElementTree.parse(path)
+    assert page.text.count('<svg role="img" aria-label="') == page.text.count("<figure ") >= 8
+
+
+ALWAYS = {"summary", "ladder", "costs", "curves", "naive", "waits", "marginal", "axes", "machine", "missing", "records"}
+
+
+def test_every_registered_section_is_there_in_order(page: Page) -> None:
+    from overhead.report.core.registry import registered
+
+    at = {s.name: page.text.find(f'<h2 id="{s.name}">') for s in registered() if s.full}
+    assert all(at[name] >= 0 for name in ALWAYS)
+    assert at["summary"] < at["ladder"] < page.text.index('<h2 id="across-costs">') < at["costs"]
+    shown = [place for place in at.values() if place >= 0]
+    assert shown == sorted(shown)
+
+
+def test_nothing_is_dropped(page: Page) -> None:
+    run = crowded()
+    for stack in run.unavailable:
+        assert stack.reason in page.text
+    for r in run.records:
+        assert r.reason in page.text
+    for x in run.left_out:
+        assert x.case in page.text
+    assert page.text.count("over the budget") == len(run.left_out)
+
+
+def test_software_adapters_are_marked_in_every_comparison_figure(out: Path) -> None:
+    for name in ("costs", "curves", "marginal", "naive", "waits", "latency", "ladder", "stages", "axes"):
+        drawn = (out / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+        assert drawn.count("(software)") >= 5, name
+        assert "llvmpipe" in drawn
+
+
+def test_null_is_in_no_comparison_figure_but_in_the_tables(page: Page, out: Path) -> None:
+    assert not any("Null" in p.read_text(encoding="utf-8") for p in (out / "figures").glob("*.svg"))
+    assert "dawn on Null backend (runs nothing)" in page.text
+
+
+def test_units_are_named_on_every_axis_and_never_mixed(out: Path) -> None:
+    drawn = (out / "figures" / "costs.svg").read_text(encoding="utf-8")
+    for title in ("per-submit: µs per dispatch", "per-submit: µs per launch", "fused: µs per step"):
+        assert title in drawn
+
+
+def test_no_title_and_no_legend_leaves_its_drawing() -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    from overhead.report.across.costs import QUANTITIES
+    from overhead.report.core import draw
+
+    with draw.style():
+        figure, grid = draw.canvas([1.0] * len(QUANTITIES))
+        for (ax,), title in zip(grid, QUANTITIES.values(), strict=True):
+            draw.dot_rows(ax, [draw.Row("AMD Radeon Pro W7900, Vulkan, back to back", [])], log=False)
+            ax.set_title(f"{title}: us each")
+        draw.marker_legend(figure, {f"after every {10**n} steps": "o" for n in range(5)})
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        words = [t for t in figure.findobj(Text) if str(t.get_text()).startswith("after") or "us each" in t.get_text()]
+        assert len(words) == 5 + len(QUANTITIES)
+        for text in words:
+            box = text.get_window_extent(canvas.get_renderer())
+            assert box.x0 >= 0
+            assert box.x1 <= figure.bbox.width
+
+
+def test_an_axis_on_which_two_powers_of_ten_may_not_lie_has_ticks_between() -> None:
+    from overhead.report.core import draw
+
+    with draw.style():
+        _, [[ax]] = draw.canvas([1.0])
+        draw.dot_rows(ax, [draw.Row("row", [draw.Mark(at, None, None, "black") for at in (30.0, 1500.0)])])
+        low, high = ax.get_xlim()
+        assert 60 < high / low < 100
+        assert sum(low <= tick <= high for tick in ax.get_xticks()) > 2
+
+
+def test_a_case_without_a_figure_has_its_status_in_the_drawing(out: Path) -> None:
+    drawn = (out / "figures" / "costs.svg").read_text(encoding="utf-8")
+    assert "browser failed" in drawn
+    assert "binding unverified" in drawn
+
+
+def test_a_run_without_a_single_figure_still_gives_a_page(tmp_path: Path) -> None:
+    from overhead.report import render
+
+    run = fingerprint(unavailable=[Unavailable(stack="dawn", reason="no adapter")])
+    text = render([run], tmp_path).read_text(encoding="utf-8")
+    assert "no adapter" in text
+    assert "missing" in text
+
+
+def test_the_newest_run_of_each_machine_is_shown_the_first_in_full(tmp_path: Path) -> None:
+    from overhead.report import render
+
+    other = Machine(id="ba9876543210", cpu="Other CPU", cores=4, memory_gib=16)
+    runs = [
+        small(created="2026-01-01T00:00:00Z"),
+        small(created="2026-01-03T00:00:00Z"),
+        small(created="2026-01-02T00:00:00Z", machine=other),
+    ]
+    text = render(runs, tmp_path).read_text(encoding="utf-8")
+    assert "measured 2026-01-03" in text
+    assert "measured 2026-01-01" not in text
+    assert {p.name for p in (tmp_path / "pages").iterdir()} == {"machines.html", "method.html", "ba9876543210.html"}
+    found = Page((tmp_path / "pages" / "ba9876543210.html").read_text(encoding="utf-8"))
+    assert {"summary", "machine"} <= set(found.ids)
+    assert "costs" not in found.ids
+    assert "Other CPU" in found.text
+    assert "../index.html" in found.links
+    for link in found.links:
+        assert link[1:] in found.ids if link.startswith("#") else (tmp_path / "pages" / link).is_file(), link
+
+
+def test_this_machine_comes_first_though_a_reference_is_newer(tmp_path: Path) -> None:
+    from overhead.report import build
+
+    local, references = tmp_path / "local", tmp_path / "references"
+    other = Machine(id="ba9876543210", cpu="Reference CPU", cores=4, memory_gib=16)
+    for folder in (local, references):
+        folder.mkdir()
+    write_fingerprint(local / "run.json", small(created="2026-01-01T00:00:00Z"))
+    write_fingerprint(references / "reference.json", small(created="2026-02-01T00:00:00Z", machine=other))
+    text = build([local, references], tmp_path).read_text(encoding="utf-8")
+    assert "Fake CPU; measured 2026-01-01" in text
+    assert text.index("costs 20.0") < text.index('<h2 id="costs">')
+    side = (tmp_path / "pages" / "machines.html").read_text(encoding="utf-8")
+    assert 'href="../index.html">Fake GPU (this)' in side
+    assert 'href="../pages/ba9876543210.html">Reference CPU, no GPU' in side
+
+
+def test_a_bad_file_in_a_folder_is_listed_and_alone_it_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from overhead.report import build
+
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    write_fingerprint(folder / "good.json", small())
+    bad = folder / "bad <b>.json"
+    bad.write_text('{"schema_version": 1')
+    page = build([folder], tmp_path / "out")
+    text = page.read_text(encoding="utf-8")
+    assert page == tmp_path / "out" / "index.html"
+    assert "bad &lt;b&gt;.json" in text
+    assert str(tmp_path) not in text
+    assert "bad <b>.json" in capsys.readouterr().err
+    with pytest.raises(BadFile, match="bad <b>"):
+        build([bad], tmp_path / "out")
+    with pytest.raises(BadFile, match="no fingerprint"):
+        build([tmp_path / "out"], tmp_path / "elsewhere")
+
+
+def test_an_output_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    from overhead.report import render
+
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot write the page"):
+        render([small()], tmp_path / "file")
+
+
+def test_a_section_is_one_decorated_function(tmp_path: Path) -> None:
+    from overhead.report import register, render
+    from overhead.report.core import registry
+    from overhead.report.core.parts import Text
+
+    register("mine", "My own", 15)(lambda view: [Text([f"{len(view.fingerprint.records)} records <&>"])])
+    try:
+        text = render([small()], tmp_path).read_text(encoding="utf-8")
+    finally:
+        del registry._sections._items["mine"]
+    assert "2 records &lt;&amp;&gt;" in text
+    with pytest.raises(ValueError, match="taken"):
+        register("costs", "Costs again", 15)(lambda view: [])
+
+
+def test_drawing_leaves_the_users_matplotlib_alone() -> None:
+    import matplotlib
+
+    from overhead.report.core import draw
+
+    before = dict(matplotlib.rcParams)
+    with draw.style():
+        assert matplotlib.rcParams["text.parse_math"] is False
+    assert dict(matplotlib.rcParams) == before
+
+
+def _luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_every_stack_has_a_colour_of_its_own_that_stands_out_on_light_and_dark() -> None:
+    from overhead.report.core.palette import _OTHERS, COLOURS, colour
+
+    known = {name: c for name, c in COLOURS.items() if name != "fake"}
+    assert len(set(known.values())) == len(known)
+    for c in [*COLOURS.values(), *_OTHERS]:
+        light = _luminance(c)
+        assert 1.05 / (light + 0.05) >= 2.5, c
+        assert (light + 0.05) / (_luminance("#14171a") + 0.05) >= 2.5, c
+    assert colour("somebody-elses") == colour("somebody-elses") in _OTHERS
+
+
+MEASURE = (
+    "<script>document.body.dataset.width = document.documentElement.scrollWidth + '/' + innerWidth</script></body>"
+)
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_overflows_in_a_browser(out: Path, tmp_path: Path, width: int) -> None:
+    import shutil
+
+    text = (out / "index.html").read_text(encoding="utf-8")
+    text = (
+        re.sub(r"<meta http-equiv[^>]*>", "", text).replace("<details>", "<details open>").replace("</body>", MEASURE)
+    )
+    probe = tmp_path / "probe.html"
+    probe.write_text(text, encoding="utf-8")
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--dump-dom",
+               f"--window-size={width},900", f"--user-data-dir={tmp_path / 'profile'}", probe.as_uri()]  # fmt: skip
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    found = re.search(r'data-width="(\d+)/(\d+)"', dom)
+    assert found is not None
+    assert int(found[1]) <= int(found[2])

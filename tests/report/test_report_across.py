@@ -1,0 +1,237 @@
+"""The page over all machines: what stands side by side, with published points apart; and the page of the method."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from overhead.claims import published_points
+from overhead.reading.view import View
+from overhead.report.core.digest import digest, vendor
+from overhead.report.core.gather import from_fingerprints, from_paths
+from overhead.report.core.parts import Text
+from overhead.results import Fingerprint, Gpu, Machine, write_fingerprint
+from tests.fakes.report import crowded, fingerprint, record, share
+from tests.report.report_page import Page
+
+pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
+
+
+def machine(index: int, gpu: str = "NVIDIA H200") -> Machine:
+    return Machine(id=f"{index:012x}", cpu=f"Fake CPU {index}", cores=2, memory_gib=8, gpus=[Gpu(name=gpu)])
+
+
+def run(index: int, gpu: str = "NVIDIA H200", each: float = 20_000.0, day: int = 1) -> Fingerprint:
+    """A machine whose dispatch costs ``each`` ns, with a ladder of three callers and a node of a recording."""
+    own: dict[str, Any] = {"adapter": gpu}
+    top = record(each=each, **own)
+    ffi, native = (record(each=each / k, caller=c, **own) for k, c in ((2, "ffi"), (4, "native")))  # type: ignore[arg-type]
+    node = record("cuda-graph", "replay", each / 10, api="CUDA", unit="node", **own)
+    pairs = [share("binding-share", top, ffi, each * 0.4), share("interpreter-share", ffi, native, each * 0.2)]
+    numpy = record("numpy", each=400.0, api="CPU", adapter="CPU", unit="launch")
+    known = {"machine": machine(index, gpu), "created": f"2026-01-{day:02d}T00:00:00Z"}
+    return fingerprint(top, ffi, native, node, numpy, comparisons=pairs, **known)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten NVIDIA machines, so that a row is a cloud, one of AMD, and one with software adapters."""
+    from overhead.report import render
+
+    folder = tmp_path_factory.mktemp("across")
+    others = [run(i, each=10_000.0 + 1_000 * i, day=i + 1) for i in range(10)]
+    amd = run(20, "AMD Radeon RX 7900 XTX", each=15_000.0, day=20)
+    software = msgspec.structs.replace(crowded(), created="2026-01-25T00:00:00Z")
+    render([run(30, each=30_000.0, day=28), *others, amd, software], folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def side(out: Path) -> Page:
+    return Page((out / "pages" / "machines.html").read_text(encoding="utf-8"))
+
+
+def drawn(out: Path, name: str) -> str:
+    return (out / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+
+
+def test_every_machine_has_a_line_and_a_page(side: Page, out: Path) -> None:
+    links = [link for link in side.links if re.fullmatch(r"\.\./pages/[0-9a-f]{12}\.html", link)]
+    assert len(set(links)) == 12
+    assert all((out / "pages" / link).is_file() for link in links)
+    assert "NVIDIA H200 (this)" in side.text
+    assert "13 machines, the newest run of each" in side.text
+
+
+def test_costs_stand_by_vendor_api_and_implementation(out: Path) -> None:
+    text = drawn(out, "across-costs")
+    for label in ("NVIDIA, Vulkan", "AMD, Vulkan", "NVIDIA, CUDA", "software adapter, Vulkan (software)"):
+        assert label in text, label
+    assert "a dispatch: µs each" in text
+    assert "a node of a recording: µs each" in text
+    assert "Null" not in text
+
+
+def test_published_points_are_apart_hollow_cited_and_under_their_contract(out: Path, side: Page) -> None:
+    text = drawn(out, "across-costs")
+    for i, point in enumerate(published_points(), 1):
+        if point.quantity in ("dispatch", "node"):
+            assert f"[{i}] {point.implementation}" in text, point.id
+    for there in ("Apple M2, Metal, sequential", "Intel integrated GPU, D3D12, sequential", "Safari 26.2"):
+        assert there in text
+    assert "arXiv:2604.02344" in side.text
+    assert "enter no fit and no ratio" in side.text
+
+
+def test_published_points_enter_no_figure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table and the medians are the same without any published point."""
+    from overhead.report.across import costs, naive, waits
+    from overhead.report.core import clouds
+    from overhead.report.core.parts import Table
+
+    machines = from_fingerprints([run(1), run(2, each=30_000.0)])
+
+    def tables() -> list[Any]:
+        return [[p.rows for p in build(machines) if isinstance(p, Table)]
+                for build in (costs.costs, naive.naive, waits.waits)]  # fmt: skip
+
+    before = tables()
+    monkeypatch.setattr(clouds, "published_points", list)
+    assert tables() == before
+
+
+def test_medians_and_ranges_are_those_of_the_machines() -> None:
+    from overhead.report.across.costs import costs
+    from overhead.report.core.parts import Table
+
+    machines = from_fingerprints([run(i, each=10_000.0 * (i + 1), day=i + 1) for i in range(3)])
+    (table,) = [p for p in costs(machines) if isinstance(p, Table)]
+    row = next(r for r in table.rows if r[4] == "dispatch")
+    assert row[1:4] == ["NVIDIA", "Vulkan", "binding"]
+    assert row[5:] == ["3", "30.0 (29.4 to 30.6)", "20 (10 to 30)"]
+
+
+def test_ladders_by_machine_are_capped_in_the_drawing_and_whole_in_the_table(out: Path, side: Page) -> None:
+    from overhead.report.across.host_shares import DRAWN, spread_out
+
+    machines = from_fingerprints([run(i, each=10_000.0 + i, day=1 + i % 28) for i in range(30)])
+    rows = [(d, r) for d in machines.digests for r in d.rungs if r.stack == "wgpu-native"]
+    kept = spread_out(machines, rows)
+    hosts = [r.host for _, r in kept]
+    assert len(rows) == 30
+    assert len(kept) == DRAWN
+    assert hosts == sorted(hosts)
+    assert (hosts[0], hosts[-1]) == (min(r.host for _, r in rows), max(r.host for _, r in rows))
+    assert any(d is machines.own for d, _ in kept)
+    assert "evenly from the cheapest to the dearest" in side.text
+    assert "AMD Radeon RX 7900 XTX" in drawn(out, "across-ladders")
+
+
+def test_the_claims_are_judged_on_the_page(side: Page) -> None:
+    from overhead.claims import claims
+
+    for claim in claims():
+        assert claim.said.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;") in side.text, claim.id
+    assert "published claims:" in side.text
+
+
+def test_the_method_is_explained_on_a_curve_of_the_data(out: Path) -> None:
+    text = (out / "pages" / "method.html").read_text(encoding="utf-8")
+    assert "has the slope 30.0 µs (29.4 to 30.6)" in text
+    assert "T(1) = 90.0 µs, 3.0× the slope" in text
+    assert "T(n)/n" in drawn(out, "method")
+    assert text.count("<tr>") > 8 + 8
+
+
+def test_a_run_without_a_curve_still_explains() -> None:
+    from overhead.report.core.method import method
+
+    (_, _, (part,)) = method(View(fingerprint()))[1]
+    assert part == Text(["No case of this run gave a curve."])
+
+
+def test_a_machines_page_needs_no_matplotlib(out: Path) -> None:
+    names = {p.name for p in (out / "figures").iterdir()}
+    assert {"000000000003-costs.svg", "000000000003-ladder.svg"} <= names
+    assert not any(n.endswith(".png") and n.startswith("0000") for n in names)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "api", "expected"),
+    [
+        ("NVIDIA GeForce RTX 4090", "Vulkan", "NVIDIA"), ("AMD Radeon 780M (RADV PHOENIX)", "Vulkan", "AMD"),
+        ("Intel(R) Arc(tm) A770 Graphics (DG2)", "Vulkan", "Intel"), ("Apple M3 Max", "Metal", "Apple"),
+        ("Adreno (TM) 740", "Vulkan", "Qualcomm"), ("Something new", "Vulkan", "another vendor"),
+        ("CPU", "CPU", "Intel CPU"),
+    ],
+)  # fmt: skip
+def test_vendors_are_told_from_names(adapter: str, api: Any, expected: str) -> None:
+    assert vendor(record(adapter=adapter, api=api), "Intel(R) Xeon(R) Processor") == expected
+
+
+def test_a_software_adapter_is_no_vendors() -> None:
+    assert vendor(record(adapter="AMD llvmpipe", software=True), "Intel") == "software"
+
+
+def test_older_runs_count_for_claims_and_for_what_the_newest_lacks(tmp_path: Path) -> None:
+    adapter = {"adapter": "NVIDIA H200"}
+    page = record("chromium", each=50_000.0, caller="browser", **adapter)  # type: ignore[arg-type]
+    known = {"machine": machine(1)}
+    steps = record("wgpu-native", each=9.0, **adapter)  # type: ignore[arg-type]
+    alone = msgspec.structs.replace(steps, workload="simulation", params={"elements": 4096}, unit="step")
+    write_fingerprint(tmp_path / "2.json", run(1, each=20_000.0, day=2))
+    write_fingerprint(tmp_path / "1.json", fingerprint(page, created="2026-01-01T00:00:00Z", **known))
+    write_fingerprint(tmp_path / "3.json", fingerprint(alone, created="2026-01-03T00:00:00Z", **known))
+    machines = from_paths([tmp_path])
+    (own,) = machines.digests
+    assert own.created[:10] == "2026-01-02"
+    assert {way.stack for way in own.ways} >= {"wgpu-native", "chromium"}
+    (complete,) = (
+        w.figures["complete"].value for w in own.ways if (w.stack, w.quantity) == ("wgpu-native", "dispatch")
+    )
+    assert complete == 20_000.0
+    assert len(machines.evidence) == 3
+
+
+def test_a_workload_comes_from_the_newest_run_that_has_it_whole_though_it_has_nothing_else() -> None:
+    known = {"machine": machine(1)}
+    each = {20.0: "2026-01-02T00:00:00Z", 9.0: "2026-01-03T00:00:00Z"}
+    chains = {
+        each_ns: msgspec.structs.replace(
+            record("dawn", each=each_ns), workload="recurrence", params={"elements": 4096}, unit="step"
+        )
+        for each_ns in each
+    }
+    whole = fingerprint(record("dawn"), chains[20.0], created=each[20.0], **known)
+    alone = fingerprint(chains[9.0], created=each[9.0], **known)
+    full = from_fingerprints([whole, alone]).full
+    assert full.created == each[20.0]
+    (chain,) = (r for r in full.records if r.workload == "recurrence")
+    assert chain == chains[9.0]
+
+
+def test_a_pool_makes_the_same_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead import report
+
+    files = tmp_path / "files"
+    files.mkdir()
+    for i in range(3):
+        write_fingerprint(files / f"{i}.json", fingerprint(record("numpy", each=i + 1, api="CPU"), machine=machine(i)))
+    (files / "bad.json").write_text("{")
+    report.build([files], tmp_path / "alone")
+    monkeypatch.setattr(report, "MANY", 2)
+    report.build([files], tmp_path / "pooled")
+    names = sorted(p.relative_to(tmp_path / "alone") for p in (tmp_path / "alone").rglob("*.html"))
+    assert len(names) == 5
+    for name in names:
+        assert (tmp_path / "alone" / name).read_text() == (tmp_path / "pooled" / name).read_text()
+
+
+def test_a_digest_is_small() -> None:
+    import pickle
+
+    assert len(pickle.dumps(digest(crowded()))) < 400_000

@@ -1,0 +1,269 @@
+"""Files of strangers: each hostile one is refused or shown harmless, and in a real browser no script of it runs."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from overhead.errors import BadFile
+from overhead.export import export
+from overhead.loading.reduce import load
+from overhead.results import (
+    MAX_FINGERPRINT_BYTES,
+    Figure,
+    Fingerprint,
+    Gpu,
+    LeftOut,
+    Machine,
+    Unavailable,
+    to_builtins,
+    write_fingerprint,
+)
+from tests.fakes.report import figure, fingerprint, record, share
+from tests.probes.webgpu_driver import drive
+from tests.report.report_page import Page
+
+needs_drawing = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
+CANARY = "document.documentElement.dataset.ran=1"
+HOSTILE = [
+    f"<script>{CANARY}</script>", f"</svg><svg onload={CANARY}>", f"</style><img src=x onerror={CANARY}>",
+    f"\"' onmouseover={CANARY} onfocus={CANARY} autofocus x=", f"javascript:{CANARY}", "$\\frac{1}{", "{{ 7 * 7 }}",
+    "{% raw %}", "a\x00b\x1b[2J", "\u202egnp.exe", "\\input{/etc/passwd}", "漢字 λ", "_^&#%~", "../../../etc/passwd",
+    "]]><!--", "&#x3c;script&#x3e;",
+]  # fmt: skip
+"""What a stranger may write where a name is wanted."""
+
+
+def hostile() -> Fingerprint:
+    """Every free text of a file, hostile: adapters, units, workloads, patterns' parameters, reasons, versions."""
+    records = []
+    for i, text in enumerate(HOSTILE):
+        name = f"{text} {i}"
+        records.append(
+            record(adapter=name, reason=text, params={text: text, "elements": 64}, unit="step" if i % 2 else text[:200])
+        )
+    work = [msgspec.structs.replace(r, workload=HOSTILE[i], pattern="fused", unit="step")
+            for i, r in enumerate(records[:8])]  # fmt: skip
+    first = HOSTILE[0]
+    below = msgspec.structs.replace(records[0], caller="native")
+    return fingerprint(
+        *records, *work, below, comparisons=[share("python-share", records[0], below, 9_000.0)],
+        unavailable=[Unavailable(stack="jax", reason=t, mend=t) for t in HOSTILE],
+        left_out=[LeftOut(target=first, case=first, reason=first)], volatile={first: [first]},
+        versions={t: t for t in HOSTILE}, kernels={first: first}, flags=list(HOSTILE),
+        machine=Machine(id="0123456789ab", cpu=first, cores=1, memory_gib=1, gpus=[Gpu(name=t) for t in HOSTILE]),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report whose first machine is hostile, another one too, and a third file that cannot be read."""
+    from overhead.report import build
+
+    folder = tmp_path_factory.mktemp("hostile")
+    files = folder / "files"
+    files.mkdir()
+    run = hostile()
+    other = msgspec.structs.replace(run.machine, id="ba9876543210")
+    write_fingerprint(files / "one.json", run)
+    write_fingerprint(files / "two.json", msgspec.structs.replace(run, machine=other, created="2026-01-01T00:00:00Z"))
+    (files / f"<img src=x onerror={CANARY}>.json").write_text("{")
+    build([files], folder / "out")
+    return folder / "out"
+
+
+def pages(out: Path) -> list[Path]:
+    return sorted(out.rglob("*.html"))
+
+
+@needs_drawing
+def test_hostile_text_is_shown_and_not_obeyed(out: Path) -> None:
+    assert [p.name for p in pages(out)] == ["index.html", "ba9876543210.html", "machines.html", "method.html"]
+    for path in pages(out):
+        found = Page(path.read_text(encoding="utf-8"))
+        assert not {"script", "img", "iframe", "object", "link", "form", "foreignobject"} & set(found.tags), path
+        bare = re.sub(r'"[^"]*"', "", found.text)
+        assert not re.search(r"<[^>]*\bon\w+=", bare), path
+        assert not any(link.startswith(("javascript:", "data:", "http")) for link in found.links), path
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\u202e]", found.text), path
+    text = (out / "index.html").read_text(encoding="utf-8")
+    assert "{{ 7 * 7 }}" in text
+    assert "&lt;script&gt;document" in text
+
+
+@needs_drawing
+def test_figures_stay_in_their_folder_and_run_nothing(out: Path) -> None:
+    made = [p for p in out.rglob("*") if p.is_file()]
+    assert {p.parent for p in made} == {out, out / "pages", out / "figures"}
+    assert all(re.fullmatch(r"[a-z0-9-]+\.(svg|png)", p.name) for p in (out / "figures").iterdir())
+    for path in (out / "figures").glob("*.svg"):
+        tree = ElementTree.parse(path)
+        for element in tree.iter():
+            assert not element.tag.lower().endswith(("script", "foreignobject")), path
+            assert not any(name.lower().startswith("on") for name in element.attrib), path
+
+
+@needs_drawing
+@pytest.mark.needs("chromium")
+def test_no_script_runs_in_a_real_browser(out: Path) -> None:
+    """Even with the policy that forbids scripts taken out and all details open; and in every figure opened alone."""
+    plain = out / "without-policy"
+    plain.mkdir()
+    with drive("chromium") as driver:
+        for path in pages(out):
+            text = re.sub(r"<meta http-equiv[^>]*>", "", path.read_text(encoding="utf-8"))
+            bare = plain / path.name
+            bare.write_text(text.replace("<details>", "<details open>"), encoding="utf-8")
+            driver.go(bare.as_uri())
+            assert driver.evaluate("document.documentElement.dataset.ran ?? ''") == "", path
+            assert driver.evaluate("document.scripts.length + document.images.length") == 0, path
+            assert "alert" not in driver.evaluate("document.title")
+        for path in sorted((out / "figures").glob("*.svg")):
+            driver.go(path.as_uri())
+            assert driver.evaluate("document.documentElement.dataset.ran ?? ''") == "", path
+        proof = plain / "proof.html"
+        proof.write_text(f"<!doctype html><script>{CANARY}</script>", encoding="utf-8")
+        driver.go(proof.as_uri())
+        assert driver.evaluate("document.documentElement.dataset.ran") == "1"
+
+
+@needs_drawing
+def test_absurd_numbers_are_drawn_or_said(tmp_path: Path) -> None:
+    from overhead.report import render
+
+    wild = [1e300, 1e-300, -5.0, 0.0]
+    records = [record(adapter=f"wild {i}", each=v, fixed=v) for i, v in enumerate(wild)]
+    records.append(
+        record(adapter="endless", more=(figure("p50", float("inf")), Figure(name="p95", value=float("nan"))))
+    )
+    assert render([fingerprint(*records)], tmp_path).is_file()
+
+
+def body(change: Any = None) -> dict[str, Any]:
+    """A whole file as dicts and lists, changed."""
+    made = json.loads(msgspec.json.encode(to_builtins(fingerprint(record()))))
+    if change is not None:
+        change(made)
+    return dict(made)
+
+
+def text_of(**changes: str) -> str:
+    """A whole file whose one number is replaced by text that no JSON writer would write."""
+    made = json.dumps(body(lambda b: b["records"][0]["figures"].__setitem__(0, {"name": "complete", "value": 77777})))
+    assert "77777" in made
+    return made.replace("77777", changes["number"])
+
+
+NUMBERS = {
+    "nan": "NaN", "infinity": "Infinity", "minus infinity": "-Infinity", "overflow": "1e999",
+    "a thousand digits before the point": "9" * 1000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
+def test_numbers_that_are_none_are_refused(tmp_path: Path, number: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(text_of(number=number))
+    with pytest.raises(BadFile) as refused:
+        load(path)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 600 + len(str(path))
+
+
+def test_a_thousand_decimals_are_a_number_like_another(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(text_of(number="1234." + "3" * 1000))
+    assert load(path).records[0].value("complete") == pytest.approx(1234.3333)
+
+
+DEEP = 200_000
+REFUSED = {
+    "deep lists": "[" * DEEP + "]" * DEEP,
+    "deep objects": '{"a":' * DEEP + "1" + "}" * DEEP,
+    "deep where a text is wanted": json.dumps(body()).replace('"Fake CPU"', "[" * DEEP + "]" * DEEP),
+    "over the size limit": json.dumps(body()) + " " * MAX_FINGERPRINT_BYTES,
+    "a field of no schema": json.dumps(body(lambda b: b.update(__proto__={"a": 1}))),
+    "a name over its limit": json.dumps(body(lambda b: b["machine"].update(cpu="x" * 5_000))),
+    "a path as machine id": json.dumps(body(lambda b: b["machine"].update(id="../../index"))),
+    "an absolute path as machine id": json.dumps(body(lambda b: b["machine"].update(id="/etc/passwd"))),
+    "a machine id with a line break": json.dumps(body(lambda b: b["machine"].update(id="0123456789ab\n"))),
+    "a machine id in other digits": json.dumps(body(lambda b: b["machine"].update(id="٠" * 12))),
+    "a stack with a line break": json.dumps(body(lambda b: b["records"][0].update(stack="numpy\n"))),
+    "a moment with script": json.dumps(body(lambda b: b.update(created="<script>"))),
+    "not text": "\ud800",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("content", REFUSED.values(), ids=REFUSED)
+def test_what_is_no_fingerprint_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(content, encoding="utf-8", errors="surrogatepass")
+    with pytest.raises(BadFile) as refused:
+        load(path)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 600 + len(str(path))
+
+
+def test_a_decompression_bomb_is_refused_before_it_unfolds(tmp_path: Path) -> None:
+    import tracemalloc
+
+    path = tmp_path / "run.samples.jsonl.gz"
+    with gzip.open(path, "wb", compresslevel=9) as file:
+        for _ in range(64):
+            file.write(b" " * 1_000_000)
+    assert path.stat().st_size < 100_000
+    tracemalloc.start()
+    with pytest.raises(BadFile, match="larger than"):
+        load(path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 40_000_000
+
+
+@pytest.mark.parametrize("content", [b"\x1f\x8b", b"\x1f\x8b\x08\x00" + b"\xff" * 90, b"no gzip at all"])
+def test_broken_compression_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "run.samples.jsonl.gz"
+    path.write_bytes(content)
+    with pytest.raises(BadFile):
+        load(path)
+
+
+@needs_drawing
+def test_of_two_that_claim_one_identity_the_first_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from overhead.report import build
+
+    true, false = tmp_path / "true", tmp_path / "false"
+    for folder in (true, false):
+        folder.mkdir()
+    numpy = record("numpy", api="CPU", adapter="CPU", unit="launch")
+    mine = fingerprint(numpy, created="2026-01-01T00:00:00Z")
+    theirs = Machine(id=mine.machine.id, cpu="Forged CPU", cores=64, memory_gib=512, gpus=mine.machine.gpus)
+    write_fingerprint(true / "mine.json", mine)
+    write_fingerprint(false / "theirs.json", fingerprint(numpy, machine=theirs, created="2030-01-01T00:00:00Z"))
+    text = build([true, false], tmp_path / "out").read_text(encoding="utf-8")
+    assert "Fake CPU; measured 2026-01-01" in text
+    assert "Forged CPU" not in text
+    reason = "theirs.json: claims the machine id 0123456789ab of mine.json, and describes another machine"
+    assert reason in text
+    assert reason in capsys.readouterr().err
+
+
+def test_formulas_do_not_reach_a_spreadsheet(tmp_path: Path) -> None:
+    formulas = ['=HYPERLINK("http://x","y")', "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C calc'!A0"]
+    path = tmp_path / "run.json"
+    write_fingerprint(path, fingerprint(*(record(adapter=f, reason=f, params={"k": f}) for f in formulas)))
+    for row in csv.reader(io.StringIO(export(path, "csv"))):
+        for cell in row:
+            assert not cell.startswith(("=", "@", "\t", "\r")), cell
+            assert not cell.startswith(("+", "-")) or re.fullmatch(r"[+-][0-9.e+-]+", cell), cell

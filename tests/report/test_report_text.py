@@ -1,0 +1,306 @@
+"""What people read: no more digits than the interval allows, sentences from figures alone, no control characters."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from overhead.reading import checks, sentences
+from overhead.reading import format as shown
+from overhead.reading.checks import Check, overlap_check, stages_check
+from overhead.reading.host_shares import ladders
+from overhead.reading.sentences import ladder_sentences, opening, verdict
+from overhead.reading.view import View
+from overhead.report.core.parts import Drawing, Table, Text
+from overhead.report.sections.checks import parts_add_up
+from overhead.results import Caller, Comparison, Figure, Overlap, Pattern, Record, Status, Unavailable
+from overhead.terminal.fingerprint import show, show_key_figures
+from tests.fakes.report import crowded, figure, fingerprint, record, share
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "said"),
+    [
+        (26.34, 25.9, 26.8, "26.3 (25.9 to 26.8)"),
+        (26.34, 24.0, 28.6, "26.3 (24.0 to 28.6)"),
+        (12_345.0, 12_000.0, 12_700.0, "12,300 (12,000 to 12,700)"),
+        (0.01234, 0.0122, 0.0125, "0.0123 (0.0122 to 0.0125)"),
+        (1.0, 0.9999999, 1.0000001, "1.000 (1.000 to 1.000)"),
+        (-0.2, -1.9, 1.4, "−0.2 (−1.9 to 1.4)"),
+        (-3.21, -3.4, -3.0, "−3.21 (−3.40 to −3.00)"),
+        (26.34, 21.0, 31.7, "26 (21 to 32)"),
+        (0.0, 0.0, 0.0, "0 (0 to 0)"),
+        (26.34, None, None, "26"),
+        (0.5, None, 0.7, "0.50"),
+    ],
+)
+def test_the_interval_sets_the_digits(value: float, low: float | None, high: float | None, said: str) -> None:
+    assert shown.spread(value, low, high) == said
+
+
+def test_shares_and_ratios() -> None:
+    assert shown.percent(0.4567, 0.44, 0.47) == "46 %"
+    assert shown.percent(0.034, 0.0312, 0.0371) == "3.4 %"
+    assert shown.percent(0.5, 0.1, 0.9) == "50 %"
+    assert shown.factor(4.04, 3.9, 4.2) == "4.04×"
+    assert shown.factor(3.4, 0.2, 40.0) == "3×"
+    assert shown.factor(0.0) == "0×"
+    assert shown.listed(["a", "b", "c"]) == "a, b and c"
+
+
+@pytest.mark.parametrize("status", ["nonlinear", "unverified", "below-resolution", "failed", "unavailable"])
+def test_a_status_without_a_value_is_shown_in_its_place(status: Status) -> None:
+    given = Figure(name="complete", value=5.0, status=status)
+    assert shown.micro(given) == shown.micro_spread(given) == shown.time(given) == status
+
+
+def test_infinite_values_are_no_values() -> None:
+    assert shown.valued(Figure(name="complete", value=float("inf"))) is None
+    assert shown.spread(1.0, float("-inf"), float("inf")) == "1 (−inf to inf)"
+
+
+def test_text_from_files_is_one_line_without_control_characters() -> None:
+    assert shown.plain("a\x1b[31m\n b\u202e\u0000c") == "a[31m bc"
+    assert shown.plain("x" * 300, 10) == "x" * 9 + "…"
+
+
+def test_the_opening_says_cost_overstatement_and_what_adds_the_missing() -> None:
+    run = fingerprint(
+        record(each=20_000, fixed=60_000),
+        record("numpy", each=400, fixed=0, api="CPU", adapter="CPU", unit="launch"),
+        unavailable=[Unavailable(stack="jax", reason="not installed", mend="make report EXTRAS=jax")],
+    )
+    said = opening(View(run))
+    assert said[0] == (
+        "One dispatch through wgpu-native on Fake Adapter costs 20.0 µs (19.6 to 20.4), and keeps the host busy for "
+        "16.0 µs (15.7 to 16.3) of it; it is host-bound."
+    )
+    assert said[1].startswith("One launch through numpy costs 0.400 µs")
+    assert "would have given 4.00× that for wgpu-native on Fake Adapter." in said[2]
+    assert "jax" in said[3]
+    assert "make report EXTRAS=jax" in said[3]
+
+
+def test_the_opening_names_a_stack_without_a_figure_and_says_when_all_is_software() -> None:
+    broken = record(each=None, status="unverified", reason="7 of 8 units ran", software=True)
+    said = opening(View(fingerprint(broken)))
+    assert said[0] == (
+        "One dispatch through wgpu-native on Fake Adapter (software) has no figure here: unverified: 7 of 8 units ran."
+    )
+    assert "software" in said[1]
+    assert "nothing of a GPU" in said[1]
+
+
+def test_targets_are_told_apart_and_software_is_marked() -> None:
+    view = View(crowded())
+    labels = [t.label for t in view.targets]
+    assert len(set(labels)) == len(labels)
+    assert all(("(software)" in t.label) == t.software for t in view.targets if t.executes)
+    assert "wgpu-native on llvmpipe OpenGL (software)" in labels
+    twins = View(fingerprint(record(), record(adapter="Fake Adapter (two)")))
+    assert [t.label for t in twins.targets] == ["wgpu-native on Fake Adapter", "wgpu-native on Fake Adapter [2]"]
+
+
+def test_the_base_case_is_the_usual_one() -> None:
+    target = View(crowded()).targets[0]
+    assert target.base.pattern == "per-submit"
+    assert target.base.params == {"wait": "poll", "bindgroup": "once"}
+    assert target.base.caller == "binding"
+
+
+def _callers(each: float = 10e3, *, software: bool = False) -> list[Record]:
+    callers: tuple[Caller, ...] = ("binding", "ffi", "native")
+    return [record(each=each * (3 - i), caller=caller, software=software) for i, caller in enumerate(callers)]
+
+
+def _split(*, software: bool = False) -> View:
+    top, ffi, native = _callers(software=software)
+    pairs = [share("binding-share", top, ffi, 8e3), share("interpreter-share", ffi, native, 8e3)]
+    return View(fingerprint(top, ffi, native, comparisons=pairs))
+
+
+def test_the_ladder_follows_the_paired_differences() -> None:
+    (found,) = ladders(_split())
+    assert [s.name for s in found.shares] == ["binding", "interpreter", "api and driver"]
+    assert [s.of_host for s in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
+    assert found.device.exposed == pytest.approx(6e3)
+    assert found.device.hidden == pytest.approx(9e3)
+    assert ladder_sentences([found]) == [
+        "Of 24.0 µs (23.5 to 24.5) of host time per dispatch through wgpu-native on Fake Adapter (per-submit), the "
+        "wgpu-py objects take 33 % (8.00 µs), the interpreter 33 % (8.00 µs) and the API and driver 33 % (8.00 µs)."
+    ]
+
+
+def test_shares_of_a_software_adapter_are_never_put_in_prose() -> None:
+    (said,) = ladder_sentences(ladders(_split(software=True)))
+    assert "smoke test" in said
+    assert "%" not in said
+
+
+@pytest.mark.parametrize(
+    ("high", "said"),
+    [(0.0, "binding is not separable: −0.3"), (-200.0, "binding is below zero: −0.30 µs")],
+)
+def test_a_negative_difference_is_printed_and_called_what_its_interval_says(high: float, said: str) -> None:
+    top, ffi = record(caller="binding"), record(caller="ffi")
+    pair = share("binding-share", top, ffi, -300.0)
+    wide = [msgspec.structs.replace(f, high=high) if f.name == "difference" else f for f in pair.figures]
+    (found,) = ladders(View(fingerprint(top, ffi, comparisons=[msgspec.structs.replace(pair, figures=wide)])))
+    assert not found.shares[0].separable
+    (sentence,) = ladder_sentences([found])
+    assert said in sentence
+    assert ("the calls are cheaper with it" in sentence) == (high < 0)
+
+
+def test_a_ladder_whose_longest_caller_is_not_the_binding_names_it() -> None:
+    ffi, native = record(caller="ffi"), record(caller="native", each=15e3)
+    found = ladders(View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)])))
+    assert [each.case for each in found] == ["per-submit, ffi"]
+    assert "(per-submit, ffi), the interpreter takes" in ladder_sentences(found)[0]
+
+
+@pytest.mark.needs("matplotlib", "seaborn")
+def test_a_ladder_of_each_target_comes_first_and_what_is_not_drawn_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from overhead.report.core import draw
+    from overhead.report.sections import host_shares
+
+    monkeypatch.setattr(host_shares, "DRAWN", 2)
+    made, pairs = list[Record](), list[Comparison]()
+    cases: list[tuple[str, Pattern]] = [
+        ("wgpu-native", "per-submit"), ("wgpu-native", "one-pass"), ("dawn", "per-submit"),
+    ]  # fmt: skip
+    for stack, pattern in cases:
+        top, ffi = record(stack, pattern), record(stack, pattern, caller="ffi")
+        made += [top, ffi]
+        pairs.append(share("binding-share", top, ffi, 8e3))
+    view = View(fingerprint(*made, comparisons=pairs))
+    with draw.style():
+        parts = list(host_shares.who(view))
+        drawing = next(part for part in parts if isinstance(part, Drawing))
+        titles = [ax.get_title(loc="left") for ax in drawing.figure.axes]
+    assert [title.split()[0] for title in titles] == ["wgpu-native", "dawn"]
+    assert all(title.endswith("per-submit") for title in titles)
+    assert drawing.caption.endswith("Drawn: 2 of 3, one of each target first; the table has all.")
+    assert [(len(part.paragraphs), bool(part.folded)) for part in parts if isinstance(part, Text)] == [
+        (2, False), (1, True),
+    ]  # fmt: skip
+
+
+def test_api_and_driver_come_from_raw_vulkan_and_the_leaf_call() -> None:
+    dawn, vulkan = record("dawn", caller="native"), record("vulkan", caller="native", each=5e3)
+    leaf = record("floor", caller="native", api="CPU", adapter="CPU", unit="call", each=10.0)
+    pairs = [share("api-share", dawn, vulkan, 9e3), share("driver-share", vulkan, leaf, 4e3)]
+    (found,) = ladders(View(fingerprint(dawn, vulkan, leaf, comparisons=pairs)))
+    assert [s.name for s in found.shares] == ["api", "driver", "leaf"]
+
+
+def test_complete_is_checked_against_the_declared_overlap() -> None:
+    def check(overlap: Overlap, complete: float) -> Check | None:
+        times = {"complete": complete, "host": 10e3, "device_busy": 15e3}
+        figures = [figure(name, value, width=0.001) for name, value in times.items()]
+        return overlap_check(msgspec.structs.replace(record(), overlap=overlap, figures=figures))
+
+    cases: list[tuple[Overlap, float]] = [("pipelined", 15e3), ("serial", 25e3)]
+    for overlap, right in cases:
+        good, bad = check(overlap, right), check(overlap, 20e3)
+        assert good is not None
+        assert good.agrees
+        assert bad is not None
+        assert (bad.predicted, bad.agrees) == (right, False)
+    assert overlap_check(record(each=None)) is None
+
+
+def test_a_fused_chain_takes_what_the_device_takes() -> None:
+    (found,) = checks.found(View(fingerprint(record(pattern="fused", each=10e3))))
+    assert (found.kind, found.check.predicted, found.check.agrees) == ("fused", 5e3, False)
+
+
+def test_stages_are_checked_against_the_unstaged_issue() -> None:
+    def of(gap: float | None, width: float = 0.01) -> Check | None:
+        parts = (figure("unstaged", 7e3), figure("stages_gap", gap, width=width) if gap else figure("other", 1.0))
+        return stages_check(record(each=10e3, more=parts))
+
+    good, bad = of(0.2e3), of(-3.5e3)
+    assert good is not None
+    assert good.agrees
+    assert bad is not None
+    assert (bad.predicted, bad.agrees) == (3.5e3, False)
+    assert verdict(bad) == "differs by −50 %"
+    assert of(None) is None
+
+
+def test_comparisons_that_run_in_a_circle_or_lead_nowhere_end() -> None:
+    top, ffi, native = _callers()
+    ring = [share("binding-share", top, ffi, 1.0), share("interpreter-share", ffi, native, 1.0),
+            share("driver-share", native, ffi, 1.0)]  # fmt: skip
+    assert len(ladders(View(fingerprint(top, ffi, native, comparisons=ring)))) == 1
+    assert len(ladders(View(fingerprint(top, comparisons=ring[:1])))[0].shares) == 1
+
+
+def test_the_terminal_shows_everything_and_obeys_no_file() -> None:
+    bad = record(adapter="[bold red]x[/] \x1b[2J", each=None, status="failed", reason="signal \x1b]0;11")
+    run = crowded()
+    console = Console(width=160)
+    with console.capture() as out:
+        show(fingerprint(bad, *run.records, comparisons=run.comparisons, unavailable=run.unavailable), console)
+    text = out.get()
+    assert "[bold red]x[/] [2J" in text
+    assert "\x1b[2J" not in text
+    assert "\x1b]0" not in text
+    assert "no NVIDIA driver" in text
+    assert "make report EXTRAS=jax" in text
+    assert text.index("Key figures") < text.index("One dispatch through") < text.index("Who takes the host's time")
+
+
+def test_key_figures_alone() -> None:
+    console = Console(width=160)
+    with console.capture() as out:
+        show_key_figures(fingerprint(record()), console)
+    assert "One dispatch, wgpu-native" in out.get()
+    assert "20.0 µs" in out.get()
+
+
+def test_dawn_on_null_is_checked_against_vulkan_less_the_driver() -> None:
+    def shown(null_host: float) -> list[checks.Found]:
+        dawn = record("dawn", caller="native", each=10e3, api="Vulkan")
+        raw = record("vulkan", caller="native", each=5e3, api="Vulkan")
+        null = record("dawn", caller="native", each=null_host, api="Null", adapter="Null backend", executes=False)
+        leaf = record("floor", caller="native", each=2.0, api="CPU", adapter="CPU", unit="call")
+        file = fingerprint(dawn, raw, null, leaf, comparisons=[share("driver-share", raw, leaf, 4e3)])
+        return [f for f in checks.found(View(file)) if f.kind == "null"]
+
+    (good,), (bad,) = shown(5e3), shown(1e3)
+    assert good.record.stack == "dawn"
+    assert (good.check.measured, good.check.predicted, good.check.agrees) == (4e3, 4e3, True)
+    assert not bad.check.agrees
+
+
+def test_the_report_counts_its_checks_and_names_what_disagrees() -> None:
+    parts = (figure("unstaged", 7e3), figure("stages_gap", 3.5e3, width=0.01))
+    file = fingerprint(record("wgpu-native", each=10e3, more=parts), record("dawn", each=10e3))
+    text, table = parts_add_up(View(file))
+    assert isinstance(text, Text)
+    assert "complete is the larger of host and device (pipelined): 0 of 2" in text.paragraphs[0]
+    assert "the calls timed one by one add up to issue: 0 of 1" in text.paragraphs[0]
+    assert isinstance(table, Table)
+    assert len(table.rows) == 3
+    assert list(parts_add_up(View(fingerprint(record(each=None))))) == []
+
+
+def test_a_processor_that_changed_its_speed_is_named() -> None:
+    moved = {"canary_us_least": 70.0, "canary_us_most": 87.5}
+    assert "moved by 25 %" in sentences.pace(View(fingerprint(volatile=moved)))
+    assert sentences.pace(View(fingerprint(volatile={"canary_us_least": 70.0, "canary_us_most": 72.0}))) == ""
+    assert sentences.pace(View(fingerprint(volatile={"canary_us_least": "no", "canary_us_most": []}))) == ""
+    assert sentences.pace(View(fingerprint())) == ""
+
+
+@pytest.mark.parametrize(
+    ("ns", "said"),
+    [(1_004.5, "1.00"), (29.0, "0.0290"), (137_000.0, "137"), (999_900.0, "1,000"), (1_510_400.0, "1,510")],
+)
+def test_a_time_without_an_interval_has_three_digits(ns: float, said: str) -> None:
+    assert sentences.micro_of(ns) == said

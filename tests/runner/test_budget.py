@@ -1,0 +1,89 @@
+"""One budget for the whole run: never exceeded, fairly divided, and what it leaves out is said."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from overhead.profiles import PROFILES, WEIGHT, Plan
+from overhead.runner.budget import GENEROUS, Allotment, Candidate, allot
+
+TIGHT = Plan(processes=3, target=0.1, sampling_s=9.0, wall_s=60.0, case_s=0.5)
+
+
+def names(count: int, cost: str = "fast") -> list[Candidate]:
+    return [Candidate(f"case {i}", cost) for i in range(count)]  # type: ignore[arg-type]
+
+
+def test_profiles_say_what_the_design_says() -> None:
+    found = {name: (p.processes, p.target, p.planned_s, p.further_s, p.wall_s) for name, p in PROFILES.items()}
+    assert found == {
+        "quick": (4, 0.10, pytest.approx(75.0), pytest.approx(15.0), 240.0),
+        "default": (5, 0.03, pytest.approx(180.0), pytest.approx(120.0), 600.0),
+        "thorough": (10, 0.01, math.inf, math.inf, None),
+    }
+
+
+def test_targets_take_turns_so_a_long_list_crowds_nobody_out() -> None:
+    found = allot({"long": names(50), "short": names(2)}, TIGHT)
+    assert len(found.cases["short"]) == 2
+    assert list(found.cases["long"]) == ["case 0", "case 1", "case 2", "case 3"]
+    assert [case for target, case, _ in found.left_out] == [f"case {i}" for i in range(4, 50)]
+    assert "do not fit the budget of 9 s" in found.left_out[0][2]
+
+
+def test_what_is_left_over_goes_to_all_in_proportion_up_to_a_bound() -> None:
+    found = allot({"a": [Candidate("quick"), Candidate("page", "slow")]}, TIGHT)
+    assert found.cases["a"]["page"] == WEIGHT["slow"] * found.cases["a"]["quick"]
+    assert found.seconds("a") == pytest.approx(3.0)
+    alone = allot({"a": names(1)}, TIGHT)
+    assert alone.seconds("a") == GENEROUS * TIGHT.case_s
+    assert alone.seconds("nobody") == 0.0
+
+
+def test_a_dear_case_that_does_not_fit_leaves_room_for_cheap_ones() -> None:
+    found = allot({"a": [Candidate("poll", "polling"), *names(3)]}, replace(TIGHT, sampling_s=6.0))
+    assert list(found.cases["a"]) == ["case 0", "case 1", "case 2"]
+    assert [case for _, case, _ in found.left_out] == ["poll"]
+
+
+def test_a_stack_that_takes_long_to_start_runs_in_fewer_processes() -> None:
+    room = TIGHT.case_s * (3 + WEIGHT["polling"] + 9)
+    plan = replace(TIGHT, fewer={"polling": 1}, sampling_s=room)
+    found = allot({"a": names(1), "page": [Candidate("poll", "polling"), *names(9)]}, plan)
+    assert found.processes == {"a": 3, "page": 1}
+    assert len(found.cases["page"]) == 10
+    assert found.seconds("a") * 3 + found.seconds("page") <= room * (1 + 1e-9)
+
+
+def test_no_bound_takes_everything() -> None:
+    found = allot({"a": names(500)}, PROFILES["thorough"])
+    assert len(found.cases["a"]) == 500
+    assert not found.left_out
+    assert allot({}, TIGHT) == Allotment({})
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abcdef"),
+        st.lists(st.sampled_from(sorted(WEIGHT)), max_size=60).map(
+            lambda costs: [Candidate(f"case {i}", cost) for i, cost in enumerate(costs)]
+        ),
+    ),
+    st.sampled_from(["quick", "default"]),
+)
+def test_the_budget_is_never_exceeded_and_nothing_is_lost(targets: dict[str, list[Candidate]], profile: str) -> None:
+    plan = PROFILES[profile]
+    found = allot(targets, plan)
+    assert sum(found.seconds(t) * n for t, n in found.processes.items()) <= plan.planned_s * (1 + 1e-9)
+    for target, candidates in targets.items():
+        taken = list(found.cases[target])
+        left = [case for where, case, reason in found.left_out if where == target and reason]
+        assert sorted(taken + left) == sorted(c.key for c in candidates)
+        assert all(
+            found.cases[target][c.key] >= plan.case_s * WEIGHT[c.cost] * 0.999 for c in candidates if c.key in taken
+        )

@@ -1,0 +1,267 @@
+"""Runs of real workers over a stack that misbehaves: what is lost is the guilty case alone, named with the reason."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from overhead import results
+from overhead.cli import main
+from overhead.errors import UsageError
+from overhead.loading.reduce import load, reduce_journal
+from overhead.measure.fitting.quiet_rounds import BEST
+from overhead.profiles import PROFILES, Plan
+from overhead.results import Case, Ended, Fingerprint, Once, Opened, Planned, Round
+from overhead.runner import campaign
+from overhead.runner.journal import Journal
+from overhead.runner.run import Outcome, run
+from tests.fakes.machine import Weather
+from tests.fakes.runs import CASES, Made
+
+PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "faulty.py"
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small budget, and no baton: figures don't matter here, and other runs on the machine need not wait."""
+    monkeypatch.setattr(campaign, "baton", lambda waiting: contextlib.nullcontext())
+    monkeypatch.setitem(PROFILES, "quick", Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05))
+
+
+def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: str, **more: object) -> Outcome:
+    monkeypatch.setenv("FAULTS", faults)
+    return run(["faulty"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", **more)  # type: ignore[arg-type]
+
+
+def status(fingerprint: Fingerprint, fault: str) -> tuple[str, str]:
+    record = next(r for r in fingerprint.records if r.params["fault"] == fault)
+    return record.status, record.reason
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected", "words"),
+    [
+        ("open", "failed", "no such file"),
+        ("unsupported", "unavailable", "this device has no such thing"),
+        ("issue", "failed", "the device went away"),
+        ("lie", "unverified", "executed"),
+        ("segfault", "failed", "SIGSEGV"),
+        ("kill", "failed", "SIGKILL"),
+        ("exit", "failed", "exit code 3"),
+        ("rubbish", "failed", "rubbish"),
+    ],
+)
+def test_a_fault_costs_its_own_case_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, expected: str, words: str
+) -> None:
+    outcome = measure(tmp_path, monkeypatch, fault)
+    assert status(outcome.fingerprint, "none")[0] in results.VALUED
+    got, reason = status(outcome.fingerprint, fault)
+    assert got == expected
+    assert words in reason
+    assert str(Path.home()) not in reason
+
+
+def test_a_worker_that_loses_its_only_case_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BASE_FAULT", "kill")
+    outcome = measure(tmp_path, monkeypatch, "")
+    assert status(outcome.fingerprint, "kill")[0] == "failed"
+
+
+def test_a_worker_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "SILENCE_S", 3.0)
+    outcome = measure(tmp_path, monkeypatch, "hang")
+    assert status(outcome.fingerprint, "none")[0] in results.VALUED
+    assert "gave no answer for 3 s" in status(outcome.fingerprint, "hang")[1]
+
+
+def test_a_worker_over_its_memory_limit_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "memory_limit", lambda: 600 << 20)
+    outcome = measure(tmp_path, monkeypatch, "hog")
+    assert status(outcome.fingerprint, "none")[0] in results.VALUED
+    assert "over its limit of 0.6 GiB" in status(outcome.fingerprint, "hog")[1]
+
+
+def test_the_journal_and_its_samples_reduce_to_the_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = measure(tmp_path, monkeypatch, "")
+    assert reduce_journal(outcome.samples) == outcome.fingerprint
+    assert load(outcome.path) == outcome.fingerprint
+    assert not outcome.path.with_suffix(".jsonl").exists()
+
+
+def test_the_canarys_pace_is_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = measure(tmp_path, monkeypatch, "").fingerprint.volatile
+    least, middle, most = (state[f"canary_us{name}"] for name in ("_least", "", "_most"))
+    assert 0 < least <= middle <= most  # type: ignore[operator]
+
+
+def test_a_figure_is_said_at_the_canary_of_its_own_processes(tmp_path: Path) -> None:
+    journal = Made(processes=6, weather=Weather(spread=0.05, preemptions=0.0)).journal(tmp_path / "r.jsonl")
+    canaries: dict[int, list[int]] = {}
+    for line in results.read_journal(journal):
+        if isinstance(line, results.Round):
+            canaries.setdefault(line.process, []).append(line.canary[0])
+    usual = np.mean([np.percentile(own, BEST) for own in canaries.values()]) / 1e3
+    for record in reduce_journal(journal).records:
+        rules = {figure.name: figure.rule for figure in record.figures}
+        assert f"where the canary's loop takes {usual:.1f} us" in rules["complete"]
+
+
+@pytest.mark.parametrize("passes", ["1 per unit", "none: this API has no passes"])
+def test_a_submission_of_an_api_without_passes_is_told_from_two_patterns(tmp_path: Path, passes: str) -> None:
+    """A run of two sizes, written down as one dispatch a submission and all in one."""
+    made = Made(costs={"small": 1_000.0, "large": 20_000.0}, window={"passes": passes})
+    large, whole = CASES["large"], Case(pattern="one-pass", params=CASES["small"].params)
+    small, each = CASES["small"], Case(pattern="per-submit", params=CASES["small"].params)
+    lines = []
+    for line in made.lines():
+        if isinstance(line, Planned):
+            line = msgspec.structs.replace(line, case={large.key: each, small.key: whole}[line.case.key])
+        elif isinstance(line, Opened | Round):
+            line = msgspec.structs.replace(line, case={large.key: each.key, small.key: whole.key}[line.case])
+        lines.append(line)
+    journal = tmp_path / "r.jsonl"
+    journal.write_bytes(b"".join(map(results.encode_line, lines)))
+    (found,) = reduce_journal(journal).comparisons
+    figures = {figure.name: figure for figure in found.figures}
+    assert found.name == "marginal"
+    assert (figures["per_submit"].value is not None) == passes.startswith("none")
+    assert figures["per_dispatch"].value == pytest.approx(1_000.0, rel=0.02)
+
+
+def interrupted(tmp_path: Path, outcome: Outcome) -> Path:
+    """The journal as it stood when the first process had ended and the second was under way, its last line cut."""
+    lines = list(results.read_journal(outcome.samples))
+    first_end = next(i for i, line in enumerate(lines) if isinstance(line, Ended))
+    path = tmp_path / "cut.jsonl"
+    path.write_bytes(b"".join(map(results.encode_line, lines[: first_end + 3])) + b'{"type":"rou')
+    return path
+
+
+def test_resume_measures_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = interrupted(tmp_path, measure(tmp_path, monkeypatch, ""))
+    assert len(reduce_journal(path).records) == 1
+    outcome = run(plugins=[PLUGIN], resume=path)
+    lines = list(results.read_journal(outcome.samples))
+    assert sum(isinstance(line, Ended) for line in lines) == 2
+    assert len({line.process for line in lines if isinstance(line, Round)}) >= 2
+    assert sum(isinstance(line, Planned) for line in lines) == 1
+    opened = [line.process for line in lines if isinstance(line, Once) and line.name == "open"]
+    assert len(opened) == len(set(opened)), "a process that had no round yet has a number too"
+
+
+def test_a_process_cut_short_counts_only_while_whole_ones_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = measure(tmp_path, monkeypatch, "")
+    lines = list(results.read_journal(outcome.samples))
+    (planned,) = (line for line in lines if isinstance(line, Planned))
+    rounds = [line for line in lines if isinstance(line, Round) and line.process == 0]
+    cut = [msgspec.structs.replace(line, process=7, samples=[[n, i, 9 * t] for n, i, t, *_ in line.samples])
+           for line in rounds[:2]]  # fmt: skip
+
+    def processes(path: Path, kept: list[results.Line]) -> int:
+        path.write_bytes(b"".join(map(results.encode_line, kept)))
+        record = next(r for r in reduce_journal(path).records if r.key.endswith(planned.case.key))
+        return next(f.processes for f in record.figures if f.name == "complete")
+
+    ended = [line for line in lines if isinstance(line, Ended)]
+    assert processes(tmp_path / "resumed.jsonl", [*lines, *cut]) == 2
+    assert processes(tmp_path / "cut.jsonl", [*(line for line in lines if line is not ended[-1]), *cut]) == 3
+
+
+def test_ctrl_c_keeps_everything_and_says_how_to_go_on(tmp_path: Path) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it, and its children do
+    process = subprocess.Popen(
+        [sys.executable, "-m", "overhead", "run", "--plugin", str(PLUGIN), "-p", "faulty", "--out", str(tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    give_up = time.monotonic() + 60
+    while not any(b'"round"' in path.read_bytes() for path in tmp_path.glob("*.jsonl")):
+        assert time.monotonic() < give_up
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    journal = next(tmp_path.glob("*.jsonl"))
+    assert process.returncode == 130
+    assert f"overhead run --resume {journal}" in said
+    assert load(journal).records
+
+
+def test_a_stack_that_is_not_there_says_why_and_what_mends_it(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"absent: the library is not installed \(mend: pip install absent\)"):
+        run(["absent"], profile="quick", plugins=[PLUGIN], out=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Journal.sync
+    calls = []
+
+    def sync(self: Journal) -> None:
+        calls.append(1)
+        if len(calls) > 6:
+            raise self._lost(OSError(28, "No space left on device"))
+        real(self)
+
+    monkeypatch.setattr(Journal, "sync", sync)
+    with pytest.raises(UsageError, match="No space left on device"):
+        measure(tmp_path, monkeypatch, "")
+    assert reduce_journal(tmp_path / "r.jsonl").records
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "-p", "nonesuch"], "unknown stack 'nonesuch'"),
+        (["run", "--pattern", "sideways"], "unknown pattern 'sideways'"),
+        (["run", "-p", "numpy", "--workload", "nowhere"], "unknown workload 'nowhere'; known: acrobot"),
+        (["run", "--plugin", "{tmp}/raises.py"], "raises.py: ZeroDivisionError"),
+        (["run", "--plugin", "{tmp}/missing.py"], "missing.py: not a Python file"),
+        (["run", "--plugin", "{tmp}/empty.py"], "registers no stack"),
+        (["run", "-p", "numpy", "--out", "{tmp}/raises.py/x"], "Not a directory"),
+        (["run", "-p", "numpy", "--out", "{tmp}/foreign.json"], "exists"),
+        (["run", "--resume", "{tmp}/cut.json"], "cut.json"),
+        (["show", "{tmp}/nowhere.json"], "No such file"),
+        (["show", "{tmp}/foreign.json"], "not a fingerprint"),
+        (["show", "{tmp}/cut.json"], "not a fingerprint"),
+        (["show", "{tmp}/foreign.jsonl"], "line 1"),
+        (["show", "{tmp}"], "Is a directory"),
+        (["report", "{tmp}/foreign.json"], "not a fingerprint"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    (tmp_path / "raises.py").write_text("1 / 0\n")
+    (tmp_path / "empty.py").write_text("")
+    (tmp_path / "foreign.json").write_text('{"hello": "world"}')
+    (tmp_path / "foreign.jsonl").write_text('{"hello": "world"}\n')
+    (tmp_path / "cut.json").write_text('{"schema_version": 1, "method_ver')
+    assert main([a.replace("{tmp}", str(tmp_path)) for a in arguments]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert words in said
+
+
+def test_require_fails_the_gate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FAULTS", "")
+    arguments = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "faulty", "-p", "absent", "--json"]
+    assert main([*arguments, "--out", str(tmp_path / "a.json"), "--require", "absent"]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["records"]
+    assert "required stack absent gave no figure: the library is not installed" in err
+    assert main([*arguments, "--out", str(tmp_path / "b.json"), "--require", "faulty"]) == 0

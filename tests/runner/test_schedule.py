@@ -1,0 +1,113 @@
+"""What is planned: hardware first, companions beside the case that they are set against, the rest named."""
+
+from __future__ import annotations
+
+import pytest
+
+from overhead.errors import UsageError
+from overhead.probes.base import Chain, Probe, Space
+from overhead.profiles import Plan
+from overhead.results import Case, Planned, Target
+from overhead.runner import schedule as schedule_module
+from overhead.runner.schedule import Choice, again, schedule
+
+BASE = Case(pattern="per-submit")
+NATIVE = Case(pattern="per-submit", caller="native")
+
+
+class _Stack(Probe):
+    name, title = "fake", "fake"
+
+    def __init__(self, base: Case, patterns: tuple[str, ...] = ()) -> None:
+        self.base, self.patterns = base, patterns
+
+    def targets(self) -> list[Target]:
+        raise NotImplementedError
+
+    def space(self, target: Target) -> Space:
+        return Space(self.base, {"pattern": self.patterns}, [NATIVE])
+
+    def open(self, target: Target, case: Case) -> Chain:
+        raise NotImplementedError
+
+
+@pytest.fixture(autouse=True)
+def stacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"dawn": _Stack(BASE, ("one-pass", "fused")), "vulkan": _Stack(NATIVE, ("one-pass",)), "fake": _Stack(BASE)}
+    monkeypatch.setattr(schedule_module, "registry", lambda: known)
+
+
+def target(stack: str, adapter: str = "GPU", **more: object) -> Target:
+    return Target(**{"stack": stack, "api": "Vulkan", "adapter": adapter, **more})  # type: ignore[arg-type]
+
+
+def plan(sampling_s: float | None = 1000.0) -> Plan:
+    return Plan(processes=3, target=0.1, sampling_s=sampling_s, wall_s=None, case_s=1.0)
+
+
+def test_a_companion_stands_beside_the_case_it_is_compared_with() -> None:
+    tasks, left_out = schedule([target("dawn"), target("vulkan")], Choice(), plan())
+    dawn = next(t for t in tasks if t.target.stack == "dawn")
+    stacks = [(a.target.stack, a.case.pattern, a.case.caller) for a in dawn.assignments]
+    at = stacks.index(("dawn", "per-submit", "native"))
+    assert stacks[at + 1] == ("vulkan", "per-submit", "native")
+    assert stacks[0] == ("dawn", "per-submit", "binding")
+    assert not left_out
+
+
+def test_a_companion_shares_adapter_and_environment() -> None:
+    elsewhere = target("vulkan", environment={"VK_DRIVER_FILES": "x.json"})
+    for other in (target("vulkan", "another GPU"), elsewhere):
+        tasks, _ = schedule([target("dawn"), other], Choice(), plan())
+        dawn = next(t for t in tasks if t.target.stack == "dawn")
+        assert {a.target.stack for a in dawn.assignments} == {"dawn"}
+
+
+def test_software_is_left_out_beside_hardware_unless_asked_for() -> None:
+    both = [target("fake", "soft", software=True), target("fake", "GPU")]
+    tasks, left_out = schedule(both, Choice(), plan())
+    assert [t.target.adapter for t in tasks] == ["GPU"]
+    assert "--software" in left_out[0].reason
+    assert len(schedule(both, Choice(software=True), plan())[0]) == 2
+    assert len(schedule(both[:1], Choice(), plan())[0]) == 1
+
+
+def test_what_does_not_fit_the_budget_is_named_and_every_target_gets_its_base() -> None:
+    targets = [target("dawn", f"GPU {i}") for i in range(4)]
+    tasks, left_out = schedule(targets, Choice(), plan(sampling_s=15.0))
+    assert [t.assignments[0].case for t in tasks] == [BASE] * 4
+    assert left_out
+    assert all("budget of 15 s" in one.reason for one in left_out)
+
+
+def test_only_the_chosen_patterns_are_planned() -> None:
+    tasks, _ = schedule([target("dawn")], Choice(patterns=frozenset({"fused"})), plan())
+    assert [(a.case.pattern, a.case.unit) for a in tasks[0].assignments] == [("fused", "step")]
+
+
+def test_of_several_workloads_none_takes_the_room_of_another() -> None:
+    cases = [Case(pattern="fused", workload=name, params={"elements": n}) for name in "ab" for n in range(3)]
+    named = Choice(workloads=frozenset("ab")).of([BASE, *cases])
+    assert [(c.workload, c.params["elements"]) for c in named] == [(w, n) for n in range(3) for w in "ab"]
+    assert Choice().of([NATIVE, BASE]) == [NATIVE, BASE]
+
+
+def test_a_plan_from_before_processes_were_kept_has_those_of_its_time() -> None:
+    gpu = target("dawn")
+    (task,), _ = again([Planned(worker=gpu.key, target=gpu, case=BASE)], "quick", [gpu])
+    assert task.processes == 3
+
+
+def test_a_name_that_nobody_knows_is_refused_where_somebody_was_asked() -> None:
+    with pytest.raises(UsageError, match="unknown workload 'mine'; known: acrobot"):
+        schedule([target("dawn")], Choice(workloads=frozenset({"mine", "step"})), plan())
+    assert schedule([], Choice(workloads=frozenset({"mine"})), plan())[0] == []
+
+
+def test_a_plan_is_taken_up_again_on_what_is_still_there() -> None:
+    gpu, gone = target("dawn"), target("vulkan")
+    pairs = [(gpu, gpu, BASE), (gpu, gone, NATIVE), (gone, gone, NATIVE)]
+    planned = [Planned(worker=worker.key, target=target, case=case, processes=7) for worker, target, case in pairs]
+    tasks, missing = again(planned, "quick", [gpu])
+    assert [(t.target.key, [a.case for a in t.assignments], t.processes) for t in tasks] == [(gpu.key, [BASE], 7)]
+    assert missing == {gone.key}

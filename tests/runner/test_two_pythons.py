@@ -1,0 +1,309 @@
+"""Two builds in one run: workers of two interpreters in turn, two files that say so, and the comparison."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from overhead import __version__, results
+from overhead.cli import main
+from overhead.errors import UsageError
+from overhead.loading.reduce import load, reduce_journal
+from overhead.profiles import PROFILES, Plan
+from overhead.results import Ended, Fingerprint, Header, Line, Round
+from overhead.runner import campaign
+from overhead.runner.run import Interrupted, Outcome, run
+from overhead.versus import Verdicts, compare
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins for interpreters are shell scripts")
+PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "steady.py"
+PROCESSES = 2
+
+
+@contextlib.contextmanager
+def quickly() -> Iterator[pytest.MonkeyPatch]:
+    """A small budget, and no baton: other runs on the machine need not wait."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(campaign, "baton", lambda waiting: contextlib.nullcontext())
+        plan = Plan(processes=PROCESSES, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05, max_rounds=6)
+        patch.setitem(PROFILES, "quick", plan)
+        yield patch
+
+
+@pytest.fixture(autouse=True)
+def short() -> Iterator[None]:
+    with quickly():
+        yield
+
+
+def interpreter(folder: Path, name: str, *, flags: str = "", **packages: str) -> str:
+    """A Python with packages of its own beside ours: ``name="source"`` is a module and an installed distribution."""
+    own = folder / f"{name}-packages"
+    for package, version in packages.items():
+        own.mkdir(exist_ok=True)
+        info = own / f"{package}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+        cost = 1_000.0 * float(version)
+        (own / f"{package}.py").write_text(f"__version__, COST = {version!r}, {cost}\n")
+    script = folder / name
+    paths = shlex.quote(str(own))
+    python = f'PYTHONPATH="$PYTHONPATH${{PYTHONPATH:+:}}"{paths} exec {shlex.quote(sys.executable)} {flags} "$@"'
+    script.write_text(f"#!/bin/sh\n{python}\n")
+    script.chmod(0o755)
+    return str(script)
+
+
+def two_builds(folder: Path) -> list[str]:
+    """Two interpreters; the second's library costs 1.5 times as much."""
+    return [interpreter(folder, "one", steadylib="1.0"), interpreter(folder, "two", steadylib="1.5")]
+
+
+@pytest.fixture
+def builds(tmp_path: Path) -> list[str]:
+    return two_builds(tmp_path)
+
+
+def measure(tmp_path: Path, pythons: list[str], **more: object) -> Outcome:
+    return run(
+        ["steady"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", pythons=pythons, **more  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def both(outcome: Outcome) -> tuple[Fingerprint, Fingerprint]:
+    assert outcome.beside is not None
+    return outcome.fingerprint, outcome.beside.fingerprint
+
+
+def verdicts(outcome: Outcome) -> Verdicts:
+    assert outcome.beside is not None
+    return compare(outcome.path, outcome.beside.path)
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """A run of two builds. ``order``: which side's which process ended, one after the other."""
+
+    folder: Path
+    outcome: Outcome
+    order: list[tuple[str, int]]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    folder = tmp_path_factory.mktemp("two")
+    order: list[tuple[str, int]] = []
+    keep = campaign.Campaign._keep
+
+    def kept(self: campaign.Campaign, lane: campaign.Lane, line: Line) -> None:
+        if isinstance(line, Ended) and lane.together:
+            order.append((lane.together.side, line.process))
+        keep(self, lane, line)
+
+    with quickly() as patch:
+        patch.setattr(campaign.Campaign, "_keep", kept)
+        return Measured(folder, measure(folder, two_builds(folder)), order)
+
+
+def test_each_side_has_its_own_build_and_the_files_say_they_belong_together(measured: Measured) -> None:
+    outcome, folder = measured.outcome, measured.folder
+    base, new = both(outcome)
+    assert outcome.path == folder / "base" / "r.json"
+    assert outcome.beside is not None
+    assert outcome.beside.path == folder / "new" / "r.json"
+    assert base.versions["steadylib"] == "1.0"
+    assert new.versions["steadylib"] == "1.5"
+    assert base.versions.get("overhead", __version__) == new.versions.get("overhead", __version__) == __version__
+    assert base.together is not None
+    assert new.together is not None
+    assert base.together.id == new.together.id
+    assert (base.together.side, new.together.side) == ("base", "new")
+    assert load(outcome.path) == base
+    assert reduce_journal(outcome.beside.samples) == new
+    assert str(folder) not in outcome.path.read_text() + outcome.beside.path.read_text()
+
+
+def test_the_comparison_pairs_processes_and_needs_no_allowance_for_runs(measured: Measured) -> None:
+    found = verdicts(measured.outcome)
+    assert {case.verdict for case in found.cases} == {"slower"}
+    assert len(found.cases) == 2
+    for case in found.cases:
+        assert case.ratio == pytest.approx(1.5, rel=0.02)
+        assert case.processes == (PROCESSES, PROCESSES)
+    assert found.yardstick.startswith("measured in turn")
+    assert found.base == ("base/r.json",)
+    assert {d.field for d in found.differences} == {"steadylib"}
+
+
+def test_processes_take_turns_and_who_is_first_changes(measured: Measured) -> None:
+    turns = [measured.order[i : i + 2] for i in range(0, 2 * PROCESSES, 2)]
+    assert [{process for _, process in turn} for turn in turns] == [{number} for number in range(PROCESSES)]
+    first = [turn[0][0] for turn in turns]
+    assert all({side for side, _ in turn} == {"base", "new"} for turn in turns)
+    assert all(a != b for a, b in itertools.pairwise(first))
+
+
+def test_rounds_of_a_pair_share_their_process_number(measured: Measured) -> None:
+    assert measured.outcome.beside is not None
+    for path in (measured.outcome.samples, measured.outcome.beside.samples):
+        numbers = {line.process for line in results.read_journal(path) if isinstance(line, Round)}
+        assert numbers == set(range(PROCESSES))
+
+
+def test_the_command_ends_with_the_comparison(
+    tmp_path: Path, builds: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "steady", "--out", str(tmp_path)]
+    arguments += [word for build in builds for word in ("--python", build)]
+    assert main([*arguments, "--json"]) == 0
+    assert {case["verdict"] for case in json.loads(capsys.readouterr().out)["cases"]} == {"slower"}
+    assert len(list((tmp_path / "base").glob("*.json"))) == len(list((tmp_path / "new").glob("*.json"))) == 1
+
+
+def test_one_interpreter_alone_measures_as_a_run_does(tmp_path: Path, builds: list[str]) -> None:
+    outcome = measure(tmp_path, builds[1:])
+    assert outcome.beside is None
+    assert outcome.path == tmp_path / "r.json"
+    assert outcome.fingerprint.together is None
+    assert outcome.fingerprint.versions["steadylib"] == "1.5"
+
+
+def test_ctrl_c_keeps_both_and_resume_goes_on_with_both(
+    tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = campaign.Campaign._keep
+    ended = []
+
+    def stop(self: campaign.Campaign, lane: campaign.Lane, line: Line) -> None:
+        keep(self, lane, line)
+        if isinstance(line, Ended):
+            ended.append(line)
+            if len(ended) == 1:
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(campaign.Campaign, "_keep", stop)
+        with pytest.raises(Interrupted) as stopped:
+            measure(tmp_path, builds)
+    base, new = stopped.value.journals
+    assert sorted(str(path.relative_to(tmp_path)) for path in (base, new)) == ["base/r.jsonl", "new/r.jsonl"]
+    with pytest.raises(UsageError, match="give both again: --python BASE --python NEW"):
+        run(plugins=[PLUGIN], resume=base)
+    with pytest.raises(UsageError, match=r"begun with steadylib 1\.0, here it is 1\.5"):
+        run(plugins=[PLUGIN], resume=base, pythons=builds[::-1])
+    outcome = run(plugins=[PLUGIN], resume=new, pythons=builds)
+    for side in (outcome, outcome.beside):
+        assert side is not None
+        assert sum(isinstance(line, Ended) for line in results.read_journal(side.samples)) == PROCESSES
+    assert {case.verdict for case in verdicts(outcome).cases} == {"slower"}
+
+
+def test_the_command_to_go_on_names_both_interpreters(
+    tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(self: campaign.Campaign) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(campaign.Campaign, "run", stop)
+    arguments = ["run", "--plugin", str(PLUGIN), "-p", "steady", "--out", str(tmp_path / "r.json")]
+    assert main([*arguments, "--python", builds[0], "--python", builds[1]]) == 130
+    said = capsys.readouterr().err
+    assert f"--resume {tmp_path / 'base' / 'r.jsonl'} --python {builds[0]} --python {builds[1]}" in said
+
+
+def test_a_build_that_crashes_costs_its_own_case_alone(
+    tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEADY_DIES", "1.5")
+    found = verdicts(measure(tmp_path, builds))
+    cases = {case.case.rpartition("size=")[2]: case for case in found.cases}
+    assert cases["small"].verdict == "slower"
+    assert min(cases["small"].processes) == PROCESSES
+    assert cases["large"].verdict == "undecided"
+    assert "no value in NEW: failed: the worker ended with exit code 3" in cases["large"].reason
+
+
+def test_what_an_interpreter_lacks_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bare = interpreter(tmp_path, "bare", flags="-I -S")
+    silent = tmp_path / "silent"
+    silent.write_text("#!/bin/sh\necho nonsense >&2\nexit 7\n")
+    silent.chmod(0o755)
+    good = sys.executable
+    wanted = {
+        (bare, good): f"--python {bare}: lacks msgspec numpy psutil scipy "
+        f"(mend: {bare} -m pip install msgspec numpy psutil scipy)",
+        (good, str(tmp_path / "nowhere")): "nowhere: no such program",
+        (good, str(tmp_path)): "no such program",
+        (str(silent), good): "not a Python that works: nonsense",
+        (good, good, good): "3 interpreters",
+    }
+    for pythons, words in wanted.items():
+        options = [word for python in pythons for word in ("--python", python)]
+        arguments = ["run", "--plugin", str(PLUGIN), "-p", "steady", "--out", str(tmp_path / "out"), *options]
+        assert main(arguments) == 2, pythons
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1, said
+        assert words in said
+    assert not list((tmp_path / "out").rglob("*.json*"))
+
+
+def test_an_old_python_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "old"
+    answer = json.dumps({"version": [3, 9], "python": "CPython 3.9.2", "lacks": [], "packages": {}})
+    old.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    old.chmod(0o755)
+    assert main(["run", "-p", "numpy", "--python", str(old), "--out", str(tmp_path / "o")]) == 2
+    assert "CPython 3.9.2; 3.11 or newer is needed" in capsys.readouterr().err
+
+
+def test_a_stack_that_one_build_lacks_ends_before_anything_is_written(tmp_path: Path, builds: list[str]) -> None:
+    without = interpreter(tmp_path, "without")
+    with pytest.raises(UsageError, match="steady: there is no steadylib"):
+        measure(tmp_path, [builds[0], without])
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_results_are_not_overwritten(tmp_path: Path, builds: list[str]) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "r.json").write_text("mine")
+    with pytest.raises(UsageError, match=r"new.r\.json: exists"):
+        measure(tmp_path, builds)
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_two_files_of_other_runs_do_not_go_on_together(tmp_path: Path, builds: list[str]) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "new").mkdir()
+    for side, common in (("base", "0" * 12), ("new", "1" * 12)):
+        header = Header(
+            schema_version=results.SCHEMA_VERSION,
+            method_version=results.METHOD_VERSION,
+            created="2026-11-21T12:00:00Z",
+            profile="quick",
+            machine=results.Machine(id="0" * 12, cpu="x", cores=1, memory_gib=1),
+            together=results.Together(id=common, side=side),  # type: ignore[arg-type]
+        )
+        (tmp_path / side / "r.jsonl").write_bytes(results.encode_line(header))
+    with pytest.raises(UsageError, match="not measured together with"):
+        run(resume=tmp_path / "base" / "r.jsonl", pythons=builds)
+
+
+def test_a_worker_elsewhere_sees_this_package_and_none_beside_it(tmp_path: Path) -> None:
+    from overhead.runner.interpreter import interpreters
+
+    with interpreters([sys.executable]) as (one,):
+        folder = Path(one.environment["PYTHONPATH"].split(os.pathsep)[0])
+        assert [path.name for path in folder.iterdir()] == ["overhead"]
+        assert (folder / "overhead").resolve() == Path(campaign.__file__).resolve().parents[1]
+    assert not folder.exists()

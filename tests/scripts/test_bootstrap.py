@@ -1,0 +1,354 @@
+"""The set-up script: what it chooses for a machine, what it installs, and that it says what is wrong in one line."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+Calls = list[list[str]]
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    for name in ("EXTRAS", "SYSTEM_PACKAGES", "SYSTEM", "BROWSERS", "VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
+        monkeypatch.delenv(name, raising=False)
+    spec = importlib.util.spec_from_file_location("bootstrap", ROOT / "scripts" / "bootstrap.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def calls(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """The commands that the script would have run; all succeed."""
+    made: Calls = []
+
+    def call(command: list[str], **more: object) -> int:
+        made.append(command)
+        return 0
+
+    monkeypatch.setattr(script, "call", call)
+    return made
+
+
+def clone(tmp_path: Path, script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository of the script alone, so that nothing here is touched."""
+    root = tmp_path / "clone"
+    for name in ("pyproject.toml", "scripts/bootstrap.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
+    for name, path in (("ROOT", root), ("VENV", root / ".venv"), ("STAMP", root / ".venv" / "overhead-setup.json")):
+        monkeypatch.setattr(script, name, path)
+    return root
+
+
+# What is chosen
+
+
+@pytest.mark.parametrize(
+    ("target", "cuda", "chosen", "extras"),
+    [
+        ("report", None, "", "report torch wgpu"),
+        ("test", None, "", "dev jax report torch wgpu"),
+        ("lint", 13000, "", "dev"),
+        ("report", 13010, "", "cuda13 report torch wgpu"),
+        ("report", 14000, "", "cuda13 report torch wgpu"),
+        ("report", 12080, "", "cuda12 report torch wgpu"),
+        ("report", 11080, "", "report torch wgpu"),
+        ("report", 13000, "wgpu", "report wgpu"),
+        ("test", None, "none", "dev report"),
+        ("report", None, "jax, torch", "jax report torch"),
+    ],
+)
+def test_extras_follow_the_machine(script: ModuleType, target: str, cuda: int | None, chosen: str, extras: str) -> None:
+    assert script.wanted_extras(target, cuda, chosen) == set(extras.split())
+
+
+def test_every_extra_that_is_chosen_exists(script: ModuleType) -> None:
+    known = set(script.project()["optional-dependencies"])
+    for target in ("report", "test", "lint", "bench"):
+        assert script.wanted_extras(target, 13000) | script.wanted_extras(target, 12000) <= known
+
+
+@pytest.mark.parametrize(
+    ("loader", "driver", "browsers", "distribution", "packages"),
+    [
+        (True, True, False, "debian", set()),
+        (False, False, False, "debian", {"libvulkan1", "mesa-vulkan-drivers"}),
+        (True, True, True, "debian", {"chromium", "firefox-esr"}),
+        (True, True, True, "ubuntu", {"chromium-browser", "firefox"}),
+    ],
+)
+def test_system_packages(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch,
+    loader: bool, driver: bool, browsers: bool, distribution: str, packages: set[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(script, "has_vulkan_loader", lambda: loader)
+    monkeypatch.setattr(script, "has_vulkan_driver", lambda: driver)
+    monkeypatch.setattr(script, "has_venv", lambda: True)
+    monkeypatch.setattr(script.shutil, "which", lambda name: None)
+    assert set(script.system_needs("report", browsers, distribution)) == packages
+    assert set(script.system_needs("lint", False, distribution)) == set()
+
+
+def test_a_missing_venv_module_is_named_by_its_package(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script, "has_venv", lambda: False)
+    assert set(script.system_needs("lint", False, "debian")) == {"python{}.{}-venv".format(*sys.version_info)}
+
+
+def test_as_root_the_system_is_asked_for_what_is_missing(
+    script: ModuleType, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(script, "as_root", lambda: ["sudo", "-n"])
+    script.install_system({"libvulkan1": "the loader"}, debian=True)
+    assert [command[4:6] for command in calls] == [["apt-get", "update"], ["apt-get", "install"]]
+    assert "libvulkan1 (the loader)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("debian", "advice"), [(True, "sudo apt-get install"), (False, "your distribution's")])
+def test_without_root_it_says_what_to_install(
+    script: ModuleType, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    debian: bool, advice: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(script, "as_root", lambda: None)
+    script.install_system({"libvulkan1": "the loader"}, debian)
+    assert calls == []
+    assert advice in capsys.readouterr().out
+
+
+def test_what_was_missing_last_time_is_not_tried_again(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Any] = []
+    monkeypatch.setattr(script, "system_needs", lambda *_: {"libvulkan1": "the loader"})
+    monkeypatch.setattr(script, "install_system", lambda *arguments: tried.append(arguments))
+    assert script.prepare_system("report", {}) == ["libvulkan1"]
+    assert script.prepare_system("report", {"system": ["libvulkan1"]}) == ["libvulkan1"]
+    assert len(tried) == 1
+
+
+# torch
+
+
+def fetched(version: str, *needs: str) -> list[dict[str, Any]]:
+    url = f"file:///wheels/torch-{version}.whl"
+    return [{"download_info": {"url": url}, "metadata": {"version": version, "requires_dist": list(needs)}}]
+
+
+@pytest.fixture
+def sources(script: ModuleType, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Runs ``install_torch`` against made-up sources; gives the sources that were asked, in order."""
+
+    def ask(local: Any = (), index: Any = (), cuda: int | None = None) -> list[str]:
+        asked: list[str] = []
+
+        def resolve(arguments: list[str]) -> list[dict[str, Any]]:
+            asked.append(arguments[3] if "--index-url" in arguments else "local")
+            return list(index if "--index-url" in arguments else local)
+
+        monkeypatch.setattr(script, "resolve", resolve)
+        monkeypatch.setattr(script, "in_venv", lambda code: False)
+        monkeypatch.setattr(script.sys, "platform", "linux")
+        asked.append(f"settled: {script.install_torch(cuda)}")
+        return asked
+
+    return ask
+
+
+def test_a_local_cpu_wheel_of_torch_needs_no_network(sources: Callable[..., list[str]], calls: Calls) -> None:
+    assert sources(local=fetched("2.13.0+cpu", "sympy")) == ["local", "settled: True"]
+    assert calls[-1][-1] == "file:///wheels/torch-2.13.0+cpu.whl"
+
+
+def test_else_pytorchs_own_index_is_asked(sources: Callable[..., list[str]]) -> None:
+    cpu = "https://download.pytorch.org/whl/cpu"
+    assert sources(index=fetched("2.13.0+cpu")) == ["local", cpu, "settled: True"]
+
+
+def test_a_build_that_needs_cuda_is_refused_without_a_gpu(sources: Callable[..., list[str]], calls: Calls) -> None:
+    heavy = fetched("2.14.0", "sympy", "nvidia-cudnn-cu13==9; platform_system == 'Linux'")
+    assert sources(local=heavy, index=heavy)[-1] == "settled: False"
+    assert not any("install" in command for command in calls)
+
+
+def test_an_index_out_of_reach_stops_nothing(
+    script: ModuleType, sources: Callable[..., list[str]], calls: Calls, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sources()[-1] == "settled: False"
+    assert "out of reach" in capsys.readouterr().out
+    assert script.install({"report", "torch", "wgpu"}, None) == {"torch"}
+    assert calls[-1][-1] == ".[report,wgpu]"
+
+
+@pytest.mark.parametrize(("cuda", "asked"), [(13000, []), (12060, ["https://download.pytorch.org/whl/cu126"])])
+def test_with_a_gpu_torch_is_the_build_of_its_driver(
+    sources: Callable[..., list[str]], cuda: int, asked: list[str]
+) -> None:
+    assert sources(index=fetched("2.13.0+cu126", "nvidia-cudnn-cu12"), cuda=cuda) == [*asked, "settled: True"]
+
+
+def test_sizes_are_said(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert script.download_bytes(["file:///a.whl"]) == 0
+    assert "local file" in script.describe(0)
+    assert script.describe(2_500_000_000) == "2,500 MB to download"
+
+    class Answer:
+        headers = {"Content-Length": "300"}  # noqa: RUF012
+
+        def __enter__(self) -> Answer:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            return
+
+    monkeypatch.setattr(script.urllib.request, "urlopen", lambda request, timeout: Answer())
+    assert script.download_bytes(["https://example.org/a.whl", "https://example.org/b.whl", "file:///c"]) == 600
+
+    def unreachable(request: object, timeout: float) -> None:
+        raise OSError("out of reach")
+
+    monkeypatch.setattr(script.urllib.request, "urlopen", unreachable)
+    assert script.download_bytes(["https://example.org/a.whl"]) is None
+    assert "unknown size" in script.describe(None)
+
+
+# Set-up as a whole
+
+
+def test_set_up_is_done_once(
+    script: ModuleType, calls: Calls, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    root = clone(tmp_path, script, monkeypatch)
+    (root / ".venv").mkdir()
+    monkeypatch.setenv("SYSTEM", "skip")
+    monkeypatch.setattr(script, "cuda_version", lambda: None)
+    monkeypatch.setattr(script, "install_torch", lambda cuda: False)
+    script.set_up("test")
+    stamp = json.loads((root / ".venv" / "overhead-setup.json").read_text())
+    assert stamp["extras"] == ["dev", "jax", "report", "torch", "wgpu"]
+    assert stamp["left_out"] == ["torch"]
+    calls.clear()
+    script.set_up("report")
+    assert calls == []
+    assert "left out at set-up: torch" in capsys.readouterr().out
+    with (root / "pyproject.toml").open("a") as file:
+        file.write("\n")
+    script.set_up("lint")
+    assert calls
+
+
+def test_a_failing_pip_is_one_line(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clone(tmp_path, script, monkeypatch)
+    monkeypatch.setenv("SYSTEM", "skip")
+    monkeypatch.setenv("EXTRAS", "none")
+    monkeypatch.setattr(script, "call", lambda command, **more: 1 if "pip" in command else 0)
+    assert script.main(["test"]) == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith("overhead: test failed: pip could not install")
+
+
+def test_wrong_use(script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert script.main([]) == script.main(["deploy"]) == 2
+    monkeypatch.setenv("EXTRAS", "tochr")
+    assert script.main(["report"]) == 1
+    assert "EXTRAS names tochr; there are" in capsys.readouterr().out.splitlines()[-1]
+    monkeypatch.setattr(script, "MINIMUM", (99, 0))
+    assert script.main(["lint"]) == 1
+
+
+def test_system_packages_need_no_network(tmp_path: Path) -> None:
+    """Real: a clone, the system's packages, no pip. What they lack is named; the repository becomes importable."""
+    root = tmp_path / "clone"
+    shutil.copytree(ROOT / "overhead", root / "overhead", ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "scripts").mkdir()
+    for name in ("pyproject.toml", "scripts/bootstrap.py"):
+        shutil.copy(ROOT / name, root / name)
+    settings = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV", "EXTRAS"))}
+    settings |= {"SYSTEM_PACKAGES": "1", "SYSTEM": "skip", "PIP_NO_INDEX": "1"}
+
+    def bench(**more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(root / "scripts" / "bootstrap.py"), "bench"]
+        return subprocess.run(command, capture_output=True, text=True, env=settings | more, timeout=60)
+
+    (root / "scripts" / "bench").mkdir(exist_ok=True)
+    (root / "scripts" / "bench" / "main.py").write_text("import overhead; print(overhead.__file__)\n")
+    site = tmp_path / "site"
+    for name in ("filelock", "msgspec", "numpy", "psutil", "rich", "scipy"):
+        (site / name).mkdir(parents=True)
+        (site / name / "__init__.py").touch()
+    done = bench(PYTHONPATH=str(site))
+    assert done.stdout.split()[-1] == str(root / "overhead" / "__init__.py"), done.stdout + done.stderr
+    shutil.rmtree(root / ".venv")
+    without = bench(PYTHONPATH=os.devnull)
+    if without.returncode:  # a system that happens to hold them all has nothing to name
+        assert "SYSTEM_PACKAGES=1, and" in without.stdout.splitlines()[-1]
+
+
+# The targets
+
+
+def test_report_measures_and_draws(script: ModuleType, calls: Calls) -> None:
+    assert script.report(["-p", "numpy"]) == 0
+    assert [command[2:] for command in calls] == [
+        ["overhead", "run", "--profile", "quick", "--out", "reports/local", "-p", "numpy"],
+        ["overhead", "report"],
+    ]
+
+
+def test_a_failing_step_keeps_its_exit_code(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(script, "call", lambda command, **more: 130)
+    assert script.report([]) == 130
+    assert "'overhead run" in capsys.readouterr().out
+    codes = iter([0, 1])
+    monkeypatch.setattr(script, "call", lambda command, **more: next(codes))
+    assert script.lint([]) == 1
+
+
+def test_clean_keeps_measurements(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = clone(tmp_path, script, monkeypatch)
+    made = (".venv/x", ".mypy_cache/x", "reports/index.html", "overhead/__pycache__/a.pyc")
+    for name in (*made, "reports/local/a.json"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    assert script.main(["clean"]) == script.main(["clean"]) == 0
+    left = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    assert left == {"pyproject.toml", "scripts/bootstrap.py", "reports/local/a.json"}
+
+
+def test_interrupted_children_are_waited_for(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Child:
+        waits = 0
+
+        def wait(self) -> int:
+            self.waits += 1
+            if self.waits == 1:
+                raise KeyboardInterrupt
+            return 0
+
+    child = Child()
+    monkeypatch.setattr(script.subprocess, "Popen", lambda *_, **__: child)
+    assert script.call(["x"]) == 130
+    assert child.waits == 2
+
+
+@pytest.mark.needs("make")
+def test_the_makefile_only_calls_the_script(script: ModuleType) -> None:
+    for target in script.TARGETS:
+        command = ["make", "--dry-run", "--no-print-directory", target, "PYTHON=py", "ARGS=a b"]
+        printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        assert printed.split() == ["py", "scripts/bootstrap.py", target, "a", "b"]

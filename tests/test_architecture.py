@@ -1,0 +1,129 @@
+"""The order of the packages: a module imports only from packages earlier in the list, and none import in a circle."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ORDER = (
+    {"errors", "profiles", "process", "registry"},
+    {"measure.fitting"},
+    {"measure.sampling"},
+    {"results", "devices", "named_comparisons"},
+    {"machine", "lowering"},
+    {"workloads"},
+    {"probes", "reading"},
+    {"loading"},
+    {"runner", "versus", "claims", "fleet"},
+    {"explain"},
+    {"report", "terminal", "export"},
+    {"cli"},
+)
+"""Packages of one set may import each other, but for those of ``APART``. docs/architecture.md says what each is for."""
+APART = ({"probes", "reading"}, {"runner", "versus"}, {"runner", "claims"}, {"report", "terminal"})
+HEAVY = {
+    "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
+}  # fmt: skip
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for top in ("overhead", "scripts") for path in sorted((ROOT / top).rglob("*.py"))}
+
+
+def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
+    """The project's modules that a file imports, anywhere in it or only while it is imported itself."""
+    found: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if only_at_import and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            return
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found.update(inner & MODULES.keys())
+            if not inner <= MODULES.keys():
+                found.add(node.module)
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")))
+    return found & MODULES.keys()
+
+
+def package(module: str) -> str:
+    """The entry of ``ORDER`` that a module of the package ``overhead`` belongs to; itself where none does."""
+    inside = module.removeprefix("overhead").removeprefix(".")
+    return next((name for entry in ORDER for name in entry if f"{inside}.".startswith(f"{name}.")), inside)
+
+
+def place(name: str) -> int:
+    return next(index for index, entry in enumerate(ORDER) if name in entry)
+
+
+OURS = [module for module in MODULES if package(module) not in ("", "__main__", "measure") and module[:8] == "overhead"]
+
+
+@pytest.mark.parametrize("module", OURS)
+def test_a_module_imports_only_from_packages_earlier_in_the_order(module: str) -> None:
+    own = package(module)
+    for imported in imports(MODULES[module]) - {"overhead"}:
+        other = package(imported)
+        assert place(other) <= place(own), f"{module} imports {imported}"
+        assert own == other or {own, other} not in APART, f"{module} imports {imported}"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {module: imports(path) - {module} for module, path in MODULES.items()}
+    packages = {module for module, path in MODULES.items() if path.name == "__init__.py"}
+    # A package's own __init__ may register what its modules define; it imports them when it is asked, not before.
+    for module in packages:
+        graph[module] = imports(MODULES[module], only_at_import=True) - {module}
+    try:
+        tuple(graphlib.TopologicalSorter(graph).static_order())
+    except graphlib.CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def test_every_module_beside_base_in_probes_registers_a_stack() -> None:
+    for module in MODULES:
+        inside = module.removeprefix("overhead.probes.")
+        if inside != module and "." not in inside and inside not in ("base", "kernels", "_support"):
+            assert "@register" in MODULES[module].read_text(encoding="utf-8"), module
+
+
+def test_every_package_says_what_it_holds() -> None:
+    for folder in {path.parent for module, path in MODULES.items() if module.startswith("overhead")}:
+        first = folder / "__init__.py"
+        assert first.is_file(), folder
+        assert ast.get_docstring(ast.parse(first.read_text(encoding="utf-8"))), first
+
+
+def modules_after(code: str) -> set[str]:
+    script = f"{code}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    assert not modules_after("import overhead") & (HEAVY | {"msgspec", "rich"})
+
+
+def test_help_loads_nothing_heavy_and_reads_no_entry_points() -> None:
+    code = "import contextlib\nfrom overhead.cli import main\nwith contextlib.suppress(SystemExit): main(['--help'])"
+    assert not modules_after(code) & (HEAVY | {"msgspec", "rich", "importlib.metadata", "overhead.probes"})
+
+
+def test_listing_the_registered_stacks_loads_no_gpu_library() -> None:
+    assert not modules_after("from overhead.probes import registry; registry()") & (HEAVY - {"numpy"})

@@ -1,0 +1,62 @@
+"""A ratio is refused where a field that the figure depends on differs, except on the axes that the table declares."""
+
+from __future__ import annotations
+
+from overhead.named_comparisons import NAMED, comparable, pairs
+from overhead.results import Case, Scalar, Target
+
+GPU = "A GPU"
+
+
+def at(
+    stack: str, caller: str = "native", adapter: str = GPU, pattern: str = "per-submit", **params: Scalar
+) -> tuple[Target, Case]:
+    target = Target(stack=stack, api="Vulkan", adapter=adapter)
+    return target, Case(pattern=pattern, caller=caller, params=params)  # type: ignore[arg-type]
+
+
+def names(*cases: tuple[Target, Case]) -> set[str]:
+    return {named.name for named, _, _ in pairs(list(cases))}
+
+
+def test_callers_of_one_case_form_python_s_shares() -> None:
+    callers = [at("dawn", caller, wait="any") for caller in ("binding", "ffi", "native")]
+    assert names(*callers) == {"binding-share", "interpreter-share", "python-share"}
+
+
+def test_another_wait_or_pattern_is_not_compared() -> None:
+    assert not names(at("dawn", "binding", wait="any"), at("dawn", "native", wait="map"))
+    assert not names(at("dawn", "binding"), at("dawn", "native", pattern="one-pass"))
+
+
+def test_the_api_share_needs_the_same_adapter() -> None:
+    assert names(at("dawn"), at("vulkan")) == {"api-share"}
+    assert names(at("dawn"), at("vulkan", adapter="another")) == set()
+
+
+def test_a_bind_group_made_anew_has_no_like_in_raw_vulkan() -> None:
+    assert names(at("dawn", bindgroup="fresh"), at("vulkan")) == set()
+    assert names(at("dawn", pattern="per-k", k=4), at("vulkan", pattern="per-k", k=16)) == set()
+
+
+def test_a_synchronisation_is_set_against_the_same_step_without() -> None:
+    step = at("torch", "binding", wait="stream", shapes="fixed")
+    read = at("torch", "binding", pattern="read-each", wait="stream", shapes="fixed", sync="item", every=4)
+    copied = at("torch", "binding", wait="stream", shapes="fixed", sync="h2d-pinned", every=1)
+    other = at("torch", "binding", wait="stream", shapes="varying")
+    assert [(n.name, a, b) for n, a, b in pairs([step, read, copied, other])] == [
+        ("sync-cost", read, step), ("sync-cost", copied, step),
+    ]  # fmt: skip
+
+
+def test_every_name_is_there_once_and_asymmetric() -> None:
+    assert len({named.name for named in NAMED}) == len(NAMED)
+    case = at("dawn")
+    assert not any(comparable(named, case, case) for named in NAMED if "caller" in named.differs)
+
+
+def test_a_fused_chain_has_no_host_time_to_split() -> None:
+    share = next(n for n in NAMED if n.name == "python-share")
+    for pattern, split in (("per-submit", True), ("fused", False)):
+        binding, native = (at("dawn", caller, pattern=pattern) for caller in ("binding", "native"))
+        assert comparable(share, binding, native) is split

@@ -1,0 +1,338 @@
+"""Two sets of runs side by side: what is called, what is refused, and what is said where nothing can be."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from overhead.errors import BadFile, UsageError
+from overhead.results import Failed, LeftOut, Missing, Omitted, Target, Together, Unavailable, encode_line
+from overhead.terminal.comparison import gate, markdown, show
+from overhead.versus import Verdicts, compare
+from tests.fakes.machine import Weather
+from tests.fakes.runs import CASES, COSTS, MACHINE, TARGET, Made
+
+
+def by_case(found: Verdicts) -> dict[str, str]:
+    return {case.case.rpartition("size=")[2]: case.verdict for case in found.cases}
+
+
+def runs(folder: Path, name: str, seeds: range, **changes: object) -> Path:
+    """A folder with a run per seed."""
+    (folder / name).mkdir()
+    for seed in seeds:
+        dataclasses.replace(Made(seed=seed), **changes).write(folder / name / f"{seed}.json")  # type: ignore[arg-type]
+    return folder / name
+
+
+def test_a_case_twice_as_slow_is_slower_and_the_others_are_not_called(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json")
+    new = Made(seed=2, costs={**COSTS, "middle": 10_000.0}).write(tmp_path / "b.json")
+    found = compare(base, new)
+    assert by_case(found)["middle"] == "slower"
+    assert {by_case(found)[case] for case in ("small", "large")} <= {"same", "undecided"}
+    slower = next(case for case in found.cases if case.verdict == "slower")
+    assert slower.low is not None
+    assert slower.high is not None
+    assert slower.low < 2.0 < slower.high
+    assert slower.base_ns == pytest.approx(5_000, rel=0.02)
+    assert slower.processes == (5, 5)
+
+
+def test_the_direction_is_new_over_base(tmp_path: Path) -> None:
+    slow = Made(seed=1, costs={"small": 2_000.0}).write(tmp_path / "a.json")
+    fast = Made(seed=2, costs={"small": 1_000.0}).write(tmp_path / "b.json")
+    assert by_case(compare(slow, fast)) == {"small": "faster"}
+    assert by_case(compare(fast, slow)) == {"small": "slower"}
+
+
+def test_several_runs_of_a_quiet_machine_tell_a_shift_that_one_run_each_cannot(tmp_path: Path) -> None:
+    costs = {name: 1.035 * cost for name, cost in COSTS.items()}
+    base, new = runs(tmp_path, "base", range(4)), runs(tmp_path, "new", range(10, 14), costs=costs)
+    one = compare(base / "0.json", new / "10.json")
+    many = compare(base, new)
+    assert set(by_case(one).values()) == {"undecided"}
+    assert set(by_case(many).values()) == {"slower"}
+    assert "one run a side" in one.yardstick
+    assert "4 and 4 runs" in many.yardstick
+    assert all(few.smallest > more.smallest for few, more in zip(one.cases, many.cases, strict=True))  # type: ignore[operator]
+
+
+def test_same_takes_more_than_no_proof_of_a_difference(tmp_path: Path) -> None:
+    quiet = compare(runs(tmp_path, "a", range(4)), runs(tmp_path, "b", range(10, 14)))
+    noisy = Weather(spread=0.1, preemptions=0.0)
+    louder = [Made(seed=seed, weather=noisy).write(tmp_path / f"{seed}.json") for seed in (21, 22)]
+    loud = compare(louder[0], louder[1])
+    assert set(by_case(quiet).values()) == {"same"}
+    assert set(by_case(loud).values()) == {"undecided"}
+
+
+def test_a_machine_that_runs_at_half_its_speed_is_no_regression(tmp_path: Path) -> None:
+    weather = Weather(spread=0.004, preemptions=0.0, slowdown=2.0)
+    base = Made(seed=1, weather=weather).write(tmp_path / "a.json")
+    new = Made(seed=2, weather=weather, slow=True).write(tmp_path / "b.json")
+    found = compare(base, new, 5)
+    assert set(by_case(found).values()) == {"undecided"}
+    assert not found.failed
+    assert all(case.ratio == pytest.approx(2.0, rel=0.05) for case in found.cases)
+
+
+def test_fail_over_fails_only_beyond_doubt(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json")
+    new = Made(seed=2, costs={**COSTS, "large": 1.3 * COSTS["large"]}).write(tmp_path / "b.json")
+    large = next(c for c in compare(base, new).cases if c.verdict == "slower")
+    assert [c.label for c in compare(base, new, 5).failed] == [large.label]
+    assert compare(base, new, 29).failed == []
+    assert compare(new, base, 5).failed == []
+    assert compare(new, base, 0).failed == []
+    for limit in (0.0, 5.0, 10.0, 20.0):
+        beyond = large.low is not None and large.low > 1 + limit / 100
+        assert bool(compare(base, new, limit).failed) == beyond
+
+
+def in_turn(folder: Path, common: int = 3, numbers: tuple[int, ...] = (), **changes: object) -> tuple[Path, Path]:
+    """Two runs taken together on a machine whose speed wanders by 20 % from process to process; NEW costs as asked."""
+    paths = []
+    for seed, side in ((2 * common, "base"), (2 * common + 1, "new")):
+        (folder / side).mkdir(exist_ok=True)
+        drift = {number: 1 + 0.2 * math.sin(number + common) for number in range(9)}
+        own = Together(id=f"{common:012d}", side=side)  # type: ignore[arg-type]
+        made = dataclasses.replace(Made(seed=seed, drift=drift, together=own), **(changes if side == "new" else {}))  # type: ignore[arg-type]
+        made = dataclasses.replace(made, numbers=numbers if side == "new" else ())
+        paths.append(made.write(folder / side / f"{common}.json"))
+    return paths[0], paths[1]
+
+
+def test_runs_taken_together_are_compared_pair_by_pair(tmp_path: Path) -> None:
+    slower = {name: 1.03 * cost for name, cost in COSTS.items()}
+    base, new = in_turn(tmp_path, costs=slower)
+    found = compare(base, new)
+    assert set(by_case(found).values()) == {"slower"}
+    assert found.yardstick.startswith("measured in turn: pairs of processes differ by")
+    assert found.base == ("base/3.json",)
+    assert found.new == ("new/3.json",)
+    assert all(c.smallest is not None and c.smallest < 0.03 for c in found.cases)
+    assert [c.failed for c in compare(base, new, 1).cases] == [True] * 3
+    assert set(by_case(compare(new, base)).values()) == {"faster"}
+
+
+def test_the_same_wandering_machine_without_the_pairs_tells_nothing(tmp_path: Path) -> None:
+    slower = {name: 1.03 * cost for name, cost in COSTS.items()}
+    base, _ = in_turn(tmp_path, 1, costs=slower)
+    _, other = in_turn(tmp_path, 2, costs=slower)
+    found = compare(base, other)
+    assert found.yardstick.startswith("one run a side")
+    assert not {"slower", "faster"} & set(by_case(found).values())
+
+
+def test_the_same_build_twice_taken_together_is_the_same(tmp_path: Path) -> None:
+    assert set(by_case(compare(*in_turn(tmp_path))).values()) == {"same"}
+
+
+def test_several_runs_taken_together_are_matched_by_what_they_say_not_by_name(tmp_path: Path) -> None:
+    for common in (1, 2):
+        in_turn(tmp_path, common)
+    for old, new in (("1", "x"), ("2", "1"), ("x", "2")):
+        for end in ("json", "samples.jsonl.gz"):
+            (tmp_path / "new" / f"{old}.{end}").rename(tmp_path / "new" / f"{new}.{end}")
+    found = compare(tmp_path / "base", tmp_path / "new")
+    assert found.yardstick.startswith("measured in turn")
+    assert {c.processes for c in found.cases} == {(10, 10)}
+    assert set(by_case(found).values()) == {"same"}
+    (tmp_path / "new" / "1.json").unlink()
+    assert not compare(tmp_path / "base", tmp_path / "new").yardstick.startswith("measured in turn")
+
+
+def test_a_process_that_died_leaves_the_other_pairs_as_they_were(tmp_path: Path) -> None:
+    found = compare(*in_turn(tmp_path, numbers=(1, 2, 3, 4, 8)))
+    assert {c.processes for c in found.cases} == {(5, 5)}
+    (tmp_path / "less").mkdir()
+    few = compare(*in_turn(tmp_path / "less", numbers=(1, 2, 4)))
+    assert {c.processes for c in few.cases} == {(3, 3)}
+    assert set(by_case(few).values()) <= {"same", "undecided"}
+
+
+def test_a_file_beside_itself_is_no_pair(tmp_path: Path) -> None:
+    base, _ = in_turn(tmp_path)
+    assert compare(base, base).yardstick.startswith("one run a side")
+
+
+@pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])
+def test_a_limit_that_is_no_share_is_wrong_use(tmp_path: Path, limit: float) -> None:
+    path = Made().write(tmp_path / "a.json")
+    with pytest.raises(UsageError, match="fail-over"):
+        compare(path, path, limit)
+
+
+def test_another_window_is_refused_with_the_field_named(tmp_path: Path) -> None:
+    base = Made(seed=1, window={"submits": 1, "wait": "poll"}).write(tmp_path / "a.json")
+    new = Made(seed=2, window={"submits": 16, "wait": "poll"}).write(tmp_path / "b.json")
+    found = compare(base, new)
+    assert {c.verdict for c in found.cases} == {"refused"}
+    assert all("window.submits differs between BASE and NEW: 1 and 16" in c.reason for c in found.cases)
+    assert all(c.ratio is None for c in found.cases)
+
+
+@pytest.mark.parametrize("samples", [True, False])
+def test_another_kernel_is_refused(tmp_path: Path, samples: bool) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json", samples=samples)
+    new = Made(seed=2, kernels={"step": "bb"}).write(tmp_path / "b.json", samples=samples)
+    assert all("kernel step differs" in c.reason for c in compare(base, new).cases)
+
+
+def test_runs_of_one_side_that_differ_among_themselves_are_refused(tmp_path: Path) -> None:
+    made = [Made(seed=1), Made(seed=2, window={"submits": 2})]
+    base = [one.write(tmp_path / f"{i}.json") for i, one in enumerate(made)]
+    new = Made(seed=3).write(tmp_path / "n.json")
+    assert all("between runs of BASE" in c.reason for c in compare(base, new).cases)
+
+
+def test_another_method_is_refused_as_a_whole(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json")
+    new = Made(seed=2, method_version=99).write(tmp_path / "b.json")
+    with pytest.raises(BadFile, match=r"method_version is 99, that of .*a\.json is"):
+        compare(base, new)
+
+
+def test_two_machines_on_one_side_are_refused(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json")
+    other = Made(seed=2, machine=msgspec.structs.replace(MACHINE, id="ba9876543210")).write(tmp_path / "b.json")
+    with pytest.raises(BadFile, match=r"machine ba9876543210, but 0123456789ab in a\.json"):
+        compare([base, other], base)
+
+
+def test_between_machines_there_are_ratios_and_no_test(tmp_path: Path) -> None:
+    far = msgspec.structs.replace(MACHINE, id="ba9876543210", cpu="another CPU")
+    base = Made(seed=1, versions={"torch": "2.13"}).write(tmp_path / "a.json")
+    renamed = Target(stack="fake", api="CPU", adapter="B")
+    new = Made(seed=2, machine=far, target=renamed, versions={"torch": "2.14"}).write(tmp_path / "b.json")
+    found = compare(base, new, 5)
+    assert not found.same_machine
+    assert {c.verdict for c in found.cases} == {"not tested"}
+    assert all(c.ratio is not None and c.low is not None and c.low < c.ratio and c.p is None for c in found.cases)
+    assert not found.failed
+    assert [(d.field, d.base, d.new) for d in found.differences][:2] == [
+        ("id", "0123456789ab", "ba9876543210"),
+        ("cpu", "a CPU", "another CPU"),
+    ]
+    assert ("torch", "2.13", "2.14") in [(d.field, d.base, d.new) for d in found.differences]
+
+
+def test_without_raw_samples_there_is_a_ratio_and_no_verdict(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json", samples=False)
+    new = Made(seed=2).write(tmp_path / "b.json")
+    found = compare(base, new)
+    assert {(c.verdict, c.reason) for c in found.cases} == {("undecided", "no raw samples beside a.json")}
+    assert all(c.ratio is not None and c.low is not None for c in found.cases)
+
+
+def test_raw_samples_of_another_run_are_not_taken(tmp_path: Path) -> None:
+    base, other = Made(seed=1).write(tmp_path / "a.json"), Made(seed=2).write(tmp_path / "b.json")
+    (tmp_path / "a.samples.jsonl.gz").write_bytes((tmp_path / "b.samples.jsonl.gz").read_bytes())
+    with pytest.raises(BadFile, match="another run"):
+        compare(base, other)
+
+
+def test_one_process_gives_no_verdict(tmp_path: Path) -> None:
+    base, new = Made(seed=1, processes=1), Made(seed=2)
+    found = compare(base.write(tmp_path / "a.json"), new.write(tmp_path / "b.json"))
+    assert all(c.verdict == "undecided" and "one process" in c.reason for c in found.cases)
+
+
+def test_what_only_one_side_has_is_listed(tmp_path: Path) -> None:
+    base = Made(seed=1, costs={"small": 1_000.0, "middle": 5_000.0}).write(tmp_path / "a.json")
+    new = Made(seed=2, costs={"small": 1_000.0, "large": 9_000.0}).write(tmp_path / "b.json")
+    reasons = {c.case.rpartition("=")[2]: c.reason for c in compare(base, new).cases}
+    assert reasons["middle"] == "only in BASE"
+    assert reasons["large"] == "only in NEW"
+
+
+def test_what_one_side_could_not_measure_says_why(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json")
+    lines = Made(seed=2, costs={"small": 1_000.0, "middle": 5_000.0}).lines()
+    lines.append(Omitted(left_out=LeftOut(target=TARGET.key, case=CASES["large"].key, reason="no time")))
+    journal = tmp_path / "b.jsonl"
+    journal.write_bytes(b"".join(map(encode_line, lines)))
+    assert [c.reason for c in compare(base, journal).cases if c.reason] == ["only in BASE; NEW: no time"]
+    missing = Missing(unavailable=Unavailable(stack="fake", reason="no library"))
+    journal.write_bytes(encode_line(lines[0]) + encode_line(missing))
+    assert {c.reason for c in compare(base, journal).cases} == {"only in BASE; NEW: no library"}
+
+
+def test_a_case_that_broke_says_why(tmp_path: Path) -> None:
+    base = Made(seed=1, costs={"small": 1_000.0}).write(tmp_path / "a.json")
+    journal = Made(seed=2, costs={"small": 1_000.0}).journal(tmp_path / "b.jsonl")
+    key = CASES["small"].key
+    crash = Failed(target=TARGET.key, case=key, worker=TARGET.key, process=0, status="unverified", reason="7, not 8")
+    journal.write_bytes(journal.read_bytes() + encode_line(crash))
+    (case,) = compare(base, journal).cases
+    assert (case.verdict, case.reason) == ("undecided", "no value in NEW: unverified: 7, not 8")
+
+
+def test_a_journal_is_as_good_as_its_fingerprint(tmp_path: Path) -> None:
+    finished = Made(seed=1).write(tmp_path / "a.json")
+    journal = Made(seed=1).journal(tmp_path / "j.jsonl")
+    new = Made(seed=2).write(tmp_path / "b.json")
+    assert compare(journal, new).cases == compare(finished, new).cases
+
+
+def test_a_bad_file_in_a_folder_is_skipped_and_named(tmp_path: Path) -> None:
+    folder = runs(tmp_path, "base", range(2))
+    (folder / "bad.json").write_text("[")
+    new = Made(seed=9).write(tmp_path / "n.json")
+    assert [line.startswith("bad.json: not a fingerprint") for line in compare(folder, new).skipped] == [True]
+    with pytest.raises(BadFile, match=r"bad\.json"):
+        compare(folder / "bad.json", new)
+    with pytest.raises(BadFile):
+        compare(tmp_path / "missing.json", new)
+
+
+def test_a_run_that_is_there_twice_counts_once(tmp_path: Path) -> None:
+    folder = runs(tmp_path, "base", range(2))
+    for end in ("json", "samples.jsonl.gz"):
+        (folder / f"1 (copy).{end}").write_bytes((folder / f"1.{end}").read_bytes())
+    found = compare(folder, Made(seed=9).write(tmp_path / "n.json"))
+    assert found.base == ("0.json", "1 (copy).json")
+    assert found.skipped == ("1.json: the same run as 1 (copy).json",)
+
+
+def test_raw_samples_that_cannot_be_read_cost_their_own_run_alone(tmp_path: Path) -> None:
+    folder = runs(tmp_path, "base", range(3))
+    new = Made(seed=9).write(tmp_path / "n.json")
+    samples = folder / "1.samples.jsonl.gz"
+    samples.write_bytes(samples.read_bytes()[:500])
+    found = compare(folder, new)
+    assert found.base == ("0.json", "2.json")
+    assert found.skipped[0].startswith("1.json: 1.samples.jsonl.gz: ")
+    with pytest.raises(BadFile, match=r"1\.samples\.jsonl\.gz"):
+        compare(folder / "1.json", new)
+
+
+def test_a_gate_that_could_test_nothing_says_so(tmp_path: Path) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json", samples=False)
+    found = compare(base, Made(seed=2).write(tmp_path / "b.json"), 10)
+    assert gate(found) == "No case is slower by more than 10 % beyond doubt. 0 of 3 cases could be tested."
+    assert found.yardstick == "none, no case could be tested"
+    assert gate(compare(base, tmp_path / "b.json")) == ""
+
+
+def test_renderers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = Target(stack="fake", api="CPU", adapter="<script>alert(1)</script>|[x](javascript:1)\x1b[31m")
+    costs = {**COSTS, "middle": 10_000.0}
+    base = Made(seed=1, target=hostile).write(tmp_path / "a.json")
+    new = Made(seed=2, target=hostile, costs=costs).write(tmp_path / "b.json")
+    found = compare(base, new, 5)
+    text = markdown(found)
+    assert "<script" not in text
+    assert "](" not in text
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in table} == {7}
+    assert "1 case slower by more than 5 %" in text
+    show(found)
+    assert "\x1b[31m" not in capsys.readouterr().out
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["failed"] == [found.failed[0].case]

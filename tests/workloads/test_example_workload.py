@@ -1,0 +1,63 @@
+"""The workload of CONTRIBUTING.md: loaded as a plugin, verified on every language that runs here, and measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from overhead import probes, workloads
+from overhead.probes._support.common.array_workload import NumpyWork
+from overhead.probes._support.common.workload_chain import verified
+from overhead.probes.base import Space
+from overhead.results import Case, Target
+from tests.workloads.workload_arms import counts
+
+PLUGIN = Path(__file__).resolve().parents[2] / "docs" / "examples" / "my_workload.py"
+
+
+@pytest.fixture(autouse=True)
+def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example, registered for this test alone."""
+    workloads.workloads()
+    monkeypatch.setattr(workloads._registry, "_items", dict(workloads._registry._items))
+    monkeypatch.setattr(probes, "_plugins", set())
+    probes.load_plugin(PLUGIN)
+
+
+def test_stacks_offer_it() -> None:
+    target = Target(stack="numpy", api="CPU", adapter="CPU")
+    space: Space = probes.registry()["numpy"].space(target)
+    assert "lorenz" in {case.workload for case in space.star()}
+
+
+def test_it_is_verified_and_counts() -> None:
+    counts(verified(NumpyWork(Case(pattern="per-submit", workload="lorenz", params={"elements": 100}))))
+
+
+def test_it_forgets_its_start() -> None:
+    """Its check has a prefix: beyond it single steps are redone."""
+    lorenz = workloads.workloads()["lorenz"]
+    rng = np.random.default_rng(1)
+    near = lorenz.start(10, rng)
+    far = {k: v + 1e-6 for k, v in near.items()}
+    for t in range(4000):
+        near, far = (lorenz.step(np, s, {}, np.array([t])) for s in (near, far))
+    assert max(np.abs(near["x"] - far["x"])) > 1
+
+
+@pytest.mark.needs("cxx")
+def test_its_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.cuda import cupy_workload
+    from tests.fakes.kernels import fake_cupy
+
+    counts(cupy_workload.open_case(fake_cupy(), Case(pattern="fused", workload="lorenz", params={"elements": 100})))
+
+
+@pytest.mark.needs("wgpu", "lavapipe")
+def test_its_wgsl() -> None:
+    from overhead.probes._support.webgpu import workload
+
+    target = next(t for t in probes.registry()["wgpu-native"].targets() if t.api == "Vulkan")
+    counts(workload.open_case(target, Case(pattern="fused", workload="lorenz", params={"elements": 100})))

@@ -1,0 +1,126 @@
+"""Every workload by the array libraries, verified; hosts start over before their numbers are subnormal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import pytest
+
+from overhead.probes._support.common.array_workload import NumpyWork
+from overhead.probes._support.common.workload_chain import verified
+from overhead.probes.base import Unverified
+from tests.workloads.workload_arms import ALL, case, counts, long_run
+
+
+def test_a_host_starts_over_before_numbers_are_subnormal(monkeypatch: pytest.MonkeyPatch) -> None:
+    long_run(verified(NumpyWork(case("recurrence", "per-submit"))))
+    monkeypatch.setattr(NumpyWork, "on_host", False)
+    with pytest.raises(AssertionError):
+        long_run(verified(NumpyWork(case("recurrence", "per-submit"))))
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("name", ALL)
+def test_torch(name: str) -> None:
+    from overhead.probes._support.torch import workload
+
+    counts(workload.open_eager("cpu", case(name, "per-submit")))
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_torch_by_its_own_norm(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from overhead.probes._support.torch import workload
+
+    counts(workload.open_eager("cpu", case(f"rmsnorm 896 {precision}", "per-submit", body="library")))
+    own = torch.nn.functional.rms_norm
+    wrong = lambda x, shape, weight, eps: own(x, shape, weight, 0.2)  # noqa: E731
+    monkeypatch.setattr(torch.nn.functional, "rms_norm", wrong)
+    with pytest.raises(Unverified, match="differs from the reference"):
+        workload.open_eager("cpu", case(f"rmsnorm 896 {precision}", "per-submit", body="library"))
+
+
+@pytest.mark.needs("torch")
+def test_torch_on_one_thread_and_on_all() -> None:
+    """Threads that start while this one is bound to a processor have all of them nevertheless."""
+    import torch
+
+    from overhead.probes._support.torch import workload
+
+    every = workload.PROCESSORS
+    chains = [workload.open_eager("cpu", case("hybrid elementwise", "hybrid", **extra))
+              for extra in ({"threads": "all"}, {})]  # fmt: skip
+    if sys.platform == "linux":
+        os.sched_setaffinity(0, {min(every)})
+    try:
+        for chain, threads in zip(chains, (len(every), 1), strict=True):
+            chain.prepare(1)
+            assert torch.get_num_threads() == chain.window()["threads"] == threads
+            counts(chain)
+        if sys.platform == "linux":
+            assert os.sched_getaffinity(0) == {min(every)}
+            free = [task for task in os.listdir("/proc/self/task") if os.sched_getaffinity(int(task)) == every]
+            assert len(free) >= len(every) - 1
+    finally:
+        if sys.platform == "linux":
+            os.sched_setaffinity(0, every)
+
+
+def test_one_sample_on_the_host_is_no_longer_than_the_numbers_last() -> None:
+    chain = verified(NumpyWork(case("recurrence", "per-submit")))
+    assert chain.max_n == chain.workload.lasts
+    chain.prepare(1999)
+    chain.verify()
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("pattern", ["per-submit", "hybrid"])
+def test_torch_on_the_host_starts_over_too(pattern: str) -> None:
+    from overhead.probes._support.torch import workload
+
+    long_run(workload.open_eager("cpu", case("recurrence", pattern)))
+
+
+@pytest.mark.needs("torch")
+def test_torch_in_turn_with_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every other step is the host's."""
+    from overhead.probes._support.torch import workload
+
+    made = workload.open_eager("cpu", case("acrobot", "hybrid"))
+    assert isinstance(made, workload.HybridWork)
+    seen: list[str] = []
+
+    def noting(place: str, step: Any) -> Any:
+        def noted(state: dict[str, Any]) -> Any:
+            seen.append(place)
+            return step(state)
+
+        return noted
+
+    monkeypatch.setattr(made, "step", noting("device", made.step))
+    monkeypatch.setattr(made, "_host_step", noting("host", made._host_step))
+    counts(made)
+    assert seen == ["device", "host"] * 4
+
+
+@pytest.mark.needs("torch", "cxx")
+def test_torch_compiled() -> None:
+    from overhead.probes._support.torch import workload
+
+    counts(workload.open_compiled("cpu", case("recurrence", "per-submit", mode="default")))
+
+
+@pytest.mark.needs("jax")
+@pytest.mark.parametrize("loop", ["scan", "fori", ""])
+@pytest.mark.parametrize("name", [name for name in ALL if "1536" not in name])
+def test_jax(name: str, loop: str) -> None:
+    import jax
+
+    from overhead.probes._support.jax import workload
+
+    chosen = case(name, "fused", loop=loop) if loop else case(name, "per-submit")
+    counts(workload.open_case(jax.devices("cpu")[0], chosen))

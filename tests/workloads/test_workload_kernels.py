@@ -1,0 +1,239 @@
+"""Every workload by its kernels, in CUDA C, Triton, WGSL and SPIR-V, verified; a wrong kernel is found out."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from overhead.probes import registry
+from overhead.probes._support.common.array_workload import NumpyWork
+from overhead.probes._support.common.workload_chain import WorkChain
+from overhead.probes.base import Unsupported, Unverified
+from overhead.results import Scalar, Target
+from overhead.workloads import sources, workloads
+from tests.fakes import kernels as fake_kernels
+from tests.fakes.cuda_driver import install
+from tests.workloads.workload_arms import ALL, KERNELS, PLAIN, case, counts, elements_of, plant
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The fake driver, running generated CUDA C that g++ compiled."""
+    from overhead.probes._support.cuda import api
+    from overhead.probes._support.cuda import workload as _work_cuda
+    from tests.fakes.cuda_driver import bindings
+
+    install(monkeypatch)
+    monkeypatch.setattr(_work_cuda, "bindings", bindings)
+    monkeypatch.setattr(_work_cuda, "machine_code_of", fake_kernels.machine_code_of)
+    return api.driver()
+
+
+CUDA: list[tuple[str, str, dict[str, Scalar]]] = [
+    (name, pattern, {}) for name in PLAIN for pattern in ("per-submit", "replay", "fused")
+] + [
+    ("rmsnorm 896 float32", "per-submit", {"body": "separate"}),
+    ("rmsnorm 1536 float16", "replay", {"body": "separate"}),
+    ("rmsnorm 896 float16", "fused", {"body": "one"}),
+]
+
+
+@pytest.mark.needs("cxx")
+@pytest.mark.parametrize(("name", "pattern", "params"), CUDA)
+def test_cuda_by_the_driver(name: str, pattern: str, params: dict[str, Scalar], cuda: Any) -> None:
+    from overhead.probes._support.cuda import workload as _work_cuda
+
+    chain = _work_cuda.open_case(cuda, 0, case(name, pattern, **params))
+    assert chain.device(4) is not None
+    assert set(chain.kernels()) == {f"{name.split()[0]}.cu"}
+    assert chain.window().get("launches_a_unit") == (6 if params.get("body") == "separate" else None)
+    counts(chain)
+
+
+@pytest.mark.needs("cxx")
+@pytest.mark.parametrize("name", [*PLAIN, "rmsnorm 896 float16"])
+def test_a_wrong_constant_in_cuda_is_found(name: str, cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.cuda import workload as _work_cuda
+
+    plant(monkeypatch, name)
+    with pytest.raises(Unverified, match="differs from the reference"):
+        _work_cuda.open_case(cuda, 0, case(name, "fused"))
+
+
+@pytest.mark.needs("cxx")
+def test_a_missing_operation_is_found(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its root's kernel, the rows would be divided by the last step's root."""
+    from overhead.probes._support.cuda import workload as _work_cuda
+
+    make = sources.kernels
+
+    def without(*arguments: Any) -> Any:
+        found = make(*arguments)
+        assert found is not None
+        once = [*found.entries["separate"], *(e for e in found.entries["separate"] if e.name != "root")]
+        return dataclasses.replace(found, entries={"separate": tuple(once)})
+
+    monkeypatch.setattr(sources, "kernels", without)
+    advance = WorkChain.advance
+    monkeypatch.setattr(WorkChain, "advance", lambda self, steps: advance(self, 2))
+    monkeypatch.setattr("overhead.workloads.equivalence._count", lambda found, expected: None)
+    with pytest.raises(Unverified, match="after 3 steps off by"):
+        _work_cuda.open_case(cuda, 0, case("rmsnorm 896 float32", "per-submit", body="separate"))
+
+
+@pytest.mark.needs("cxx")
+@pytest.mark.parametrize("pattern", ["fused", "per-submit"])
+@pytest.mark.parametrize("name", ALL)
+def test_cupy(name: str, pattern: str) -> None:
+    from overhead.probes._support.cuda import cupy_workload
+
+    if pattern == "fused" and name not in KERNELS:
+        with pytest.raises(Unsupported, match="hybrid has no cuda: a product's speed is its kernel's"):
+            cupy_workload.open_case(fake_kernels.fake_cupy(), case(name, pattern))
+        return
+    if pattern == "fused" and name in ("rmsnorm 896 float32", "rmsnorm 1536 float16"):
+        return  # by the driver
+    counts(cupy_workload.open_case(fake_kernels.fake_cupy(), case(name, pattern)))
+
+
+@pytest.mark.parametrize("body", ["one", "fused"])
+@pytest.mark.parametrize("name", [name for name in KERNELS if name.split()[0] in ("recurrence", "hybrid", "rmsnorm")])
+def test_triton_text(name: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kernels, run on NumPy, take the same steps as the array body."""
+    fake_kernels.fake_triton(monkeypatch)
+    chain, elements = NumpyWork(case(name, "per-submit")), elements_of(name)
+    workload = chain.workload
+    made = sources.kernels(workload, "triton", elements)
+    assert made is not None
+    (entry,) = made.entries[body]
+    scope: dict[str, Any] = {}
+    exec(compile(made.text, "<triton>", "exec"), scope)
+    start = workload.fresh(elements, chain.rng)
+    state, counters = sources.state(workload, start, elements), np.zeros(elements, np.int32)
+    inputs = sources.inputs(workload, chain.inputs)
+    scope[entry.name][(entry.groups,)](state, counters, inputs, 1, BLOCK=entry.threads, num_warps=4)
+    expected = workload.step(np, start, chain.inputs, np.array([0]))
+    assert (counters == 1).all()
+    close = 1e-5 if workload.precision == "float32" else 5e-3
+    for field, values in sources.unpack(workload, state, elements).items():
+        np.testing.assert_allclose(values, expected[field], rtol=close, atol=close)
+
+
+def _wgsl(stack: str, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Target:
+    for key, value in environment.items():
+        monkeypatch.setenv(key, value)
+    return next(t for t in registry()[stack].targets() if t.api == "Vulkan")
+
+
+WGSL: list[tuple[str, str, dict[str, Scalar]]] = [
+    (name, pattern, {}) for name in PLAIN for pattern in ("one-pass", "fused")
+] + [
+    ("rmsnorm 896 float32", "one-pass", {"body": "separate"}),
+    ("rmsnorm 1536 float32", "per-submit", {"body": "separate"}),
+    ("rmsnorm 896 float16", "per-submit", {"body": "one"}),
+    ("rmsnorm 1536 float16", "one-pass", {"body": "separate"}),
+    ("rmsnorm 896 float16", "fused", {"body": "one"}),
+]
+
+
+@pytest.mark.needs("wgpu", "lavapipe")
+@pytest.mark.parametrize(("name", "pattern", "params"), WGSL)
+def test_wgsl(name: str, pattern: str, params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.webgpu import workload as _work_webgpu
+    from overhead.probes._support.webgpu.library import library
+    from overhead.probes._support.webgpu.targets import adapter
+
+    target = _wgsl("wgpu-native", {}, monkeypatch)
+    chosen = case(name, pattern, **params)
+    if "float16" in name and "shader-f16" not in adapter(library("wgpu-native"), target).features:
+        with pytest.raises(Unsupported, match="the adapter has no shader-f16"):
+            _work_webgpu.open_case(target, chosen)
+        return
+    chain = _work_webgpu.open_case(target, chosen)
+    assert set(chain.kernels()) == {f"{name.split()[0]}.wgsl"}
+    if params.get("body") == "separate":
+        assert chain.window()["submits"] == ("6 per unit" if pattern == "per-submit" else "1")
+        assert chain.window()["dispatches"] == "6 per unit"
+    counts(chain)
+
+
+@pytest.mark.needs("wgpu", "lavapipe")
+@pytest.mark.parametrize("name", ["recurrence", "acrobot", "hybrid elementwise", "rmsnorm 896 float32"])
+def test_a_wrong_constant_in_wgsl_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.webgpu import workload as _work_webgpu
+
+    plant(monkeypatch, name)
+    with pytest.raises(Unverified, match="differs from the reference"):
+        _work_webgpu.open_case(_wgsl("wgpu-native", {}, monkeypatch), case(name, "fused"))
+
+
+@pytest.mark.needs("vulkan", "lavapipe")
+@pytest.mark.parametrize("pattern", ["replay", "fused"])
+def test_spirv(pattern: Any) -> None:
+    chosen = case("recurrence", pattern)
+    probe = registry()["vulkan"]
+    target = next(t for t in probe.targets() if "llvmpipe" in t.adapter)
+    chain = probe.open(target, chosen)
+    assert isinstance(chain, WorkChain)
+    assert chain.kernels().keys() == {f"recurrence_{'once' if pattern == 'replay' else 'fused'}.spv"}
+    assert any(c.params == chosen.params | {"elements": 4096} for c in probe.space(target).star())
+    device = chain.device(200)
+    assert device is not None
+    assert device.busy
+    counts(chain)
+
+
+@pytest.mark.needs("vulkan", "lavapipe")
+@pytest.mark.parametrize("pattern", ["replay", "fused"])
+def test_a_wrong_constant_in_spirv_is_found(pattern: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes import kernels
+    from overhead.probes._support.vulkan.gpu import Gpu
+
+    right, wrong = (np.float32(value).tobytes() for value in (0.4, 0.42))
+    binary = kernels.binary
+
+    def off(name: str) -> tuple[bytes, str]:
+        code, digest = binary(name)
+        assert code.count(right) == 1 or "recurrence" not in name
+        return code.replace(right, wrong), digest
+
+    monkeypatch.setattr(kernels, "binary", off)
+    Gpu.kernel.cache_clear()
+    probe = registry()["vulkan"]
+    target = next(t for t in probe.targets() if "llvmpipe" in t.adapter)
+    try:
+        with pytest.raises(Unverified, match="differs from the reference"):
+            probe.open(target, case("recurrence", pattern))
+    finally:
+        Gpu.kernel.cache_clear()
+
+
+def test_what_has_no_spirv_is_said() -> None:
+    from overhead.probes._support.vulkan import workload as _work_vulkan
+
+    with pytest.raises(Unsupported, match="acrobot has no committed SPIR-V"):
+        _work_vulkan.open_case(cast(Any, None), case("acrobot", "replay"))
+
+
+def test_a_language_that_is_missing_is_said() -> None:
+    from overhead.probes._support.common.workload_chain import kernels_of
+
+    with pytest.raises(Unsupported, match="acrobot has no triton: its blocks hold one number an element"):
+        kernels_of(NumpyWork(case("acrobot", "per-submit")), "triton")
+    with pytest.raises(Unsupported, match="rmsnorm has no body separate in triton"):
+        kernels_of(NumpyWork(case("rmsnorm 896 float32", "per-submit", body="separate")), "triton")
+    with pytest.raises(Unsupported, match="hybrid has no such variant: 'dance'"):
+        NumpyWork(case("hybrid product", "per-submit", work="dance"))
+
+
+def test_groups_stay_within_what_webgpu_launches() -> None:
+    for elements in (65_535 * 64, 65_535 * 64 + 1, 1 << 22):
+        made = sources.kernels(workloads()["recurrence"], "wgsl", elements)
+        assert made is not None
+        (entry,) = made.entries["one"]
+        assert entry.groups <= 65_535
+        assert entry.groups * entry.threads >= elements
+        assert f"@workgroup_size({entry.threads})" in made.text

@@ -1,0 +1,85 @@
+"""What the tests of workloads share: their cases, and what every arm must do."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+from overhead.probes._support.common.workload_chain import WorkChain
+from overhead.results import Case, Scalar
+from overhead.workloads import sources, workloads
+from overhead.workloads.base import Workload
+
+NAMES = tuple(workloads())
+ALL = tuple(" ".join([name, *map(str, v.values())]) for name, w in workloads().items() for v in w.variants)
+"""Every workload in every variant: ``rmsnorm 896 float16``."""
+KERNELS = tuple(name for name in ALL if "product" not in name)
+"""Those that have kernels of their own."""
+PLAIN = tuple(name for name in KERNELS if "rmsnorm" not in name)
+"""Those whose kernels are made from bodies: a thread an element."""
+
+
+def elements_of(name: str) -> int:
+    """Not a multiple of a group: the last group is partly idle. Of RMSNorm two rows, a group each."""
+    return 2 if "rmsnorm" in name else 100
+
+
+def case(name: str, pattern: Any, **params: Scalar) -> Case:
+    kind, *values = name.split()
+    variant = next(v for v in workloads()[kind].variants if list(map(str, v.values())) == values)
+    own: dict[str, Scalar] = {**variant, "elements": elements_of(name)}
+    return Case(pattern=pattern, unit="step", workload=kind, params={**own, **params})
+
+
+def counts(chain: WorkChain) -> None:
+    """Run a little; every step is counted."""
+    issued = 0
+    for n in (0, 1, 7):
+        chain.prepare(n)
+        chain.issue(n)
+        chain.wait()
+        issued += n
+    assert chain.executed() == issued
+    assert chain.window()["precision"] == chain.case.params.get("precision", "float32")
+    chain.close()
+
+
+def long_run(chain: WorkChain) -> None:
+    """Far more steps than the state lasts: all are counted, and no number is ever subnormal."""
+    assert 0 < chain.workload.lasts < 3000
+    pieces = (700, 1, 900, 600, 1, 900, 1500)
+    for n in pieces:
+        chain.prepare(n)
+        chain.issue(n)
+        chain.wait()
+        small = [np.abs(v[v != 0]).min() for v in chain.fetch()[0].values()]
+        assert min(small) >= np.finfo(np.float32).tiny
+    assert chain.executed() == sum(pieces)
+    chain.close()
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Make every kernel of a workload, and its array body, run with one constant 5 % off; the reference stays."""
+    constant = {
+        "recurrence": "C", "simulation": "SHARE", "acrobot": "GRAVITY", "rastrigin": "RATE", "rmsnorm": "COLUMNS",
+        "hybrid": "KEPT",
+    }[name.split()[0]]  # fmt: skip
+
+    def off(right: Workload) -> Workload:
+        wrong = copy.copy(right)
+        wrong.constants = {**right.constants, constant: 1.05 * right.constants[constant]}  # type: ignore[misc]
+        return wrong
+
+    make = sources.kernels
+    monkeypatch.setattr(sources, "kernels", lambda w, language, elements: make(off(w), language, elements))
+    monkeypatch.setattr("overhead.probes._support.common.workload_chain.step_of", None)
+    monkeypatch.setattr(
+        "overhead.probes._support.common.array_workload.step_of", lambda c, xp, f: _stepping(off(c.workload), xp, f)
+    )
+
+
+def _stepping(workload: Workload, xp: Any, fixed: dict[str, Any]) -> Any:
+    return lambda s: {**workload.step(xp, s, fixed, s["steps"][:1]), "steps": s["steps"] + 1}

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from overhead.claims.judging import Judged
 from overhead.claims.measured import Measured, measure
 from overhead.claims.registry import Claim, Source, claims, sources
 from overhead.claims.rules import VERDICTS, Verdict, implied, of_one, overall

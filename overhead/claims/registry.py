@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from overhead.claims.registry import Check, Claim, Source, Unit
 from overhead.results import Api, Caller, Dependency, Name, Pattern, Scalar
 
 Number = int | float

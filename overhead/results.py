@@ -194,7 +194,7 @@ class Comparison(_Base, kw_only=True):
     figures: Annotated[list[Figure], Meta(max_length=32)] = []
 
 
-class Unavailable(_Base, kw_only=True):
+class MissingStack(_Base, kw_only=True):
     """A stack or device that could not be measured: why, and the command that mends it."""
 
     stack: StackName
@@ -253,7 +253,7 @@ class Fingerprint(_Base, kw_only=True):
     kernels: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
     records: Annotated[list[Record], Meta(max_length=20_000)] = []
     comparisons: Annotated[list[Comparison], Meta(max_length=20_000)] = []
-    unavailable: Annotated[list[Unavailable], Meta(max_length=200)] = []
+    unavailable: Annotated[list[MissingStack], Meta(max_length=200)] = []
     left_out: Annotated[list[LeftOut], Meta(max_length=20_000)] = []
     flags: Annotated[list[Text], Meta(max_length=200)] = []
 
@@ -265,7 +265,7 @@ class _Line(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True,
     pass
 
 
-class Header(_Line, kw_only=True, tag="header"):
+class HeaderLine(_Line, kw_only=True, tag="header"):
     """First line of every journal."""
 
     schema_version: int
@@ -278,8 +278,8 @@ class Header(_Line, kw_only=True, tag="header"):
     versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
 
 
-class Planned(_Line, kw_only=True, tag="planned"):
-    """A case that will be measured; overlap and window follow in ``Opened`` once the chain is open."""
+class PlannedLine(_Line, kw_only=True, tag="planned"):
+    """A case that will be measured; overlap and window follow in ``OpenedLine`` once the chain is open."""
 
     worker: Text
     """Key of the target whose worker measures the case: the case's own target, or the one it accompanies."""
@@ -293,7 +293,7 @@ class Planned(_Line, kw_only=True, tag="planned"):
         return self.processes or {"quick": 3, "default": 5, "thorough": 10}[profile]
 
 
-class Opened(_Line, kw_only=True, tag="opened"):
+class OpenedLine(_Line, kw_only=True, tag="opened"):
     """A chain opened in a process: what it declares of itself."""
 
     target: Text
@@ -308,7 +308,7 @@ class Opened(_Line, kw_only=True, tag="opened"):
     flags: Annotated[list[Name], Meta(max_length=64)] = []
 
 
-class Round(_Line, kw_only=True, tag="round"):
+class RoundLine(_Line, kw_only=True, tag="round"):
     """Samples of one case in one round of one process.
 
     ``samples``: ``[n, issue_ns, total_ns]`` from a window that holds two clock readings, or
@@ -326,7 +326,7 @@ class Round(_Line, kw_only=True, tag="round"):
     canary: Annotated[list[Nanoseconds], Meta(max_length=2)] = []
 
 
-class Once(_Line, kw_only=True, tag="once"):
+class OneOffLine(_Line, kw_only=True, tag="once"):
     """Values taken outside the ladder, ns unless the name says otherwise: ``first``, ``prepare``, ``naive``,
     ``naive_idle``, ``latency``, ``empty_wait``, ``clock``, ``device_busy``, ``stage:...``.
 
@@ -343,7 +343,7 @@ class Once(_Line, kw_only=True, tag="once"):
     reason: Text = ""
 
 
-class Failed(_Line, kw_only=True, tag="failed"):
+class FailedLine(_Line, kw_only=True, tag="failed"):
     """A case that came to no number in a process: its own status and reason; the other cases go on."""
 
     target: Text
@@ -354,17 +354,17 @@ class Failed(_Line, kw_only=True, tag="failed"):
     reason: Text
 
 
-class Missing(_Line, kw_only=True, tag="missing"):
+class MissingLine(_Line, kw_only=True, tag="missing"):
     """A stack or device that is not available."""
 
-    unavailable: Unavailable
+    unavailable: MissingStack
 
 
-class Omitted(_Line, kw_only=True, tag="omitted"):
+class OmittedLine(_Line, kw_only=True, tag="omitted"):
     left_out: LeftOut
 
 
-class Ended(_Line, kw_only=True, tag="ended"):
+class EndedLine(_Line, kw_only=True, tag="ended"):
     """A process of a worker that gave all it was asked for; ``rule`` says what stopped it."""
 
     worker: Text
@@ -372,9 +372,11 @@ class Ended(_Line, kw_only=True, tag="ended"):
     rule: Text = ""
 
 
-Line = Header | Planned | Opened | Round | Once | Failed | Missing | Omitted | Ended
+JournalLine = (
+    HeaderLine | PlannedLine | OpenedLine | RoundLine | OneOffLine | FailedLine | MissingLine | OmittedLine | EndedLine
+)
 
-_line_decoder = msgspec.json.Decoder(Line)
+_line_decoder = msgspec.json.Decoder(JournalLine)
 _fingerprint_decoder = msgspec.json.Decoder(Fingerprint)
 _encoder = msgspec.json.Encoder()
 
@@ -383,12 +385,12 @@ def _plain(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def encode_line(line: Line) -> bytes:
+def encode_line(line: JournalLine) -> bytes:
     """One journal line, newline included."""
     return _encoder.encode(line) + b"\n"
 
 
-def decode_line(raw: bytes) -> Line:
+def decode_line(raw: bytes) -> JournalLine:
     """One journal line; raises ``msgspec.DecodeError`` or ``msgspec.ValidationError``."""
     return _line_decoder.decode(raw)
 
@@ -422,7 +424,7 @@ def read_fingerprint(path: Path) -> Fingerprint:
     return found
 
 
-def read_journal(path: Path) -> Iterator[Line]:
+def read_journal(path: Path) -> Iterator[JournalLine]:
     """Header first. A last line cut off by a crash is dropped; another bad one raises ``BadFile``."""
     lines = _bounded(path, MAX_JOURNAL_BYTES).split(b"\n")
     tail_is_cut = bool(lines[-1])
@@ -436,11 +438,11 @@ def read_journal(path: Path) -> Iterator[Line]:
             if number and tail_is_cut and number == len(rows) - 1:
                 return
             raise BadFile(f"{path}: line {number + 1}: {_one_line(error)}") from None
-        if (number == 0) != isinstance(line, Header):
+        if (number == 0) != isinstance(line, HeaderLine):
             raise BadFile(
                 f"{path}: line {number + 1}: " + ("a second header" if number else "not a journal: no header")
             )
-        if isinstance(line, Header) and line.schema_version != SCHEMA_VERSION:
+        if isinstance(line, HeaderLine) and line.schema_version != SCHEMA_VERSION:
             raise BadFile(f"{path}: schema version {line.schema_version}, this program reads {SCHEMA_VERSION}")
         yield line
 

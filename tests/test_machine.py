@@ -13,7 +13,7 @@ import pytest
 
 from overhead import machine, results
 from overhead.machine import Owner, owner, redact
-from overhead.machine.doctor import Check, checks
+from overhead.machine.doctor import DoctorCheck, checks
 from overhead.machine.host import Host
 
 SMI = "nvidia-smi --query-gpu={} --format=csv,noheader,nounits"
@@ -91,7 +91,7 @@ class FakeHost(Host):
         return ""
 
 
-def by_name(host: Host) -> dict[str, Check]:
+def by_name(host: Host) -> dict[str, DoctorCheck]:
     return {check.name: check for check in checks(host)}
 
 
@@ -258,7 +258,7 @@ def test_a_host_that_tells_nothing_raises_nothing(platform: str) -> None:
 
 
 def test_this_machine() -> None:
-    header = results.Header(
+    header = results.HeaderLine(
         schema_version=1, method_version=1, created="2026-01-01T00:00:00Z", profile="quick",
         machine=machine.identity(), volatile=machine.volatile(), versions=machine.versions(["numpy"]),
     )  # fmt: skip

@@ -10,10 +10,10 @@ import pytest
 
 from overhead import results
 from overhead.errors import BadFile
-from overhead.results import Case, Figure, Fingerprint, Header, Machine, Planned, Record, Round, Target
+from overhead.results import Case, Figure, Fingerprint, HeaderLine, Machine, PlannedLine, Record, RoundLine, Target
 
 MACHINE = Machine(id="0123456789ab", cpu="a CPU", cores=2, memory_gib=24)
-HEADER = Header(
+HEADER = HeaderLine(
     schema_version=results.SCHEMA_VERSION,
     method_version=results.METHOD_VERSION,
     created="2026-11-21T12:00:00Z",
@@ -22,7 +22,7 @@ HEADER = Header(
 )
 TARGET = Target(stack="fake", api="CPU", adapter="A", device="d0")
 CASE = Case(pattern="per-k", params={"k": 4, "wait": "poll", "indirect": True})
-ROUND = Round(target=TARGET.key, case=CASE.key, worker=TARGET.key, process=0, round=0, samples=[[1, 2, 3]])
+ROUND = RoundLine(target=TARGET.key, case=CASE.key, worker=TARGET.key, process=0, round=0, samples=[[1, 2, 3]])
 
 
 def record(**more: object) -> Record:
@@ -139,7 +139,7 @@ def journal(tmp_path: Path, *lines: bytes) -> Path:
 
 def test_a_cut_last_line_is_dropped_and_no_other(tmp_path: Path) -> None:
     head = results.encode_line(HEADER)
-    planned = results.encode_line(Planned(worker=TARGET.key, target=TARGET, case=CASE))
+    planned = results.encode_line(PlannedLine(worker=TARGET.key, target=TARGET, case=CASE))
     cut = results.encode_line(ROUND)[:-20]
     assert len(list(results.read_journal(journal(tmp_path, head, planned, cut)))) == 2
     with pytest.raises(BadFile, match="line 2"):

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from overhead.claims.measured import Measured, measure
+from overhead.claims.measured import ClaimValue, measure
 from overhead.claims.registry import Claim, Source, claims, sources
 from overhead.claims.rules import VERDICTS, Verdict, implied, of_one, overall
 from overhead.claims.select import making
@@ -32,8 +32,8 @@ class Judged:
     source: Source
     verdict: Verdict
     sentence: str
-    measured: tuple[tuple[Measured, Verdict], ...] = ()
-    flawed: tuple[Measured, ...] = ()
+    measured: tuple[tuple[ClaimValue, Verdict], ...] = ()
+    flawed: tuple[ClaimValue, ...] = ()
     making: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,36 +66,36 @@ def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RunEvidence:
     """What one run has to say to the claims, by their ids; ``flawed`` with the published flaws put back."""
 
     machine: str
     created: str
-    found: dict[str, list[Measured]]
-    flawed: dict[str, list[Measured]]
+    found: dict[str, list[ClaimValue]]
+    flawed: dict[str, list[ClaimValue]]
 
 
-def gather(view: View) -> Evidence:
+def gather(view: View) -> RunEvidence:
     """Compute every claim's quantity from one run."""
-    found: dict[str, list[Measured]] = {}
-    flawed: dict[str, list[Measured]] = {}
+    found: dict[str, list[ClaimValue]] = {}
+    flawed: dict[str, list[ClaimValue]] = {}
     for claim in claims():
         if claim.test is None or claim.test.kind == "implied" or not (own := measure(claim.test, view)):
             continue
         found[claim.id] = own
         flawed[claim.id] = measure(claim.flawed, view) if claim.flawed else []
     run = view.fingerprint
-    return Evidence(run.machine.id, run.created, found, flawed)
+    return RunEvidence(run.machine.id, run.created, found, flawed)
 
 
-def judge_evidence(runs: Sequence[Evidence]) -> list[Judged]:
+def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
     """Judge every claim from what the runs have to say; of each machine its newest run with a value for it, or, where
     none has one or the claim is of a failure, with the records."""
     ordered = sorted(runs, key=lambda run: run.created, reverse=True)
     return [_judged(claim, ordered) for claim in claims()]
 
 
-def _judged(claim: Claim, runs: Sequence[Evidence]) -> Judged:
+def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
     source, test = sources()[claim.source], claim.test
     if test is None:
         return Judged(claim, source, "not testable here", claim.untested)
@@ -105,7 +105,7 @@ def _judged(claim: Claim, runs: Sequence[Evidence]) -> Judged:
     told = [run for run in runs if claim.id in run.found]
     if test.kind != "fails":
         told.sort(key=lambda run: not _valued(run.found[claim.id]))
-    newest: dict[str, Evidence] = {}
+    newest: dict[str, RunEvidence] = {}
     for run in told:
         newest.setdefault(run.machine, run)
     measured = tuple((one, of_one(claim, test, one)) for run in newest.values() for one in run.found[claim.id])
@@ -115,7 +115,7 @@ def _judged(claim: Claim, runs: Sequence[Evidence]) -> Judged:
     return Judged(claim, source, verdict, sentence, measured, back, making(test, claim.flawed))
 
 
-def _valued(found: Sequence[Measured]) -> bool:
+def _valued(found: Sequence[ClaimValue]) -> bool:
     return any(one.value is not None for one in found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from overhead.claims.registry import Check, Selector
+from overhead.claims.registry import ClaimTest, Selector
 from overhead.claims.select import against_of, pairs
 from overhead.reading.format import plain, valued
 from overhead.reading.intervals import Span, span
@@ -15,7 +15,7 @@ _NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 @dataclass(frozen=True)
-class Measured:
+class ClaimValue:
     """A quantity on one machine, in the test's unit; without ``value`` the ``reason`` says why.
 
     ``of`` and ``against`` are record keys; ``label`` says in words what was measured, ``machine`` on what; ``status``
@@ -38,14 +38,14 @@ class _Missing(Exception):
     """There is no value; the message says why."""
 
 
-def measure(test: Check, view: View) -> list[Measured]:
+def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
     """The quantity on every target of the run that has the records for it."""
     own = view.fingerprint.machine
     machine = plain(", ".join(gpu.name for gpu in own.gpus) or own.cpu)
     found = []
     for of, against in pairs(test, view):
         records = [of] if against is None else [of, against]
-        known = Measured(
+        known = ClaimValue(
             machine=machine,
             label=_label(view, of, against),
             of=of.key,
@@ -62,7 +62,7 @@ def measure(test: Check, view: View) -> list[Measured]:
     return found
 
 
-def _quantity(test: Check, view: View, of: Record, against: Record | None) -> Span:
+def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -> Span:
     if test.kind == "stage-share":
         return _stage_share(of, test.of.figure or "complete")
     if test.kind in ("value", "fails"):

@@ -45,7 +45,7 @@ class Selector(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     steps: Annotated[int, Meta(ge=1)] | None = None
 
 
-class Check(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """What is computed from records, and the values with which the claim holds.
 
     ``kind``: ``value`` (the figure of ``of``), ``ratio`` (``of`` over ``against``), ``share`` (the part of ``of`` that
@@ -91,8 +91,8 @@ class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     flaw: str = ""
     cross: bool = False
     withdrawn: str = ""
-    test: Check | None = None
-    flawed: Check | None = None
+    test: ClaimTest | None = None
+    flawed: ClaimTest | None = None
     untested: str = ""
 
 

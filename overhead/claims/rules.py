@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from overhead.claims.formula import evaluate
-from overhead.claims.measured import Measured
-from overhead.claims.registry import Check, Claim
+from overhead.claims.measured import ClaimValue
+from overhead.claims.registry import Claim, ClaimTest
 from overhead.results import VALUED
 
 Verdict = Literal["reproduced", "partial", "refuted", "inconclusive", "not testable here"]
@@ -20,7 +20,7 @@ FAR = 5.0
 """A published time that lies within this factor is partly reproduced: hardware and versions move it as much."""
 
 
-def bounds(claim: Claim, test: Check) -> tuple[float, float]:
+def bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
     """From, to: the values with which the claim is reproduced, in the test's unit, which is the claim's."""
     if test.reproduced is not None:
         return test.reproduced[0], test.reproduced[1]
@@ -28,7 +28,7 @@ def bounds(claim: Claim, test: Check) -> tuple[float, float]:
     return low / NEAR, high * NEAR
 
 
-def outer_bounds(claim: Claim, test: Check) -> tuple[float, float]:
+def outer_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
     """From, to: the values with which it is partly reproduced."""
     if test.partial is not None:
         return test.partial[0], test.partial[1]
@@ -45,7 +45,7 @@ def published(claim: Claim) -> tuple[float, float]:
     return float(claim.value), float(claim.value)
 
 
-def of_one(claim: Claim, test: Check, found: Measured) -> Verdict:
+def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> Verdict:
     """The verdict of one quantity: its whole interval must lie on one side of a bound."""
     if found.software and test.software != "counts":
         return "inconclusive"
@@ -61,7 +61,7 @@ def of_one(claim: Claim, test: Check, found: Measured) -> Verdict:
     return "refuted" if _outside(found, inner) and _outside(found, outer) else "inconclusive"
 
 
-def _failing(test: Check, found: Measured) -> Verdict:
+def _failing(test: ClaimTest, found: ClaimValue) -> Verdict:
     """Another failure than the published one is part of it; that we ended it ourselves says nothing of the rest."""
     if found.status in VALUED:
         return "refuted"
@@ -70,7 +70,7 @@ def _failing(test: Check, found: Measured) -> Verdict:
     return "reproduced" if test.reason in found.reason else "partial"
 
 
-def implied(claim: Claim, test: Check) -> float:
+def implied(claim: Claim, test: ClaimTest) -> float:
     """What the published parts alone imply."""
     return evaluate(test.formula, claim.parts)
 
@@ -83,9 +83,9 @@ def overall(verdicts: Sequence[Verdict]) -> Verdict:
     return decided.pop() if len(decided) == 1 else "partial" if decided else "inconclusive"
 
 
-def _inside(found: Measured, bound: tuple[float, float]) -> bool:
+def _inside(found: ClaimValue, bound: tuple[float, float]) -> bool:
     return found.low is not None and found.high is not None and bound[0] <= found.low and found.high <= bound[1]
 
 
-def _outside(found: Measured, bound: tuple[float, float]) -> bool:
+def _outside(found: ClaimValue, bound: tuple[float, float]) -> bool:
     return found.low is not None and found.high is not None and (found.high < bound[0] or found.low > bound[1])

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from overhead.claims.registry import Check, Selector
+from overhead.claims.registry import ClaimTest, Selector
 from overhead.reading.view import View
 from overhead.results import Record
 
 _COMMON_WORDS = frozenset({"device", "graphics", "corporation", "software", "adapter", "gpu", "vulkan", "the"})
 
 
-def against_of(test: Check) -> Selector | None:
+def against_of(test: ClaimTest) -> Selector | None:
     """The ``against`` selector, what it leaves unsaid taken from ``of``; None where the test has none."""
     if test.against is None:
         return None
@@ -22,7 +22,7 @@ def against_of(test: Check) -> Selector | None:
     return msgspec.structs.replace(test.of, **said)
 
 
-def pairs(test: Check, view: View) -> Iterator[tuple[Record, Record | None]]:
+def pairs(test: ClaimTest, view: View) -> Iterator[tuple[Record, Record | None]]:
     """The records to measure, and those to set them against: on the same device, equal in every parameter of both."""
     other = against_of(test)
     for of in plainest(test.of, view):
@@ -79,7 +79,7 @@ def _words(adapter: str) -> set[str]:
     return set(re.findall(r"[a-z0-9]{3,}", adapter.lower())) - _COMMON_WORDS
 
 
-def making(*tests: Check | None) -> str:
+def making(*tests: ClaimTest | None) -> str:
     """The command that would measure what the tests are about, and on what machine."""
     selectors = [s for test in tests if test is not None for s in (test.of, against_of(test)) if s is not None]
     words = ["overhead run"]

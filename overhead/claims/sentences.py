@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from overhead.claims.measured import Measured
-from overhead.claims.registry import Check, Claim, Unit
+from overhead.claims.measured import ClaimValue
+from overhead.claims.registry import Claim, ClaimTest, Unit
 from overhead.claims.rules import Verdict, bounds, implied, outer_bounds, published
 from overhead.claims.select import making
 from overhead.reading.format import MICRO, TIMES, count, listed, spread
@@ -17,7 +17,7 @@ _UNITS = {"us": MICRO, "ms": "ms", "ns": "ns", "s": "s", "GB/s": "GB/s", "1/s": 
 
 
 def explain(
-    claim: Claim, verdict: Verdict, found: Sequence[tuple[Measured, Verdict]], flawed: Sequence[Measured]
+    claim: Claim, verdict: Verdict, found: Sequence[tuple[ClaimValue, Verdict]], flawed: Sequence[ClaimValue]
 ) -> str:
     """Why the verdict is what it is."""
     test = claim.test
@@ -56,7 +56,7 @@ def exact(claim: Claim) -> str:
     return " to ".join(texts) + mark
 
 
-def _sized(claim: Claim, test: Check, found: Sequence[tuple[Measured, Verdict]]) -> str:
+def _sized(claim: Claim, test: ClaimTest, found: Sequence[tuple[ClaimValue, Verdict]]) -> str:
     parts = [_one(test, one) for one, _ in found[:MOST]]
     if len(found) > MOST:
         parts.append(f"and {count(len(found) - MOST, 'more target')}")
@@ -70,13 +70,13 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _one(test: Check, one: Measured) -> str:
+def _one(test: ClaimTest, one: ClaimValue) -> str:
     if one.value is None:
         return f"no value for {one.label} ({one.reason})"
     return f"{quantity(one.value, test.unit, one.low, one.high)} for {place(one)}"
 
 
-def place(one: Measured) -> str:
+def place(one: ClaimValue) -> str:
     """The label, and the machine where the label does not name it."""
     return one.label if f" on {one.machine} " in one.label else f"{one.label} on {one.machine}"
 
@@ -87,7 +87,7 @@ def _between(low: float, high: float, unit: Unit) -> str:
     return f"from {quantity(low, unit)} to {quantity(high, unit)}"
 
 
-def _with_flaw(claim: Claim, flawed: Sequence[Measured]) -> list[str]:
+def _with_flaw(claim: Claim, flawed: Sequence[ClaimValue]) -> list[str]:
     test = claim.flawed
     values = [one for one in flawed if one.value is not None]
     if test is None or not values:
@@ -96,11 +96,11 @@ def _with_flaw(claim: Claim, flawed: Sequence[Measured]) -> list[str]:
     return [f"With the published flaw put back ({test.quantity}): {parts}."]
 
 
-def _fails(test: Check, found: Sequence[Measured]) -> str:
+def _fails(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
     parts = [f"{place(one)}: {one.reason or one.status}" for one in found[:MOST]]
     return f"{_capital(test.quantity)}: {'; '.join(parts)}."
 
 
-def _implied(claim: Claim, test: Check) -> str:
+def _implied(claim: Claim, test: ClaimTest) -> str:
     value, limit = quantity(implied(claim, test), test.unit), quantity(test.limit, test.unit)
     return f"{_capital(test.quantity)}: the published figures imply {value}, the hardware has at most {limit}."

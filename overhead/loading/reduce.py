@@ -22,19 +22,19 @@ from overhead.results import (
     Bound,
     Case,
     Comparison,
-    Ended,
-    Failed,
+    EndedLine,
+    FailedLine,
     Figure,
     Fingerprint,
-    Header,
-    Missing,
-    Omitted,
-    Once,
-    Opened,
-    Planned,
+    HeaderLine,
+    MissingLine,
+    OmittedLine,
+    OneOffLine,
+    OpenedLine,
+    PlannedLine,
     Point,
     Record,
-    Round,
+    RoundLine,
     Status,
     Target,
     Volatile,
@@ -92,47 +92,47 @@ class _Key:
 class _Journal:
     """The lines of a journal, sorted by case and process."""
 
-    def __init__(self, path: Path, lines: Iterable[results.Line]) -> None:
+    def __init__(self, path: Path, lines: Iterable[results.JournalLine]) -> None:
         self.path = path
         self.planned: dict[_Key, tuple[Target, Case]] = {}
         self.wanted: dict[str, int] = {}
-        self.opened: dict[_Key, Opened] = {}
-        self.failed: dict[_Key, Failed] = {}
+        self.opened: dict[_Key, OpenedLine] = {}
+        self.failed: dict[_Key, FailedLine] = {}
         self.rounds: dict[_Key, dict[int, list[est.Round]]] = defaultdict(lambda: defaultdict(list))
-        self.once: dict[_Key, dict[int, dict[str, Once]]] = defaultdict(lambda: defaultdict(dict))
+        self.once: dict[_Key, dict[int, dict[str, OneOffLine]]] = defaultdict(lambda: defaultdict(dict))
         self.rules: dict[tuple[str, int], str] = {}
         self.canary: dict[tuple[str, int], list[est.Round]] = defaultdict(list)
-        self.missing: list[results.Unavailable] = []
+        self.missing: list[results.MissingStack] = []
         self.left_out: list[results.LeftOut] = []
         for line in lines:
             self._take(line)
 
-    def _take(self, line: results.Line) -> None:
+    def _take(self, line: results.JournalLine) -> None:
         match line:
-            case Header():
+            case HeaderLine():
                 self.header = line
-            case Planned(worker=worker, target=target, case=case):
+            case PlannedLine(worker=worker, target=target, case=case):
                 self.planned[_Key(worker, target.key, case.key)] = (target, case)
                 self.wanted[worker] = line.wanted(self.header.profile)
-            case Opened():
+            case OpenedLine():
                 self.opened[self._key(line)] = line
-            case Round():
+            case RoundLine():
                 one = est.Round(samples=line.samples, canary=line.canary, number=line.round)
                 self.rounds[self._key(line)][line.process].append(one)
                 self.canary[line.worker, line.process].append(one)
-            case Once():
+            case OneOffLine():
                 taken = self.once[self._key(line)][line.process]
                 taken[line.name] = _joined(taken.get(line.name), line)
-            case Failed():
+            case FailedLine():
                 self.failed[self._key(line)] = line
-            case Missing(unavailable=unavailable):
+            case MissingLine(unavailable=unavailable):
                 self.missing.append(unavailable)
-            case Omitted(left_out=left_out):
+            case OmittedLine(left_out=left_out):
                 self.left_out.append(left_out)
-            case Ended():
+            case EndedLine():
                 self.rules[line.worker, line.process] = line.rule
 
-    def _key(self, line: Opened | Round | Once | Failed) -> _Key:
+    def _key(self, line: OpenedLine | RoundLine | OneOffLine | FailedLine) -> _Key:
         key = _Key(line.worker, line.target, line.case)
         if key not in self.planned:
             raise BadFile(f"{self.path}: {line.target} {line.case} was never planned")
@@ -319,7 +319,7 @@ class _Journal:
         ]
 
 
-def _joined(before: Once | None, line: Once) -> Once:
+def _joined(before: OneOffLine | None, line: OneOffLine) -> OneOffLine:
     """What is taken in every round comes a line a round."""
     if before is None:
         return line

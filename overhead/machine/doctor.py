@@ -38,7 +38,7 @@ Status = Literal["ok", "warn", "bad"]
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """One thing looked at: ``warn`` disturbs the figures, ``bad`` spoils or prevents them."""
 
     name: str
@@ -47,17 +47,17 @@ class Check:
     advice: str = ""
 
 
-def checks(host: Host = HOST) -> list[Check]:
+def checks(host: Host = HOST) -> list[DoctorCheck]:
     """Every check that means something on this system."""
     state: dict[str, Any] = dict(volatile(host))
     return [*_processor(state), *_surroundings(host, state), *_injected(state), *_devices(host, state)]
 
 
-def _check(name: str, disturbed: bool, found: str, status: Status = "warn") -> Check:
-    return Check(name, status, found, _ADVICE[name]) if disturbed else Check(name, "ok", found)
+def _check(name: str, disturbed: bool, found: str, status: Status = "warn") -> DoctorCheck:
+    return DoctorCheck(name, status, found, _ADVICE[name]) if disturbed else DoctorCheck(name, "ok", found)
 
 
-def _processor(state: dict[str, Any]) -> Iterator[Check]:
+def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     if governor := state.get("governor"):
         eager = "performance" in (governor, state.get("energy_preference"))
         yield _check("governor", not eager, governor)
@@ -79,7 +79,7 @@ def _processor(state: dict[str, Any]) -> Iterator[Check]:
         yield _check("CPU throttling", True, f"{count} times since start")
 
 
-def _surroundings(host: Host, state: dict[str, Any]) -> Iterator[Check]:
+def _surroundings(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
     virtual = state.get("virtual", "")
     yield _check("virtual machine", bool(virtual), virtual or "none seen")
     if quota := state.get("cpu_quota"):
@@ -89,14 +89,14 @@ def _surroundings(host: Host, state: dict[str, Any]) -> Iterator[Check]:
         yield _check("XDG_RUNTIME_DIR", not folder, "set" if folder else "not set")
 
 
-def _injected(state: dict[str, Any]) -> Iterator[Check]:
+def _injected(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     layers = [layer for layer in state.get("injected", []) if layer not in _HARMLESS]
     yield _check("injected layers", bool(layers), ", ".join(layers) or "none", "bad")
     debugged = state.get("debugged", [])
     yield _check("interpreter", bool(debugged), ", ".join(debugged) or "plain", "bad")
 
 
-def _devices(host: Host, state: dict[str, Any]) -> Iterator[Check]:
+def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
     gpus = [gpu.name for gpu in identity(host).gpus]
     yield _check("hardware GPU", not gpus, ", ".join(gpus) or "none")
     if throttled := [words for words in state.get("gpu_throttling", []) if words]:

@@ -18,7 +18,7 @@ from overhead.probes._support.browser.cases import space, spec, window
 from overhead.probes._support.browser.chain import InPage
 from overhead.probes._support.browser.launch import Kind, find
 from overhead.probes._support.browser.material import hashes
-from overhead.probes._support.browser.session import Session
+from overhead.probes._support.browser.session import BrowserSession
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unverified
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
@@ -27,7 +27,7 @@ from overhead.results import Case, Scalar, Target
 class BrowserChain(InPage):
     """The step in the page."""
 
-    def __init__(self, session: Session, case: Case) -> None:
+    def __init__(self, session: BrowserSession, case: Case) -> None:
         super().__init__(session, case.pattern)
         self.case = case
         self._seen: list[NDArray[np.uint32]] = []
@@ -57,7 +57,7 @@ class BrowserProbe(Probe):
     on_request = True
     cost: ClassVar[Literal["cheap", "fast", "slow", "polling"]] = "slow"
     kind: ClassVar[Kind]
-    _session: Session | None = None
+    _session: BrowserSession | None = None
     _refused: Unavailable | None = None
 
     def targets(self) -> list[Target]:
@@ -80,7 +80,7 @@ class BrowserProbe(Probe):
         spec(case)
         return BrowserChain(self.session(), case)
 
-    def session(self) -> Session:
+    def session(self) -> BrowserSession:
         """This process's page. A browser that could not be had is not tried again."""
         if self._refused is not None:
             raise self._refused
@@ -93,8 +93,8 @@ class BrowserProbe(Probe):
             atexit.register(self._session.close)
         return self._session
 
-    def _open(self) -> Session:
-        session = Session(find(self.kind))
+    def _open(self) -> BrowserSession:
+        session = BrowserSession(find(self.kind))
         found = identity.engine(session.page)
         wrong = {name: text for name, text in session.page.kernels.items() if text != hashes().get(name)}
         if found != self.kind or wrong:

@@ -50,14 +50,14 @@ class CudaDriverProbe(Probe):
 
     def open(self, target: Target, case: Case) -> Chain:
         from overhead.probes._support.cuda.api import driver
-        from overhead.probes._support.cuda.chains import Fused, Launches, LoopLaunches
+        from overhead.probes._support.cuda.chains import CudaFused, CudaLaunches, LoopLaunches
 
         ordinal = int(target.options["ordinal"])
         if "elements" in case.params:
             from overhead.probes._support.cuda import workload
 
             return workload.open_case(driver(), ordinal, case)
-        kind = Fused if case.pattern == "fused" else LoopLaunches if "loops" in case.params else Launches
+        kind = CudaFused if case.pattern == "fused" else LoopLaunches if "loops" in case.params else CudaLaunches
         return kind(driver(), ordinal, case)
 
 

@@ -31,12 +31,12 @@ class CudaGraphProbe(Probe):
             _launches("native", 100, "driver"),
             _launches("binding", 100, "torch"),
         ]
-        from overhead.probes._support.common.workload_chain import Arm, space
+        from overhead.probes._support.common.workload_chain import WorkloadArm, space
 
         arms = [
-            Arm("replay", {"maker": "driver"}, bodies=("separate", "one"), language="cuda"),
-            Arm("replay", {"maker": "torch"}, bodies=("separate", "library")),
-            Arm("replay", {"maker": "torch-compiled"}),
+            WorkloadArm("replay", {"maker": "driver"}, bodies=("separate", "one"), language="cuda"),
+            WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library")),
+            WorkloadArm("replay", {"maker": "torch-compiled"}),
         ]
         return space(Space(base, {"maker": ["torch"]}, extra), arms, software=False)
 
@@ -68,9 +68,9 @@ def _work(ordinal: int, case: Case) -> Chain:
 
 def _by_driver(ordinal: int, case: Case) -> Chain:
     from overhead.probes._support.cuda.api import driver
-    from overhead.probes._support.cuda.graphs import GraphLaunches, Replay
+    from overhead.probes._support.cuda.graphs import CudaReplay, GraphLaunches
 
-    return (Replay if case.pattern == "replay" else GraphLaunches)(driver(), ordinal, case)
+    return (CudaReplay if case.pattern == "replay" else GraphLaunches)(driver(), ordinal, case)
 
 
 def _by_torch(ordinal: int, case: Case) -> Chain:

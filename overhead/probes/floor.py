@@ -46,7 +46,7 @@ class Floor(Probe):
             raise Unsupported(
                 f"no {case.key} here: params hold call, one of {', '.join(CALLS)}, and the caller follows"
             )
-        return Loop(call) if CALLS[call] == "binding" else Leaf(call)
+        return PythonLoop(call) if CALLS[call] == "binding" else Leaf(call)
 
 
 def _case(call: str) -> Case:
@@ -69,7 +69,7 @@ class _Calls(Chain):
         return self._window
 
 
-class Loop(_Calls):
+class PythonLoop(_Calls):
     """A Python loop around nothing, or around a Python function that does nothing; the loop's variable is the count."""
 
     def __init__(self, call: str) -> None:
@@ -112,8 +112,8 @@ class Leaf(_Calls):
         self._done = 0
         address = native_loop.address_of(ctypes.pythonapi, "Py_IncRef")
         function, argument = _callables(call, address, id(self._object))
-        program = native_loop.Program(
-            body=(native_loop.Call("Py_IncRef", function, address, (id(self._object),), ffi_args=(argument,)),)
+        program = native_loop.NativeProgram(
+            body=(native_loop.NativeCall("Py_IncRef", function, address, (id(self._object),), ffi_args=(argument,)),)
         )
         self._loop = (native_loop.compile_native if call == "native" else native_loop.compile_ffi)(program)
         self._loop(3)

@@ -37,9 +37,9 @@ class JaxProbe(Probe):
         base = Case(pattern="per-submit", unit="launch", params={"donated": True})
         fused = [Case(pattern="fused", unit="step", params={"loop": loop}) for loop in ("scan", "while", "fori")]
         axes: dict[str, list[Scalar]] = {"donated": [False], "pattern": ["wait-each"]}
-        from overhead.probes._support.common.workload_chain import Arm, space
+        from overhead.probes._support.common.workload_chain import WorkloadArm, space
 
-        arms = [*(Arm("fused", {"loop": loop}) for loop in ("scan", "fori")), Arm("per-submit")]
+        arms = [*(WorkloadArm("fused", {"loop": loop}) for loop in ("scan", "fori")), WorkloadArm("per-submit")]
         return space(Space(base, axes, fused), arms, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:

@@ -8,7 +8,7 @@ from overhead import results
 from overhead.named_comparisons import BETWEEN, Named, comparable
 from overhead.reading.format import factor, listed, plain, time, without_brackets
 from overhead.reading.intervals import Span, span
-from overhead.reading.view import Target, View, by_patterns, why
+from overhead.reading.view import TargetView, View, by_patterns, why
 from overhead.results import Caller, Record, Scalar
 
 BESIDE: tuple[Caller, ...] = ("binding", "native")
@@ -19,7 +19,7 @@ BESIDE: tuple[Caller, ...] = ("binding", "native")
 class Tax:
     """A browser's case, and the same case of the library inside it by caller; ``refused`` says why one is not there."""
 
-    target: Target
+    target: TargetView
     record: Record
     library: str
     against: dict[Caller, Record]
@@ -53,7 +53,7 @@ def taxes(view: View) -> list[Tax]:
     ]
 
 
-def _tax(view: View, target: Target, record: Record, named: Named) -> Tax:
+def _tax(view: View, target: TargetView, record: Record, named: Named) -> Tax:
     library = str(named.against["stack"])
     against: dict[Caller, Record] = {}
     refused: dict[Caller, str] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.chains import COMPARED, Arm, Group, crossing, steps_of
+from overhead.reading.chains import COMPARED, ArmFit, Group, crossing, steps_of
 from overhead.reading.format import MICRO, listed, spread
 from overhead.reading.intervals import Span
 
@@ -35,7 +35,7 @@ def _passing(group: Group, before: str, after: str) -> str:
     return f"{_passed(*pair)}{where}"
 
 
-def _passed(first: Arm, second: Arm) -> str:
+def _passed(first: ArmFit, second: ArmFit) -> str:
     found = crossing(first, second)
     ours, theirs = second.kind.title, first.kind.title
     if found.always:
@@ -88,7 +88,7 @@ def device_times(found: Sequence[Group]) -> list[str]:
     return said
 
 
-def _timed(group: Group, kind: str) -> list[tuple[Arm, Span]]:
+def _timed(group: Group, kind: str) -> list[tuple[ArmFit, Span]]:
     return [(a, took) for a in group.arms if a.kind.name == kind and (took := a.device) is not None and took.value > 0]
 
 

@@ -79,7 +79,7 @@ _WITHOUT = {"unbounded-loops": " without loop bounds", "off": " without bounds c
 
 
 @dataclasses.dataclass(frozen=True)
-class Arm:
+class ArmFit:
     """One record of a workload, with its fit. Times in ns."""
 
     record: Record
@@ -122,7 +122,7 @@ class Group:
     workload: str
     elements: int
     variant: Variant
-    arms: tuple[Arm, ...]
+    arms: tuple[ArmFit, ...]
     failed: tuple[Record, ...]
 
     @property
@@ -144,17 +144,17 @@ class Group:
         """The arms whose kernels hold the checks that their library adds."""
         return dataclasses.replace(self, arms=tuple(a for a in self.arms if "checks" not in a.record.params))
 
-    def best(self, steps: float, kinds: Iterable[str] | None = None) -> Arm | None:
+    def best(self, steps: float, kinds: Iterable[str] | None = None) -> ArmFit | None:
         """The cheapest arm at that length, of these kinds."""
         found = [a for a in self.arms if kinds is None or a.kind.name in kinds]
         return min(found, key=lambda a: a.cost(steps).value, default=None)
 
-    def by_kind(self, steps: float) -> list[Arm]:
+    def by_kind(self, steps: float) -> list[ArmFit]:
         """The cheapest arm of each kind at that length, cheapest first."""
         found = [arm for kind in KINDS if (arm := self.best(steps, {kind.name})) is not None]
         return sorted(found, key=lambda a: a.cost(steps).value)
 
-    def rivals(self, before: str, after: str, steps: float) -> tuple[Arm, Arm] | None:
+    def rivals(self, before: str, after: str, steps: float) -> tuple[ArmFit, ArmFit] | None:
         """The cheapest arm of each of two kinds at that length, on the first kind of processor that has both."""
         for processor in PROCESSORS:
             there = self.on(processor)
@@ -168,8 +168,8 @@ class Group:
 class Crossing:
     """Where ``second`` becomes cheaper than ``first``: from ``steps`` on; None where the intervals do not tell."""
 
-    first: Arm
-    second: Arm
+    first: ArmFit
+    second: ArmFit
     steps: Span | None
     always: bool = False
     never: bool = False
@@ -201,7 +201,7 @@ def _group(view: View, workload: str, variant: Variant, elements: int, records: 
     return Group(workload, elements, variant, tuple(arms), tuple(r for r in records if id(r) not in kept))
 
 
-def _arm(view: View, record: Record) -> Arm | None:
+def _arm(view: View, record: Record) -> ArmFit | None:
     slope, fixed = span(record.figure("complete")), _start(record)
     kind = next((k for k in KINDS if k.is_one(record)), None)
     if slope is None or slope.value <= 0 or kind is None:
@@ -210,7 +210,7 @@ def _arm(view: View, record: Record) -> Arm | None:
     shared = {"elements", *dict(variant_of(record))}
     own = {k: v for k, v in record.params.items() if k not in shared}
     what = " ".join([record.pattern, *(plain(str(v), 40) for _, v in sorted(own.items()))])
-    return Arm(record, kind, f"{_place(view, record)}, {what}", slope, fixed, longest)
+    return ArmFit(record, kind, f"{_place(view, record)}, {what}", slope, fixed, longest)
 
 
 def _place(view: View, record: Record) -> str:
@@ -237,7 +237,7 @@ def positive(found: Span) -> Span:
     return Span(max(found.value, 0.0), low, high)
 
 
-def crossing(first: Arm, second: Arm) -> Crossing:
+def crossing(first: ArmFit, second: ArmFit) -> Crossing:
     """Where the second passes the first, by their fits: it costs more to start and less a step."""
     saved, paid = first.slope - second.slope, second.fixed - first.fixed
     if saved.floor > 0 and paid.ceiling <= 0:
@@ -255,7 +255,7 @@ def steps_of(name: str) -> int:
     return found.steps if found is not None else 1000
 
 
-def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, Arm, Arm] | None:
+def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, ArmFit, ArmFit] | None:
     """The headline pair, on GPUs at the workload's own length: the recurrence first, and the size nearest to 4,096.
 
     WGSL as a browser or a library runs it, with its checks, where that was measured.

@@ -7,14 +7,14 @@ import math
 from collections.abc import Iterator
 
 from overhead.reading.format import bounds, valued
-from overhead.reading.view import Target, View, named
+from overhead.reading.view import TargetView, View, named
 from overhead.results import Figure, Record
 
 TOLERANCE = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
-class Check:
+class Agreement:
     """Whether two ways to the same time agree within the larger of 5 % and their combined interval; ns per unit."""
 
     measured: float
@@ -23,16 +23,16 @@ class Check:
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class CheckedRecord:
     """A check by its kind, of a record of a target."""
 
     kind: str
-    target: Target
+    target: TargetView
     record: Record
-    check: Check
+    check: Agreement
 
 
-def found(view: View) -> Iterator[Found]:
+def found(view: View) -> Iterator[CheckedRecord]:
     """Every check that the view's records allow, targets that run nothing left out."""
     for target in view.executing:
         for record in target.records:
@@ -42,10 +42,10 @@ def found(view: View) -> Iterator[Found]:
                 ("null", null_check(view, record)),
             ):
                 if check is not None:
-                    yield Found(kind, target, record, check)
+                    yield CheckedRecord(kind, target, record, check)
 
 
-def overlap_check(record: Record) -> Check | None:
+def overlap_check(record: Record) -> Agreement | None:
     """``complete`` against the declared overlap: pipelined, the larger of host and device; serial, their sum; fused,
     the device alone, since the host makes one call whatever n.
     """
@@ -59,7 +59,7 @@ def overlap_check(record: Record) -> Check | None:
     return _check(complete, host + device if record.overlap == "serial" else max(host, device), parts)
 
 
-def stages_check(record: Record) -> Check | None:
+def stages_check(record: Record) -> Agreement | None:
     """The calls timed one by one against the same chain without a clock inside, paired in the rounds."""
     whole, gap = record.figure("unstaged"), record.figure("stages_gap")
     measured, over = valued(whole), valued(gap)
@@ -68,7 +68,7 @@ def stages_check(record: Record) -> Check | None:
     return _check(measured, measured + over, [gap])
 
 
-def null_check(view: View, record: Record) -> Check | None:
+def null_check(view: View, record: Record) -> Agreement | None:
     """Dawn's host time on Null against that on Vulkan less the driver's share, for native callers."""
     if (record.stack, record.api, record.caller) != ("dawn", "Vulkan", "native"):
         return None
@@ -87,6 +87,8 @@ def null_check(view: View, record: Record) -> Check | None:
     return _check(values[0], values[1] - values[2], figures)
 
 
-def _check(measured: float, predicted: float, parts: list[Figure]) -> Check:
+def _check(measured: float, predicted: float, parts: list[Figure]) -> Agreement:
     halves = [(high - low) / 2 for low, high in map(bounds, parts) if low is not None and high is not None]
-    return Check(measured, predicted, abs(measured - predicted) <= max(TOLERANCE * abs(measured), math.hypot(*halves)))
+    return Agreement(
+        measured, predicted, abs(measured - predicted) <= max(TOLERANCE * abs(measured), math.hypot(*halves))
+    )

@@ -6,7 +6,7 @@ import dataclasses
 
 from overhead.named_comparisons import WEBGPU
 from overhead.reading.format import valued
-from overhead.reading.view import CALLERS, Target, View, by_patterns, named, why
+from overhead.reading.view import CALLERS, TargetView, View, by_patterns, named, why
 from overhead.results import Comparison, Figure, Record
 
 RUNGS = {name: f"{name}-share" for name in ("binding", "interpreter", "framework", "api", "driver", "python")}
@@ -55,10 +55,10 @@ class Device:
 
 
 @dataclasses.dataclass(frozen=True)
-class Ladder:
+class HostShares:
     """A chain of callers and stacks, from what people write to the leaf call. ``validation`` is a part of the API."""
 
-    target: Target
+    target: TargetView
     top: Record
     host: Figure | None
     shares: tuple[Share, ...]
@@ -82,7 +82,7 @@ class Ladder:
         return "" if self.shares else why(self.top, "host")
 
 
-def ladders(view: View) -> list[Ladder]:
+def ladders(view: View) -> list[HostShares]:
     """Every ladder of the targets that execute, longest first within a target, then by pattern."""
     below = {key for name in RUNGS.values() for c in view.comparisons(name) for key in c.against}
     tops = [
@@ -94,7 +94,7 @@ def ladders(view: View) -> list[Ladder]:
     return [_ladder(view, record) for record in tops]
 
 
-def _ladder(view: View, top: Record) -> Ladder:
+def _ladder(view: View, top: Record) -> HostShares:
     host = top.figure("host")
     whole = valued(host)
     shares: list[Share] = []
@@ -108,7 +108,7 @@ def _ladder(view: View, top: Record) -> Ladder:
     shares += _remainder(record, shares, whole) if record is not None else []
     validation = next((v for c in view.comparisons("validation-share") if _same_case(view, c, top)
                        if (v := named(c, "difference")) is not None), None)  # fmt: skip
-    return Ladder(view.target(top), top, host, tuple(shares), validation, _device(top))
+    return HostShares(view.target(top), top, host, tuple(shares), validation, _device(top))
 
 
 def _next(view: View, record: Record) -> tuple[str, Comparison] | None:
@@ -175,7 +175,7 @@ def _device(record: Record) -> Device:
     return Device(figure, exposed, hidden, figure is span, "")
 
 
-def staged(target: Target) -> list[tuple[Record, list[Figure]]]:
+def staged(target: TargetView) -> list[tuple[Record, list[Figure]]]:
     """The target's records with figures of single calls (``stage:...``), in the order that the calls were made."""
     found = [(r, [f for f in r.figures if f.name.startswith("stage:")]) for r in target.records]
     return sorted(((r, f) for r, f in found if f), key=lambda pair: CALLERS.index(pair[0].caller))

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Iterable
 
 from overhead.reading.format import bounds, plain, valued
-from overhead.reading.view import ACTING, Target, View, named
+from overhead.reading.view import ACTING, TargetView, View, named
 from overhead.results import Comparison, Figure, Record
 
 PARTS = ("capture", "instantiate", "upload")
@@ -66,9 +66,9 @@ def span(figure: Figure | None) -> Span | None:
 class Graph:
     """A recording that was replayed, and the launch in eager mode that a node of it stands for."""
 
-    target: Target
+    target: TargetView
     record: Record
-    eager_target: Target | None
+    eager_target: TargetView | None
     eager: Record | None
 
     @property
@@ -123,7 +123,7 @@ def graphs(view: View) -> list[Graph]:
     ]
 
 
-def _eager(view: View, graph: Record) -> tuple[Target | None, Record | None]:
+def _eager(view: View, graph: Record) -> tuple[TargetView | None, Record | None]:
     """The base case of the stack whose launch the graph holds, from Python."""
     stack = "torch" if graph.params.get("maker") == "torch" else "cuda-driver"
     place = (graph.api, graph.adapter, graph.device)
@@ -137,7 +137,7 @@ def _eager(view: View, graph: Record) -> tuple[Target | None, Record | None]:
 class Synchronised:
     """A step with an act of the host after every so many, and the same step without."""
 
-    target: Target
+    target: TargetView
     record: Record
     plain: Record | None
     paired: Comparison | None = None

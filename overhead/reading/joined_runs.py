@@ -31,7 +31,7 @@ ANY = "*"
 
 
 @dataclasses.dataclass(frozen=True)
-class Measured:
+class MeasuredCases:
     """Of a run the records with a value, counted by group and place, and all devices."""
 
     method_version: int
@@ -44,22 +44,22 @@ class Measured:
         return {name for names in self.devices.values() for name in names if len(name) == BOARD}
 
 
-def measured(run: Fingerprint) -> Measured:
+def measured(run: Fingerprint) -> MeasuredCases:
     """How many records with a value the run has of each place."""
     groups: dict[str, Counter[Place]] = defaultdict(Counter)
     for record in run.records:
         if record.status in VALUED:
             place = _place(record)
             groups[place[0]][place] += 1
-    return Measured(run.method_version, dict(groups), _devices(run))
+    return MeasuredCases(run.method_version, dict(groups), _devices(run))
 
 
-def first(runs: Sequence[Measured]) -> int:
+def first(runs: Sequence[MeasuredCases]) -> int:
     """Of runs, newest first, the one to show in full: the newest that measured the step whole."""
     return _preferred(runs, range(len(runs)), STEP)[0]
 
 
-def sources(runs: Sequence[Measured]) -> dict[Place, int]:
+def sources(runs: Sequence[MeasuredCases]) -> dict[Place, int]:
     """By place the run that it is taken from, of runs newest first.
 
     A workload at a size is taken from the newest run that measured it whole, and what that lacks from the others. Of
@@ -91,7 +91,7 @@ def sources(runs: Sequence[Measured]) -> dict[Place, int]:
     return found
 
 
-def _preferred(runs: Sequence[Measured], among: Iterable[int], group: str) -> list[int]:
+def _preferred(runs: Sequence[MeasuredCases], among: Iterable[int], group: str) -> list[int]:
     """Runs ``among`` these in the order in which the group is taken from them: those that measured it whole first."""
     records = {i: sum(runs[i].groups.get(group, {}).values()) for i in among}
     stacks = {i: len({place[1:4] for place in runs[i].groups.get(group, ())}) for i in records}

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from overhead.reading.format import MICRO, bounds, factor, has_value, listed, micro, percent, valued
-from overhead.reading.view import Target, View, named, why
+from overhead.reading.view import TargetView, View, named, why
 from overhead.results import Figure, Fingerprint, Record
 
 GPU_STACKS = ("wgpu-native", "dawn", "vulkan", "cuda-driver", "torch", "chromium", "firefox", "safari")
@@ -56,7 +56,7 @@ def _dispatch(*stacks: str) -> Callable[[View, str], KeyFigure]:
     return make
 
 
-def _stepped(view: View, stacks: tuple[str, ...]) -> list[Target]:
+def _stepped(view: View, stacks: tuple[str, ...]) -> list[TargetView]:
     """The best target of each stack that ran the step: a workload that was asked for alone is no figure of a stack."""
     return [t for t in view.best_of(stacks) if t.stepped]
 
@@ -151,14 +151,14 @@ def _representative(view: View, label: str, figure: str) -> KeyFigure:
     return _time(label, targets[0], targets[0].base, figure) if targets else _absent(view, label, GPU_STACKS)
 
 
-def _time(label: str, target: Target, record: Record, name: str) -> KeyFigure:
+def _time(label: str, target: TargetView, record: Record, name: str) -> KeyFigure:
     figure = record.figure(name)
     if figure is None:
         return _missing(label, why(record, name), target, record)
     return _of_figure(label, target, record, figure)
 
 
-def _of_figure(label: str, target: Target, record: Record, figure: Figure) -> KeyFigure:
+def _of_figure(label: str, target: TargetView, record: Record, figure: Figure) -> KeyFigure:
     value = valued(figure)
     if value is None:
         return _missing(label, f"{figure.status}: {figure.reason or record.reason}", target, record)
@@ -170,7 +170,7 @@ def _caution(figure: Figure) -> str:
     return "" if figure.status == "ok" else figure.status + (f": {figure.reason}" if figure.reason else "")
 
 
-def _missing(label: str, reason: str, target: Target | None = None, record: Record | None = None) -> KeyFigure:
+def _missing(label: str, reason: str, target: TargetView | None = None, record: Record | None = None) -> KeyFigure:
     return KeyFigure(
         label, "missing", reason=reason.removesuffix(": "), record=record.key if record else "",
         of=target.label if target else "",

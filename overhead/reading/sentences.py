@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from overhead.reading import chains
-from overhead.reading.checks import Check
+from overhead.reading.checks import Agreement
 from overhead.reading.format import MICRO, bounds, count, factor, has_value, listed, micro, percent, time, valued
-from overhead.reading.host_shares import BELOW_ZERO, Ladder, Share, ladders
+from overhead.reading.host_shares import BELOW_ZERO, HostShares, Share, ladders
 from overhead.reading.key_figures import overstatement
-from overhead.reading.view import Target, View, why
+from overhead.reading.view import TargetView, View, why
 from overhead.results import Record
 
 OBJECTS = {
@@ -78,7 +78,7 @@ def micro_of(ns: float) -> str:
     return f"{ns / 1e3:#,.3g}".rstrip(".") if ns < 999_500 else f"{ns / 1e3:,.0f}"
 
 
-def costs(target: Target) -> str:
+def costs(target: TargetView) -> str:
     """``One dispatch through dawn on ... costs 26.3 us (25.9 to 26.7), ...``."""
     base, figure = target.base, target.base.figure("complete")
     pattern = "" if base.pattern == "per-submit" else f" ({base.pattern})"
@@ -104,7 +104,7 @@ def _host_part(record: Record) -> str:
     return f", and keeps the host busy for {busy} of it; it is {record.bound}-bound"
 
 
-def overstated(targets: list[Target]) -> str:
+def overstated(targets: list[TargetView]) -> str:
     """By how much T(1), the figure that most benchmarks print, lies over the slope; of devices where there are any, and
     of ratios that have an upper end."""
     targets = [t for t in targets if t.first.api != "CPU"] or targets
@@ -141,7 +141,7 @@ def missing(view: View) -> str:
     return f"Missing on this machine: {listed(stacks)}; the reasons are below.{adds}"
 
 
-def ladder_sentences(found: list[Ladder]) -> list[str]:
+def ladder_sentences(found: list[HostShares]) -> list[str]:
     """A sentence per ladder on hardware; one for all on software adapters, whose shares are never put in prose."""
     said = [_ladder(f) for f in found if not f.target.software]
     smoke = list(dict.fromkeys(f.target.label for f in found if f.target.software))
@@ -149,7 +149,7 @@ def ladder_sentences(found: list[Ladder]) -> list[str]:
                     f"caller's own cores: {listed(smoke)}."] if smoke else [])  # fmt: skip
 
 
-def _ladder(found: Ladder) -> str:
+def _ladder(found: HostShares) -> str:
     """``Of 26 us of host time per dispatch through ... (per-submit), the wgpu-py objects take 46 % (12 us), ...``."""
     unit, host = found.top.unit, found.host
     place = f"through {found.target.label} ({found.case})"
@@ -163,14 +163,14 @@ def _ladder(found: Ladder) -> str:
     return " ".join([said, *(_unclear(s) for s in found.shares if not s.separable)])
 
 
-def _part(found: Ladder, share: Share, *, first: bool) -> str:
+def _part(found: HostShares, share: Share, *, first: bool) -> str:
     what = OBJECTS.get(found.target.stack, "binding's objects") if share.name in ("binding", "python") else share.title
     verb = (" take" if what.endswith("s") or " and " in what else " takes") if first else ""
     per_cent, value = share_of_host(found, share), f"{micro(share.figure)} {MICRO}"
     return f"the {what}{verb} {per_cent} ({value})" if per_cent else f"the {what}{verb} {value}"
 
 
-def share_of_host(found: Ladder, share: Share) -> str:
+def share_of_host(found: HostShares, share: Share) -> str:
     """The rung in per cent of the ladder's host time, or '' where either has no value."""
     whole = valued(found.host)
     if share.of_host is None or not whole:
@@ -187,7 +187,7 @@ def _unclear(share: Share) -> str:
     return f"The {share.title} is {share.doubt}: {time(share.figure)}{cheaper}."
 
 
-def verdict(check: Check) -> str:
+def verdict(check: Agreement) -> str:
     """``agrees`` or by how much not."""
     if check.agrees:
         return "agrees"

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from overhead.reading.intervals import Span, Synchronised, span
-from overhead.reading.view import Target
+from overhead.reading.view import TargetView
 
 FORWARD, WHOLE = "mlp-forward", "mlp-train"
 
@@ -18,7 +18,7 @@ class Training:
     ``forward``: the forward pass with the same act; ``base``: with whichever act was measured.
     """
 
-    target: Target
+    target: TargetView
     shapes: str
     act: str
     whole: Synchronised

@@ -12,7 +12,7 @@ from overhead.workloads import UNROLLED, unrolled_of
 
 
 @dataclasses.dataclass(frozen=True)
-class Loop:
+class UnrolledLoop:
     """So many steps compiled as one function; ``failure`` is empty where it compiled. Times in ns, memory in bytes."""
 
     record: Record
@@ -58,7 +58,7 @@ class Loops:
     workload: str
     elements: int
     torch: str
-    loops: tuple[Loop, ...]
+    loops: tuple[UnrolledLoop, ...]
 
 
 def unrolled(view: View) -> list[Loops]:
@@ -76,7 +76,7 @@ def _loops(view: View, elements: int, records: list[Record]) -> Loops:
     eager = next((r for r in records if r.params.get("mode") == "eager"), None)
     step = span(eager.figure("complete")) if eager else None
     lengths = [(n, r) for r in records if isinstance(n := r.params.get("steps"), int) and n > 0]
-    loops = [Loop(record, n, step) for n, record in sorted(lengths, key=lambda one: one[0])]
+    loops = [UnrolledLoop(record, n, step) for n, record in sorted(lengths, key=lambda one: one[0])]
     version = plain(view.fingerprint.versions.get("torch", ""), 30)
     return Loops(view.target(records[0]).label, unrolled_of(UNROLLED), elements, version, tuple(loops))
 
@@ -93,7 +93,7 @@ def sentence(found: Loops) -> str:
     return f"{where}: {'; '.join(said) or 'no length was measured'}."
 
 
-def _worked(loop: Loop) -> str:
+def _worked(loop: UnrolledLoop) -> str:
     took = f"take {loop.compile.value / 1e9:,.3g} s to compile" if loop.compile else "compile"
     gain = f" and run {loop.speed_up.value:.2g} times as fast as eager" if loop.speed_up else ""
     return f"{loop.steps:,} steps {took}{gain}"

@@ -25,7 +25,7 @@ _PATTERNS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Target:
+class TargetView:
     """A stack on a device as the file has it; ``label`` is short, unique in the file and marks software adapters."""
 
     key: str
@@ -95,29 +95,29 @@ class View:
         return cast(T, self._made[make])
 
     @cached_property
-    def targets(self) -> list[Target]:
+    def targets(self) -> list[TargetView]:
         """Every target with records, in the file's order."""
         groups: dict[str, list[Record]] = {}
         for record in self.fingerprint.records:
             groups.setdefault(record.target_key, []).append(record)
         labels = _labels([records[0] for records in groups.values()])
-        return [Target(key, labels[key], tuple(records)) for key, records in groups.items()]
+        return [TargetView(key, labels[key], tuple(records)) for key, records in groups.items()]
 
     @cached_property
-    def executing(self) -> list[Target]:
+    def executing(self) -> list[TargetView]:
         """The targets that run their work: all that comparison charts may show."""
         return [t for t in self.targets if t.executes]
 
     @cached_property
-    def stacked(self) -> list[Target]:
+    def stacked(self) -> list[TargetView]:
         """The executing targets without the floor of a foreign call, which is a yardstick and no stack."""
         return [t for t in self.executing if t.stack != "floor"]
 
     @cached_property
-    def _by_key(self) -> dict[str, Target]:
+    def _by_key(self) -> dict[str, TargetView]:
         return {t.key: t for t in self.targets}
 
-    def target(self, record: Record) -> Target:
+    def target(self, record: Record) -> TargetView:
         return self._by_key[record.target_key]
 
     def record(self, key: str) -> Record | None:
@@ -132,12 +132,12 @@ class View:
         """All comparisons of that name, in the file's order."""
         return [c for c in self.fingerprint.comparisons if c.name == name]
 
-    def best(self, stack: str) -> Target | None:
+    def best(self, stack: str) -> TargetView | None:
         """The stack's most telling target: hardware before software, its native API before others; None without one."""
         found = [t for t in self.executing if t.stack == stack]
         return min(found, key=lambda t: (t.software, _API_ORDER.index(t.first.api)), default=None)
 
-    def best_of(self, stacks: Sequence[str]) -> list[Target]:
+    def best_of(self, stacks: Sequence[str]) -> list[TargetView]:
         """The best target of each stack that has one: GPUs, then software adapters, then the CPU."""
         found = [t for t in map(self.best, stacks) if t is not None]
         return sorted(found, key=lambda t: (t.first.api == "CPU", t.software))

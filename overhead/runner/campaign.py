@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import psutil
 
 from overhead.profiles import Plan
-from overhead.results import Ended, Failed, Line, Target, Together
+from overhead.results import EndedLine, FailedLine, JournalLine, Target, Together
 from overhead.runner.baton import baton
 from overhead.runner.further import chosen, widths
 from overhead.runner.interpreter import HERE, Interpreter
@@ -292,13 +292,13 @@ class Campaign:
                 one.worker.go()
                 continue
             self._keep(one.lane, answer)  # type: ignore[arg-type]
-            if isinstance(answer, Ended):
+            if isinstance(answer, EndedLine):
                 one.lane.journal.sync()
                 return True
         raise Died(-1, "the worker ended before it had measured everything")
 
-    def _keep(self, lane: Lane, line: Line) -> None:
-        if isinstance(line, Failed):
+    def _keep(self, lane: Lane, line: JournalLine) -> None:
+        if isinstance(line, FailedLine):
             lane.dropped.add(f"{line.target} {line.case}")
             line = redacted(line)
             self.listener.note(_named(f"{line.target} {line.case}: {line.status}: {line.reason}", lane))
@@ -313,7 +313,7 @@ class Campaign:
         for a in guilty:
             self._keep(
                 one.lane,
-                Failed(
+                FailedLine(
                     target=a.target.key,
                     case=a.case.key,
                     worker=one.task.target.key,

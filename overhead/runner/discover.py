@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from overhead.probes import registry
-from overhead.results import Target, Unavailable
+from overhead.results import MissingStack, Target
 from overhead.runner.interpreter import HERE, Interpreter
-from overhead.runner.protocol import Found, Job
+from overhead.runner.protocol import FoundTargets, Job
 from overhead.runner.spawn import Died, WorkerProcess
 
 SILENCE_S = 60.0
@@ -24,7 +24,7 @@ class Discovery:
     """All targets found, and per stack (and environment) without any, why."""
 
     targets: list[Target]
-    missing: list[Unavailable]
+    missing: list[MissingStack]
 
 
 def discover(
@@ -42,7 +42,7 @@ def discover(
     for (name, environment), found in zip(asked, answers, strict=True):
         if not found.targets:
             missing.append(
-                Unavailable(stack=name, reason=found.reason or "no device", mend=found.mend, environment=environment)
+                MissingStack(stack=name, reason=found.reason or "no device", mend=found.mend, environment=environment)
             )
         for target in found.targets:
             targets.setdefault(target.key, msgspec.structs.replace(target, environment=environment))
@@ -62,15 +62,15 @@ def _ask(
     plugins: Sequence[str],
     tell: Callable[[str], None],
     interpreter: Interpreter,
-) -> Found:
+) -> FoundTargets:
     job = Job(worker=f"discover {name}", stack=name, plugins=list(plugins))
     worker = WorkerProcess(job, environment, interpreter=interpreter, silence_s=SILENCE_S, memory_bytes=MEMORY_BYTES)
     try:
         answer = worker.listen()
         worker.release()
-        return answer if isinstance(answer, Found) else Found(reason="the worker gave no answer")
+        return answer if isinstance(answer, FoundTargets) else FoundTargets(reason="the worker gave no answer")
     except Died as death:
-        return Found(reason=death.reason, mend=registry()[name].mend)
+        return FoundTargets(reason=death.reason, mend=registry()[name].mend)
     finally:
         worker.end()
         tell(name)

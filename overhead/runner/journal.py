@@ -8,7 +8,16 @@ from pathlib import Path
 
 from overhead import results
 from overhead.errors import CannotWrite
-from overhead.results import Ended, Failed, Header, Line, Once, Opened, Planned, Round
+from overhead.results import (
+    EndedLine,
+    FailedLine,
+    HeaderLine,
+    JournalLine,
+    OneOffLine,
+    OpenedLine,
+    PlannedLine,
+    RoundLine,
+)
 
 
 class Journal:
@@ -23,7 +32,7 @@ class Journal:
         except OSError as error:
             raise CannotWrite(f"{path}: {error.strerror or error}") from None
 
-    def write(self, lines: Iterable[Line]) -> None:
+    def write(self, lines: Iterable[JournalLine]) -> None:
         try:
             self._file.writelines(results.encode_line(line) for line in lines)
         except OSError as error:
@@ -46,9 +55,9 @@ class Journal:
         return CannotWrite(f"{self.path}: {error.strerror or error}; what was written before is kept, use --resume")
 
 
-def note_ladder(ladders: dict[str, list[int]], line: Line) -> None:
+def note_ladder(ladders: dict[str, list[int]], line: JournalLine) -> None:
     """Keep the first ladder of a case, by its key; an empty one for good where its wait polls."""
-    if isinstance(line, Once) and line.name in ("ladder", "wait_quantum"):
+    if isinstance(line, OneOffLine) and line.name in ("ladder", "wait_quantum"):
         key = f"{line.target} {line.case}"
         ladders.setdefault(key, [int(n) for n in line.values])
         if line.name == "wait_quantum":
@@ -61,17 +70,17 @@ class Past:
     def __init__(self, path: Path) -> None:
         lines = list(results.read_journal(path))
         header = lines[0]
-        assert isinstance(header, Header)  # read_journal yields the header first
+        assert isinstance(header, HeaderLine)  # read_journal yields the header first
         self.header = header
-        self.planned = [line for line in lines if isinstance(line, Planned)]
+        self.planned = [line for line in lines if isinstance(line, PlannedLine)]
         self.done = dict.fromkeys({p.worker for p in self.planned}, 0)
         self.next_process: dict[str, int] = dict.fromkeys(self.done, 0)
         self.ladders: dict[str, list[int]] = {}
         for line in lines:
             note_ladder(self.ladders, line)
-            if isinstance(line, Ended):
+            if isinstance(line, EndedLine):
                 self.done[line.worker] = self.done.get(line.worker, 0) + 1
-            if isinstance(line, Opened | Once | Round | Failed | Ended):
+            if isinstance(line, OpenedLine | OneOffLine | RoundLine | FailedLine | EndedLine):
                 self.next_process[line.worker] = max(self.next_process.get(line.worker, 0), line.process + 1)
 
 

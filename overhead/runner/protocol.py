@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from overhead.results import Case, Line, Target
+from overhead.results import Case, JournalLine, Target
 
 
 class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +44,7 @@ class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the worker notes what it is about to do; read only after it died."""
 
 
-class Found(Struct, frozen=True, tag="found", tag_field="type"):
+class FoundTargets(Struct, frozen=True, tag="found", tag_field="type"):
     """The targets of a stack in the worker's environment, or why there is none."""
 
     targets: list[Target] = []
@@ -63,12 +63,12 @@ class Pause(Struct, frozen=True, tag="pause", tag_field="type"):
     others: bool = False
 
 
-Message = Found | Ready | Pause
+Message = FoundTargets | Ready | Pause
 GO = b"go\n"
 
 _encoder = msgspec.json.Encoder()
 _messages: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
-_lines: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
+_lines: msgspec.json.Decoder[JournalLine] = msgspec.json.Decoder(JournalLine)
 _jobs = msgspec.json.Decoder(Job)
 
 
@@ -84,7 +84,7 @@ def decode_job(raw: bytes) -> Job:
     return _jobs.decode(raw)
 
 
-def decode(raw: bytes) -> Message | Line:
+def decode(raw: bytes) -> Message | JournalLine:
     """What a worker said. Raises ``Rubbish``."""
     try:
         return _lines.decode(raw)

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from overhead.machine import redact
-from overhead.results import Line
+from overhead.results import JournalLine
 
-L = TypeVar("L", bound=Line)
+L = TypeVar("L", bound=JournalLine)
 FREE = frozenset({"reason", "mend", "environment", "window", "driver", "rule"})
 """Fields that hold words from outside. Names of stacks, cases and targets are ours: a host called ``torch`` may not
 change them."""

@@ -11,7 +11,7 @@ from overhead.named_comparisons import NAMED, comparable
 from overhead.probes import registry
 from overhead.probes.base import Space
 from overhead.profiles import PROFILES, Plan
-from overhead.results import Case, LeftOut, Planned, Profile, Target
+from overhead.results import Case, LeftOut, PlannedLine, Profile, Target
 from overhead.runner.budget import Allotment, Candidate, allot
 from overhead.runner.protocol import Assignment
 from overhead.workloads import RESERVED, UNROLLED, workloads
@@ -113,7 +113,7 @@ def _check(choice: Choice, spaces: Iterable[Space]) -> None:
         raise UsageError(f"unknown workload {min(strange)!r}; known: {known}")
 
 
-def again(planned: Sequence[Planned], profile: Profile, found: Sequence[Target]) -> tuple[list[Task], set[str]]:
+def again(planned: Sequence[PlannedLine], profile: Profile, found: Sequence[Target]) -> tuple[list[Task], set[str]]:
     """The tasks of an earlier plan on the targets found now, and the keys of targets that are gone."""
     by_key = {t.key: t for t in found}
     wanted: dict[str, list[Assignment]] = {}

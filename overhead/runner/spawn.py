@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from overhead.results import Line
+from overhead.results import JournalLine
 from overhead.runner import doing
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.protocol import GO, Job, Message, Rubbish, decode, encode
@@ -88,7 +88,7 @@ class WorkerProcess:
         self._until = time.monotonic() + RELEASE_S
         self._send(GO)
 
-    def listen(self) -> Message | Line | None:
+    def listen(self) -> Message | JournalLine | None:
         """The worker's next line, None at its orderly end. Raises ``Died``."""
         deadline = time.monotonic() + self.silence_s
         while True:

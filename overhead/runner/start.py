@@ -15,7 +15,7 @@ from overhead import machine, results
 from overhead.errors import UsageError
 from overhead.probes import registry
 from overhead.profiles import PROFILES, Plan
-from overhead.results import Header, LeftOut, Missing, Omitted, Planned, Profile, Target, Together
+from overhead.results import HeaderLine, LeftOut, MissingLine, OmittedLine, PlannedLine, Profile, Target, Together
 from overhead.runner.campaign import Lane
 from overhead.runner.discover import Discovery, discover
 from overhead.runner.interpreter import Interpreter
@@ -48,7 +48,7 @@ def begin(
 ) -> tuple[Plan, list[Lane]]:
     """A new run: discover and plan under each interpreter, then write the heads of the journals."""
     prepared = [_prepared(stacks, choice, profile, one, plugins, listener) for one in given]
-    header = Header(
+    header = HeaderLine(
         schema_version=results.SCHEMA_VERSION,
         method_version=results.METHOD_VERSION,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -101,15 +101,15 @@ def _side_path(path: Path, side: str) -> Path:
     return own
 
 
-def _head(path: Path, header: Header, prepared: _Prepared) -> Journal:
+def _head(path: Path, header: HeaderLine, prepared: _Prepared) -> Journal:
     journal = Journal(path, append=False)
     journal.write([header])
-    journal.write(redacted(Missing(unavailable=m)) for m in prepared.found.missing)
-    journal.write(Omitted(left_out=omitted) for omitted in prepared.left_out)
+    journal.write(redacted(MissingLine(unavailable=m)) for m in prepared.found.missing)
+    journal.write(OmittedLine(left_out=omitted) for omitted in prepared.left_out)
     for task in prepared.tasks:
         key = task.target.key
         journal.write(
-            redacted(Planned(worker=key, target=a.target, case=a.case, processes=task.processes))
+            redacted(PlannedLine(worker=key, target=a.target, case=a.case, processes=task.processes))
             for a in task.assignments
         )
     journal.sync()
@@ -151,7 +151,7 @@ def _with_other(path: Path, count: int) -> list[Path]:
     return both
 
 
-def _same_builds(path: Path, header: Header, targets: Sequence[Target], interpreter: Interpreter) -> None:
+def _same_builds(path: Path, header: HeaderLine, targets: Sequence[Target], interpreter: Interpreter) -> None:
     """One file holds one build of each package. Raises ``UsageError``."""
     now = _versions(targets, interpreter)
     for name in ("python", *_distributions(targets)):
@@ -186,6 +186,6 @@ def _tell_left_out(listener: Listener, left_out: Iterable[LeftOut]) -> None:
         listener.note(f"left out ({reason}): {some}")
 
 
-def _nothing(missing: Sequence[results.Unavailable]) -> str:
+def _nothing(missing: Sequence[results.MissingStack]) -> str:
     why = "; ".join(f"{m.stack}: {m.reason}" + (f" (mend: {m.mend})" if m.mend else "") for m in missing)
     return f"nothing to measure: {why or 'no case matches what was asked for'}"

@@ -19,9 +19,9 @@ from overhead.measure.sampling import rounds as c
 from overhead.measure.sampling.clock import SystemClock
 from overhead.probes import load_plugin, registry
 from overhead.probes.base import Chain, Unavailable
-from overhead.results import Ended, Failed, Line, Once, Opened, Round, Status
+from overhead.results import EndedLine, FailedLine, JournalLine, OneOffLine, OpenedLine, RoundLine, Status
 from overhead.runner.doing import DoingNote
-from overhead.runner.protocol import Assignment, Found, Job, Message, Pause, Ready, decode_job, encode
+from overhead.runner.protocol import Assignment, FoundTargets, Job, Message, Pause, Ready, decode_job, encode
 
 QUIET_S = 20.0
 """A worker says something at least so often, but while a single case keeps it."""
@@ -38,7 +38,7 @@ class Worker:
         self.by_id = {a.key: a for a in job.assignments}
         self.paused = time.monotonic()
 
-    def say(self, message: Message | Line) -> None:
+    def say(self, message: Message | JournalLine) -> None:
         self.out.write(encode(message))  # type: ignore[arg-type]
 
     def doing(self, case: str, what: str) -> None:
@@ -48,11 +48,11 @@ class Worker:
     def discover(self) -> None:
         """Answer with the targets of the job's stack."""
         try:
-            found = Found(targets=registry()[self.job.stack].targets())
+            found = FoundTargets(targets=registry()[self.job.stack].targets())
         except Unavailable as error:
-            found = Found(reason=error.reason, mend=error.mend)
+            found = FoundTargets(reason=error.reason, mend=error.mend)
         except Exception as error:  # a library that fails to load says so in its own way
-            found = Found(reason=c.reason_of(error), mend=registry()[self.job.stack].mend)
+            found = FoundTargets(reason=c.reason_of(error), mend=registry()[self.job.stack].mend)
         self.say(found)
         self.out.flush()
 
@@ -68,7 +68,7 @@ class Worker:
         self.go()
         rule = self._conduct() if self.chains else "no case could be opened"
         self.doing("", "ending")
-        self.say(Ended(worker=self.job.worker, process=self.job.process, rule=rule))
+        self.say(EndedLine(worker=self.job.worker, process=self.job.process, rule=rule))
         self.out.flush()
         self.go()
         for chain in self.chains.values():
@@ -86,7 +86,7 @@ class Worker:
         took = time.perf_counter_ns() - begin
         self.chains[name] = chain
         self.say(
-            Opened(
+            OpenedLine(
                 target=target.key,
                 case=case.key,
                 worker=self.job.worker,
@@ -108,7 +108,7 @@ class Worker:
     def _failed(self, name: str, status: str, reason: str) -> None:
         a = self.by_id[name]
         self.say(
-            Failed(
+            FailedLine(
                 target=a.target.key,
                 case=a.case.key,
                 worker=self.job.worker,
@@ -121,7 +121,7 @@ class Worker:
     def _once(self, name: str, figure: str, values: list[float], at: list[int] | None = None, reason: str = "") -> None:
         a = self.by_id[name]
         self.say(
-            Once(
+            OneOffLine(
                 target=a.target.key,
                 case=a.case.key,
                 worker=self.job.worker,
@@ -143,7 +143,7 @@ class Worker:
                 case c.Rounded(case, number, samples, canary):
                     a = self.by_id[case]
                     self.say(
-                        Round(
+                        RoundLine(
                             target=a.target.key,
                             case=a.case.key,
                             worker=self.job.worker,

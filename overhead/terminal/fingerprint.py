@@ -9,10 +9,10 @@ from rich.text import Text
 
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.format import MICRO, factor_spread, micro_spread, plain, valued
-from overhead.reading.host_shares import Ladder, ladders
+from overhead.reading.host_shares import HostShares, ladders
 from overhead.reading.key_figures import key_figures
 from overhead.reading.sentences import ladder_sentences, left_out, opening, share_of_host
-from overhead.reading.view import Target, View, by_patterns, why
+from overhead.reading.view import TargetView, View, by_patterns, why
 from overhead.results import Fingerprint, Record
 
 _FIGURES = ("complete", "host", "fixed", "naive")
@@ -62,7 +62,7 @@ def show_key_figures(fingerprint: Fingerprint, console: Console | None = None) -
     console.print(table)
 
 
-def _costs(target: Target) -> Table:
+def _costs(target: TargetView) -> Table:
     columns = ["pattern", "caller", "unit", *(f"{n}, {MICRO}" for n in _FIGURES), "remark"]
     table = _table(plain(target.label), columns, right=range(3, 3 + len(_FIGURES)))
     for r in by_patterns(target.records):
@@ -71,7 +71,7 @@ def _costs(target: Target) -> Table:
     return table
 
 
-def _ladders(found: list[Ladder]) -> Table:
+def _ladders(found: list[HostShares]) -> Table:
     """A block a ladder, a line a rung."""
     table = _table("Who takes the host's time", ["target", "pattern", "rung", "share", MICRO, ""], right=(3, 4))
     for each in found:

@@ -12,11 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from overhead.probes import load_plugin, registry
-from overhead.results import Target, Unavailable
+from overhead.results import MissingStack, Target
 from overhead.runner.discover import discover
 
 if TYPE_CHECKING:
-    from overhead.machine.doctor import Check
+    from overhead.machine.doctor import DoctorCheck
 
 
 class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -26,7 +26,7 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str
     on_request: bool = False
     targets: list[Target] = []
-    missing: list[Unavailable] = []
+    missing: list[MissingStack] = []
 
 
 def listing(plugins: Sequence[Path] = ()) -> list[Listed]:
@@ -70,7 +70,7 @@ def show_listing(rows: Sequence[Listed], console: Console | None = None) -> None
             console.print(f"    mend: {escape(missing.mend)}")
 
 
-def show_checks(checks: Sequence[Check], console: Console | None = None) -> None:
+def show_checks(checks: Sequence[DoctorCheck], console: Console | None = None) -> None:
     """Print what would disturb a measurement and what to do about it."""
     console = console or Console()
     colour = {"ok": "green", "warn": "yellow", "bad": "red"}

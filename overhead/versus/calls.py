@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from overhead.versus import decide
-from overhead.versus.decide import ALPHA, Runs, Trial
+from overhead.versus.decide import ALPHA, Runs, Shifts
 from overhead.versus.sides import Sampled
 from overhead.versus.verdicts import Verdict
 
@@ -21,7 +21,7 @@ MOVED = 0.05
 
 
 @dataclass(frozen=True)
-class Evidence:
+class BothSides:
     """One case: its samples in each run of BASE and of NEW. Each side needs two processes.
 
     ``paired``: the sides' processes were measured in turn, and the n-th of one side belongs to the n-th of the other.
@@ -50,7 +50,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Call:
+class Decision:
     """``shift``, ``low``, ``high``, ``smallest`` are logarithms of NEW over BASE; see ``CaseVerdict``."""
 
     verdict: Verdict
@@ -62,7 +62,7 @@ class Call:
     failed: bool
 
 
-def call(cases: Sequence[Evidence], fail_over: float | None = None) -> list[Call]:
+def call(cases: Sequence[BothSides], fail_over: float | None = None) -> list[Decision]:
     """Faster, slower, same or undecided, and whether slower by more than ``fail_over`` per cent beyond doubt."""
     trials = _trials(cases)
     p = [trial.p() for trial in trials]
@@ -74,7 +74,7 @@ def call(cases: Sequence[Evidence], fail_over: float | None = None) -> list[Call
         moved: Verdict = "slower" if trial.centre > 0 else "faster"
         still: Verdict = "same" if _within(trial, math.log1p(SAME)) else "undecided"
         found.append(
-            Call(
+            Decision(
                 verdict=moved if p[i] <= levels[i] else still,
                 shift=trial.centre,
                 low=low,
@@ -87,31 +87,31 @@ def call(cases: Sequence[Evidence], fail_over: float | None = None) -> list[Call
     return found
 
 
-def _trials(cases: Sequence[Evidence]) -> list[Trial]:
+def _trials(cases: Sequence[BothSides]) -> list[Shifts]:
     plain = _plain(cases)
     moved = [(i, units) for i, c in enumerate(cases) if (units := c.in_own_units) is not None]
     others = decide.trials([units[0] for _, units in moved], [units[1] for _, units in moved])
     in_own_units = {i: other.ways for (i, _), other in zip(moved, others, strict=True)}
-    return [Trial(trial.ways + in_own_units.get(i, ())) for i, trial in enumerate(plain)]
+    return [Shifts(trial.ways + in_own_units.get(i, ())) for i, trial in enumerate(plain)]
 
 
-def _plain(cases: Sequence[Evidence]) -> list[Trial]:
+def _plain(cases: Sequence[BothSides]) -> list[Shifts]:
     if all(c.paired for c in cases):
         return decide.paired([_differences(c) for c in cases])
     return decide.trials([c.slopes[0] for c in cases], [c.slopes[1] for c in cases])
 
 
-def _differences(case: Evidence) -> decide.Floats:
+def _differences(case: BothSides) -> decide.FloatArray:
     base, new = case.slopes
     return np.concatenate(new) - np.concatenate(base)
 
 
-def _within(trial: Trial, margin: float) -> bool:
+def _within(trial: Shifts, margin: float) -> bool:
     low, high = trial.interval(ALPHA)
     return -margin <= low and high <= margin
 
 
-def run_spread(case: Evidence) -> float | None:
+def run_spread(case: BothSides) -> float | None:
     """Standard deviation, as a logarithm, of the runs' means, or of what pairs differ by; None with too few runs."""
     if case.paired:
         return float(_differences(case).std(ddof=1))

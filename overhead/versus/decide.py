@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Runs = Sequence[Floats]
+FloatArray = NDArray[np.float64]
+Runs = Sequence[FloatArray]
 
 PROMISED = 0.05
 """At most this chance of any false call in a comparison of two sides, all cases together."""
@@ -61,7 +61,7 @@ class Shift:
 
 
 @dataclass(frozen=True)
-class Trial:
+class Shifts:
     """The same case looked at in several ways, the plainest first: a call must stand in each of them."""
 
     ways: tuple[Shift, ...]
@@ -119,7 +119,7 @@ def holm(p: Sequence[float], alpha: float = ALPHA) -> list[float]:
     return levels
 
 
-def trials(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> list[Trial]:
+def trials(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> list[Shifts]:
     """Each case's trial. With several runs a side the runs are the replicates, else the processes are.
 
     Each case needs two processes a side.
@@ -130,12 +130,12 @@ def trials(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> l
     expected = [floor**2 + _within([*base[i], *new[i]]) for i in several]
     spread = dict(zip(several, moderated(variances, [free[i] for i in several], expected), strict=True))
     return [
-        Trial((_by_runs(b, n, *spread[i]),) if i in spread else (_by_processes(b, n, floor), _by_processes(b, n, 0.0)))
+        Shifts((_by_runs(b, n, *spread[i]),) if i in spread else (_by_processes(b, n, floor), _by_processes(b, n, 0.0)))
         for i, (b, n) in enumerate(zip(base, new, strict=True))
     ]
 
 
-def paired(differences: Sequence[Floats]) -> list[Trial]:
+def paired(differences: Sequence[FloatArray]) -> list[Shifts]:
     """Each case's trial from ``ln(new / base)`` of processes measured in turn, one value a pair.
 
     What the machine does from run to run meets both of a pair. Each case needs two pairs.
@@ -143,7 +143,7 @@ def paired(differences: Sequence[Floats]) -> list[Trial]:
     variances = [float(d.var(ddof=1)) for d in differences]
     spread = moderated(variances, [d.size - 1 for d in differences], most=MODERATE_PAIRS)
     return [
-        Trial((Shift(float(d.mean()), math.sqrt(variance / d.size), df),))
+        Shifts((Shift(float(d.mean()), math.sqrt(variance / d.size), df),))
         for d, (variance, df) in zip(differences, spread, strict=True)
     ]
 
@@ -169,7 +169,7 @@ def moderated(
     return list(zip(((prior * common + d * v) / (prior + d)).tolist(), (prior + d).tolist(), strict=True))
 
 
-def _in_common(v: Floats, d: Floats) -> tuple[float, Floats]:
+def _in_common(v: FloatArray, d: FloatArray) -> tuple[float, FloatArray]:
     """The prior's degrees of freedom, infinite where the variances are as alike as can be, and its variance.
 
     By the moments of the log variances.
@@ -205,7 +205,7 @@ def _within(runs: Runs) -> float:
     return squares / free / float(np.mean([run.size for run in runs])) if free else 0.0
 
 
-def _means(runs: Runs) -> Floats:
+def _means(runs: Runs) -> FloatArray:
     return np.array([run.mean() for run in runs])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from overhead.reading.format import percent, plain, valued
 from overhead.results import Fingerprint, Record
 from overhead.versus import decide
-from overhead.versus.calls import Call, Evidence, call, run_spread
+from overhead.versus.calls import BothSides, Decision, call, run_spread
 from overhead.versus.pairing import ABSENT, in_turn, match, refusal, together
 from overhead.versus.sides import FIGURE, Run, Sampled, Side
 from overhead.versus.verdicts import CaseVerdict, Difference, Verdicts
@@ -52,7 +52,7 @@ class _Open:
     """A case that a test will decide."""
 
     case: CaseVerdict
-    evidence: Evidence
+    evidence: BothSides
 
 
 def _opened(
@@ -88,10 +88,10 @@ def _opened(
     counted = replace(by_figures, processes=(counts[0], counts[1]), runs=(len(held[0]), len(held[1])))
     if min(counts) < 2:
         return replace(counted, reason="one process a side gives no spread")
-    return _Open(counted, Evidence(held[0], held[1], paired=bool(pairs)))
+    return _Open(counted, BothSides(held[0], held[1], paired=bool(pairs)))
 
 
-def _closed(opened: _Open, found: Call) -> CaseVerdict:
+def _closed(opened: _Open, found: Decision) -> CaseVerdict:
     base_ns = math.exp(float(np.mean([s.slopes.mean() for s in opened.evidence.base])))
     return replace(
         opened.case,
@@ -134,7 +134,7 @@ def _by_figures(blank: CaseVerdict, base: Record, new: Record) -> CaseVerdict:
     return replace(found, low=n.low / b.high, high=n.high / b.low)
 
 
-def _yardstick(tested: list[Evidence]) -> str:
+def _yardstick(tested: list[BothSides]) -> str:
     """The run-to-run spread that the verdicts were measured by, in words."""
     if not tested:
         return "none, no case could be tested"

@@ -18,7 +18,7 @@ from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.one_process import fit_process
 from overhead.reading.view import View
 from overhead.results import Fingerprint, Machine, Record
-from overhead.versus.decide import Floats
+from overhead.versus.decide import FloatArray
 
 FIGURE = "complete"
 """What is compared: the sustained rate, ns per unit."""
@@ -33,8 +33,8 @@ class Sampled:
     ``numbers``: of the processes, in their order.
     """
 
-    slopes: Floats
-    canary: Floats
+    slopes: FloatArray
+    canary: FloatArray
     numbers: tuple[int, ...] = ()
 
 
@@ -128,14 +128,14 @@ def _run(path: Path, fingerprint: Fingerprint) -> Run:
         return Run(path, fingerprint, None, everywhere)
     kernels: dict[str, Mapping[str, str]] = {}
     for line in results.read_journal(samples):
-        if isinstance(line, results.Header):
+        if isinstance(line, results.HeaderLine):
             _same_run(line, fingerprint, samples)
-        if isinstance(line, results.Opened) and line.worker == line.target:
+        if isinstance(line, results.OpenedLine) and line.worker == line.target:
             kernels[f"{line.target} {line.case}"] = line.kernels
     return Run(path, fingerprint, {key: sampled(series) for key, series in series_of(samples).items()}, kernels)
 
 
-def _same_run(header: results.Header, fingerprint: Fingerprint, samples: Path) -> None:
+def _same_run(header: results.HeaderLine, fingerprint: Fingerprint, samples: Path) -> None:
     if (header.created, header.machine.id) != (fingerprint.created, fingerprint.machine.id):
         raise BadFile(f"{samples}: raw samples of another run than the fingerprint beside it")
 

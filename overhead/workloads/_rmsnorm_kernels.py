@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from overhead.workloads.base import Entry, Kernels
+from overhead.workloads.base import KernelEntry, Kernels
 
 THREADS = 128
 GROUP = 64
@@ -260,14 +260,18 @@ def kernels(language: str, rows: int, columns: int, precision: str, constants: M
     text = _filled(_filled(text, {"LOOPS": "".join(loops)}), {**marks, **own}).lstrip()
     if language == "triton":
         block = 1 << (columns - 1).bit_length()
-        return Kernels(text, {"one": (Entry("once", rows, block),), "fused": (Entry("fused", rows, block),)})
+        return Kernels(
+            text, {"one": (KernelEntry("once", rows, block),), "fused": (KernelEntry("fused", rows, block),)}
+        )
     every = -(-rows * columns // GROUP)
     separate = (
-        Entry("add", every, GROUP), Entry("square", every, GROUP), Entry("mean", rows, THREADS),
-        Entry("root", -(-rows // GROUP), GROUP), Entry("divide", every, GROUP), Entry("weigh", every, GROUP),
+        KernelEntry("add", every, GROUP), KernelEntry("square", every, GROUP), KernelEntry("mean", rows, THREADS),
+        KernelEntry("root", -(-rows // GROUP), GROUP), KernelEntry("divide", every, GROUP),
+        KernelEntry("weigh", every, GROUP),
     )  # fmt: skip
     return Kernels(text, {
-        "separate": separate, "one": (Entry("once", rows, THREADS),), "fused": (Entry("fused", rows, THREADS),),
+        "separate": separate, "one": (KernelEntry("once", rows, THREADS),),
+        "fused": (KernelEntry("fused", rows, THREADS),),
     })  # fmt: skip
 
 

@@ -37,7 +37,7 @@ class Field:
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class KernelEntry:
     """A kernel by name, and what launches it: how many groups, of how many threads (Triton: numbers of a block)."""
 
     name: str
@@ -53,7 +53,7 @@ class Kernels:
     """
 
     text: str
-    entries: Mapping[str, tuple[Entry, ...]]
+    entries: Mapping[str, tuple[KernelEntry, ...]]
 
 
 class Workload(abc.ABC):

@@ -25,7 +25,7 @@ class Differs(Exception):
     """The arm computed something else than the workload."""
 
 
-class Arm(Protocol):
+class Checkable(Protocol):
     """What is checked: state in, steps, state out."""
 
     def put(self, state: dict[str, Array]) -> None:
@@ -38,7 +38,7 @@ class Arm(Protocol):
         """The state, and the number of steps since ``put`` by the counters. Raises where the elements disagree."""
 
 
-def check(workload: Workload, elements: int, fixed: dict[str, Array], arm: Arm, rng: np.random.Generator) -> None:
+def check(workload: Workload, elements: int, fixed: dict[str, Array], arm: Checkable, rng: np.random.Generator) -> None:
     """Raises ``Differs``. Leaves the arm at whatever state it came to."""
     state = workload.fresh(elements, rng)
     rows = np.unique(np.concatenate([[0, elements - 1], rng.integers(0, elements, SAMPLE)]))

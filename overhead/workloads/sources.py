@@ -14,7 +14,7 @@ from textwrap import dedent, indent
 
 import numpy as np
 
-from overhead.workloads.base import Array, Entry, Field, Kernels, Workload
+from overhead.workloads.base import Array, Field, KernelEntry, Kernels, Workload
 
 GROUP = 64
 """Threads of a group."""
@@ -68,7 +68,9 @@ def kernels(workload: Workload, language: str, elements: int) -> Kernels | None:
     text = {"wgsl": wgsl, "cuda": cuda, "triton": triton}[language](workload, elements)
     threads = BLOCK if language == "triton" else group(elements)
     groups = -(-elements // threads)
-    return Kernels(text, {"one": (Entry("once", groups, threads),), "fused": (Entry("fused", groups, threads),)})
+    return Kernels(
+        text, {"one": (KernelEntry("once", groups, threads),), "fused": (KernelEntry("fused", groups, threads),)}
+    )
 
 
 def wgsl(workload: Workload, elements: int) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from scripts.agreement.protocol import INTERVAL, PATIENCE_S, Answer
+from scripts.agreement.protocol import INTERVAL, PATIENCE_S, ToolAnswer
 from scripts.agreement.subjects import ADD, ADD_GRAPH, NODES, STEP, STEP_GRAPH, adding, stepping
 
 LAUNCHED = (ADD, STEP, ADD_GRAPH, STEP_GRAPH)
@@ -39,14 +39,14 @@ _LOGGED = re.compile(r"(Batch|Cold): ([\d.]+)ms GPU")
 _TOLD = re.compile(r"^\s*(Warn|Fail|Skip)\w*:?\s*(.+)$", re.MULTILINE | re.IGNORECASE)
 
 
-def nvbench() -> list[Answer]:
+def nvbench() -> list[ToolAnswer]:
     """Batch and cold times of every subject. Raises ``ModuleNotFoundError`` where cuda-bench is not installed."""
     if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bench") is None:
         raise ModuleNotFoundError("no module cuda.bench: pip install 'cuda-bench[cu13]'")
     return [answer for index in range(len(LAUNCHED)) for answer in ask(index)]
 
 
-def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> list[Answer]:
+def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> list[ToolAnswer]:
     """One subject's answers. ``child`` runs its process, which writes the JSON, and returns what that said."""
     reasons = []
     with tempfile.TemporaryDirectory() as folder:
@@ -56,14 +56,14 @@ def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> li
             found = answers(LAUNCHED[index], path.read_text("utf-8") if path.exists() else "", output)
             if any(a.value is not None for a in found):
                 own = path.with_suffix(OURS)
-                return found + (msgspec.json.decode(own.read_bytes(), type=list[Answer]) if own.exists() else [])
+                return found + (msgspec.json.decode(own.read_bytes(), type=list[ToolAnswer]) if own.exists() else [])
             reasons.append(f"{'with' if blocking else 'without'} its blocking kernel: {found[0].reason}")
             print(f"nvbench, {LAUNCHED[index]}, {reasons[-1]}; its process said:", *output.splitlines()[-40:],
                   sep="\n    ", file=sys.stderr, flush=True)  # fmt: skip
-    return [Answer("nvbench", LAUNCHED[index], quantity, reason="; ".join(reasons)) for quantity in QUANTITIES]
+    return [ToolAnswer("nvbench", LAUNCHED[index], quantity, reason="; ".join(reasons)) for quantity in QUANTITIES]
 
 
-def answers(subject: str, text: str, output: str) -> list[Answer]:
+def answers(subject: str, text: str, output: str) -> list[ToolAnswer]:
     """What nvbench's JSON says of its one benchmark, else what its log says, else why nothing is known."""
     try:
         states = [state for benchmark in json.loads(text)["benchmarks"] for state in benchmark["states"]]
@@ -79,13 +79,13 @@ def answers(subject: str, text: str, output: str) -> list[Answer]:
         value = seconds * 1e9 if seconds is not None else logged.get(quantity)
         if value is None:
             last = (output.strip() or "it said nothing").splitlines()[-1]
-            found.append(Answer("nvbench", subject, quantity, reason=f"{said or 'no such summary'}; last: {last}"))
+            found.append(ToolAnswer("nvbench", subject, quantity, reason=f"{said or 'no such summary'}; last: {last}"))
         elif quantity == "cold" and seconds is not None:
             noise = tags.get("nv/cold/time/gpu/stdev/relative")
             reached = tags.get("nv/cold/walltime") if noise is not None and noise <= INTERVAL else None
-            found.append(Answer("nvbench", subject, quantity, value, seconds=reached, rule=RULE))
+            found.append(ToolAnswer("nvbench", subject, quantity, value, seconds=reached, rule=RULE))
         else:
-            found.append(Answer("nvbench", subject, quantity, value))
+            found.append(ToolAnswer("nvbench", subject, quantity, value))
     return found
 
 

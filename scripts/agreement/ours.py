@@ -19,7 +19,7 @@ from overhead.probes import registry
 from overhead.profiles import PROFILES
 from overhead.results import Case
 from overhead.runner.budget import GENEROUS
-from scripts.agreement.protocol import INTERVAL, PATIENCE_S, TO, Answer, Seen, narrow
+from scripts.agreement.protocol import INTERVAL, PATIENCE_S, TO, Seen, ToolAnswer, narrow
 from scripts.agreement.subjects import ADD, ADD_GRAPH, NODES, STEP, STEP_GRAPH
 
 PLAN = PROFILES["default"]
@@ -52,9 +52,9 @@ def opened(subject: str) -> Any:
     return probe.open(target, case)
 
 
-def measured(chains: Mapping[str, Any], seconds: float) -> list[Answer]:
+def measured(chains: Mapping[str, Any], seconds: float) -> list[ToolAnswer]:
     """The figures of chains just opened, in alternation, as one process of the default profile gives them."""
-    seen, answers = Seen(), list[Answer]()
+    seen, answers = Seen(), list[ToolAnswer]()
     conduct(chains, SystemClock(), Settings(seconds, PLAN.target, PLAN.min_rounds, PLAN.max_rounds), seen.take)
     for subject, chain in chains.items():
         series = est.Series([seen.process(subject)], chain.synchronous, chain.wait_spins, chain.overlap)
@@ -66,18 +66,18 @@ def measured(chains: Mapping[str, Any], seconds: float) -> list[Answer]:
             value = found.value if found else None
             said = "node" if node else name
             plain = subject.removesuffix(" node")
-            answers.append(Answer("overhead", plain, said, value, "" if value is not None else reason))
+            answers.append(ToolAnswer("overhead", plain, said, value, "" if value is not None else reason))
     return answers
 
 
-def ours(subjects: Sequence[str] = (ADD, STEP, f"{ADD} node", f"{STEP} node")) -> list[Answer]:
+def ours(subjects: Sequence[str] = (ADD, STEP, f"{ADD} node", f"{STEP} node")) -> list[ToolAnswer]:
     """These subjects in alternation, then those that a tool is raced on alone, to see how long 1 % takes."""
-    answers, chains = list[Answer](), dict[str, Any]()
+    answers, chains = list[ToolAnswer](), dict[str, Any]()
     for subject in subjects:
         try:
             chains[subject] = opened(subject)
         except Exception as error:  # one chain that does not open costs its own rows
-            answers.append(Answer("overhead", subject, "", reason=f"{type(error).__name__}: {error}"))
+            answers.append(ToolAnswer("overhead", subject, "", reason=f"{type(error).__name__}: {error}"))
     try:
         answers += measured(chains, PLAN.case_s * GENEROUS * len(chains))
     finally:
@@ -87,13 +87,13 @@ def ours(subjects: Sequence[str] = (ADD, STEP, f"{ADD} node", f"{STEP} node")) -
     return answers + [_alone(s) for s in chains if s != STEP and s.removesuffix(" node") in told]
 
 
-def _alone(subject: str) -> Answer:
+def _alone(subject: str) -> ToolAnswer:
     """How long a fresh chain takes alone to a 1 % interval."""
     rule = "half-width of the trimmed mean of the rounds' slopes, 95 %; calibration included"
     quantity = "node" if subject.endswith(" node") else "complete"
     with contextlib.closing(opened(subject)) as chain:
         taken = seconds_to(INTERVAL, chain, SystemClock(), PATIENCE_S)
-    return Answer("overhead", subject.removesuffix(" node"), f"{quantity}{TO}", seconds=taken, rule=rule)
+    return ToolAnswer("overhead", subject.removesuffix(" node"), f"{quantity}{TO}", seconds=taken, rule=rule)
 
 
 class Passes:

@@ -26,7 +26,7 @@ TO = " to 1 %"
 
 
 @dataclass(frozen=True)
-class Answer:
+class ToolAnswer:
     """What a tool says of one quantity, ns; ``reason`` why it says nothing. ``seconds``: to its own 1 % interval,
     None where it did not get there in ``PATIENCE_S``, with ``rule``: what it calls its interval."""
 

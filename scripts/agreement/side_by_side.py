@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.table import Table
 
-from scripts.agreement.protocol import INTERVAL, PATIENCE_S, TO, Answer
+from scripts.agreement.protocol import INTERVAL, PATIENCE_S, TO, ToolAnswer
 from scripts.agreement.subjects import ADD, ADD_GRAPH, STEP, STEP_GRAPH
 
 WITHIN = 0.05
@@ -25,11 +25,11 @@ GOAL = 1 / 3
 
 
 @dataclass(frozen=True)
-class Row:
+class AgreementRow:
     """One of theirs beside ours. ``same``: whether it is the same quantity, ``what``: else what it is."""
 
-    theirs: Answer
-    ours: Answer
+    theirs: ToolAnswer
+    ours: ToolAnswer
     same: bool
     what: str = ""
 
@@ -48,8 +48,8 @@ class Row:
 class Race:
     """One quantity's seconds to a 1 % interval, each by its own account: ours, and the tools of the same quantity."""
 
-    ours: Answer
-    theirs: tuple[Answer, ...]
+    ours: ToolAnswer
+    theirs: tuple[ToolAnswer, ...]
 
     @property
     def share(self) -> float | None:
@@ -97,7 +97,7 @@ WANTED: tuple[Wanted, ...] = (
 )  # fmt: skip
 
 
-def rows(theirs: Iterable[Answer], ours: Iterable[Answer]) -> list[Row]:
+def rows(theirs: Iterable[ToolAnswer], ours: Iterable[ToolAnswer]) -> list[AgreementRow]:
     """Every wanted pair; what was not answered carries the tool's reason, or that it said nothing.
 
     A tool may bring our figure with its own, where only one process, or turns, make them comparable.
@@ -108,33 +108,33 @@ def rows(theirs: Iterable[Answer], ours: Iterable[Answer]) -> list[Row]:
     silent = {a.tool: a.reason for a in named.values() if a.reason and not a.subject}
     found = []
     for w in WANTED:
-        missing = Answer(w.tool, w.subject, w.quantity, reason=silent.get(w.tool, "it said nothing of this"))
-        own = Answer("overhead", w.subject, w.against, reason="not measured")
+        missing = ToolAnswer(w.tool, w.subject, w.quantity, reason=silent.get(w.tool, "it said nothing of this"))
+        own = ToolAnswer("overhead", w.subject, w.against, reason="not measured")
         them, us = named.get((w.tool, w.subject, w.quantity), missing), mine.get((w.subject, w.against), own)
-        found.append(Row(them, us, w.same, w.what))
+        found.append(AgreementRow(them, us, w.same, w.what))
     return found
 
 
-def races(found: Iterable[Row], ours: Iterable[Answer]) -> list[Race]:
+def races(found: Iterable[AgreementRow], ours: Iterable[ToolAnswer]) -> list[Race]:
     """For each quantity whose seconds we took, the tools that measure the same one and say when they are there."""
-    timed: dict[tuple[str, str], list[Answer]] = {}
+    timed: dict[tuple[str, str], list[ToolAnswer]] = {}
     for r in found:
         if r.same and r.theirs.rule:
             timed.setdefault((r.theirs.subject, f"{r.ours.quantity}{TO}"), []).append(r.theirs)
     return [Race(a, tuple(timed.get((a.subject, a.quantity), ()))) for a in ours if a.quantity.endswith(TO)]
 
 
-def attempt(tool: str, act: Callable[[], list[Answer]]) -> list[Answer]:
+def attempt(tool: str, act: Callable[[], list[ToolAnswer]]) -> list[ToolAnswer]:
     """The tool's answers, or one that says why there are none; each tool starts on a processor that is not slow."""
     from overhead.measure.sampling.clock import SystemClock
-    from overhead.measure.sampling.quiet_processor import Shelter
+    from overhead.measure.sampling.quiet_processor import QuietProcessor
 
     try:
-        with contextlib.closing(Shelter(SystemClock())):
+        with contextlib.closing(QuietProcessor(SystemClock())):
             return act()
     except (Exception, SystemExit) as error:
         words = " ".join(str(error).split())[:300]
-        return [Answer(tool, "", "", reason=f"{type(error).__name__}: {words}")]
+        return [ToolAnswer(tool, "", "", reason=f"{type(error).__name__}: {words}")]
 
 
 def no_cuda() -> str:
@@ -171,7 +171,7 @@ def agreement(options: argparse.Namespace, console: Console) -> bool:
     return all(r.within is not False for r in found)
 
 
-def show(found: list[Row], ours: list[Answer], console: Console) -> None:
+def show(found: list[AgreementRow], ours: list[ToolAnswer], console: Console) -> None:
     """Three tables: the same quantities, the others, and the time to a 1 % interval."""
     console.print(_agreement_table([r for r in found if r.same]))
     others = Table(title="other quantities, for orientation", title_justify="left")
@@ -191,7 +191,7 @@ def show(found: list[Row], ours: list[Answer], console: Console) -> None:
             console.print(f"overhead: {a.subject} {a.quantity}: {a.reason}", highlight=False)
 
 
-def _agreement_table(found: list[Row]) -> Table:
+def _agreement_table(found: list[AgreementRow]) -> Table:
     table = Table(title="the same quantity, measured by both in this run", title_justify="left")
     for name in ("tool", "of", "theirs, us", "ours", "ours, us", "ours / theirs", f"within {WITHIN:.0%}"):
         table.add_column(name, justify="right" if name.endswith("us") or "/" in name else "left")
@@ -203,7 +203,7 @@ def _agreement_table(found: list[Row]) -> Table:
     return table
 
 
-def _seconds_table(found: list[Row], ours: list[Answer]) -> Table:
+def _seconds_table(found: list[AgreementRow], ours: list[ToolAnswer]) -> Table:
     table = Table(title=f"seconds to an interval of {INTERVAL:.0%}, by each one's own account", title_justify="left")
     for name in ("tool", "of", "seconds", f"what is {INTERVAL:.0%}"):
         table.add_column(name, justify="right" if name == "seconds" else "left")
@@ -227,5 +227,5 @@ def _verdict(race: Race) -> str:
     return f"{start}: ours takes {most}{race.share:.2f} times that of {fastest.tool}"
 
 
-def _micro(answer: Answer) -> str:
+def _micro(answer: ToolAnswer) -> str:
     return "-" if answer.value is None else f"{answer.value / 1e3:.3f}"

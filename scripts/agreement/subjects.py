@@ -33,9 +33,9 @@ def stepping() -> tuple[Callable[[int], object], Any]:
     from overhead.probes._support.cuda.api import driver
     from overhead.probes._support.cuda.graphs import PLACES
     from overhead.probes._support.cuda.launch import GRID
-    from overhead.probes._support.cuda.session import Session, step_arguments
+    from overhead.probes._support.cuda.session import CudaSession, step_arguments
 
-    session = Session(driver(), 0, own_stream=False, places=PLACES)
+    session = CudaSession(driver(), 0, own_stream=False, places=PLACES)
     function, turn = session.kernel("step.cu", "step1"), [step_arguments(session, 1, place) for place in range(PLACES)]
     call, arguments = session.driver.call, itertools.cycle(turn)
 

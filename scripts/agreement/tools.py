@@ -16,10 +16,10 @@ import msgspec
 from scipy.stats import trim_mean
 
 from overhead.measure.sampling.clock import SystemClock, clock_facts
-from overhead.measure.sampling.quiet_processor import Shelter
+from overhead.measure.sampling.quiet_processor import QuietProcessor
 from scripts.agreement.nvbench import LIMIT_S, nvbench
 from scripts.agreement.ours import Passes, opened
-from scripts.agreement.protocol import INTERVAL, PATIENCE_S, TRIM, Answer, repeat_until
+from scripts.agreement.protocol import INTERVAL, PATIENCE_S, TRIM, ToolAnswer, repeat_until
 from scripts.agreement.subjects import ADD, STEP, adding, stepping, words
 
 PER_TIMING = 1000
@@ -34,7 +34,7 @@ def middle(values: list[float]) -> float:
     return float(trim_mean(values, TRIM))
 
 
-def torch_timer() -> list[Answer]:
+def torch_timer() -> list[ToolAnswer]:
     """``Timer`` over a loop of additions and one synchronisation, in turns with ours, the trimmed mean of either; to
     1 % by its own ``adaptive_autorange``."""
     import torch
@@ -44,7 +44,7 @@ def torch_timer() -> list[Answer]:
     timer = Timer("for _ in range(n):\n    add(1)\nsync()", globals=names)
     theirs, ours = list[float](), list[float]()
     clock = SystemClock()
-    with contextlib.closing(opened(ADD)) as chain, contextlib.closing(Shelter(clock)) as shelter:
+    with contextlib.closing(opened(ADD)) as chain, contextlib.closing(QuietProcessor(clock)) as shelter:
         passes = Passes(INTERVAL, chain, clock, clock_facts(clock))
         for _ in range(TURNS):
             shelter.settle()
@@ -57,12 +57,12 @@ def torch_timer() -> list[Answer]:
     reached = narrow.iqr <= INTERVAL * narrow.median
     rule = "adaptive_autorange: IQR of its blocks over their median"
     return [
-        Answer("torch.utils.benchmark", ADD, "complete", middle(theirs), "", took if reached else None, rule),
-        Answer("overhead", ADD, "complete", middle(ours)),
+        ToolAnswer("torch.utils.benchmark", ADD, "complete", middle(theirs), "", took if reached else None, rule),
+        ToolAnswer("overhead", ADD, "complete", middle(ours)),
     ]
 
 
-def cudagraph() -> list[Answer]:
+def cudagraph() -> list[ToolAnswer]:
     """``do_bench_cudagraph``: a graph of as many calls as fill 20 ms, its time divided by their number."""
     import torch
     from triton.testing import do_bench_cudagraph
@@ -76,25 +76,27 @@ def cudagraph() -> list[Answer]:
                 bench = functools.partial(do_bench_cudagraph, act, return_mode="all")
                 seconds, values = repeat_until(bench, INTERVAL, PATIENCE_S)
             except Exception as error:
-                answers.append(Answer("do_bench_cudagraph", subject, "node", reason=f"{type(error).__name__}: {error}"))
+                answers.append(
+                    ToolAnswer("do_bench_cudagraph", subject, "node", reason=f"{type(error).__name__}: {error}")
+                )
                 continue
             rule = "IQR of its ten replays a call over their median, calls repeated"
             value = statistics.median(values) * 1e6
-            answers.append(Answer("do_bench_cudagraph", subject, "node", value, seconds=seconds, rule=rule))
+            answers.append(ToolAnswer("do_bench_cudagraph", subject, "node", value, seconds=seconds, rule=rule))
     finally:
         torch.cuda.synchronize()
         session.close()
     return answers
 
 
-def do_bench() -> list[Answer]:
+def do_bench() -> list[ToolAnswer]:
     """``triton.testing.do_bench``, its median."""
     from triton.testing import do_bench as bench
 
-    return [Answer("do_bench", ADD, "median", float(bench(adding(), return_mode="median")) * 1e6)]
+    return [ToolAnswer("do_bench", ADD, "median", float(bench(adding(), return_mode="median")) * 1e6)]
 
 
-def profiler() -> list[Answer]:
+def profiler() -> list[ToolAnswer]:
     """The mean of the runtime's launch calls as torch's profiler traces them."""
     import torch
     from torch.profiler import ProfilerActivity, profile
@@ -112,26 +114,26 @@ def profiler() -> list[Answer]:
     if not count:
         raise RuntimeError("the trace holds no launch call")
     total_us = sum(e.cpu_time_total for e in calls)
-    return [Answer("torch.profiler", ADD, "cudaLaunchKernel", total_us * 1e3 / count)]
+    return [ToolAnswer("torch.profiler", ADD, "cudaLaunchKernel", total_us * 1e3 / count)]
 
 
-ALONE: dict[str, Callable[[], list[Answer]]] = {"do_bench": do_bench, "torch.profiler": profiler}
+ALONE: dict[str, Callable[[], list[ToolAnswer]]] = {"do_bench": do_bench, "torch.profiler": profiler}
 """Tools in a process each: what they leave behind (a flushed cache, a tracer in the driver) is not for the others."""
 
 
-def apart(name: str) -> list[Answer]:
+def apart(name: str) -> list[ToolAnswer]:
     """A tool's answers from its own process. Raises ``RuntimeError`` with its last words where it gave none."""
     command = [sys.executable, "-m", "scripts.agreement.tools", name]
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(command, cwd=root, capture_output=True, timeout=LIMIT_S, check=False)
     try:
-        return msgspec.json.decode(done.stdout.strip().splitlines()[-1], type=list[Answer])
+        return msgspec.json.decode(done.stdout.strip().splitlines()[-1], type=list[ToolAnswer])
     except (msgspec.DecodeError, IndexError):
         last = (done.stderr.decode(errors="replace").strip() or "it said nothing").splitlines()[-1]
         raise RuntimeError(f"its process ended with {done.returncode}: {last}") from None
 
 
-TOOLS: dict[str, Callable[[], list[Answer]]] = {
+TOOLS: dict[str, Callable[[], list[ToolAnswer]]] = {
     "torch.utils.benchmark": torch_timer,
     "do_bench_cudagraph": cudagraph,
     **{name: functools.partial(apart, name) for name in ALONE},

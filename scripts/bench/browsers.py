@@ -24,7 +24,7 @@ from overhead.probes._support.browser.launch import Kind, find
 from overhead.probes.base import Unavailable
 from overhead.profiles import PROFILES, WEIGHT
 from overhead.results import VALUED
-from scripts.bench.held import Claim, print_claims
+from scripts.bench.held import Requirement, print_claims
 from scripts.bench.known_truth import process_of
 
 MINUTE = 60.0
@@ -34,7 +34,7 @@ DOUBLED = 2
 
 def browsers(_: argparse.Namespace, console: Console) -> bool:
     """Each browser by the program itself, then Firefox's base case twice, the second time twice as far."""
-    claims: list[Claim] = []
+    claims: list[Requirement] = []
     kinds: tuple[Kind, ...] = ("chromium", "firefox")
     for stack in kinds:
         try:
@@ -49,7 +49,7 @@ def browsers(_: argparse.Namespace, console: Console) -> bool:
     return all(claim.holds for claim in claims)
 
 
-def _quick(stack: str) -> Claim:
+def _quick(stack: str) -> Requirement:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run.json"
         command = [sys.executable, "-m", "overhead", "run", "-p", stack, "--profile", "quick", "--out", str(out)]
@@ -58,14 +58,14 @@ def _quick(stack: str) -> Claim:
         seconds = time.monotonic() - begun
         records = overhead.load(out).records
     lost = [f"{r.case.key}: {r.status}" for r in records if r.value("complete") is None or r.status not in VALUED]
-    return Claim(
+    return Requirement(
         f"{stack}: {len(records) - len(lost)} of {len(records)} planned cases have a slope, in {seconds:.0f} s "
         f"(all, in {MINUTE:.0f} s){': ' if lost else ''}{'; '.join(lost)}",
         not lost and len(records) > 0 and seconds <= MINUTE,
     )
 
 
-def _ladder() -> list[Claim]:
+def _ladder() -> list[Requirement]:
     """The processes of both ladders take turns, so that both see the same weather."""
     usual = polling_wait.KNOWN_LEVEL
     processes: dict[bool, list[Process]] = {False: [], True: []}
@@ -79,12 +79,12 @@ def _ladder() -> list[Claim]:
     once, twice = map(_slope, processes.values())
     told = [value for own in processes.values() for p in own for value in p.once.get("legacy", ())]
     if once.low is None or once.high is None or twice.value is None or not told:
-        return [Claim(f"firefox: the slope has no interval ({once.status}: {once.reason})", False)]
+        return [Requirement(f"firefox: the slope has no interval ({once.status}: {once.reason})", False)]
     interval, legacy = f"{once.low / 1e3:.1f} to {once.high / 1e3:.1f} us", sum(told) / len(told) / 100
     return [
-        Claim(f"firefox: the slope's interval, {interval}, excludes T(100)/100, {legacy / 1e3:.0f} us",
+        Requirement(f"firefox: the slope's interval, {interval}, excludes T(100)/100, {legacy / 1e3:.0f} us",
               not once.low <= legacy <= once.high),
-        Claim(f"firefox: with the ladder doubled the slope, {twice.value / 1e3:.1f} us, stays inside it",
+        Requirement(f"firefox: with the ladder doubled the slope, {twice.value / 1e3:.1f} us, stays inside it",
               once.low <= twice.value <= once.high),
     ]  # fmt: skip
 

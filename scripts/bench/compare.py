@@ -27,12 +27,12 @@ from rich.console import Console
 from rich.table import Table
 
 from overhead.errors import UsageError
-from overhead.versus.calls import Call, Evidence, call
+from overhead.versus.calls import BothSides, Decision, call
 from overhead.versus.decide import POWER, PROMISED
 from overhead.versus.sides import Sampled
 from scripts.bench import compare_pools as pools
 from scripts.bench.compare_pools import Pool, Run
-from scripts.bench.held import Claim, print_claims
+from scripts.bench.held import Requirement, print_claims
 
 FIGURES = Path(__file__).resolve().parents[2] / "docs" / "compare-bench.json"
 PAIRS = 200
@@ -46,7 +46,7 @@ LEAST_IN_BIN = 20
 
 
 @dataclass(frozen=True)
-class Row:
+class StudyRow:
     """What a set of A/A pairs came to. ``smallest``: the median shift told, as a share; ``called``: the share of shifts
     of just that size that were called, ``at_5`` of shifts of 5 %, ``by_spread`` the same by the spread of processes."""
 
@@ -64,7 +64,7 @@ class Row:
     by_spread: dict[str, float] = field(default_factory=dict)
 
 
-def pairs(pool: Sequence[Run], runs: int, dice: np.random.Generator) -> Iterator[list[Evidence]]:
+def pairs(pool: Sequence[Run], runs: int, dice: np.random.Generator) -> Iterator[list[BothSides]]:
     """A/A pairs, none twice: ``runs`` runs a side, no run on both sides; of each run a random set of its processes."""
     seen: set[frozenset[tuple[bytes, ...]]] = set()
     for _ in range(20 * PAIRS):
@@ -73,7 +73,7 @@ def pairs(pool: Sequence[Run], runs: int, dice: np.random.Generator) -> Iterator
         chosen = dice.permutation(len(pool))[: 2 * runs]
         sides = [[_some(pool[i], dice) for i in half] for half in (chosen[:runs], chosen[runs:])]
         base, new = sides
-        cases = [Evidence(tuple(r[case] for r in base), tuple(r[case] for r in new)) for case in pool[0]]
+        cases = [BothSides(tuple(r[case] for r in base), tuple(r[case] for r in new)) for case in pool[0]]
         name = frozenset(tuple(sorted(s.slopes.tobytes() for s in side)) for side in (cases[0].base, cases[0].new))
         if name not in seen:
             seen.add(name)
@@ -87,7 +87,7 @@ def _some(run: Run, dice: np.random.Generator) -> Run:
     return {case: _at(s, keep) for case, s in run.items()}
 
 
-def pairs_in_turn(turns: tuple[Run, Run], count: int, dice: np.random.Generator) -> Iterator[list[Evidence]]:
+def pairs_in_turn(turns: tuple[Run, Run], count: int, dice: np.random.Generator) -> Iterator[list[BothSides]]:
     """A/A pairs of ``count`` pairs of processes that were measured in turn; which of two is BASE is left to chance."""
     least = min(s.slopes.size for run in turns for s in run.values())
     for _ in range(PAIRS):
@@ -95,7 +95,7 @@ def pairs_in_turn(turns: tuple[Run, Run], count: int, dice: np.random.Generator)
         cases = []
         for case in turns[0]:
             one, other = (_at(run[case], keep) for run in turns)
-            cases.append(Evidence((_mixed(one, other, swapped),), (_mixed(other, one, swapped),), paired=True))
+            cases.append(BothSides((_mixed(one, other, swapped),), (_mixed(other, one, swapped),), paired=True))
         yield cases
 
 
@@ -120,7 +120,7 @@ class Study:
     at_5: list[tuple[float, bool]] = field(default_factory=list)
 
 
-def study(aa: Iterator[list[Evidence]], dice: np.random.Generator) -> Study:
+def study(aa: Iterator[list[BothSides]], dice: np.random.Generator) -> Study:
     """Compare each pair as it is, then with one case at a time made slower on the NEW side, for some of the cases."""
     found = Study()
     for cases in aa:
@@ -136,14 +136,14 @@ def study(aa: Iterator[list[Evidence]], dice: np.random.Generator) -> Study:
     return found
 
 
-def _with(cases: Sequence[Evidence], index: int, shift: float) -> Call:
+def _with(cases: Sequence[BothSides], index: int, shift: float) -> Decision:
     """The call on a case when its NEW side really is slower by ``shift`` (a logarithm)."""
     slower = tuple(replace(s, slopes=s.slopes + shift) for s in cases[index].new)
     moved = [*cases[:index], replace(cases[index], new=slower), *cases[index + 1 :]]
     return call(moved)[index]
 
 
-def _spread(case: Evidence) -> float:
+def _spread(case: BothSides) -> float:
     return math.sqrt(float(np.mean([s.slopes.var(ddof=1) for s in (*case.base, *case.new) if s.slopes.size > 1])))
 
 
@@ -157,7 +157,7 @@ def power_by_spread(found: Study) -> dict[str, float]:
     return shares
 
 
-def rows(pool: Pool, is_recorded: bool, dice: np.random.Generator) -> Iterator[Row]:
+def rows(pool: Pool, is_recorded: bool, dice: np.random.Generator) -> Iterator[StudyRow]:
     """One run a side, three a side where there are enough, and one taken in turn."""
     several = [1, 3] if len(pool.runs) >= 6 else [1]
     for runs in several:
@@ -166,9 +166,9 @@ def rows(pool: Pool, is_recorded: bool, dice: np.random.Generator) -> Iterator[R
         yield _row(pool, is_recorded, 1, True, study(pairs_in_turn(pool.turns, pool.processes, dice), dice))
 
 
-def _row(pool: Pool, is_recorded: bool, runs: int, in_turn: bool, found: Study) -> Row:
+def _row(pool: Pool, is_recorded: bool, runs: int, in_turn: bool, found: Study) -> StudyRow:
     cases = len(pool.turns[0]) if in_turn and pool.turns else len(pool.runs[0])
-    return Row(
+    return StudyRow(
         machine=pool.name,
         recorded=is_recorded,
         cases=cases,
@@ -184,12 +184,12 @@ def _row(pool: Pool, is_recorded: bool, runs: int, in_turn: bool, found: Study) 
     )
 
 
-def _of_machine(index: int) -> list[Row]:
+def _of_machine(index: int) -> list[StudyRow]:
     dice = np.random.default_rng([SEED, index])
     return list(rows(pools.simulated(pools.MACHINES[index], dice), False, dice))
 
 
-def measure(jobs: int) -> list[Row]:
+def measure(jobs: int) -> list[StudyRow]:
     """All rows: the recorded machine's, if one was kept, and the made-up ones'."""
     dice = np.random.default_rng(SEED)
     found = list(rows(pools.load(), True, dice)) if pools.RECORDED.exists() else []
@@ -197,17 +197,17 @@ def measure(jobs: int) -> list[Row]:
         return found + [row for part in pool.map(_of_machine, range(len(pools.MACHINES))) for row in part]
 
 
-def claims(found: Sequence[Row]) -> list[Claim]:
+def claims(found: Sequence[StudyRow]) -> list[Requirement]:
     """What the rows must bear out."""
     false = max(found, key=lambda row: row.false / row.pairs)
     called = min(found, key=lambda row: row.called)
     return [
-        Claim(
+        Requirement(
             f"where nothing changed, {false.false} of {false.pairs} pairs at the most have a false call, "
             f"in {len(found)} settings (at most {PROMISED:.0%})",
             false.false <= PROMISED * false.pairs,
         ),
-        Claim(
+        Requirement(
             f"a shift as large as the smallest one told is called in {called.called:.1%} at the least "
             f"(at least {LEAST_POWER:.0%}; stated with {POWER:.0%})",
             called.called >= LEAST_POWER,
@@ -215,12 +215,12 @@ def claims(found: Sequence[Row]) -> list[Claim]:
     ]
 
 
-def how(row: Row) -> str:
+def how(row: StudyRow) -> str:
     """``in turn`` or how many runs a side."""
     return "in turn" if row.in_turn else f"{row.runs} {'run' if row.runs == 1 else 'runs'} a side"
 
 
-def _table(found: Sequence[Row]) -> Table:
+def _table(found: Sequence[StudyRow]) -> Table:
     table = Table(title=f"compare, where nothing changed and where one case is slower by {SHIFT:.0%}")
     for name in ("machine (standard deviations)", "cases", "processes", "taken", "pairs", "with a false call"):
         table.add_column(name, justify="left" if name in ("machine (standard deviations)", "taken") else "right")

@@ -14,7 +14,7 @@ from overhead.measure.fitting.data import Process, Round, Series
 from overhead.versus import sides as versus
 from overhead.versus.pairing import in_turn, together
 from overhead.versus.sides import FIGURE, Sampled, Side, read_side, sampled
-from tests.fakes.machine import FakeClock, FastFakeChain, Law, Weather
+from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law
 
 RECORDED = Path(__file__).with_name("compare_recorded.json")
 """Slopes and canaries of real runs: what is left of them once every process is fitted."""
@@ -37,11 +37,11 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Machine:
+class SimulatedMachine:
     """A made-up machine. ``run``: standard deviation (logarithm) of a case's cost between runs."""
 
     name: str
-    weather: Weather
+    weather: Disturbance
     run: float
     processes: int = 3
     slow: float = 0.0
@@ -51,28 +51,30 @@ class Machine:
 
 
 MACHINES = (
-    Machine("quiet: processes 0.3 %, runs 0.3 %", Weather(spread=0.003), 0.003),
-    Machine("usual: processes 1 %, runs 1 %", Weather(spread=0.01), 0.01),
-    Machine("usual: processes 1 %, runs 1 %", Weather(spread=0.01), 0.01, processes=5),
-    Machine("noisy: processes 3 %, runs 1 %", Weather(spread=0.03), 0.01),
-    Machine("half of the time twice as slow", Weather(spread=0.005, slowdown=2.0), 0.005, slow=0.5, turning=0.05),
+    SimulatedMachine("quiet: processes 0.3 %, runs 0.3 %", Disturbance(spread=0.003), 0.003),
+    SimulatedMachine("usual: processes 1 %, runs 1 %", Disturbance(spread=0.01), 0.01),
+    SimulatedMachine("usual: processes 1 %, runs 1 %", Disturbance(spread=0.01), 0.01, processes=5),
+    SimulatedMachine("noisy: processes 3 %, runs 1 %", Disturbance(spread=0.03), 0.01),
+    SimulatedMachine(
+        "half of the time twice as slow", Disturbance(spread=0.005, slowdown=2.0), 0.005, slow=0.5, turning=0.05
+    ),
 )
 
 
-def simulated(machine: Machine, dice: np.random.Generator) -> Pool:
+def simulated(machine: SimulatedMachine, dice: np.random.Generator) -> Pool:
     """Runs of a made-up machine, sampled and fitted as real ones are."""
     laws = {f"case {i}": Law(host=500.0 * 2 ** (i % 8), device=100.0, own=0.003) for i in range(CASES)}
     runs = [_run(machine, laws, dice) for _ in range(RUNS)]
     return Pool(machine.name, machine.processes, runs, _in_turn(machine, laws, dice))
 
 
-def _run(machine: Machine, laws: Mapping[str, Law], dice: np.random.Generator) -> Run:
+def _run(machine: SimulatedMachine, laws: Mapping[str, Law], dice: np.random.Generator) -> Run:
     slow = bool(dice.random() < machine.slow)
     today = {name: replace(law, host=law.host * math.exp(dice.normal(0, machine.run))) for name, law in laws.items()}
     return _fitted([_process(today, _clock(machine, slow, dice)) for _ in range(machine.processes)])
 
 
-def _in_turn(machine: Machine, laws: Mapping[str, Law], dice: np.random.Generator) -> tuple[Run, Run]:
+def _in_turn(machine: SimulatedMachine, laws: Mapping[str, Law], dice: np.random.Generator) -> tuple[Run, Run]:
     sides: tuple[list[dict[str, Process]], list[dict[str, Process]]] = ([], [])
     for _ in range(RUNS):
         slow = bool(dice.random() < machine.slow)
@@ -82,7 +84,7 @@ def _in_turn(machine: Machine, laws: Mapping[str, Law], dice: np.random.Generato
     return _fitted(sides[0]), _fitted(sides[1])
 
 
-def _clock(machine: Machine, slow: bool, dice: np.random.Generator) -> FakeClock:
+def _clock(machine: SimulatedMachine, slow: bool, dice: np.random.Generator) -> FakeClock:
     return FakeClock(machine.weather, seed=int(dice.integers(2**32)), slow=slow)
 
 

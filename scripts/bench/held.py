@@ -8,13 +8,13 @@ from rich.console import Console
 
 
 @dataclass(frozen=True)
-class Claim:
+class Requirement:
     """A sentence that the numbers bear out or don't."""
 
     words: str
     holds: bool
 
 
-def print_claims(claims: list[Claim], console: Console) -> None:
+def print_claims(claims: list[Requirement], console: Console) -> None:
     for claim in claims:
         console.print(f"{'holds ' if claim.holds else 'FAILS '} {claim.words}", highlight=False)

@@ -22,11 +22,11 @@ from overhead.measure.fitting.quiet_rounds import best_pace, quiet
 from overhead.measure.sampling.rounds import Dropped, Event, Rounded, Settings, Taken, conduct
 from overhead.profiles import PROFILES, WEIGHT, Cost, Plan
 from scripts.bench.other_rules import RULES
-from tests.fakes.machine import CANARY_NS, FakeClock, FastFakeChain, Law, PollingFakeChain, Weather
+from tests.fakes.machine import CANARY_NS, Disturbance, FakeClock, FastFakeChain, Law, PollingFakeChain
 
 FIGURES = ("issue", "host", "complete", "fixed")
 KNEE = ("knee_n", "queue_depth")
-USUAL = Weather(spread=0.005, preemptions=50.0, preempted_ns=(50e3, 5e6))
+USUAL = Disturbance(spread=0.005, preemptions=50.0, preempted_ns=(50e3, 5e6))
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Scenario:
     name: str
     law: Law
     cost: Cost = "fast"
-    weather: Weather = USUAL
+    weather: Disturbance = USUAL
     resolution_ns: int = 1
     slow_share: float = 0.0
 
@@ -95,7 +95,7 @@ SCENARIOS = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TruthOutcome:
     """One run of one scenario: each figure as the method gave it, and other rules' figure on the same truth, ns.
 
     ``counts``: samples by n in the first process; ``seconds``: of fake time that a process took; ``pace``: that of the
@@ -111,7 +111,7 @@ class Outcome:
     pace: float = 1.0
 
 
-def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
+def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome:
     """Measure one scenario as the program would: in the profile's fake processes, and in further ones while noisy."""
     plan = PROFILES[profile]
     seconds, law = plan.case_s * WEIGHT[scenario.cost], scenario.law
@@ -143,7 +143,7 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> Outcome:
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
     counted = quiet(Series(processes, law.synchronous, False, law.overlap)).processes
     pace = pace_of(counted) if len(counted) >= LATER_FROM and not scenario.two_speeds else 1.0
-    return Outcome(scenario.name, seed, figures, means, dict(counts), spent / len(processes), pace)
+    return TruthOutcome(scenario.name, seed, figures, means, dict(counts), spent / len(processes), pace)
 
 
 def _clock(scenario: Scenario, seed: int, index: int, plan: Plan) -> FakeClock:
@@ -220,7 +220,7 @@ class Score:
     oracle: float
 
 
-def score(scenario: Scenario, outcomes: list[Outcome], figure: str, profile: str = "default") -> Score:
+def score(scenario: Scenario, outcomes: list[TruthOutcome], figure: str, profile: str = "default") -> Score:
     """Hold one figure of a scenario's runs against its truth."""
     truth, scale = scenario.truth()[figure], scenario.scale(figure)
     rows: list[dict[str, Any]] = [

@@ -25,14 +25,14 @@ from scripts.agreement.side_by_side import agreement
 from scripts.bench.browsers import browsers
 from scripts.bench.compare import compare
 from scripts.bench.harness import Harness, measure_harness
-from scripts.bench.held import Claim, print_claims
-from scripts.bench.known_truth import FIGURES, KNEE, SCENARIOS, Outcome, Scenario, Score, run, score
+from scripts.bench.held import Requirement, print_claims
+from scripts.bench.known_truth import FIGURES, KNEE, SCENARIOS, Scenario, Score, TruthOutcome, run, score
 from scripts.bench.other_rules import RULES
 from scripts.bench.report import report
 from scripts.bench.shares import split_truth
 
 
-def _one(job: tuple[int, int, str]) -> Outcome:
+def _one(job: tuple[int, int, str]) -> TruthOutcome:
     scenario, seed, profile = job
     return run(SCENARIOS[scenario], seed, profile)
 
@@ -63,12 +63,12 @@ def known_truth(options: argparse.Namespace, console: Console) -> bool:
     return all(claim.holds for claim in claims)
 
 
-def _others(scenario: Scenario, group: list[Outcome], rule: str) -> float:
+def _others(scenario: Scenario, group: list[TruthOutcome], rule: str) -> float:
     """The rule's typical error on this truth, relative to what one more unit costs."""
     return float(np.median([o.others[rule] for o in group])) / scenario.truth()["complete"] - 1
 
 
-def _claims(scores: list[Score], options: argparse.Namespace) -> list[Claim]:
+def _claims(scores: list[Score], options: argparse.Namespace) -> list[Requirement]:
     single = {s.name for s in SCENARIOS if not s.two_speeds}
     one = [s for s in scores if s.scenario in single and s.figure in FIGURES]
     slopes = [s for s in one if s.figure != "fixed"]
@@ -78,20 +78,20 @@ def _claims(scores: list[Score], options: argparse.Namespace) -> list[Claim]:
     far = _share(one, "far", "ok")
     worst = min(within, key=lambda s: s.ok / s.runs)
     return [
-        Claim(
+        Requirement(
             f"the 95 % intervals hold the truth in {covered:.1%} of {_sum(one, 'valued'):,} figures (92 to 98 %)",
             0.92 <= covered <= 0.98,
         ),
-        Claim(
+        Requirement(
             f"of {_sum(one, 'ok'):,} ok figures {far:.2%} are off by over twice their half-width (at most 1 %)",
             far <= 0.01,
         ),
-        Claim(
+        Requirement(
             f"where an oracle reaches {options.target:.0%}, {_share(within, 'ok', 'runs'):.1%} of the slopes are ok, "
             f"and at the least {worst.ok / worst.runs:.1%} ({worst.figure}, {worst.scenario}) (at least 90 %)",
             worst.ok / worst.runs >= 0.9,
         ),
-        Claim(
+        Requirement(
             f"two speeds come out bimodal with both within 2 % in {_share(two, 'right', 'runs'):.1%} (at least 99 %)",
             _share(two, "right", "runs") >= 0.99,
         ),
@@ -129,7 +129,7 @@ def _coverage_table(scores: list[Score], options: argparse.Namespace) -> Table:
     return table
 
 
-def _rules_table(scores: list[Score], grouped: list[list[Outcome]]) -> Table:
+def _rules_table(scores: list[Score], grouped: list[list[TruthOutcome]]) -> Table:
     table = Table(title="what one more unit costs: error of each rule's typical answer", title_justify="left")
     for name in ("scenario", "truth, us", "this program", *RULES):
         table.add_column(name, justify="left" if name == "scenario" else "right")
@@ -146,12 +146,12 @@ def harness(options: argparse.Namespace, console: Console) -> bool:
     """What the window holds besides the work, on this machine's clock."""
     found: Harness = measure_harness()
     claims = [
-        Claim(
+        Requirement(
             f"a unit of {found.real_name} takes {found.real_ns:.0f} ns; {found.loop_ns:.1f} ns of them, "
             f"{found.unit_share:.2%}, are the loop around it (under 2 %)",
             found.unit_share < 0.02,
         ),
-        Claim(
+        Requirement(
             f"a window holds {found.window_ns:.0f} ns of its own (two clock readings, two calls), "
             f"{found.window_share:.3%} of that case's longest sample (under 2 %)",
             found.window_share < 0.02,

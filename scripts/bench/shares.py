@@ -13,8 +13,8 @@ from rich.progress import track
 from rich.table import Table
 
 from overhead.measure.fitting.data import Estimate
-from scripts.bench.held import Claim, print_claims
-from scripts.bench.shares_truth import PAIRS, STACKS, WITHIN, Score, score, split
+from scripts.bench.held import Requirement, print_claims
+from scripts.bench.shares_truth import PAIRS, STACKS, WITHIN, ShareScore, score, split
 
 
 def _one(job: tuple[int, int, str]) -> dict[str, Estimate]:
@@ -37,12 +37,12 @@ def split_truth(options: argparse.Namespace, console: Console) -> bool:
     total = sum(s.runs for s in scores)
     right, covered = (sum(getattr(s, name) for s in scores) / total for name in ("right", "covered"))
     claims = [
-        Claim(
+        Requirement(
             f"{right:.1%} of {total:,} shares are within {WITHIN:.0%} of what was injected, or say that they are not "
             "known that well and hold it (at least 95 %)",
             right >= 0.95,
         ),
-        Claim(f"the 95 % intervals hold the truth in {covered:.1%} (92 to 98 %)", 0.92 <= covered <= 0.98),
+        Requirement(f"the 95 % intervals hold the truth in {covered:.1%} (92 to 98 %)", 0.92 <= covered <= 0.98),
     ]
     if options.json:
         print(json.dumps({"scores": [asdict(s) for s in scores], "claims": [asdict(c) for c in claims]}, indent=1))
@@ -52,7 +52,7 @@ def split_truth(options: argparse.Namespace, console: Console) -> bool:
     return all(claim.holds for claim in claims)
 
 
-def _table(scores: list[Score], options: argparse.Namespace) -> Table:
+def _table(scores: list[ShareScore], options: argparse.Namespace) -> Table:
     title = f"the split against known truth, {options.seeds} seeds, profile {options.profile}"
     table = Table(title=title, title_justify="left")
     table.add_column("stack")

@@ -110,7 +110,7 @@ def _scaled(found: Estimate, times: float) -> Estimate:
 
 
 @dataclass(frozen=True)
-class Score:
+class ShareScore:
     """How a share of a stack came out over many runs. ``separable``: an interval above 0."""
 
     stack: str
@@ -124,11 +124,11 @@ class Score:
     worst: float
 
 
-def score(stack: Stack, share: str, found: list[Estimate]) -> Score:
+def score(stack: Stack, share: str, found: list[Estimate]) -> ShareScore:
     """Hold the runs of one share against its truth, ns; ``worst`` is the largest error, relative, NaN without truth."""
     truth = stack.truth()[share]
     errors = [abs(e.value / truth - 1) for e in found if e.value is not None and truth]
-    return Score(
+    return ShareScore(
         stack.name, share, truth, len(found),
         within=sum(error <= WITHIN for error in errors),
         covered=sum(_holds(e, truth) for e in found),

@@ -22,7 +22,7 @@ import msgspec
 
 from overhead.probes._support.browser import identity
 from overhead.probes._support.browser.launch import BROWSER, Browser, find, kind_of
-from overhead.probes._support.browser.session import Session
+from overhead.probes._support.browser.session import BrowserSession
 from overhead.probes.base import Unavailable
 
 TOLD = ("gl_vendor", "glRenderer", "glVersion", "displayType", "vulkanVersion", "glImplementationParts")
@@ -31,7 +31,7 @@ TOLD = ("gl_vendor", "glRenderer", "glVersion", "displayType", "vulkanVersion", 
 def page_adapter(browser: Browser, seconds: float) -> dict[str, Any]:
     """What the page is told of the adapter, or the reason why it has none."""
     try:
-        session = Session(browser, start_seconds=seconds)
+        session = BrowserSession(browser, start_seconds=seconds)
     except Unavailable as refused:
         return {"reason": refused.reason}
     session.close()

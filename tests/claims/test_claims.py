@@ -13,8 +13,8 @@ import pytest
 from overhead.claims import VERDICTS, Claim, claims, judge, judge_runs, published_points, sources
 from overhead.claims.formula import evaluate, rounding
 from overhead.claims.judging import summary
-from overhead.claims.measured import Measured
-from overhead.claims.registry import Check, Selector
+from overhead.claims.measured import ClaimValue
+from overhead.claims.registry import ClaimTest, Selector
 from overhead.claims.rules import bounds, implied, outer_bounds, published
 from overhead.claims.select import against_of
 from overhead.claims.sentences import place
@@ -131,7 +131,7 @@ def test_the_flaw_is_found_where_the_claim_is(claim: Claim, everything: Fingerpr
     assert bool(one.measured) == bool([m for m in one.flawed if m.value is not None])
 
 
-def _selectors(test: Check | None) -> list[Selector]:
+def _selectors(test: ClaimTest | None) -> list[Selector]:
     return [] if test is None else [s for s in (test.of, against_of(test)) if s is not None]
 
 
@@ -301,7 +301,7 @@ def test_a_chain_of_so_many_steps_holds_its_wait_and_unequal_steps_are_the_flaw(
 
 
 def test_a_machine_that_the_label_names_is_not_named_again() -> None:
-    gpu = Measured("NVIDIA H200", "dawn on NVIDIA H200 (per-submit, binding)", "", "", False, "ok")
+    gpu = ClaimValue("NVIDIA H200", "dawn on NVIDIA H200 (per-submit, binding)", "", "", False, "ok")
     assert place(gpu) == gpu.label
     assert place(dataclasses.replace(gpu, label="numpy (per-submit)")) == "numpy (per-submit) on NVIDIA H200"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from overhead.measure.fitting.data import Process, Round, Series
 from overhead.measure.sampling.rounds import Dropped, Event, Rounded, Settings, Taken, conduct
-from tests.fakes.machine import CALM, FakeChain, FakeClock, FastFakeChain, Law, Weather
+from tests.fakes.machine import CALM, Disturbance, FakeChain, FakeClock, FastFakeChain, Law
 
 
 class Steady(FakeChain):
@@ -47,7 +47,7 @@ def dropped(events: Sequence[Event]) -> dict[str, Dropped]:
 
 
 def series(
-    law: Law, weather: Weather = CALM, *, processes: int = 3, seconds: float = 0.3, seed: int = 0, **more: Any
+    law: Law, weather: Disturbance = CALM, *, processes: int = 3, seconds: float = 0.3, seed: int = 0, **more: Any
 ) -> Series:
     """A law measured in so many fake processes."""
     found = []

@@ -19,7 +19,7 @@ READING_NS = 40
 
 
 @dataclass(frozen=True)
-class Weather:
+class Disturbance:
     """What the machine does to every chain on it.
 
     ``spread``: relative standard deviation of a process's speed. ``slowdown``: how many times slower the second speed
@@ -36,13 +36,13 @@ class Weather:
 
 CANARY_NS = 50e3
 """Either of the canary's times at the machine's own speed."""
-CALM = Weather(spread=0.0, preemptions=0.0)
+CALM = Disturbance(spread=0.0, preemptions=0.0)
 
 
 class FakeClock:
     """A clock that stands still until told; ``speed`` is the factor by which everything takes longer now."""
 
-    def __init__(self, weather: Weather = CALM, seed: int = 0, resolution_ns: int = 1, slow: bool = False) -> None:
+    def __init__(self, weather: Disturbance = CALM, seed: int = 0, resolution_ns: int = 1, slow: bool = False) -> None:
         self.weather, self.resolution = weather, resolution_ns
         self.dice = np.random.default_rng(seed)
         self.time, self.cpu = 1e9, 0.0

@@ -17,12 +17,12 @@ class FakePage:
     each fetched piece lacks; ``idle``: elements that take no step.
     """
 
-    def __init__(self, case: Case, *, kind: str = "chromium", adapter: wire.Adapter | None = None) -> None:
+    def __init__(self, case: Case, *, kind: str = "chromium", adapter: wire.PageAdapter | None = None) -> None:
         self.workload = workloads()[case.workload].at(case.params)
         self.elements = int(case.params["elements"])
         self.browser = SimpleNamespace(kind=kind)
         self.page = SimpleNamespace(
-            clock_step_ns=5000, isolated=True, adapter=adapter or wire.Adapter(description="A GPU", fallback=False)
+            clock_step_ns=5000, isolated=True, adapter=adapter or wire.PageAdapter(description="A GPU", fallback=False)
         )
         self.said: list[str] = []
         self.wrong, self.short, self.idle = 1.0, 0, 0
@@ -30,12 +30,12 @@ class FakePage:
     def next_chain(self) -> int:
         return 1
 
-    def ask(self, do: str, chain: int, **fields: Any) -> wire.Answer:
+    def ask(self, do: str, chain: int, **fields: Any) -> wire.PageAnswer:
         self.said.append(do)
         given = getattr(self, f"_{do}")(**fields) or {}
-        return wire.Answer(id=1, **given)
+        return wire.PageAnswer(id=1, **given)
 
-    def _open(self, case: wire.CaseSpec, program: wire.Program) -> None:
+    def _open(self, case: wire.CaseSpec, program: wire.PageProgram) -> None:
         self.case, self.program = case, program
         self.buffers = [bytearray(buffer.size) for buffer in program.buffers]
 

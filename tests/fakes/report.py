@@ -14,12 +14,12 @@ from overhead.results import (
     Gpu,
     LeftOut,
     Machine,
+    MissingStack,
     Params,
     Pattern,
     Point,
     Record,
     Status,
-    Unavailable,
 )
 
 ADAPTER = "Fake Adapter (one, 256 bits)"
@@ -145,8 +145,8 @@ def crowded() -> Fingerprint:
     ]  # fmt: skip
     return fingerprint(
         *records, comparisons=comparisons,
-        unavailable=[Unavailable(stack="cuda-driver", reason="no NVIDIA driver: libcuda.so.1 not found"),
-                     Unavailable(stack="jax", reason="jax is not installed", mend="make report EXTRAS=jax")],
+        unavailable=[MissingStack(stack="cuda-driver", reason="no NVIDIA driver: libcuda.so.1 not found"),
+                     MissingStack(stack="jax", reason="jax is not installed", mend="make report EXTRAS=jax")],
         left_out=[LeftOut(target=records[0].target_key, case=f"case {i}", reason="over the budget") for i in range(9)],
         versions={"wgpu": "0.32.0", "numpy": "2.5.0"}, kernels={"step.wgsl": "ab" * 32},
         volatile={"governor": "performance", "load": 0.25, "layers": []}, flags=["fake: 2 of 3 processes measured"],

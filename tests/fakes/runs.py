@@ -9,14 +9,26 @@ from pathlib import Path
 
 from overhead import results
 from overhead.loading.reduce import reduce_journal
-from overhead.results import Case, Ended, Header, Line, Machine, Opened, Planned, Round, Scalar, Target, Together
-from tests.fakes.machine import FakeClock, FastFakeChain, Law, Weather
+from overhead.results import (
+    Case,
+    EndedLine,
+    HeaderLine,
+    JournalLine,
+    Machine,
+    OpenedLine,
+    PlannedLine,
+    RoundLine,
+    Scalar,
+    Target,
+    Together,
+)
+from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law
 
 MACHINE = Machine(id="0123456789ab", cpu="a CPU", cores=2, memory_gib=24)
 TARGET = Target(stack="fake", api="CPU", adapter="A")
 CASES = {name: Case(pattern="per-submit", params={"size": name}) for name in ("small", "middle", "large")}
 COSTS = {"small": 1_000.0, "middle": 5_000.0, "large": 20_000.0}
-QUIET = Weather(spread=0.004, preemptions=0.0)
+QUIET = Disturbance(spread=0.004, preemptions=0.0)
 LADDER = (0, 1, 4, 16, 64)
 
 
@@ -27,7 +39,7 @@ class Made:
     seed: int = 0
     costs: Mapping[str, float] = field(default_factory=lambda: COSTS)
     processes: int = 5
-    weather: Weather = QUIET
+    weather: Disturbance = QUIET
     machine: Machine = MACHINE
     target: Target = TARGET
     window: Mapping[str, Scalar] = field(default_factory=lambda: {"submits": 1})
@@ -41,8 +53,8 @@ class Made:
     drift: Mapping[int, float] = field(default_factory=dict)
     """By process number, how many times slower everything was then."""
 
-    def lines(self) -> list[Line]:
-        header = Header(
+    def lines(self) -> list[JournalLine]:
+        header = HeaderLine(
             schema_version=results.SCHEMA_VERSION,
             method_version=self.method_version,
             created=f"2026-11-21T12:00:{self.seed % 60:02d}Z",
@@ -52,15 +64,15 @@ class Made:
             together=self.together,
         )
         key = self.target.key
-        lines: list[Line] = [header]
-        lines += [Planned(worker=key, target=self.target, case=CASES[name]) for name in self.costs]
+        lines: list[JournalLine] = [header]
+        lines += [PlannedLine(worker=key, target=self.target, case=CASES[name]) for name in self.costs]
         for process in self.numbers or range(self.processes):
             clock = FakeClock(self.weather, seed=100 * self.seed + process, slow=self.slow)
             slower = self.drift.get(process, 1.0)
             laws = {name: Law(host=slower * cost, device=10.0, own=0.002) for name, cost in self.costs.items()}
             chains = {name: FastFakeChain(law, clock) for name, law in laws.items()}
             lines += [
-                Opened(
+                OpenedLine(
                     target=key, case=CASES[n].key, worker=key, process=process, overlap="pipelined",
                     window=dict(self.window), kernels=dict(self.kernels),
                 )
@@ -71,12 +83,12 @@ class Made:
                 for name, chain in chains.items():
                     samples = chain.sample(LADDER, False) + chain.sample((1, 64), True)
                     lines.append(
-                        Round(
+                        RoundLine(
                             target=key, case=CASES[name].key, worker=key, process=process, round=number,
                             samples=samples, canary=canary,
                         )
                     )  # fmt: skip
-            lines.append(Ended(worker=key, process=process, rule="6 rounds"))
+            lines.append(EndedLine(worker=key, process=process, rule="6 rounds"))
         return lines
 
     def journal(self, path: Path) -> Path:

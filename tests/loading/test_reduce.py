@@ -6,12 +6,12 @@ from pathlib import Path
 
 from overhead import results
 from overhead.loading.reduce import reduce_journal
-from overhead.results import Ended, Line, Once
+from overhead.results import EndedLine, JournalLine, OneOffLine
 from tests.fakes.runs import CASES, TARGET, Made
 
 
-def once(process: int, name: str, values: list[float], reason: str) -> Once:
-    return Once(
+def once(process: int, name: str, values: list[float], reason: str) -> OneOffLine:
+    return OneOffLine(
         target=TARGET.key,
         case=CASES["small"].key,
         worker=TARGET.key,
@@ -24,9 +24,9 @@ def once(process: int, name: str, values: list[float], reason: str) -> Once:
 
 def reduced(tmp_path: Path, *more: tuple[str, list[float], str]) -> results.Record:
     """The record of the small case, whose every process also wrote these one-off values."""
-    lines: list[Line] = []
+    lines: list[JournalLine] = []
     for line in Made().lines():
-        if isinstance(line, Ended):
+        if isinstance(line, EndedLine):
             lines += [once(line.process, *one) for one in more]
         lines.append(line)
     journal = tmp_path / "r.jsonl"

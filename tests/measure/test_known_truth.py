@@ -12,9 +12,9 @@ from overhead.measure.fitting.data import Estimate, Series
 from overhead.measure.sampling.window import sample
 from scripts.bench import main as bench
 from scripts.bench import other_rules
-from scripts.bench.known_truth import FIGURES, SCENARIOS, Outcome, Scenario, oracle, run, score
+from scripts.bench.known_truth import FIGURES, SCENARIOS, Scenario, TruthOutcome, oracle, run, score
 from tests.fakes.chains import measured
-from tests.fakes.machine import CALM, FakeChain, FakeClock, FastFakeChain, Law, Weather
+from tests.fakes.machine import CALM, Disturbance, FakeChain, FakeClock, FastFakeChain, Law
 
 LAWS = {
     "pipelined, device-bound": Law(host=1_400.0, device=5_000.0, fixed=20_000.0),
@@ -65,7 +65,7 @@ def test_times_are_scored_at_the_canary_of_their_processes_and_counts_as_they_ar
         for name, value in {"complete": 1.1 * truth["complete"], "knee_n": truth["knee_n"]}.items()
     }
     for figure in exact:
-        held = score(scenario, [Outcome(scenario.name, 0, exact, counts={1: 9, 64: 9}, pace=1.1)], figure)
+        held = score(scenario, [TruthOutcome(scenario.name, 0, exact, counts={1: 9, 64: 9}, pace=1.1)], figure)
         assert (held.covered, held.far) == (1, 0)
         assert held.bias == pytest.approx(0.0)
 
@@ -180,7 +180,7 @@ def test_what_the_harness_adds_is_told(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_weather_that_dwells_changes_speed() -> None:
-    clock = FakeClock(Weather(0.0, 2.0, 0.01, preemptions=0.0), seed=1)
+    clock = FakeClock(Disturbance(0.0, 2.0, 0.01, preemptions=0.0), seed=1)
     seen = set()
     for _ in range(200):
         clock.sleep(0.001)

@@ -14,7 +14,15 @@ import pytest
 
 from overhead.probes._support.common import native_loop
 from overhead.probes._support.common.loop_text import Script, Statement, plain
-from overhead.probes._support.common.native_loop import Call, Cycle, NativeUnavailable, Program, Slot, Store, address_of
+from overhead.probes._support.common.native_loop import (
+    Cycle,
+    NativeCall,
+    NativeProgram,
+    NativeUnavailable,
+    Slot,
+    Store,
+    address_of,
+)
 from overhead.probes.base import Unavailable
 
 pytestmark = pytest.mark.needs("numba")
@@ -35,9 +43,9 @@ class Recorder:
         self.seen.append(words)
         return sum(words)
 
-    def call(self, *args: Any, **fields: Any) -> Call:
+    def call(self, *args: Any, **fields: Any) -> NativeCall:
         padded = (*args, *range(100, 109 - len(args)))
-        return Call("record", self.callback, self.address, padded, **fields)
+        return NativeCall("record", self.callback, self.address, padded, **fields)
 
     def first(self, count: int = 1) -> list[tuple[int, ...]]:
         return [words[:count] for words in self.seen]
@@ -51,7 +59,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def compiled(program: Program, caller: str) -> native_loop.Loop:
+def compiled(program: NativeProgram, caller: str) -> native_loop.NativeLoop:
     return native_loop.compile_native(program) if caller == "native" else native_loop.compile_ffi(program)
 
 
@@ -70,7 +78,7 @@ def compiled(program: Program, caller: str) -> native_loop.Loop:
 def test_head_body_and_tail_run_for_each_group(caller: str, per: int, n: int, order: str) -> None:
     recorder = Recorder()
     head, body, tail = ((recorder.call(ord(name)),) for name in "hbt")
-    program = Program(head, body, tail, per=per)
+    program = NativeProgram(head, body, tail, per=per)
     compiled(program, caller)(n)
     assert "".join(chr(word) for (word,) in recorder.first()) == order
 
@@ -79,13 +87,13 @@ def test_head_body_and_tail_run_for_each_group(caller: str, per: int, n: int, or
 def test_all_nine_words_arrive(caller: str) -> None:
     recorder = Recorder()
     words = (1, 2**62, -1, 0, 2**40 + 3, 5, -(2**63), 7, 8)
-    compiled(Program(body=(recorder.call(*words),)), caller)(1)
+    compiled(NativeProgram(body=(recorder.call(*words),)), caller)(1)
     assert recorder.seen == [words]
 
 
 def test_a_pointer_in_the_upper_half_arrives() -> None:
     recorder = Recorder()
-    compiled(Program(body=(recorder.call(2**64 - 16),)), "native")(1)
+    compiled(NativeProgram(body=(recorder.call(2**64 - 16),)), "native")(1)
     assert recorder.first() == [(-16,)]
 
 
@@ -93,7 +101,7 @@ def test_a_pointer_in_the_upper_half_arrives() -> None:
 def test_a_slot_hands_a_result_on(caller: str) -> None:
     recorder = Recorder()
     handle = Slot(0)
-    program = Program(
+    program = NativeProgram(
         body=(recorder.call(7, result=handle), recorder.call(handle, result=handle), recorder.call(handle)),
     )
     compiled(program, caller)(1)
@@ -106,7 +114,7 @@ def test_a_slot_hands_a_result_on(caller: str) -> None:
 def test_a_cycle_turns_with_the_unit(caller: str, length: int) -> None:
     recorder = Recorder()
     ring = Cycle(tuple(range(10, 10 + length)))
-    program = Program(head=(recorder.call(1, ring),), body=(recorder.call(2, ring),), per=4)
+    program = NativeProgram(head=(recorder.call(1, ring),), body=(recorder.call(2, ring),), per=4)
     compiled(program, caller)(6)
     heads = [(1, 10 + u % length) for u in (0, 4)]
     bodies = [(2, 10 + u % length) for u in range(6)]
@@ -120,7 +128,7 @@ def test_a_store_writes_what_the_next_call_reads(caller: str) -> None:
     def write(value: int) -> None:
         memory[1] = value
 
-    program = Program(
+    program = NativeProgram(
         body=(recorder.call(5, result=Slot(3)), Store("keep", write, memory.ctypes.data + 8, Slot(3))),
     )
     compiled(program, caller)(1)
@@ -133,7 +141,9 @@ def test_a_checked_failure_is_kept_and_the_loop_goes_on(caller: str, result: Slo
     answers = iter([0, -4, 0])
     function = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: next(answers))
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
-    loop = compiled(Program(body=(Call("submit", function, address, (), result=result, checked=True),)), caller)
+    loop = compiled(
+        NativeProgram(body=(NativeCall("submit", function, address, (), result=result, checked=True),)), caller
+    )
     loop(1)
     assert loop.failure() == 0
     loop(2)
@@ -144,14 +154,14 @@ def test_a_checked_failure_is_kept_and_the_loop_goes_on(caller: str, result: Slo
 def test_a_result_whose_low_half_is_zero_is_no_failure(caller: str) -> None:
     function = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: 7 << 32)
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
-    loop = compiled(Program(body=(Call("submit", function, address, (), checked=True),)), caller)
+    loop = compiled(NativeProgram(body=(NativeCall("submit", function, address, (), checked=True),)), caller)
     loop(1)
     assert loop.failure() == 0
 
 
 def test_ready_made_arguments_serve_the_python_loop() -> None:
     given: list[Any] = []
-    program = Program(body=(Call("f", given.append, 0, (1,), ffi_args=(Cycle(("a", "b")),)),))  # type: ignore[arg-type]
+    program = NativeProgram(body=(NativeCall("f", given.append, 0, (1,), ffi_args=(Cycle(("a", "b")),)),))  # type: ignore[arg-type]
     native_loop.compile_ffi(program)(3)
     assert given == ["a", "b", "a"]
 
@@ -160,7 +170,7 @@ def test_ready_made_arguments_serve_the_python_loop() -> None:
 @pytest.mark.parametrize("per", [0, 1, 4])
 def test_stages_time_every_unit(caller: Any, per: int) -> None:
     recorder = Recorder()
-    program = Program(
+    program = NativeProgram(
         head=(recorder.call(0, stage="begin"),),
         body=(recorder.call(1, stage="dispatch"), recorder.call(2, stage="dispatch")),
         tail=(recorder.call(3, stage="end"), recorder.call(4, stage="release"), recorder.call(5, stage="release")),
@@ -185,8 +195,8 @@ def test_one_call_for_all_units_does_not_turn_a_loop_for_each() -> None:
 
 
 def test_equal_structures_share_one_source_and_the_disk_keeps_it(cache: Path) -> None:
-    def program(recorder: Recorder, value: int) -> Program:
-        return Program(body=(recorder.call(value), recorder.call(Cycle((value, 2))), recorder.call(3, stage="x")))
+    def program(recorder: Recorder, value: int) -> NativeProgram:
+        return NativeProgram(body=(recorder.call(value), recorder.call(Cycle((value, 2))), recorder.call(3, stage="x")))
 
     before = set(cache.rglob("*"))
     one, two = Recorder(), Recorder()
@@ -202,7 +212,8 @@ def test_equal_structures_share_one_source_and_the_disk_keeps_it(cache: Path) ->
 def test_a_second_process_takes_the_machine_code_from_disk(cache: Path) -> None:
     script = (
         "import ctypes; from overhead.probes._support.common import native_loop as n; lib = ctypes.CDLL(None);"
-        "n.compile_native(n.Program(body=(n.Call('labs', lib.labs, n.address_of(lib, 'labs'), (-1,)),)))(3);"
+        "call = n.NativeCall('labs', lib.labs, n.address_of(lib, 'labs'), (-1,));"
+        "n.compile_native(n.NativeProgram(body=(call,)))(3);"
         "import sys; m = next(m for name, m in sys.modules.items() if name.startswith('loop_'));"
         "print(sum(m.loop.stats.cache_hits.values()))"
     )
@@ -226,13 +237,13 @@ def test_a_folder_that_cannot_be_written_only_costs_the_cache(tmp_path: Path) ->
 def test_another_abi_is_unavailable_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     with pytest.raises(NativeUnavailable, match="riscv64"):
-        native_loop.compile_native(Program())
+        native_loop.compile_native(NativeProgram())
 
 
 def test_numba_missing_is_unavailable_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(NativeUnavailable, match="numba") as caught:
-        native_loop.compile_native(Program())
+        native_loop.compile_native(NativeProgram())
     assert caught.value.mend == "pip install numba"
     assert isinstance(caught.value, Unavailable)
 
@@ -241,13 +252,13 @@ def test_a_missing_symbol_is_unavailable_with_its_name() -> None:
     with pytest.raises(NativeUnavailable, match="no_such_function"):
         address_of(LIBRARY, "no_such_function")
     with pytest.raises(NativeUnavailable, match="gone"):
-        native_loop.compile_native(Program(body=(Call("gone", print, 0, ()),)))
+        native_loop.compile_native(NativeProgram(body=(NativeCall("gone", print, 0, ()),)))
 
 
 def test_a_real_leaf_function_by_address() -> None:
     memory = np.arange(4, dtype=np.int64)
-    copy = Call(
+    copy = NativeCall(
         "memmove", LIBRARY.memmove, address_of(LIBRARY, "memmove"), (memory.ctypes.data, memory.ctypes.data + 8, 24)
     )
-    compiled(Program(body=(copy,)), "native")(2)
+    compiled(NativeProgram(body=(copy,)), "native")(2)
     assert memory.tolist() == [2, 3, 3, 3]

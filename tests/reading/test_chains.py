@@ -43,7 +43,7 @@ def gpu() -> Fingerprint:
     )
 
 
-def by_name(found: Fingerprint) -> dict[str, chains.Arm]:
+def by_name(found: Fingerprint) -> dict[str, chains.ArmFit]:
     group = next(g for g in groups(View(found)) if g.elements == 4096)
     return {f"{a.kind.name} {a.record.params.get('maker', '')}".strip(): a for a in group.arms}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from overhead.reading.joined_runs import Measured, first, joined, measured, sources
+from overhead.reading.joined_runs import MeasuredCases, first, joined, measured, sources
 from overhead.results import Comparison, Fingerprint, Pattern, Record
 from tests.fakes.report import figure, fingerprint, record
 
@@ -132,7 +132,7 @@ def test_a_stack_that_the_shown_run_lacks_keeps_its_base_first() -> None:
 
 
 def test_the_run_shown_in_full_is_neither_of_a_few_stacks_nor_of_one_pattern() -> None:
-    def run(day: int, stacks: tuple[str, ...], patterns: tuple[Pattern, ...]) -> Measured:
+    def run(day: int, stacks: tuple[str, ...], patterns: tuple[Pattern, ...]) -> MeasuredCases:
         return measured(_run(day, *(record(s, p, each=5.0, adapter="GPU") for s in stacks for p in patterns)))
 
     many: tuple[Pattern, ...] = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "replay", "wait-each")

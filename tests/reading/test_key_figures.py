@@ -8,7 +8,7 @@ import pytest
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.sentences import opening
 from overhead.reading.view import View
-from overhead.results import Comparison, Figure, Fingerprint, Unavailable
+from overhead.results import Comparison, Figure, Fingerprint, MissingStack
 from tests.fakes.report import crowded, figure, fingerprint, record, share
 
 
@@ -29,7 +29,7 @@ def test_missing_ones_carry_a_reason_and_no_value() -> None:
 
 
 def test_the_reason_is_what_the_run_said() -> None:
-    run = fingerprint(unavailable=[Unavailable(stack="cuda-driver", reason="no libcuda", mend="install a driver")])
+    run = fingerprint(unavailable=[MissingStack(stack="cuda-driver", reason="no libcuda", mend="install a driver")])
     assert by_label(run)["One launch, CUDA driver"].reason == "cuda-driver: no libcuda; install a driver"
     broken = by_label(fingerprint(record("dawn", each=None, status="unverified", reason="7 of 8 units ran")))
     assert broken["One dispatch, Dawn"].reason == "unverified: 7 of 8 units ran"

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from overhead.errors import BadFile, UsageError
-from overhead.results import Fingerprint, Machine, Unavailable, write_fingerprint
+from overhead.results import Fingerprint, Machine, MissingStack, write_fingerprint
 from tests.fakes.report import crowded, fingerprint, record
 from tests.report.report_page import Page
 
@@ -112,7 +112,7 @@ def test_no_title_and_no_legend_leaves_its_drawing() -> None:
     with draw.style():
         figure, grid = draw.canvas([1.0] * len(QUANTITIES))
         for (ax,), title in zip(grid, QUANTITIES.values(), strict=True):
-            draw.dot_rows(ax, [draw.Row("AMD Radeon Pro W7900, Vulkan, back to back", [])], log=False)
+            draw.dot_rows(ax, [draw.DotRow("AMD Radeon Pro W7900, Vulkan, back to back", [])], log=False)
             ax.set_title(f"{title}: us each")
         draw.marker_legend(figure, {f"after every {10**n} steps": "o" for n in range(5)})
         canvas = FigureCanvasAgg(figure)
@@ -130,7 +130,7 @@ def test_an_axis_on_which_two_powers_of_ten_may_not_lie_has_ticks_between() -> N
 
     with draw.style():
         _, [[ax]] = draw.canvas([1.0])
-        draw.dot_rows(ax, [draw.Row("row", [draw.Mark(at, None, None, "black") for at in (30.0, 1500.0)])])
+        draw.dot_rows(ax, [draw.DotRow("row", [draw.Mark(at, None, None, "black") for at in (30.0, 1500.0)])])
         low, high = ax.get_xlim()
         assert 60 < high / low < 100
         assert sum(low <= tick <= high for tick in ax.get_xticks()) > 2
@@ -145,7 +145,7 @@ def test_a_case_without_a_figure_has_its_status_in_the_drawing(out: Path) -> Non
 def test_a_run_without_a_single_figure_still_gives_a_page(tmp_path: Path) -> None:
     from overhead.report import render
 
-    run = fingerprint(unavailable=[Unavailable(stack="dawn", reason="no adapter")])
+    run = fingerprint(unavailable=[MissingStack(stack="dawn", reason="no adapter")])
     text = render([run], tmp_path).read_text(encoding="utf-8")
     assert "no adapter" in text
     assert "missing" in text

@@ -24,7 +24,7 @@ from overhead.results import (
     Gpu,
     LeftOut,
     Machine,
-    Unavailable,
+    MissingStack,
     to_builtins,
     write_fingerprint,
 )
@@ -57,7 +57,7 @@ def hostile() -> Fingerprint:
     below = msgspec.structs.replace(records[0], caller="native")
     return fingerprint(
         *records, *work, below, comparisons=[share("python-share", records[0], below, 9_000.0)],
-        unavailable=[Unavailable(stack="jax", reason=t, mend=t) for t in HOSTILE],
+        unavailable=[MissingStack(stack="jax", reason=t, mend=t) for t in HOSTILE],
         left_out=[LeftOut(target=first, case=first, reason=first)], volatile={first: [first]},
         versions={t: t for t in HOSTILE}, kernels={first: first}, flags=list(HOSTILE),
         machine=Machine(id="0123456789ab", cpu=first, cores=1, memory_gib=1, gpus=[Gpu(name=t) for t in HOSTILE]),

@@ -8,13 +8,13 @@ from rich.console import Console
 
 from overhead.reading import checks, sentences
 from overhead.reading import format as shown
-from overhead.reading.checks import Check, overlap_check, stages_check
+from overhead.reading.checks import Agreement, overlap_check, stages_check
 from overhead.reading.host_shares import ladders
 from overhead.reading.sentences import ladder_sentences, opening, verdict
 from overhead.reading.view import View
 from overhead.report.core.parts import Drawing, Table, Text
 from overhead.report.sections.checks import parts_add_up
-from overhead.results import Caller, Comparison, Figure, Overlap, Pattern, Record, Status, Unavailable
+from overhead.results import Caller, Comparison, Figure, MissingStack, Overlap, Pattern, Record, Status
 from overhead.terminal.fingerprint import show, show_key_figures
 from tests.fakes.report import crowded, figure, fingerprint, record, share
 
@@ -69,7 +69,7 @@ def test_the_opening_says_cost_overstatement_and_what_adds_the_missing() -> None
     run = fingerprint(
         record(each=20_000, fixed=60_000),
         record("numpy", each=400, fixed=0, api="CPU", adapter="CPU", unit="launch"),
-        unavailable=[Unavailable(stack="jax", reason="not installed", mend="make report EXTRAS=jax")],
+        unavailable=[MissingStack(stack="jax", reason="not installed", mend="make report EXTRAS=jax")],
     )
     said = opening(View(run))
     assert said[0] == (
@@ -198,7 +198,7 @@ def test_api_and_driver_come_from_raw_vulkan_and_the_leaf_call() -> None:
 
 
 def test_complete_is_checked_against_the_declared_overlap() -> None:
-    def check(overlap: Overlap, complete: float) -> Check | None:
+    def check(overlap: Overlap, complete: float) -> Agreement | None:
         times = {"complete": complete, "host": 10e3, "device_busy": 15e3}
         figures = [figure(name, value, width=0.001) for name, value in times.items()]
         return overlap_check(msgspec.structs.replace(record(), overlap=overlap, figures=figures))
@@ -219,7 +219,7 @@ def test_a_fused_chain_takes_what_the_device_takes() -> None:
 
 
 def test_stages_are_checked_against_the_unstaged_issue() -> None:
-    def of(gap: float | None, width: float = 0.01) -> Check | None:
+    def of(gap: float | None, width: float = 0.01) -> Agreement | None:
         parts = (figure("unstaged", 7e3), figure("stages_gap", gap, width=width) if gap else figure("other", 1.0))
         return stages_check(record(each=10e3, more=parts))
 
@@ -264,7 +264,7 @@ def test_key_figures_alone() -> None:
 
 
 def test_dawn_on_null_is_checked_against_vulkan_less_the_driver() -> None:
-    def shown(null_host: float) -> list[checks.Found]:
+    def shown(null_host: float) -> list[checks.CheckedRecord]:
         dawn = record("dawn", caller="native", each=10e3, api="Vulkan")
         raw = record("vulkan", caller="native", each=5e3, api="Vulkan")
         null = record("dawn", caller="native", each=null_host, api="Null", adapter="Null backend", executes=False)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 
 from overhead.profiles import PROFILES
-from overhead.results import Case, Ended, Target
+from overhead.results import Case, EndedLine, Target
 from overhead.runner import campaign, spawn
 from overhead.runner.campaign import Campaign, Lane
 from overhead.runner.interpreter import Interpreter
@@ -48,7 +48,7 @@ class Worker:
 
     def __init__(self, job: Job, *_: object, **__: object) -> None:
         self.name, self.process = job.worker.split("@")[0], job.process
-        ended = Ended(worker=job.worker, process=job.process, rule="3 rounds")
+        ended = EndedLine(worker=job.worker, process=job.process, rule="3 rounds")
         self.lines: list[Any] = [Ready(), *[Pause(others=self.name in self.asking)] * (self.rounds - 1), ended]
         self.dies = self.dying.pop(self.name, None)
 

@@ -19,7 +19,7 @@ from overhead.measure.fitting.across_processes import across
 from overhead.measure.fitting.data import Estimate
 from overhead.measure.fitting.line import Floats
 from overhead.profiles import PROFILES, Plan
-from overhead.results import Case, Ended, Once, Opened, Record, Target
+from overhead.results import Case, EndedLine, OneOffLine, OpenedLine, Record, Target
 from overhead.runner import campaign, further
 from overhead.runner.further import chosen, widths
 from overhead.runner.journal import note_ladder
@@ -58,7 +58,7 @@ def record(outcome: Outcome, size: str) -> Record:
 
 def ended(outcome: Outcome) -> int:
     """How many processes ran to their end."""
-    return sum(isinstance(line, Ended) for line in results.read_journal(outcome.samples))
+    return sum(isinstance(line, EndedLine) for line in results.read_journal(outcome.samples))
 
 
 def complete(outcome: Outcome, size: str) -> results.Figure:
@@ -88,7 +88,7 @@ def test_none_is_begun_that_would_end_too_late(tmp_path: Path, monkeypatch: pyte
 def test_a_further_process_takes_the_slopes_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, 1_000, 1_020, 1_010)
     lines = list(results.read_journal(outcome.samples))
-    taken = {n: {line.name for line in lines if isinstance(line, Once) and line.process == n} for n in range(3)}
+    taken = {n: {line.name for line in lines if isinstance(line, OneOffLine) and line.process == n} for n in range(3)}
     assert {"naive", "naive_idle", "empty_wait", "ladder"} <= taken[0] == taken[1]
     assert taken[2] == {"clock", "ladder"}
 
@@ -109,7 +109,7 @@ def test_a_ladder_is_calibrated_once_a_run_but_where_the_knee_is_looked_for(
     large = [
         line.values
         for line in results.read_journal(outcome.samples)
-        if isinstance(line, Once) and line.name == "ladder" and "large" in line.case
+        if isinstance(line, OneOffLine) and line.name == "ladder" and "large" in line.case
     ]
     assert len(large) == 2
     assert large[0] == large[1]
@@ -119,7 +119,7 @@ def test_no_ladder_is_kept_of_a_polling_wait() -> None:
     ladders: dict[str, list[int]] = {}
 
     def said(case: str, name: str, *values: float) -> None:
-        note_ladder(ladders, Once(target="t", case=case, worker="t", process=0, name=name, values=list(values)))
+        note_ladder(ladders, OneOffLine(target="t", case=case, worker="t", process=0, name=name, values=list(values)))
 
     said("a", "ladder", 0, 1, 4)
     said("a", "ladder", 0, 1, 8)
@@ -152,8 +152,8 @@ def test_a_further_process_counts_as_long_as_the_last_replicate_that_anybody_too
 def test_an_interrupted_run_goes_on_with_its_further_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = measure(tmp_path, monkeypatch, *APART)
     lines = list(results.read_journal(whole.samples))
-    ends = [i for i, line in enumerate(lines) if isinstance(line, Ended)]
-    opened = [i for i, line in enumerate(lines) if isinstance(line, Opened)]
+    ends = [i for i, line in enumerate(lines) if isinstance(line, EndedLine)]
+    opened = [i for i, line in enumerate(lines) if isinstance(line, OpenedLine)]
     assert len(ends) == 5
     assert len(opened) == 2 * 2 + 3
     cut = tmp_path / "cut.jsonl"

@@ -20,11 +20,11 @@ from overhead.errors import UsageError
 from overhead.loading.reduce import load, reduce_journal
 from overhead.measure.fitting.quiet_rounds import BEST
 from overhead.profiles import PROFILES, Plan
-from overhead.results import Case, Ended, Fingerprint, Once, Opened, Planned, Round
+from overhead.results import Case, EndedLine, Fingerprint, OneOffLine, OpenedLine, PlannedLine, RoundLine
 from overhead.runner import campaign
 from overhead.runner.journal import Journal
 from overhead.runner.run import Outcome, run
-from tests.fakes.machine import Weather
+from tests.fakes.machine import Disturbance
 from tests.fakes.runs import CASES, Made
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "faulty.py"
@@ -105,10 +105,10 @@ def test_the_canarys_pace_is_in_the_file(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_figure_is_said_at_the_canary_of_its_own_processes(tmp_path: Path) -> None:
-    journal = Made(processes=6, weather=Weather(spread=0.05, preemptions=0.0)).journal(tmp_path / "r.jsonl")
+    journal = Made(processes=6, weather=Disturbance(spread=0.05, preemptions=0.0)).journal(tmp_path / "r.jsonl")
     canaries: dict[int, list[int]] = {}
     for line in results.read_journal(journal):
-        if isinstance(line, results.Round):
+        if isinstance(line, results.RoundLine):
             canaries.setdefault(line.process, []).append(line.canary[0])
     usual = np.mean([np.percentile(own, BEST) for own in canaries.values()]) / 1e3
     for record in reduce_journal(journal).records:
@@ -124,9 +124,9 @@ def test_a_submission_of_an_api_without_passes_is_told_from_two_patterns(tmp_pat
     small, each = CASES["small"], Case(pattern="per-submit", params=CASES["small"].params)
     lines = []
     for line in made.lines():
-        if isinstance(line, Planned):
+        if isinstance(line, PlannedLine):
             line = msgspec.structs.replace(line, case={large.key: each, small.key: whole}[line.case.key])
-        elif isinstance(line, Opened | Round):
+        elif isinstance(line, OpenedLine | RoundLine):
             line = msgspec.structs.replace(line, case={large.key: each.key, small.key: whole.key}[line.case])
         lines.append(line)
     journal = tmp_path / "r.jsonl"
@@ -141,7 +141,7 @@ def test_a_submission_of_an_api_without_passes_is_told_from_two_patterns(tmp_pat
 def interrupted(tmp_path: Path, outcome: Outcome) -> Path:
     """The journal as it stood when the first process had ended and the second was under way, its last line cut."""
     lines = list(results.read_journal(outcome.samples))
-    first_end = next(i for i, line in enumerate(lines) if isinstance(line, Ended))
+    first_end = next(i for i, line in enumerate(lines) if isinstance(line, EndedLine))
     path = tmp_path / "cut.jsonl"
     path.write_bytes(b"".join(map(results.encode_line, lines[: first_end + 3])) + b'{"type":"rou')
     return path
@@ -152,10 +152,10 @@ def test_resume_measures_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(reduce_journal(path).records) == 1
     outcome = run(plugins=[PLUGIN], resume=path)
     lines = list(results.read_journal(outcome.samples))
-    assert sum(isinstance(line, Ended) for line in lines) == 2
-    assert len({line.process for line in lines if isinstance(line, Round)}) >= 2
-    assert sum(isinstance(line, Planned) for line in lines) == 1
-    opened = [line.process for line in lines if isinstance(line, Once) and line.name == "open"]
+    assert sum(isinstance(line, EndedLine) for line in lines) == 2
+    assert len({line.process for line in lines if isinstance(line, RoundLine)}) >= 2
+    assert sum(isinstance(line, PlannedLine) for line in lines) == 1
+    opened = [line.process for line in lines if isinstance(line, OneOffLine) and line.name == "open"]
     assert len(opened) == len(set(opened)), "a process that had no round yet has a number too"
 
 
@@ -164,17 +164,17 @@ def test_a_process_cut_short_counts_only_while_whole_ones_are_missing(
 ) -> None:
     outcome = measure(tmp_path, monkeypatch, "")
     lines = list(results.read_journal(outcome.samples))
-    (planned,) = (line for line in lines if isinstance(line, Planned))
-    rounds = [line for line in lines if isinstance(line, Round) and line.process == 0]
+    (planned,) = (line for line in lines if isinstance(line, PlannedLine))
+    rounds = [line for line in lines if isinstance(line, RoundLine) and line.process == 0]
     cut = [msgspec.structs.replace(line, process=7, samples=[[n, i, 9 * t] for n, i, t, *_ in line.samples])
            for line in rounds[:2]]  # fmt: skip
 
-    def processes(path: Path, kept: list[results.Line]) -> int:
+    def processes(path: Path, kept: list[results.JournalLine]) -> int:
         path.write_bytes(b"".join(map(results.encode_line, kept)))
         record = next(r for r in reduce_journal(path).records if r.key.endswith(planned.case.key))
         return next(f.processes for f in record.figures if f.name == "complete")
 
-    ended = [line for line in lines if isinstance(line, Ended)]
+    ended = [line for line in lines if isinstance(line, EndedLine)]
     assert processes(tmp_path / "resumed.jsonl", [*lines, *cut]) == 2
     assert processes(tmp_path / "cut.jsonl", [*(line for line in lines if line is not ended[-1]), *cut]) == 3
 

@@ -7,7 +7,7 @@ import pytest
 from overhead.errors import UsageError
 from overhead.probes.base import Chain, Probe, Space
 from overhead.profiles import Plan
-from overhead.results import Case, Planned, Target
+from overhead.results import Case, PlannedLine, Target
 from overhead.runner import schedule as schedule_module
 from overhead.runner.schedule import Choice, again, schedule
 
@@ -94,7 +94,7 @@ def test_of_several_workloads_none_takes_the_room_of_another() -> None:
 
 def test_a_plan_from_before_processes_were_kept_has_those_of_its_time() -> None:
     gpu = target("dawn")
-    (task,), _ = again([Planned(worker=gpu.key, target=gpu, case=BASE)], "quick", [gpu])
+    (task,), _ = again([PlannedLine(worker=gpu.key, target=gpu, case=BASE)], "quick", [gpu])
     assert task.processes == 3
 
 
@@ -107,7 +107,7 @@ def test_a_name_that_nobody_knows_is_refused_where_somebody_was_asked() -> None:
 def test_a_plan_is_taken_up_again_on_what_is_still_there() -> None:
     gpu, gone = target("dawn"), target("vulkan")
     pairs = [(gpu, gpu, BASE), (gpu, gone, NATIVE), (gone, gone, NATIVE)]
-    planned = [Planned(worker=worker.key, target=target, case=case, processes=7) for worker, target, case in pairs]
+    planned = [PlannedLine(worker=worker.key, target=target, case=case, processes=7) for worker, target, case in pairs]
     tasks, missing = again(planned, "quick", [gpu])
     assert [(t.target.key, [a.case for a in t.assignments], t.processes) for t in tasks] == [(gpu.key, [BASE], 7)]
     assert missing == {gone.key}

@@ -19,7 +19,7 @@ from overhead.cli import main
 from overhead.errors import UsageError
 from overhead.loading.reduce import load, reduce_journal
 from overhead.profiles import PROFILES, Plan
-from overhead.results import Ended, Fingerprint, Header, Line, Round
+from overhead.results import EndedLine, Fingerprint, HeaderLine, JournalLine, RoundLine
 from overhead.runner import campaign
 from overhead.runner.run import Interrupted, Outcome, run
 from overhead.versus import Verdicts, compare
@@ -104,8 +104,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     order: list[tuple[str, int]] = []
     keep = campaign.Campaign._keep
 
-    def kept(self: campaign.Campaign, lane: campaign.Lane, line: Line) -> None:
-        if isinstance(line, Ended) and lane.together:
+    def kept(self: campaign.Campaign, lane: campaign.Lane, line: JournalLine) -> None:
+        if isinstance(line, EndedLine) and lane.together:
             order.append((lane.together.side, line.process))
         keep(self, lane, line)
 
@@ -155,7 +155,7 @@ def test_processes_take_turns_and_who_is_first_changes(measured: Measured) -> No
 def test_rounds_of_a_pair_share_their_process_number(measured: Measured) -> None:
     assert measured.outcome.beside is not None
     for path in (measured.outcome.samples, measured.outcome.beside.samples):
-        numbers = {line.process for line in results.read_journal(path) if isinstance(line, Round)}
+        numbers = {line.process for line in results.read_journal(path) if isinstance(line, RoundLine)}
         assert numbers == set(range(PROCESSES))
 
 
@@ -183,9 +183,9 @@ def test_ctrl_c_keeps_both_and_resume_goes_on_with_both(
     keep = campaign.Campaign._keep
     ended = []
 
-    def stop(self: campaign.Campaign, lane: campaign.Lane, line: Line) -> None:
+    def stop(self: campaign.Campaign, lane: campaign.Lane, line: JournalLine) -> None:
         keep(self, lane, line)
-        if isinstance(line, Ended):
+        if isinstance(line, EndedLine):
             ended.append(line)
             if len(ended) == 1:
                 raise KeyboardInterrupt
@@ -203,7 +203,7 @@ def test_ctrl_c_keeps_both_and_resume_goes_on_with_both(
     outcome = run(plugins=[PLUGIN], resume=new, pythons=builds)
     for side in (outcome, outcome.beside):
         assert side is not None
-        assert sum(isinstance(line, Ended) for line in results.read_journal(side.samples)) == PROCESSES
+        assert sum(isinstance(line, EndedLine) for line in results.read_journal(side.samples)) == PROCESSES
     assert {case.verdict for case in verdicts(outcome).cases} == {"slower"}
 
 
@@ -286,7 +286,7 @@ def test_two_files_of_other_runs_do_not_go_on_together(tmp_path: Path, builds: l
     (tmp_path / "base").mkdir()
     (tmp_path / "new").mkdir()
     for side, common in (("base", "0" * 12), ("new", "1" * 12)):
-        header = Header(
+        header = HeaderLine(
             schema_version=results.SCHEMA_VERSION,
             method_version=results.METHOD_VERSION,
             created="2026-11-21T12:00:00Z",

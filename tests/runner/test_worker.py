@@ -9,7 +9,7 @@ import pytest
 
 from overhead.measure.sampling import rounds as c
 from overhead.probes.base import Chain, Unsupported
-from overhead.results import Case, Opened, Target
+from overhead.results import Case, OpenedLine, Target
 from overhead.runner import worker
 from overhead.runner.protocol import Assignment, Job, Pause, Ready, decode
 
@@ -70,7 +70,7 @@ def test_every_opening_is_told_at_once(told: Told, monkeypatch: pytest.MonkeyPat
     said = lines(told)
     assert told.flushed[:3] == [3, 4, 7]
     assert [line.name for line in said if hasattr(line, "values")] == ["open", "compile", "open", "compile"]
-    assert [type(line) for line in said if isinstance(line, Opened | Ready)] == [Opened, Opened, Ready]
+    assert [type(line) for line in said if isinstance(line, OpenedLine | Ready)] == [OpenedLine, OpenedLine, Ready]
 
 
 @pytest.mark.parametrize(("quiet_s", "pauses"), [(1e9, 1), (-1.0, 3)])

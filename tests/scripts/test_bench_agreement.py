@@ -17,15 +17,18 @@ from scripts.agreement import protocol
 from scripts.agreement import side_by_side as ba
 from scripts.agreement.nvbench import OURS, answers, ask, nvbench
 from scripts.agreement.ours import seconds_to
-from scripts.agreement.protocol import Answer
+from scripts.agreement.protocol import ToolAnswer
 from scripts.agreement.side_by_side import WANTED
 from scripts.agreement.subjects import ADD, STEP, STEP_GRAPH
 from tests.fakes.machine import FakeChain, FakeClock, Law
 
 
 def test_only_the_same_quantity_is_judged() -> None:
-    ours = [Answer("overhead", ADD, "complete", 4_600.0), Answer("overhead", ADD, "device_busy", 1_700.0)]
-    theirs = [Answer("torch.utils.benchmark", ADD, "complete", 4_500.0), Answer("nvbench", ADD, "cold", 6_000.0)]
+    ours = [ToolAnswer("overhead", ADD, "complete", 4_600.0), ToolAnswer("overhead", ADD, "device_busy", 1_700.0)]
+    theirs = [
+        ToolAnswer("torch.utils.benchmark", ADD, "complete", 4_500.0),
+        ToolAnswer("nvbench", ADD, "cold", 6_000.0),
+    ]
     found = {(r.theirs.tool, r.theirs.subject, r.theirs.quantity): r for r in ba.rows(theirs, ours)}
     assert len(found) == len(WANTED)
     timer = found["torch.utils.benchmark", ADD, "complete"]
@@ -39,21 +42,21 @@ def test_only_the_same_quantity_is_judged() -> None:
 
 def test_a_tool_may_bring_our_figure_of_its_own_process() -> None:
     brought = [
-        Answer("nvbench", STEP_GRAPH, "batch", 95_000.0),
-        Answer("overhead", STEP_GRAPH, "device_busy", 96_000.0),
+        ToolAnswer("nvbench", STEP_GRAPH, "batch", 95_000.0),
+        ToolAnswer("overhead", STEP_GRAPH, "device_busy", 96_000.0),
     ]
-    found = ba.rows(brought, [Answer("overhead", STEP_GRAPH, "device_busy", 110_000.0)])
+    found = ba.rows(brought, [ToolAnswer("overhead", STEP_GRAPH, "device_busy", 110_000.0)])
     assert [r.within for r in found if r.theirs.subject == STEP_GRAPH] == [True]
 
 
 @pytest.mark.parametrize(("theirs", "within"), [(953.0, True), (940.0, False), (1_060.0, False)])
 def test_five_per_cent(theirs: float, within: bool) -> None:
-    row = ba.Row(Answer("a", "", "", theirs), Answer("b", "", "", 1_000.0), same=True)
+    row = ba.AgreementRow(ToolAnswer("a", "", "", theirs), ToolAnswer("b", "", "", 1_000.0), same=True)
     assert row.within is within
 
 
 def test_a_tool_that_fails_is_named_in_each_of_its_rows() -> None:
-    def missing() -> list[Answer]:
+    def missing() -> list[ToolAnswer]:
         raise ImportError("No module named 'triton'")
 
     found = ba.rows(ba.attempt("do_bench_cudagraph", missing), [])
@@ -150,12 +153,12 @@ def test_a_subject_is_tried_again_without_the_blocking_kernel(capsys: pytest.Cap
         if blocking:
             return "Segmentation fault\nthe process ended with -11"
         path.write_text(document(*TOLD))
-        path.with_suffix(OURS).write_bytes(msgspec.json.encode([Answer("overhead", STEP, "device_busy", 1_990.0)]))
+        path.with_suffix(OURS).write_bytes(msgspec.json.encode([ToolAnswer("overhead", STEP, "device_busy", 1_990.0)]))
         return "the process ended with 0"
 
     *theirs, ours = ask(1, child)
     assert {a.quantity: a.value for a in theirs} == {"batch": pytest.approx(2_000), "cold": pytest.approx(5_000)}
-    assert ours == Answer("overhead", STEP, "device_busy", 1_990.0)
+    assert ours == ToolAnswer("overhead", STEP, "device_busy", 1_990.0)
     assert "Segmentation fault" in capsys.readouterr().err
     never = ask(1, lambda index, path, blocking: "no words\nthe process ended with 3")
     assert len(never) == 2
@@ -173,16 +176,16 @@ def test_the_process_of_a_subject_says_why_it_fails() -> None:
 
 
 def test_the_goal_of_a_third() -> None:
-    ours = [Answer("overhead", ADD, "complete to 1 %", seconds=2.0, rule="ours"),
-            Answer("overhead", STEP, "node to 1 %", seconds=0.5, rule="ours")]  # fmt: skip
-    theirs = [Answer("torch.utils.benchmark", ADD, "complete", 1.0, rule="never there"),
-              Answer("do_bench_cudagraph", STEP, "node", 1.0, seconds=0.05, rule="IQR")]  # fmt: skip
+    ours = [ToolAnswer("overhead", ADD, "complete to 1 %", seconds=2.0, rule="ours"),
+            ToolAnswer("overhead", STEP, "node to 1 %", seconds=0.5, rule="ours")]  # fmt: skip
+    theirs = [ToolAnswer("torch.utils.benchmark", ADD, "complete", 1.0, rule="never there"),
+              ToolAnswer("do_bench_cudagraph", STEP, "node", 1.0, seconds=0.05, rule="IQR")]  # fmt: skip
     complete, node = ba.races(ba.rows(theirs, ours), ours)
     assert complete.share == pytest.approx(0.1)
     assert complete.held
     assert node.share == pytest.approx(10.0)
     assert not node.held
-    assert not ba.Race(Answer("overhead", ADD, "complete to 1 %"), complete.theirs).held
+    assert not ba.Race(ToolAnswer("overhead", ADD, "complete to 1 %"), complete.theirs).held
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -198,10 +201,10 @@ def test_without_cuda_it_says_why_and_holds(
 
 
 def test_the_tables_hold_values_verdicts_and_reasons(capsys: pytest.CaptureFixture[str]) -> None:
-    ours = [Answer("overhead", ADD, "complete", 4_600.0),
-            Answer("overhead", ADD, "complete to 1 %", seconds=0.8, rule="half-width")]  # fmt: skip
-    theirs = [Answer("torch.utils.benchmark", ADD, "complete", 4_500.0, rule="IQR"),
-              Answer("nvbench", "", "", reason="ImportError: cuda.bench")]  # fmt: skip
+    ours = [ToolAnswer("overhead", ADD, "complete", 4_600.0),
+            ToolAnswer("overhead", ADD, "complete to 1 %", seconds=0.8, rule="half-width")]  # fmt: skip
+    theirs = [ToolAnswer("torch.utils.benchmark", ADD, "complete", 4_500.0, rule="IQR"),
+              ToolAnswer("nvbench", "", "", reason="ImportError: cuda.bench")]  # fmt: skip
     ba.show(ba.rows(theirs, ours), ours, Console(width=200))
     said = capsys.readouterr().out
     for words in (

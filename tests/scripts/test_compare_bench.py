@@ -9,14 +9,14 @@ import pytest
 
 from overhead.results import Together
 from overhead.versus import decide
-from overhead.versus.calls import Evidence
+from overhead.versus.calls import BothSides
 from overhead.versus.sides import Sampled
 from scripts.bench import compare as bench
 from scripts.bench import compare_pools as pools
-from tests.fakes.machine import Weather
+from tests.fakes.machine import Disturbance
 from tests.fakes.runs import Made
 
-NOISY_RUNS = pools.Machine("runs 5 %", Weather(spread=0.002), 0.05)
+NOISY_RUNS = pools.SimulatedMachine("runs 5 %", Disturbance(spread=0.002), 0.05)
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def test_the_pairs_share_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
         assert {s.slopes.size for s in (*case.base, *case.new)} == {4}
 
 
-def row(pool: pools.Pool, dice: np.random.Generator, runs: int) -> bench.Row:
+def row(pool: pools.Pool, dice: np.random.Generator, runs: int) -> bench.StudyRow:
     return bench._row(pool, False, runs, False, bench.study(bench.pairs(pool.runs, runs, dice), dice))
 
 
@@ -106,10 +106,10 @@ def test_recorded_runs_are_kept_as_they_are(tmp_path: Path) -> None:
 
 
 def test_evidence_needs_no_canary() -> None:
-    assert Evidence((Sampled(np.zeros(3), np.zeros(0)),), (Sampled(np.zeros(3), np.zeros(0)),)).in_own_units is None
+    assert BothSides((Sampled(np.zeros(3), np.zeros(0)),), (Sampled(np.zeros(3), np.zeros(0)),)).in_own_units is None
 
 
 def test_pairs_need_no_canary() -> None:
     slow, fast = Sampled(np.zeros(3), np.zeros(3)), Sampled(np.zeros(3), np.ones(3))
-    assert Evidence((slow,), (fast,)).in_own_units is not None
-    assert Evidence((slow,), (fast,), paired=True).in_own_units is None
+    assert BothSides((slow,), (fast,)).in_own_units is not None
+    assert BothSides((slow,), (fast,), paired=True).in_own_units is None

@@ -9,12 +9,12 @@ import pytest
 from scipy import stats
 
 from overhead.versus import decide
-from overhead.versus.decide import ALPHA, Floats, Shift, Trial, holm, moderated, paired, trials
+from overhead.versus.decide import ALPHA, FloatArray, Shift, Shifts, holm, moderated, paired, trials
 
 TRIALS = 800
 
 
-def processes(dice: np.random.Generator, count: int, spread: float, run: float) -> Floats:
+def processes(dice: np.random.Generator, count: int, spread: float, run: float) -> FloatArray:
     return np.asarray(dice.normal(0, run) + dice.normal(0, spread, count))
 
 
@@ -46,7 +46,7 @@ def test_several_runs_a_side_hold_the_level_of_all_cases_together(run: float, ca
     wrong = 0
     for _ in range(200):
         sizes = np.exp(dice.normal(0, 0.5, cases))
-        sides: list[list[list[Floats]]] = [[[] for _ in range(cases)] for _ in "ab"]
+        sides: list[list[list[FloatArray]]] = [[[] for _ in range(cases)] for _ in "ab"]
         for side in sides:
             for _ in range(3):
                 shared = dice.normal(0, run)
@@ -98,7 +98,7 @@ def test_the_smallest_shift_told_is_called_when_it_is_there(runs: int) -> None:
         sides = [[[processes(dice, 3, 0.01, 0.01) for _ in range(runs)] for _ in range(cases)] for _ in "ab"]
         for trial in trials(sides[0], sides[1]):
             smallest = trial.smallest(ALPHA / cases)
-            slower = Trial(tuple(Shift(s.centre + smallest, s.error, s.df) for s in trial.ways))
+            slower = Shifts(tuple(Shift(s.centre + smallest, s.error, s.df) for s in trial.ways))
             called.append(slower.p() <= ALPHA / cases)
     assert np.mean(called) >= 0.9
 
@@ -115,18 +115,18 @@ def test_holm_steps_down() -> None:
 def test_the_interval_excludes_one_exactly_where_the_case_is_called() -> None:
     for centre in np.linspace(-0.1, 0.1, 41):
         shift = Shift(float(centre), 0.02, 7.0)
-        low, high = Trial((shift,)).interval(ALPHA)
+        low, high = Shifts((shift,)).interval(ALPHA)
         assert (not low <= 0 <= high) == (shift.p() <= ALPHA)
 
 
 def test_a_call_must_stand_with_and_without_the_machine_s_own_speed() -> None:
     moved, still = Shift(0.7, 0.01, math.inf), Shift(0.0, 0.01, math.inf)
-    assert Trial((moved,)).p() < 1e-6
-    assert Trial((moved, still)).p() == 1.0
-    assert Trial((moved, still)).interval(ALPHA)[0] < 0
-    assert Trial((moved, still)).smallest(ALPHA) > 0.7
-    assert Trial((moved, Shift(-0.7, 0.01, math.inf))).p() == 1.0
-    assert Trial((moved, moved)).p() == Trial((moved,)).p()
+    assert Shifts((moved,)).p() < 1e-6
+    assert Shifts((moved, still)).p() == 1.0
+    assert Shifts((moved, still)).interval(ALPHA)[0] < 0
+    assert Shifts((moved, still)).smallest(ALPHA) > 0.7
+    assert Shifts((moved, Shift(-0.7, 0.01, math.inf))).p() == 1.0
+    assert Shifts((moved, moved)).p() == Shifts((moved,)).p()
 
 
 def test_variances_are_drawn_towards_what_the_cases_have_in_common() -> None:

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from overhead.errors import BadFile, UsageError
-from overhead.results import Failed, LeftOut, Missing, Omitted, Target, Together, Unavailable, encode_line
+from overhead.results import FailedLine, LeftOut, MissingLine, MissingStack, OmittedLine, Target, Together, encode_line
 from overhead.terminal.comparison import gate, markdown, show
 from overhead.versus import Verdicts, compare
-from tests.fakes.machine import Weather
+from tests.fakes.machine import Disturbance
 from tests.fakes.runs import CASES, COSTS, MACHINE, TARGET, Made
 
 
@@ -65,7 +65,7 @@ def test_several_runs_of_a_quiet_machine_tell_a_shift_that_one_run_each_cannot(t
 
 def test_same_takes_more_than_no_proof_of_a_difference(tmp_path: Path) -> None:
     quiet = compare(runs(tmp_path, "a", range(4)), runs(tmp_path, "b", range(10, 14)))
-    noisy = Weather(spread=0.1, preemptions=0.0)
+    noisy = Disturbance(spread=0.1, preemptions=0.0)
     louder = [Made(seed=seed, weather=noisy).write(tmp_path / f"{seed}.json") for seed in (21, 22)]
     loud = compare(louder[0], louder[1])
     assert set(by_case(quiet).values()) == {"same"}
@@ -73,7 +73,7 @@ def test_same_takes_more_than_no_proof_of_a_difference(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_runs_at_half_its_speed_is_no_regression(tmp_path: Path) -> None:
-    weather = Weather(spread=0.004, preemptions=0.0, slowdown=2.0)
+    weather = Disturbance(spread=0.004, preemptions=0.0, slowdown=2.0)
     base = Made(seed=1, weather=weather).write(tmp_path / "a.json")
     new = Made(seed=2, weather=weather, slow=True).write(tmp_path / "b.json")
     found = compare(base, new, 5)
@@ -255,11 +255,11 @@ def test_what_only_one_side_has_is_listed(tmp_path: Path) -> None:
 def test_what_one_side_could_not_measure_says_why(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json")
     lines = Made(seed=2, costs={"small": 1_000.0, "middle": 5_000.0}).lines()
-    lines.append(Omitted(left_out=LeftOut(target=TARGET.key, case=CASES["large"].key, reason="no time")))
+    lines.append(OmittedLine(left_out=LeftOut(target=TARGET.key, case=CASES["large"].key, reason="no time")))
     journal = tmp_path / "b.jsonl"
     journal.write_bytes(b"".join(map(encode_line, lines)))
     assert [c.reason for c in compare(base, journal).cases if c.reason] == ["only in BASE; NEW: no time"]
-    missing = Missing(unavailable=Unavailable(stack="fake", reason="no library"))
+    missing = MissingLine(unavailable=MissingStack(stack="fake", reason="no library"))
     journal.write_bytes(encode_line(lines[0]) + encode_line(missing))
     assert {c.reason for c in compare(base, journal).cases} == {"only in BASE; NEW: no library"}
 
@@ -268,7 +268,9 @@ def test_a_case_that_broke_says_why(tmp_path: Path) -> None:
     base = Made(seed=1, costs={"small": 1_000.0}).write(tmp_path / "a.json")
     journal = Made(seed=2, costs={"small": 1_000.0}).journal(tmp_path / "b.jsonl")
     key = CASES["small"].key
-    crash = Failed(target=TARGET.key, case=key, worker=TARGET.key, process=0, status="unverified", reason="7, not 8")
+    crash = FailedLine(
+        target=TARGET.key, case=key, worker=TARGET.key, process=0, status="unverified", reason="7, not 8"
+    )
     journal.write_bytes(journal.read_bytes() + encode_line(crash))
     (case,) = compare(base, journal).cases
     assert (case.verdict, case.reason) == ("undecided", "no value in NEW: unverified: 7, not 8")

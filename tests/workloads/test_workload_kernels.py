@@ -190,7 +190,7 @@ def test_spirv(pattern: Any) -> None:
 @pytest.mark.parametrize("pattern", ["replay", "fused"])
 def test_a_wrong_constant_in_spirv_is_found(pattern: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes import kernels
-    from overhead.probes._support.vulkan.gpu import Gpu
+    from overhead.probes._support.vulkan.gpu import VulkanGpu
 
     right, wrong = (np.float32(value).tobytes() for value in (0.4, 0.42))
     binary = kernels.binary
@@ -201,14 +201,14 @@ def test_a_wrong_constant_in_spirv_is_found(pattern: Any, monkeypatch: pytest.Mo
         return code.replace(right, wrong), digest
 
     monkeypatch.setattr(kernels, "binary", off)
-    Gpu.kernel.cache_clear()
+    VulkanGpu.kernel.cache_clear()
     probe = registry()["vulkan"]
     target = next(t for t in probe.targets() if "llvmpipe" in t.adapter)
     try:
         with pytest.raises(Unverified, match="differs from the reference"):
             probe.open(target, case("recurrence", pattern))
     finally:
-        Gpu.kernel.cache_clear()
+        VulkanGpu.kernel.cache_clear()
 
 
 def test_what_has_no_spirv_is_said() -> None:

@@ -11,7 +11,7 @@ from overhead.measure.fitting.data import LEGACY_N
 from overhead.measure.fitting.line import LINE
 from overhead.measure.sampling.clock import Clock, ClockFacts, clock_facts
 from overhead.measure.sampling.polling_wait import Stairs, find_stairs, known_stairs, rows_of
-from overhead.measure.sampling.trial_samples import Trial
+from overhead.measure.sampling.trial_samples import TrialSamples
 from overhead.measure.sampling.window import Chain, clock_of
 
 Rows = tuple[tuple[int, int, int], ...]
@@ -93,7 +93,7 @@ class Ladder:
 
 def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     """Climb until the slope's part of T(n) outgrows noise and clock, or a limit is met; then lay the rungs."""
-    trial = Trial(chain, clock)
+    trial = TrialSamples(chain, clock)
     poll_ns = getattr(chain, "poll_ns", 0)
     known = known_stairs(trial, poll_ns, limits.target) if poll_ns else None
     if known:
@@ -125,7 +125,7 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
 
 def relaid(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
     """The ladder that another process of the case calibrated, with this one's times; not for a polling wait."""
-    trial = Trial(chain, clock)
+    trial = TrialSamples(chain, clock)
     trial.run([1])
     one, _ = trial.total(1, 3)
     top, _ = trial.total(ns[-1])
@@ -145,7 +145,7 @@ class _Climb:
     ``flat``: the highest n that showed no rise; ``rise``: the last n tried, ``at`` its T in ns; ``most``: the highest.
     """
 
-    def __init__(self, trial: Trial, limits: Limits, facts: ClockFacts, least: int) -> None:
+    def __init__(self, trial: TrialSamples, limits: Limits, facts: ClockFacts, least: int) -> None:
         self.trial, self.limits, self.facts, self.least = trial, limits, facts, least
         self.most = min(trial.chain.max_n, MOST)
         self.fixed, noise = trial.total(1, 3)
@@ -240,7 +240,7 @@ def _told(noises: Sequence[float]) -> Sequence[float]:
     return [noise for noise in noises if noise > 0] or [0.0]
 
 
-def _knee(trial: Trial, top: int, slope: float, limits: Limits) -> int:
+def _knee(trial: TrialSamples, top: int, slope: float, limits: Limits) -> int:
     """The n at which ``issue`` bends within the longest sample, about; 0 where it doesn't.
 
     The last quarter of the longest n tells: a queue that never filled leaves ``issue`` on its line.

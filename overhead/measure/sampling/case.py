@@ -24,7 +24,7 @@ ENOUGH = 0.25
 
 
 @dataclass
-class Live:
+class CaseInProgress:
     """``seconds``: its share of the process's time. ``credit``: ns it may spend now. ``cost``: ns a pass.
     ``staged``: its calls are also timed one by one."""
 

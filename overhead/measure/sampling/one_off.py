@@ -23,7 +23,7 @@ STARTS = 50
 
 
 @dataclass(frozen=True)
-class Once:
+class OneOff:
     """``values``: ns, ``at`` their n; ``issued``: units that they ran. Empty with a ``reason`` where there is none."""
 
     name: str
@@ -33,7 +33,7 @@ class Once:
     issued: int = 0
 
 
-def first(chain: Chain, clock: Clock) -> Iterator[Once]:
+def first(chain: Chain, clock: Clock) -> Iterator[OneOff]:
     """The first call in this process, and what its preparation took. A chain with a loop of its own has none."""
     if window.runs_itself(chain):
         return
@@ -43,12 +43,12 @@ def first(chain: Chain, clock: Clock) -> Iterator[Once]:
     chain.issue(1)
     chain.wait()
     t2 = clock.now()
-    yield Once("first", [float(t2 - t0)], [1], issued=1)
+    yield OneOff("first", [float(t2 - t0)], [1], issued=1)
     if chain.recorded:
-        yield Once("prepare", [float(t1 - t0)], [1])
+        yield OneOff("prepare", [float(t1 - t0)], [1])
 
 
-def take(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bool) -> Iterator[Once]:
+def take(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bool) -> Iterator[OneOff]:
     """Values of counted units. ``seconds``: the case's share; ``extra``: also ``naive_idle`` and a slow ``legacy``."""
     times = max(2, min(TIMES, int(SHARE * seconds * 1e9 / (2 * ladder.one_ns))))
     yield _timed(chain, "empty_wait", window.empty_wait(chain, times, clock), 0)
@@ -63,23 +63,23 @@ def take(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, extra: bool
         yield _legacy(chain, clock, ladder, seconds)
 
 
-def _timed(chain: Chain, name: str, values: list[int], n: int) -> Once:
+def _timed(chain: Chain, name: str, values: list[int], n: int) -> OneOff:
     ns = [n] * len(values)
-    return Once(name, [float(v) for v in values], ns, issued=window.units(chain, ns))
+    return OneOff(name, [float(v) for v in values], ns, issued=window.units(chain, ns))
 
 
-def _legacy(chain: Chain, clock: Clock, ladder: Ladder, seconds: float) -> Once:
+def _legacy(chain: Chain, clock: Clock, ladder: Ladder, seconds: float) -> OneOff:
     """T(100), where the ladder ends below it or is too long for it."""
     if chain.max_n < LEGACY_N:
-        return Once("legacy", reason=f"the stack bounds n at {chain.max_n}")
+        return OneOff("legacy", reason=f"the stack bounds n at {chain.max_n}")
     cost = ladder.one_ns + ladder.unit_ns * LEGACY_N
     if cost > 2 * SHARE * seconds * 1e9:
-        return Once("legacy", reason=f"{LEGACY_N} units would take about {cost / 1e6:.0f} ms")
+        return OneOff("legacy", reason=f"{LEGACY_N} units would take about {cost / 1e6:.0f} ms")
     times = max(1, min(5, int(SHARE * seconds * 1e9 / cost)))
     return _timed(chain, "legacy", [row[2] for row in window.sample(chain, [LEGACY_N] * times, clock)], LEGACY_N)
 
 
-def inside(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, staged: bool) -> Iterator[Once]:
+def inside(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, staged: bool) -> Iterator[OneOff]:
     """What the chain tells of its inside, where it can: device time of held chains, what its recordings cost
     and, where ``staged``, how long the device takes to start.
 
@@ -89,24 +89,24 @@ def inside(chain: Chain, clock: Clock, ladder: Ladder, seconds: float, staged: b
     if staged:
         yield from _start_latency(chain)
     for part, (units, values) in chain.making().items():
-        yield Once(f"making:{part}", [float(value) for value in values], list(units))
+        yield OneOff(f"making:{part}", [float(value) for value in values], list(units))
 
 
-def _start_latency(chain: Chain) -> Iterator[Once]:
+def _start_latency(chain: Chain) -> Iterator[OneOff]:
     """From submission to the device's start, where the two clocks can be read together."""
     try:
         found = chain.start_latency(STARTS)
     except Exception as error:
         if status_of(error) != "unavailable":
             raise
-        yield Once("start_latency", reason=reason_of(error))
+        yield OneOff("start_latency", reason=reason_of(error))
         return
     if found is not None:
-        yield Once("start_latency", found.values, [1] * len(found.values))
-        yield Once("start_deviation", [found.deviation])
+        yield OneOff("start_latency", found.values, [1] * len(found.values))
+        yield OneOff("start_deviation", [found.deviation])
 
 
-def _device(chain: Chain, clock: Clock, ladder: Ladder, seconds: float) -> Iterator[Once]:
+def _device(chain: Chain, clock: Clock, ladder: Ladder, seconds: float) -> Iterator[OneOff]:
     """Spans of held chains of three lengths; ``busy`` only if the device never starved in any.
 
     A chain's ``held_n`` is the most units that it can hold. Holding the device costs time:
@@ -126,14 +126,14 @@ def _device(chain: Chain, clock: Clock, ladder: Ladder, seconds: float) -> Itera
         except Exception as error:
             if status_of(error) != "unavailable":
                 raise
-            yield Once("device_span", reason=reason_of(error))
+            yield OneOff("device_span", reason=reason_of(error))
             return
         if held is None:
             return
         told.append(held)
     if len({one.n for one in told}) < 2 and not ladder.stairs:
-        yield Once("device_span", reason=f"a slope needs two lengths, the chain holds {top} units at most")
+        yield OneOff("device_span", reason=f"a slope needs two lengths, the chain holds {top} units at most")
         return
     name = "device_busy" if all(one.busy for one in told) else "device_span"
-    yield Once(name, [float(one.span) for one in told], [one.n for one in told], told[0].method)
-    yield Once("device_quantum", [float(max(one.quantum for one in told))])
+    yield OneOff(name, [float(one.span) for one in told], [one.n for one in told], told[0].method)
+    yield OneOff("device_quantum", [float(max(one.quantum for one in told))])

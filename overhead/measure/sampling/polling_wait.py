@@ -6,7 +6,7 @@ import math
 import random
 from dataclasses import dataclass
 
-from overhead.measure.sampling.trial_samples import Trial
+from overhead.measure.sampling.trial_samples import TrialSamples
 from overhead.measure.sampling.window import Samples
 
 STRAIGHT = 0.03
@@ -82,7 +82,7 @@ class Stairs:
 
 
 def find_stairs(
-    trial: Trial, flat: int, rise: int, fixed: float, top: float, noise: float, sample_ns: int
+    trial: TrialSamples, flat: int, rise: int, fixed: float, top: float, noise: float, sample_ns: int
 ) -> Stairs | None:
     """Stairs between the n ``flat`` and ``rise`` with T ``fixed`` and ``top``, ns; None where T climbs smoothly.
 
@@ -104,7 +104,7 @@ def find_stairs(
     return Stairs(round(quantum), (first, _edge(trial, low, high, line)), _short(trial, first), levels=level)
 
 
-def known_stairs(trial: Trial, poll_ns: float, target: float) -> Stairs | None:
+def known_stairs(trial: TrialSamples, poll_ns: float, target: float) -> Stairs | None:
     """The stairs of a wait that is known to look every ``poll_ns`` or so, by as few of its long samples as will do.
 
     None where T(1) or the climb shows no such stairs. ``target``: the relative half-width wanted of the slope.
@@ -141,7 +141,7 @@ def known_stairs(trial: Trial, poll_ns: float, target: float) -> Stairs | None:
     return Stairs(round(quantum), (first, upper), short, width, level, shorts, nears=2)
 
 
-def _settle(trial: Trial, n: float, quantum: float, level: int, step: float, width: float) -> int:
+def _settle(trial: TrialSamples, n: float, quantum: float, level: int, step: float, width: float) -> int:
     """The n at which half the samples are done by the look of this number, by a walk: its step halves when it turns and
     doubles where it has not turned for long, so a wrong step because of an interruption is mended by the next.
 
@@ -162,19 +162,19 @@ def _settle(trial: Trial, n: float, quantum: float, level: int, step: float, wid
     return max(1, round(n))
 
 
-def _straight(trial: Trial, rise: int, fixed: float, height: float, slack: float) -> bool:
+def _straight(trial: TrialSamples, rise: int, fixed: float, height: float, slack: float) -> bool:
     """Whether points between 1 and ``rise`` lie on the line between their T."""
     points = [round(1 + (rise - 1) * share) for share in POINTS]
     return all(abs(trial.total(n)[0] - fixed - height * (n - 1) / (rise - 1)) <= slack for n in points)
 
 
-def _climbs(trial: Trial, edge: int, quantum: float) -> bool:
+def _climbs(trial: TrialSamples, edge: int, quantum: float) -> bool:
     """Whether T rises on from an edge instead of standing until the next: then it jumped once, and not at a look."""
     end = min(round(TREAD * edge), trial.chain.max_n)
     return _shortest(trial, end) - _shortest(trial, edge + _away(edge)) > LEVEL_TREAD * quantum
 
 
-def _jump(trial: Trial, edge: int) -> float:
+def _jump(trial: TrialSamples, edge: int) -> float:
     """ns by which T differs on both sides of an n, looked at afresh: a machine that changed its speed jumps once."""
     return _shortest(trial, edge + _away(edge)) - _shortest(trial, max(1, edge - _away(edge)))
 
@@ -184,14 +184,14 @@ def _away(edge: int) -> int:
     return round(2 * WIDTH * edge) + 1
 
 
-def _shortest(trial: Trial, n: int) -> float:
+def _shortest(trial: TrialSamples, n: int) -> float:
     """ns: of a few samples the least, which no interruption lengthened."""
     before = len(trial.seen)
     trial.total(n)
     return float(min(row[2] for row in trial.seen[before:]))
 
 
-def _around(trial: Trial, line: float, low: int, high: int) -> tuple[int, int]:
+def _around(trial: TrialSamples, line: float, low: int, high: int) -> tuple[int, int]:
     """Two n whose T lie below and above ``line``, starting from a guess."""
     while low > 1 and _shortest(trial, low) > line:
         low, high = round(low * 0.85), low
@@ -200,13 +200,13 @@ def _around(trial: Trial, line: float, low: int, high: int) -> tuple[int, int]:
     return low, high
 
 
-def _short(trial: Trial, most: int) -> int:
+def _short(trial: TrialSamples, most: int) -> int:
     """An n whose ``issue`` takes about 4 ms: long for the clock, short for what interrupts."""
     paces = [row[1] / row[0] for row in trial.seen if row[0] >= most // 16]
     return max(2, min(most // 2, round(SHORT_NS / max(min(paces, default=1.0), 1.0))))
 
 
-def _edge(trial: Trial, low: int, high: int, line: float, width: float = WIDTH) -> int:
+def _edge(trial: TrialSamples, low: int, high: int, line: float, width: float = WIDTH) -> int:
     """Halve until the n where T crosses ``line`` is known to ``width``. What was sampled before narrows the search."""
     seen = {n: at for n, at in trial.least().items() if low <= n <= high}
     low = max((n for n, at in seen.items() if at < line), default=low)

@@ -20,7 +20,7 @@ MEMORY, BEST, EVERY = 2000, 10, 50
 """The usual best: this percentile of so many last readings, looked up at each of the first few and then so rarely."""
 
 
-class Shelter:
+class QuietProcessor:
     """``settle`` moves the calling thread where it can; ``close`` gives it all its processors back."""
 
     def __init__(self, clock: Clock) -> None:

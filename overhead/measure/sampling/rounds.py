@@ -11,11 +11,11 @@ from overhead.errors import Unverified
 from overhead.measure.fitting.data import Round
 from overhead.measure.sampling import one_off, staged_calls, window
 from overhead.measure.sampling.calibrate import Limits, calibrate, relaid
-from overhead.measure.sampling.case import LEAST_ROUNDS, Live
+from overhead.measure.sampling.case import LEAST_ROUNDS, CaseInProgress
 from overhead.measure.sampling.clock import Clock, clock_facts
 from overhead.measure.sampling.events import Doing, Dropped, Event, Rounded, Settings, Taken, reason_of, status_of
 from overhead.measure.sampling.preparing import Preparing
-from overhead.measure.sampling.quiet_processor import Shelter
+from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.measure.sampling.window import Chain, runs_itself
 
 ROUNDS = 120
@@ -58,7 +58,7 @@ class _Conductor:
         self, chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit: Callable[[Event], None]
     ) -> None:
         self.live = {
-            key: Live(
+            key: CaseInProgress(
                 key, chain, settings.share(key, len(chains)), staged=key in settings.staged and not runs_itself(chain)
             )
             for key, chain in chains.items()
@@ -68,7 +68,7 @@ class _Conductor:
         self.start = clock.now()
         self.dice = random.Random(settings.seed)
         self.facts = clock_facts(clock)
-        self.shelter: Shelter | None = None
+        self.shelter: QuietProcessor | None = None
 
     def tell(self, doing: Doing) -> None:
         """Say what comes next; others may measure before this returns, so its time is not this process's."""
@@ -83,7 +83,7 @@ class _Conductor:
     def run(self) -> str:
         for case in list(self.live.values()):
             self.guard(case, "first", self.first)
-        self.shelter = Shelter(self.clock)
+        self.shelter = QuietProcessor(self.clock)
         for case in list(self.live.values()):
             self.shelter.settle()
             self.guard(case, "calibrate", self.calibrate)
@@ -103,7 +103,7 @@ class _Conductor:
             number += 1
         return rule
 
-    def guard(self, case: Live, what: str, act: Callable[[Live], None]) -> None:
+    def guard(self, case: CaseInProgress, what: str, act: Callable[[CaseInProgress], None]) -> None:
         """Do one thing to one case; whatever it raises costs that case alone."""
         self.tell(Doing(case.key, what))
         try:
@@ -126,7 +126,7 @@ class _Conductor:
             return f"time: {self.settings.seconds:.1f} s"
         return ""
 
-    def first(self, case: Live) -> None:
+    def first(self, case: CaseInProgress) -> None:
         """The first call in this process."""
         for taken in one_off.first(case.chain, self.clock):
             case.issued += taken.issued
@@ -135,7 +135,7 @@ class _Conductor:
         facts = window.clock_of(case.chain, self.facts)
         self.emit(Taken(case.key, "clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
 
-    def calibrate(self, case: Live) -> None:
+    def calibrate(self, case: CaseInProgress) -> None:
         queues = case.chain.overlap == "pipelined" and not (case.chain.synchronous or self.settings.slopes_only)
         knee = queues and (case.key in self.settings.extras or case.seconds >= KNEE_SECONDS)
         known = self.settings.ladders.get(case.key)
@@ -151,7 +151,7 @@ class _Conductor:
         case.issued += case.ladder.issued
         case.verify()
 
-    def once(self, case: Live) -> None:
+    def once(self, case: CaseInProgress) -> None:
         """What is taken outside the ladder."""
         for taken in one_off.take(case.chain, self.clock, case.ladder, case.seconds, case.key in self.settings.extras):
             case.issued += taken.issued
@@ -196,7 +196,7 @@ class _Conductor:
             if passes:
                 self.guard(case, f"round {number}", functools.partial(self.sample, number, passes))
 
-    def sample(self, number: int, passes: int, case: Live) -> None:
+    def sample(self, number: int, passes: int, case: CaseInProgress) -> None:
         """One case's part of a round, and the proof that it happened."""
         assert self.shelter is not None
         before, chain, start = self.shelter.settle(), case.chain, self.spent()
@@ -219,7 +219,7 @@ class _Conductor:
         case.spend(self.spent() - start, passes)
         self.emit(Rounded(case.key, number, rows, weather))
 
-    def stages(self, case: Live) -> None:
+    def stages(self, case: CaseInProgress) -> None:
         """The case's calls one by one; never again where it has none to tell."""
         n = staged_calls.length(case.ladder)
         parts, issued = staged_calls.staged(case.chain, n, self.clock)

@@ -12,7 +12,7 @@ SHORT_NS = 5_000_000
 LONG_NS = 20_000_000
 
 
-class Trial:
+class TrialSamples:
     """Samples of one chain; ``seen`` keeps them, ``issued`` counts the units they ran, warm ones included."""
 
     def __init__(self, chain: Chain, clock: Clock) -> None:

@@ -9,7 +9,7 @@ from overhead.claims import PublishedPoint
 from overhead.reading.format import MICRO, count, in_micro, valued
 from overhead.report.core import clouds
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.clouds import Line, Value
+from overhead.report.core.clouds import CloudLine, Value
 from overhead.report.core.digest import Way
 from overhead.report.core.draw import ROW, canvas
 from overhead.report.core.gather import Machines
@@ -64,7 +64,7 @@ def _is_of(point: PublishedPoint, panel: str) -> bool:
     return panel == point.quantity
 
 
-def table(panels: dict[str, tuple[list[Line], list[tuple[int, PublishedPoint]]]]) -> Table:
+def table(panels: dict[str, tuple[list[CloudLine], list[tuple[int, PublishedPoint]]]]) -> Table:
     rows: list[list[str | Cell]] = []
     for quantity, (ours, _) in panels.items():
         for one in ours:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from overhead.reading.format import count, number, plain, spread
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.digest import Digest, Passing
-from overhead.report.core.draw import MUTED, ROW, Mark, Row, canvas, dot_rows
+from overhead.report.core.draw import MUTED, ROW, DotRow, Mark, canvas, dot_rows
 from overhead.report.core.gather import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table
 
@@ -56,7 +56,7 @@ def _drawing(machines: Machines, found: Found) -> Drawing:
     )  # fmt: skip
 
 
-def _row(machines: Machines, second: str, first: str, group: Sequence[tuple[Digest, Passing]]) -> Row:
+def _row(machines: Machines, second: str, first: str, group: Sequence[tuple[Digest, Passing]]) -> DotRow:
     spans = [(digest, p.steps) for digest, p in group if p.steps is not None]
     few = len(spans) <= SINGLE
     marks = [
@@ -64,7 +64,7 @@ def _row(machines: Machines, second: str, first: str, group: Sequence[tuple[Dige
              ring=digest is machines.own)
         for digest, s in sorted(spans, key=lambda one: one[1].value)
     ]  # fmt: skip
-    return Row(f"{second} over {first}", marks, _words(group))
+    return DotRow(f"{second} over {first}", marks, _words(group))
 
 
 def _end(value: float | None) -> float | None:

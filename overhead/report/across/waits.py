@@ -9,7 +9,7 @@ from overhead.claims import PublishedPoint
 from overhead.reading.format import MICRO, count, in_micro, valued
 from overhead.report.core import clouds
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.clouds import Line, Value
+from overhead.report.core.clouds import CloudLine, Value
 from overhead.report.core.digest import Way
 from overhead.report.core.draw import ROW, canvas
 from overhead.report.core.gather import Machines
@@ -25,7 +25,7 @@ UNITS = ("dispatch", "launch", "node")
 
 @register_across("across-waits", "What waiting costs, by implementation", 50)
 def waits(machines: Machines) -> Iterator[Part]:
-    panels: dict[str, tuple[list[Line], list[tuple[int, PublishedPoint]]]] = {}
+    panels: dict[str, tuple[list[CloudLine], list[tuple[int, PublishedPoint]]]] = {}
     for state in STATES:
         ours = [one for unit in UNITS for one in clouds.lines(machines, unit, partial(_time, name=state))]
         points = clouds.numbered(partial(_is_published, state=state))

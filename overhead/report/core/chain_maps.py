@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from overhead.reading.chains import LENGTHS, Arm, Group, steps_of
+from overhead.reading.chains import LENGTHS, ArmFit, Group, steps_of
 from overhead.reading.format import MICRO, factor, number
-from overhead.report.core.draw import INK, LINE, Mark, Row, canvas, dot_rows
+from overhead.report.core.draw import INK, LINE, DotRow, Mark, canvas, dot_rows
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Drawing
 
@@ -44,7 +44,7 @@ CELL = 0.5
 """Inches of a map's row."""
 ON_FIELD = "#1a1c1e"
 """Of letters on a field, which is light in either theme of the page; so not the ink that the theme replaces."""
-Field = Callable[[Group, int], tuple[Arm, str, bool] | None]
+Field = Callable[[Group, int], tuple[ArmFit, str, bool] | None]
 """At so many steps: the winner, the line below its name, whether it is told from the next; None for an empty field."""
 
 
@@ -114,13 +114,13 @@ def _map(ax: Axes, found: Sequence[Group], lengths: Sequence[int], field: Field)
     ax.spines[:].set_visible(False)
 
 
-def _name(arm: Arm) -> str:
+def _name(arm: ArmFit) -> str:
     """Two lines at most; on a CPU it is said where."""
     name = NAMES.get(arm.kind.name, arm.kind.name)
     return name.replace("\n", " ") + "\n(CPU)" if arm.processor == "cpu" else name
 
 
-def _cheapest(group: Group, steps: int) -> tuple[Arm, str, bool] | None:
+def _cheapest(group: Group, steps: int) -> tuple[ArmFit, str, bool] | None:
     order = group.by_kind(steps)
     if not order:
         return None
@@ -131,7 +131,7 @@ def _cheapest(group: Group, steps: int) -> tuple[Arm, str, bool] | None:
 
 
 def _duel(before: str, after: str) -> Field:
-    def field(group: Group, steps: int) -> tuple[Arm, str, bool] | None:
+    def field(group: Group, steps: int) -> tuple[ArmFit, str, bool] | None:
         pair = group.rivals(before, after, steps)
         if pair is None:
             return None
@@ -148,7 +148,7 @@ def costs(group: Group) -> Drawing:
     steps = steps_of(group.workload)
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
     figure, [[ax]] = canvas([LINE * 1.4 * len(arms)], around=0.75)
-    dot_rows(ax, [Row(arm.label, [_mark(arm, steps)]) for arm in arms])
+    dot_rows(ax, [DotRow(arm.label, [_mark(arm, steps)]) for arm in arms])
     ax.set_xlabel(f"{MICRO} for {steps:,} steps")
     ax.axvline(arms[0].cost(steps).value / 1e3, color=INK, linewidth=0.6, zorder=1)
     return Drawing(
@@ -160,5 +160,5 @@ def costs(group: Group) -> Drawing:
     )  # fmt: skip
 
 
-def _mark(arm: Arm, steps: int) -> Mark:
+def _mark(arm: ArmFit, steps: int) -> Mark:
     return Mark(*arm.cost(steps).over(1e3), colour(arm.record.stack), hollow=arm.record.status != "ok")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from overhead.claims import PublishedPoint, published_points
 from overhead.reading.format import plain, spread
 from overhead.report.core.digest import Way
-from overhead.report.core.draw import INK, MUTED, PAPER, SIZE, Mark, Row, dot_rows
+from overhead.report.core.draw import INK, MUTED, PAPER, SIZE, DotRow, Mark, dot_rows
 from overhead.report.core.gather import Machines
 from overhead.report.core.palette import colour
 
@@ -27,7 +27,7 @@ Value = tuple[float, float | None, float | None, bool]
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
+class CloudLine:
     """One way over the machines. ``values`` with the machine's id; ``own`` is that of the machine shown in full."""
 
     label: str
@@ -37,7 +37,7 @@ class Line:
     own: Value | None
 
 
-def lines(machines: Machines, quantity: str, value: Callable[[Way], Value | None]) -> list[Line]:
+def lines(machines: Machines, quantity: str, value: Callable[[Way], Value | None]) -> list[CloudLine]:
     """All ways that have the quantity, vendors together, the cheapest of a vendor first."""
     found: dict[tuple[str, str, str, str], list[tuple[str, Way, Value]]] = {}
     for digest in machines.digests:
@@ -49,21 +49,21 @@ def lines(machines: Machines, quantity: str, value: Callable[[Way], Value | None
     return sorted(made, key=lambda one: (one.way.software, one.vendor, middle(one)))
 
 
-def _line(machines: Machines, rows: Sequence[tuple[str, Way, Value]]) -> Line:
+def _line(machines: Machines, rows: Sequence[tuple[str, Way, Value]]) -> CloudLine:
     way = rows[0][1]
     api = "" if way.api == "CPU" else f", {way.api}"
     where = f"{way.vendor}{api}" if not way.software else f"software adapter{api} (software)"
     label = plain(f"{way.stack} on {where}", 80)
     own = next((v for machine, _, v in rows if machine == machines.own.machine.id), None)
-    return Line(label, way.vendor, way, [(machine, v) for machine, _, v in rows], own)
+    return CloudLine(label, way.vendor, way, [(machine, v) for machine, _, v in rows], own)
 
 
-def middle(line: Line) -> float:
+def middle(line: CloudLine) -> float:
     """The median over the machines."""
     return statistics.median(v[0] for _, v in line.values)
 
 
-def said(line: Line) -> list[str]:
+def said(line: CloudLine) -> list[str]:
     """How many machines, their median with lowest and highest, and this machine, for a table."""
     values = [v[0] for _, v in line.values]
     over = spread(middle(line), min(values), max(values)) if len(values) > 1 else ""
@@ -72,11 +72,11 @@ def said(line: Line) -> list[str]:
 
 
 def draw(
-    ax: Axes, found: Sequence[Line], points: Sequence[tuple[int, PublishedPoint]] = (), markers: str = "o"
+    ax: Axes, found: Sequence[CloudLine], points: Sequence[tuple[int, PublishedPoint]] = (), markers: str = "o"
 ) -> None:
     """Draw the lines, then the published points of that quantity; ``points`` with the number that cites them."""
     rows = [_row(one, markers) for one in found]
-    rows += [Row(_cited(number, p), [Mark(micro(p), None, None, MUTED, STAR, True)]) for number, p in points]
+    rows += [DotRow(_cited(number, p), [Mark(micro(p), None, None, MUTED, STAR, True)]) for number, p in points]
     dot_rows(ax, rows)
     if found and points:
         ax.axhline(len(found) - 0.5, color=MUTED, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
@@ -100,20 +100,20 @@ def _cited(number: int, point: PublishedPoint) -> str:
     return f"[{number}] {point.implementation} on {point.vendor} {point.adapter}, {point.api}, {point.contract}"
 
 
-def _row(line: Line, marker: str) -> Row:
+def _row(line: CloudLine, marker: str) -> DotRow:
     """Few machines with their intervals, this machine's ringed; of many the span and the median, the rest a cloud."""
     own = colour(line.way.stack)
     if len(line.values) > SINGLE:
         values = sorted(v[0] for _, v in line.values)
-        return Row(line.label, [Mark(middle(line), values[0], values[-1], own, "|")])
+        return DotRow(line.label, [Mark(middle(line), values[0], values[-1], own, "|")])
     marks = [
         Mark(v[0], v[1], v[2], own, marker, not v[3], ring=v is line.own)
         for _, v in sorted(line.values, key=lambda one: one[1][0])
     ]
-    return Row(line.label, marks)
+    return DotRow(line.label, marks)
 
 
-def _cloud(ax: Axes, y: int, line: Line, marker: str) -> None:
+def _cloud(ax: Axes, y: int, line: CloudLine, marker: str) -> None:
     ordered = [v for _, v in sorted(line.values, key=lambda one: one[1][0])]
     heights = [y + 0.08 + 0.26 * ((i * 0.618034) % 1.0) for i in range(len(ordered))]
     own = colour(line.way.stack)
@@ -143,6 +143,6 @@ def legend(figure: Figure, *, many: bool, points: bool) -> None:
     figure.legend(handles=handles, loc="outside upper left", ncols=2, handletextpad=0.3)
 
 
-def crowded(found: Iterable[Line]) -> bool:
+def crowded(found: Iterable[CloudLine]) -> bool:
     """Whether any line is drawn as a cloud."""
     return any(len(one.values) > SINGLE for one in found)

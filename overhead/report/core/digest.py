@@ -6,15 +6,15 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from overhead.claims.judging import Evidence
+from overhead.claims.judging import RunEvidence
 from overhead.claims.judging import gather as evidence_of
 from overhead.reading import chains
 from overhead.reading.format import plain, valued
 from overhead.reading.host_shares import ladders
 from overhead.reading.intervals import Span
-from overhead.reading.joined_runs import Measured, measured
+from overhead.reading.joined_runs import MeasuredCases, measured
 from overhead.reading.key_figures import KeyFigure, key_figures_of
-from overhead.reading.view import Target, View, named
+from overhead.reading.view import TargetView, View, named
 from overhead.report.core.parts import Part
 from overhead.report.core.registry import registered
 from overhead.results import Api, Caller, Figure, Fingerprint, Machine, Record
@@ -71,12 +71,12 @@ class Digest:
     machine: Machine
     created: str
     profile: str
-    measured: Measured
+    measured: MeasuredCases
     ways: tuple[Way, ...]
     rungs: tuple[Rungs, ...]
     passings: tuple[Passing, ...]
     cards: tuple[KeyFigure, ...]
-    evidence: Evidence
+    evidence: RunEvidence
     sections: tuple[tuple[str, str, tuple[Part, ...]], ...]
 
     @property
@@ -121,7 +121,7 @@ def _ways(view: View) -> Iterator[Way]:
             yield _way(view, "submit", target.base, {"complete": each})
 
 
-def _quantities(target: Target) -> Iterator[tuple[str, Record]]:
+def _quantities(target: TargetView) -> Iterator[tuple[str, Record]]:
     yield target.base.unit, target.base
     if target.base.pattern != "replay":
         found = (r for r in target.records if r.pattern == "replay" and r.workload == "step" and r.unit == "node")

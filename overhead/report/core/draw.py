@@ -87,7 +87,7 @@ class Mark:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class DotRow:
     """A line of dots. ``note`` stands where there is nothing to draw, or beside the dots."""
 
     label: str
@@ -102,7 +102,7 @@ def mark(figure: Number | None, colour: str, marker: str = "o") -> list[Mark]:
     return [Mark(*in_micro(figure), colour, marker, figure.status != "ok")]
 
 
-def dot_rows(ax: Axes, rows: Sequence[Row], *, log: bool = True) -> None:
+def dot_rows(ax: Axes, rows: Sequence[DotRow], *, log: bool = True) -> None:
     """Draw the rows from top to bottom with their labels, marks of a row a little apart."""
     if log:
         ax.set_xscale("log", nonpositive="clip")
@@ -128,7 +128,7 @@ def two_lines(label: str) -> str:
     return re.sub(r" (?:on|over) ", "\n", text, count=1) if len(text) > 22 else text
 
 
-def log_axis(ax: Axes, rows: Sequence[Row]) -> None:
+def log_axis(ax: Axes, rows: Sequence[DotRow]) -> None:
     """Limits around the marks, at least a decade, and plain numbers at the ticks."""
     import math
 

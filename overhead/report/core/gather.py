@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead.claims import Judged
-from overhead.claims.judging import Evidence, judge_evidence
+from overhead.claims.judging import RunEvidence, judge_evidence
 from overhead.errors import UsageError
 from overhead.loading.folders import Skipped, Used, each
 from overhead.loading.reduce import load
@@ -29,7 +29,7 @@ class Machines:
     """
 
     digests: Sequence[Digest]
-    evidence: Sequence[Evidence]
+    evidence: Sequence[RunEvidence]
     full: Fingerprint
     skipped: Sequence[Skipped] = ()
 

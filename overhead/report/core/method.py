@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from overhead.profiles import PROFILES
 from overhead.reading.format import MICRO, factor, listed, micro, number, plain, time, valued
 from overhead.reading.key_figures import overstatement
-from overhead.reading.view import Target, View
+from overhead.reading.view import TargetView, View
 from overhead.report.core.draw import INK, MUTED, PAPER, canvas, plain_log_ticks
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Drawing, Part, Table, Text
@@ -31,18 +31,18 @@ def method(view: View) -> list[tuple[str, str, list[Part]]]:
     ]
 
 
-def _example(view: View) -> Target | None:
+def _example(view: View) -> TargetView | None:
     """A base case with a fit and a curve of at least five rungs: hardware and clear figures first, then the one whose
     single timed unit misleads most."""
 
-    def able(t: Target) -> bool:
+    def able(t: TargetView) -> bool:
         return (
             all(valued(t.base.figure(n)) is not None for n in ("complete", "fixed", "naive"))
             and len(_points(t.base)) >= 5
             and t.base.pattern == "per-submit"
         )
 
-    def rank(t: Target) -> tuple[bool, bool, bool, float]:
+    def rank(t: TargetView) -> tuple[bool, bool, bool, float]:
         figures = [t.base.figure(n) for n in ("complete", "fixed")]
         unclear = _off(t.base) > FAR or any(f is None or f.status != "ok" for f in figures)
         ratio = overstatement(t.base, "naive")
@@ -61,7 +61,7 @@ def _points(record: Record) -> list[Point]:
     return [p for p in record.curve if p.n > 0 and 0 < p.total < LONGEST and p.q3 < LONGEST]
 
 
-def _curve(target: Target) -> Iterator[Part]:
+def _curve(target: TargetView) -> Iterator[Part]:
     base = target.base
     points = _points(base)
     each, once = (valued(base.figure(name)) or 0.0 for name in ("complete", "fixed"))
@@ -84,7 +84,7 @@ def _each(ns: float) -> str:
     return number(ns / 1e3, ns / 1e3 * 0.995, ns / 1e3 * 1.005)
 
 
-def _story(target: Target, points: Sequence[Point]) -> list[str]:
+def _story(target: TargetView, points: Sequence[Point]) -> list[str]:
     base = target.base
     slope, fixed, naive, legacy = (base.figure(n) for n in ("complete", "fixed", "naive", "legacy"))
     each, single = valued(slope), valued(naive)
@@ -111,7 +111,7 @@ def _story(target: Target, points: Sequence[Point]) -> list[str]:
     return said
 
 
-def _drawing(target: Target, points: Sequence[Point], each: float, once: float) -> Drawing:
+def _drawing(target: TargetView, points: Sequence[Point], each: float, once: float) -> Drawing:
     own = colour(target.stack)
     figure, [[line], [ratio]] = canvas([2.3, 1.9], around=0.75)
     top = points[-1].n

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, count, micro_spread, plain
-from overhead.reading.view import CALLERS, Target, View, words
-from overhead.report.core.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.reading.view import CALLERS, TargetView, View, words
+from overhead.report.core.draw import LINE, MARKERS, DotRow, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
@@ -44,7 +44,7 @@ def axes(view: View) -> Iterator[Part]:
     )  # fmt: skip
 
 
-def _changed(target: Target) -> list[Record]:
+def _changed(target: TargetView) -> list[Record]:
     """The base case first, then the cases that differ from it by parameters alone."""
     same = [r for r in target.records if r.pattern == target.base.pattern and r.workload == target.base.workload
             and "sync" not in r.params]  # fmt: skip
@@ -53,20 +53,20 @@ def _changed(target: Target) -> list[Record]:
     )
 
 
-def _rows(target: Target, records: list[Record]) -> list[Row]:
+def _rows(target: TargetView, records: list[Record]) -> list[DotRow]:
     groups: dict[str, list[Record]] = {}
     for r in records:
         groups.setdefault(_variant(target, r), []).append(r)
     return [_row(target, name, group) for name, group in groups.items()]
 
 
-def _row(target: Target, name: str, records: list[Record]) -> Row:
+def _row(target: TargetView, name: str, records: list[Record]) -> DotRow:
     marks = [m for r in records for m in mark(r.figure("complete"), colour(target.stack), MARKERS[r.caller])]
     absent = [f"{r.caller} {(r.figure('complete') or r).status}" for r in records if r.value("complete") is None]
-    return Row(name, marks, ", ".join(absent))
+    return DotRow(name, marks, ", ".join(absent))
 
 
-def _variant(target: Target, record: Record) -> str:
+def _variant(target: TargetView, record: Record) -> str:
     return " ".join(words(target.varied(record))) or "base"
 
 

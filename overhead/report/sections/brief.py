@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from overhead.reading import host_shares, sentences
 from overhead.reading.format import MICRO, in_micro, micro, valued
-from overhead.reading.view import Target, View, why
+from overhead.reading.view import TargetView, View, why
 from overhead.report.core import sketch
 from overhead.report.core.draw import MUTED
 from overhead.report.core.palette import SHARES, colour
@@ -65,7 +65,7 @@ def costs(view: View) -> Iterator[Part]:
     yield Table(f"Base cases, {MICRO}", ["target", "unit", "caller", *FIGURES.values()], rows, numeric=range(3, 7))
 
 
-def _row(target: Target) -> sketch.DotRow:
+def _row(target: TargetView) -> sketch.DotRow:
     figure = target.base.figure("complete")
     if figure is None or valued(figure) is None:
         return sketch.DotRow(_short(target), None, why(target.base, "complete"))
@@ -76,6 +76,6 @@ def _row(target: Target) -> sketch.DotRow:
     return sketch.DotRow(_short(target), sketch.Dot(value, *ends, colour(target.stack), figure.status != "ok"))
 
 
-def _short(target: Target) -> str:
+def _short(target: TargetView) -> str:
     """The stack and its API; the device is in the table."""
     return f"{target.stack}, {target.first.api}" + (" (software)" if target.software else "")

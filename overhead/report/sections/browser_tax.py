@@ -8,7 +8,7 @@ from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.format import MICRO, count, factor_spread, micro_spread
 from overhead.reading.intervals import Span
 from overhead.reading.view import View, words
-from overhead.report.core.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.report.core.draw import LINE, MARKERS, DotRow, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
@@ -53,12 +53,12 @@ def _drawing(groups: dict[str, list[Tax]]) -> Drawing:
     )  # fmt: skip
 
 
-def _row(tax: Tax, name: str) -> Row:
+def _row(tax: Tax, name: str) -> DotRow:
     by_caller: dict[Caller, Record] = {"browser": tax.record, **tax.against}
     stacks = {c: tax.target.stack if c == "browser" else tax.library for c in by_caller}
     marks = [m for c, r in by_caller.items() for m in mark(r.figure(name), colour(stacks[c]), MARKERS[c])]
     shown = tax.record.value(name) is not None
-    return Row(_short(tax), marks, "" if shown else f"browser: {_status(tax.record, name)}")
+    return DotRow(_short(tax), marks, "" if shown else f"browser: {_status(tax.record, name)}")
 
 
 def _short(tax: Tax) -> str:

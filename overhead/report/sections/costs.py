@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, count, micro_spread, valued
-from overhead.reading.view import ACTING, CALLERS, EACH, Target, View, by_patterns, why, words
-from overhead.report.core.draw import MARKERS, ROW, Row, canvas, dot_rows, mark, marker_legend
+from overhead.reading.view import ACTING, CALLERS, EACH, TargetView, View, by_patterns, why, words
+from overhead.report.core.draw import MARKERS, ROW, DotRow, canvas, dot_rows, mark, marker_legend
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Record
 
-Panels = dict[tuple[str, str], dict[str, list[tuple[Target, Record]]]]
+Panels = dict[tuple[str, str], dict[str, list[tuple[TargetView, Record]]]]
 """Pattern and unit, then the target's label with what the pattern needs: its records, one a caller."""
 
 
@@ -26,7 +26,7 @@ def costs(view: View) -> Iterator[Part]:
     yield _table(panels)
 
 
-def in_pattern_chart(target: Target, record: Record) -> bool:
+def in_pattern_chart(target: TargetView, record: Record) -> bool:
     """Whether the record differs from its base case by pattern and caller alone, or by what its pattern needs (k).
 
     Of acts that synchronise one of each pattern stands for all, after every step if there is such: they have a section
@@ -42,12 +42,12 @@ def in_pattern_chart(target: Target, record: Record) -> bool:
     return set(varied) == set(target.added(record))
 
 
-def _acts(target: Target, record: Record) -> bool:
+def _acts(target: TargetView, record: Record) -> bool:
     """Whether the record differs from the base case by a synchronisation after so many steps."""
     return set(target.varied(record)) == ACTING <= record.params.keys()
 
 
-def _label(target: Target, record: Record) -> str:
+def _label(target: TargetView, record: Record) -> str:
     varied = {k: v for k, v in target.varied(record).items() if (k, v) != EACH}
     return ", ".join([target.label, *words(varied)])
 
@@ -82,10 +82,10 @@ def _drawing(panels: Panels) -> Drawing:
     )  # fmt: skip
 
 
-def _row(label: str, records: list[tuple[Target, Record]]) -> Row:
+def _row(label: str, records: list[tuple[TargetView, Record]]) -> DotRow:
     marks = [m for t, r in records for m in mark(r.figure("complete"), colour(t.stack), MARKERS[r.caller])]
     absent = [f"{r.caller} {(r.figure('complete') or r).status}" for _, r in records if r.value("complete") is None]
-    return Row(label, marks, ", ".join(absent))
+    return DotRow(label, marks, ", ".join(absent))
 
 
 def _table(panels: Panels) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from overhead.reading.format import MICRO, count, micro, plain, valued
-from overhead.reading.view import Target, View
+from overhead.reading.view import TargetView, View
 from overhead.report.core.draw import GRID, INK, MUTED, PAPER, canvas, plain_log_ticks, two_lines
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Drawing, Part, Text
@@ -53,7 +53,7 @@ def curves(view: View) -> Iterator[Part]:
     )  # fmt: skip
 
 
-def _panel(ax: Axes, target: Target, record: Record) -> None:
+def _panel(ax: Axes, target: TargetView, record: Record) -> None:
     own = colour(target.stack)
     points = [p for p in record.curve if p.n > 0 and 0 < p.total < LONGEST and p.q3 < LONGEST and p.issue < LONGEST]
     ax.set_xscale("log", nonpositive="clip")

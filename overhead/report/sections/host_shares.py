@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from overhead.reading import checks, host_shares, sentences
 from overhead.reading.format import MICRO, bounds, count, micro, micro_spread, number, plain, valued
-from overhead.reading.host_shares import Device, Ladder, Share
+from overhead.reading.host_shares import Device, HostShares, Share
 from overhead.reading.view import View
 from overhead.report.core.draw import INK, MUTED, PAPER, canvas
 from overhead.report.core.palette import SHARES
@@ -44,16 +44,16 @@ def who(view: View) -> Iterator[Part]:
     yield _devices(found)
 
 
-def leading(found: list[Ladder]) -> list[Ladder]:
+def leading(found: list[HostShares]) -> list[HostShares]:
     """Of each target the ladder of its base case, else its first."""
-    by_target: dict[str, Ladder] = {}
+    by_target: dict[str, HostShares] = {}
     for each in found:
         if each.target.key not in by_target or each.top is each.target.base:
             by_target[each.target.key] = each
     return list(by_target.values())
 
 
-def _drawing(found: list[Ladder], of: int) -> Drawing:
+def _drawing(found: list[HostShares], of: int) -> Drawing:
     figure, grid = canvas([0.45] * len(found), around=0.55)
     for (ax,), each in zip(grid, found, strict=True):
         _bars(ax, each)
@@ -77,7 +77,7 @@ def _drawing(found: list[Ladder], of: int) -> Drawing:
     )  # fmt: skip
 
 
-def _bars(ax: Axes, found: Ladder) -> None:
+def _bars(ax: Axes, found: HostShares) -> None:
     at = 0.0
     for share in found.shares:
         value = valued(share.figure)
@@ -119,7 +119,7 @@ def _device_bar(ax: Axes, device: Device) -> None:
                     fontsize=7, color=MUTED)  # fmt: skip
 
 
-def _table(found: list[Ladder]) -> Table:
+def _table(found: list[HostShares]) -> Table:
     names = [n for n in host_shares.TITLES if any(s.name == n for f in found for s in f.shares)]
     rows: list[list[str | Cell]] = []
     for each in found:
@@ -147,12 +147,12 @@ def _table(found: list[Ladder]) -> Table:
     return Table(caption, columns, rows, numeric=range(3, 5 + len(names)))
 
 
-def _rung(found: Ladder, share: Share) -> str:
+def _rung(found: HostShares, share: Share) -> str:
     parts = [sentences.share_of_host(found, share), micro_spread(share.figure)]
     return ", ".join(p for p in (*parts, share.doubt) if p)
 
 
-def _devices(found: list[Ladder]) -> Table:
+def _devices(found: list[HostShares]) -> Table:
     rows: list[list[str | Cell]] = []
     for each in found:
         device = each.device
@@ -175,7 +175,7 @@ def _devices(found: list[Ladder]) -> Table:
     return Table("The device's time", columns, rows, numeric=(3, 4, 5), folded=True)
 
 
-def _check(found: Ladder) -> str:
+def _check(found: HostShares) -> str:
     check = checks.overlap_check(found.top)
     return f"{number(check.predicted / 1e3)}, {sentences.verdict(check)}" if check is not None else ""
 

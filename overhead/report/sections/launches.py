@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from overhead.reading.format import MICRO, count, listed, micro_spread, number, plain, spread
 from overhead.reading.intervals import Graph, Span, graphs, span
-from overhead.reading.view import CALLERS, Target, View, why, words
-from overhead.report.core.draw import LINE, MARKERS, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.reading.view import CALLERS, TargetView, View, why, words
+from overhead.report.core.draw import LINE, MARKERS, DotRow, Mark, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
@@ -25,7 +25,7 @@ NODES = (10, 100, 1000)
 SAID = 100
 FIGURES = ("complete", "host", "device_busy")
 """Of a launch, in either table."""
-Rows = dict[str, list[tuple[Target, Record]]]
+Rows = dict[str, list[tuple[TargetView, Record]]]
 
 
 @register("launches", "What a launch costs", 25)
@@ -51,7 +51,7 @@ def _is_graph_launch(record: Record) -> bool:
     return record.stack == "cuda-graph" and record.pattern == "launches" and record.workload == "step"
 
 
-def _rows(targets: list[Target], unit: str) -> Rows:
+def _rows(targets: list[TargetView], unit: str) -> Rows:
     """By label, a record a caller: eager launches, and graphs of one node."""
     rows: Rows = {}
     for t in targets:
@@ -85,7 +85,7 @@ def _launch_drawing(units: dict[str, Rows]) -> Drawing:
     )  # fmt: skip
 
 
-def _row(records: list[tuple[Target, Record]], name: str, *, alone: bool) -> Row:
+def _row(records: list[tuple[TargetView, Record]], name: str, *, alone: bool) -> DotRow:
     """The way in a few words; the device in them only where there are several."""
     target, first = records[0]
     marks = [m for t, r in records for m in mark(r.figure(name), colour(t.stack), MARKERS[r.caller])]
@@ -93,7 +93,7 @@ def _row(records: list[tuple[Target, Record]], name: str, *, alone: bool) -> Row
     shown = {k: v for k, v in first.params.items() if k not in ELSEWHERE}
     way = [word if isinstance(v, bool | int) else word.partition("=")[2]
            for word, v in zip(words(shown), shown.values(), strict=True)]  # fmt: skip
-    return Row(" ".join([target.stack if alone else f"{target.label},", *way]), marks, ", ".join(absent))
+    return DotRow(" ".join([target.stack if alone else f"{target.label},", *way]), marks, ", ".join(absent))
 
 
 def _launch_table(units: dict[str, Rows]) -> Table:
@@ -151,18 +151,18 @@ def _graph_drawing(found: list[Graph]) -> Drawing:
     )  # fmt: skip
 
 
-def _graph_rows(graph: Graph) -> list[Row]:
+def _graph_rows(graph: Graph) -> list[DotRow]:
     own = colour(graph.target.stack)
     eager: list[Mark] = []
     if graph.eager is not None and graph.eager_target is not None:
         eager = mark(graph.eager.figure("complete"), colour(graph.eager_target.stack))
     name = graph.eager_target.stack if graph.eager_target else "eager"
-    rows = [Row(f"a launch, {name}", eager, "" if eager else "no figure")]
-    rows.append(Row("a node, replayed", mark(graph.record.figure("complete"), own)))
+    rows = [DotRow(f"a launch, {name}", eager, "" if eager else "no figure")]
+    rows.append(DotRow("a node, replayed", mark(graph.record.figure("complete"), own)))
     for part, title in STEPS.items():
         figure = graph.record.figure(f"making:{part}")
         if figure is not None:
-            rows.append(Row(title, mark(figure, own), "" if span(figure) else figure.status))
+            rows.append(DotRow(title, mark(figure, own), "" if span(figure) else figure.status))
     return rows
 
 
@@ -206,7 +206,7 @@ def two_speeds(found: Sequence[Record]) -> str:
     )
 
 
-def _graph_launch_table(found: list[tuple[Target, Record]]) -> Table:
+def _graph_launch_table(found: list[tuple[TargetView, Record]]) -> Table:
     rows: list[list[str | Cell]] = [
         [Cell(f"{t.label}, maker={plain(str(r.params.get('maker', '')), 20)}", t.stack), r.caller,
          plain(str(r.params.get("nodes", "")), 12), *(_number(r, n) for n in FIGURES)] for t, r in found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, micro_spread, valued
-from overhead.reading.view import CALLERS, Target, View, named
-from overhead.report.core.draw import INK, MARKERS, ROW, Mark, Row, canvas, dot_rows, marker_legend
+from overhead.reading.view import CALLERS, TargetView, View, named
+from overhead.report.core.draw import INK, MARKERS, ROW, DotRow, Mark, canvas, dot_rows, marker_legend
 from overhead.report.core.draw import mark as marked
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
@@ -37,7 +37,7 @@ def marginal(view: View) -> Iterator[Part]:
     yield _table(found)
 
 
-def _drawing(found: list[tuple[Target, Record, Comparison]]) -> Drawing:
+def _drawing(found: list[tuple[TargetView, Record, Comparison]]) -> Drawing:
     labels = list(dict.fromkeys(t.label for t, _, _ in found))
     figure, grid = canvas([ROW * len(labels)] * 2, 2)
     for index, (ax, (name, title)) in enumerate(zip([*grid[0], *grid[1]], PARTS.items(), strict=True)):
@@ -59,7 +59,7 @@ def _drawing(found: list[tuple[Target, Record, Comparison]]) -> Drawing:
     )  # fmt: skip
 
 
-def _row(label: str, found: list[tuple[Target, Record, Comparison]], name: str) -> Row:
+def _row(label: str, found: list[tuple[TargetView, Record, Comparison]], name: str) -> DotRow:
     marks: list[Mark] = []
     notes: list[str] = []
     for target, record, comparison in found:
@@ -69,10 +69,10 @@ def _row(label: str, found: list[tuple[Target, Record, Comparison]], name: str) 
             for m in marked(figure, colour(target.stack), MARKERS[record.caller])
         ]
         notes += [f"{record.caller} {figure.status if figure else 'not fitted'}"] if valued(figure) is None else []
-    return Row(label, marks, ", ".join(dict.fromkeys(notes)))
+    return DotRow(label, marks, ", ".join(dict.fromkeys(notes)))
 
 
-def _table(found: list[tuple[Target, Record, Comparison]]) -> Table:
+def _table(found: list[tuple[TargetView, Record, Comparison]]) -> Table:
     rows: list[list[str | Cell]] = []
     for target, record, comparison in found:
         figures = [named(comparison, name) for name in PARTS]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, factor, micro_spread
 from overhead.reading.key_figures import overstatement
-from overhead.reading.view import Target, View
-from overhead.report.core.draw import INK, ROW, Mark, Row, canvas, dot_rows, marker_legend
+from overhead.reading.view import TargetView, View
+from overhead.report.core.draw import INK, ROW, DotRow, Mark, canvas, dot_rows, marker_legend
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
@@ -47,7 +47,7 @@ def naive(view: View) -> Iterator[Part]:
     )  # fmt: skip
 
 
-def _row(target: Target) -> Row:
+def _row(target: TargetView) -> DotRow:
     marks = []
     for name, shape in SHAPES.items():
         ratio = overstatement(target.base, name)
@@ -55,7 +55,7 @@ def _row(target: Target) -> Row:
         if ratio is not None:
             unsure = any(f is None or f.status != "ok" for f in figures)
             marks.append(Mark(*ratio, colour(target.stack), shape, unsure))
-    return Row(target.label, marks, "" if marks else "no slope or no one-shot figure")
+    return DotRow(target.label, marks, "" if marks else "no slope or no one-shot figure")
 
 
 def _time(record: Record, name: str) -> str:

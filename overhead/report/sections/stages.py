@@ -8,8 +8,8 @@ from overhead.reading.checks import stages_check
 from overhead.reading.format import MICRO, count, micro_spread, number, plain
 from overhead.reading.host_shares import staged
 from overhead.reading.sentences import verdict
-from overhead.reading.view import CALLERS, Target, View
-from overhead.report.core.draw import LINE, MARKERS, Row, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.reading.view import CALLERS, TargetView, View
+from overhead.report.core.draw import LINE, MARKERS, DotRow, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
@@ -20,7 +20,7 @@ Group = list[tuple[Record, list[Figure]]]
 
 @register("stages", "Each call's own time", 75)
 def stages(view: View) -> Iterator[Part]:
-    found: list[tuple[Target, str, Group]] = []
+    found: list[tuple[TargetView, str, Group]] = []
     for target in view.executing:
         groups: dict[str, Group] = {}
         for record, figures in staged(target):
@@ -44,11 +44,11 @@ def stages(view: View) -> Iterator[Part]:
     yield Table("Calls, timed one by one", columns, rows, numeric=(4,), folded=True)
 
 
-def _drawing(found: list[tuple[Target, str, Group]]) -> Drawing:
+def _drawing(found: list[tuple[TargetView, str, Group]]) -> Drawing:
     figure, grid = canvas([LINE * len(_calls(group)) for _, _, group in found], around=0.75)
     for (ax,), (target, pattern, group) in zip(grid, found, strict=True):
         rows = [
-            Row(call, [m for r, figures in group for f in figures if _call(f) == call
+            DotRow(call, [m for r, figures in group for f in figures if _call(f) == call
                        for m in mark(f, colour(target.stack), MARKERS[r.caller])])
             for call in _calls(group)
         ]  # fmt: skip
@@ -74,7 +74,7 @@ def _call(figure: Figure) -> str:
     return figure.name.removeprefix("stage:")
 
 
-def _adds_up(target: Target, pattern: str, record: Record) -> list[str | Cell]:
+def _adds_up(target: TargetView, pattern: str, record: Record) -> list[str | Cell]:
     check, issue = stages_check(record), record.figure("unstaged")
     sums = [number(check.predicted / 1e3)] if check is not None else [""]
     sums += [micro_spread(issue) if issue is not None else "missing"]

@@ -9,7 +9,7 @@ from overhead.reading.host_shares import BELOW_ZERO
 from overhead.reading.intervals import Span, Synchronised, synchronised
 from overhead.reading.training import Training, trainings
 from overhead.reading.view import View, why
-from overhead.report.core.draw import INK, LINE, Mark, Row, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.report.core.draw import INK, LINE, DotRow, Mark, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
@@ -162,10 +162,10 @@ def _training_drawing(found: Sequence[Training]) -> Drawing:
         rows = []
         for name, which in (("forward pass", "forward"), ("training step", "whole")):
             plain_marks = [m for t in by_shapes for m in _step_mark(getattr(t, which), t.shapes, alone=True)]
-            rows.append(Row(name, plain_marks))
+            rows.append(DotRow(name, plain_marks))
             for act in own:
                 marks = [m for t in group if t.act == act for m in _step_mark(getattr(t, which), t.shapes, alone=False)]
-                rows.append(Row(f"{name}, {_act(act)}", marks, "" if marks else "no figure"))
+                rows.append(DotRow(f"{name}, {_act(act)}", marks, "" if marks else "no figure"))
         dot_rows(ax, rows, log=False)
         ax.set_xlim(left=0)
         ax.set_title(two_lines(target), fontsize=8)
@@ -207,9 +207,9 @@ def _training_table(found: Sequence[Training]) -> Table:
     )  # fmt: skip
 
 
-def _row(act: str, group: list[Synchronised], name: str, unit: float) -> Row:
+def _row(act: str, group: list[Synchronised], name: str, unit: float) -> DotRow:
     marks = [_mark(s, value, unit, 0.0 if name == "cost" else 1.0) for s in group if (value := getattr(s, name))]
-    return Row(_act(act), marks, "" if marks else "no figure")
+    return DotRow(_act(act), marks, "" if marks else "no figure")
 
 
 def _mark(s: Synchronised, value: Span, unit: float, nothing: float) -> Mark:

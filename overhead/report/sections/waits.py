@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, micro_spread, plain
-from overhead.reading.view import EACH, Target, View, words
-from overhead.report.core.draw import ROW, Mark, Row, canvas, dot_rows, mark, marker_legend
+from overhead.reading.view import EACH, TargetView, View, words
+from overhead.report.core.draw import ROW, DotRow, Mark, canvas, dot_rows, mark, marker_legend
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
@@ -46,7 +46,7 @@ def _names(record: Record) -> set[str]:
     return {f.name for f in record.figures}
 
 
-def _is_wait(target: Target, record: Record) -> bool:
+def _is_wait(target: TargetView, record: Record) -> bool:
     """The base case, or one that differs from it by its wait alone."""
     same = record.pattern == target.base.pattern and set(target.varied(record)) <= {"wait"}
     callers = [r.caller for r in target.records if r.params.get("wait") == record.params.get("wait")]
@@ -54,7 +54,7 @@ def _is_wait(target: Target, record: Record) -> bool:
     return same and first and bool(_names(record) & set(STATES))
 
 
-def _label(target: Target, record: Record) -> str:
+def _label(target: TargetView, record: Record) -> str:
     """The target and what tells the case from the base, its wait or its synchronisation first; words without names."""
     wait = record.params.get("sync", record.params.get("wait", record.window.get("wait")))
     varied = {
@@ -67,9 +67,9 @@ def _label(target: Target, record: Record) -> str:
     return ", ".join([target.label, *([plain(str(wait), 24)] if wait else []), *told, *caller])
 
 
-def _primitives(rows: list[tuple[Target, Record]]) -> Drawing:
+def _primitives(rows: list[tuple[TargetView, Record]]) -> Drawing:
     figure, [[ax]] = canvas([ROW * len(rows)])
-    dot_rows(ax, [Row(_label(t, r), _marks(t, r, SHAPES)) for t, r in rows])
+    dot_rows(ax, [DotRow(_label(t, r), _marks(t, r, SHAPES)) for t, r in rows])
     ax.set_xlabel(f"{MICRO} per wait")
     marker_legend(figure, {title: SHAPES[name] for name, title in STATES.items()})
     return Drawing(
@@ -82,10 +82,10 @@ def _primitives(rows: list[tuple[Target, Record]]) -> Drawing:
     )  # fmt: skip
 
 
-def _latency(rows: list[tuple[Target, Record]]) -> Drawing:
+def _latency(rows: list[tuple[TargetView, Record]]) -> Drawing:
     figure, grid = canvas([ROW * len(g) for g in _groups(rows).values()])
     for (ax,), (title, group) in zip(grid, _groups(rows).items(), strict=True):
-        dot_rows(ax, [Row(_label(t, r), _marks(t, r, PERCENTILES)) for t, r in group])
+        dot_rows(ax, [DotRow(_label(t, r), _marks(t, r, PERCENTILES)) for t, r in group])
         ax.set_title(title)
     marker_legend(figure, PERCENTILES)
     return Drawing(
@@ -96,8 +96,8 @@ def _latency(rows: list[tuple[Target, Record]]) -> Drawing:
     )  # fmt: skip
 
 
-def _groups(rows: list[tuple[Target, Record]]) -> dict[str, list[tuple[Target, Record]]]:
-    groups: dict[str, list[tuple[Target, Record]]] = {}
+def _groups(rows: list[tuple[TargetView, Record]]) -> dict[str, list[tuple[TargetView, Record]]]:
+    groups: dict[str, list[tuple[TargetView, Record]]] = {}
     for pattern in LATENCIES:
         for t, r in rows:
             if r.pattern == pattern:
@@ -105,7 +105,7 @@ def _groups(rows: list[tuple[Target, Record]]) -> dict[str, list[tuple[Target, R
     return groups
 
 
-def _marks(target: Target, record: Record, shapes: dict[str, str]) -> list[Mark]:
+def _marks(target: TargetView, record: Record, shapes: dict[str, str]) -> list[Mark]:
     return [m for name, shape in shapes.items() for m in mark(record.figure(name), colour(target.stack), shape)]
 
 
@@ -114,5 +114,5 @@ def _number(record: Record, name: str) -> str:
     return micro_spread(figure) if figure is not None else ""
 
 
-def _unique(rows: list[tuple[Target, Record]]) -> list[tuple[Target, Record]]:
+def _unique(rows: list[tuple[TargetView, Record]]) -> list[tuple[TargetView, Record]]:
     return list({r.key: (t, r) for t, r in rows}.values())

@@ -12,7 +12,7 @@ from overhead.measure.fitting.case_figures import Process, Round, Series, bound,
 from overhead.measure.fitting.data import Estimate
 from overhead.measure.fitting.one_off_figures import once_figures
 from tests.fakes.chains import lines, series
-from tests.fakes.machine import Law, Weather
+from tests.fakes.machine import Disturbance, Law
 
 NOISE = {"wake": 1_000.0, "jitter": 0.005, "scatter": 0.1, "own": 0.003}
 
@@ -98,7 +98,7 @@ def test_a_bend_beyond_the_noise_is_no_line() -> None:
 
 def test_two_speeds_give_both() -> None:
     law = Law(host=3_000.0, device=2_000.0, fixed=30_000.0, **NOISE)  # type: ignore[arg-type]
-    found = estimate(series(law, Weather(0.005, 1.8, 0.1), processes=4, seconds=0.5), 0.03)
+    found = estimate(series(law, Disturbance(0.005, 1.8, 0.1), processes=4, seconds=0.5), 0.03)
     for name in ("issue", "host", "complete"):
         assert found[name].status == "bimodal"
         assert list(found[name].modes) == pytest.approx([3_000.0, 5_400.0], rel=0.02)

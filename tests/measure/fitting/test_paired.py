@@ -11,7 +11,7 @@ from overhead.measure.fitting.case_figures import Process, Round, Series, estima
 from overhead.measure.fitting.one_process import by_round
 from overhead.measure.fitting.paired import PARTS, counts_of
 from tests.fakes.chains import at_canaries, lines, series, with_canaries
-from tests.fakes.machine import Law, Weather
+from tests.fakes.machine import Disturbance, Law
 
 
 def test_pairs_are_formed_round_by_round_within_a_process() -> None:
@@ -66,7 +66,7 @@ def test_pairs_without_a_common_round_say_so() -> None:
 
 
 def test_paired_speeds_cancel_although_processes_differ() -> None:
-    weather = Weather(spread=0.05, preemptions=0.0)
+    weather = Disturbance(spread=0.05, preemptions=0.0)
     a = series(Law(host=2_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), weather, processes=4)
     b = series(Law(host=1_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), weather, processes=4)
     bare = replace(a, processes=[replace(p, rounds=[replace(r, canary=[]) for r in p.rounds]) for p in a.processes])

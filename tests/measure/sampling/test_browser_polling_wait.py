@@ -13,7 +13,7 @@ from overhead.measure.sampling.rounds import Settings, conduct
 from overhead.profiles import PROFILES, WEIGHT
 from overhead.runner.budget import Candidate, allot
 from scripts.bench.known_truth import process_of
-from tests.fakes.machine import FakeClock, Law, PollingFakeChain, Weather
+from tests.fakes.machine import Disturbance, FakeClock, Law, PollingFakeChain
 
 FIREFOX = Law(host=8e3, device=25e3, fixed=1e5, poll=1e8, wake=5e4, jitter=0.005, scatter=0.1, own=0.005)
 QUICK = PROFILES["quick"]
@@ -24,7 +24,7 @@ def measured(law: Law) -> tuple[dict[str, Estimate], list[Process], float]:
     """The figures, the processes, and the fake seconds that a process took."""
     processes, spent = [], 0.0
     for index in range(QUICK.processes):
-        clock = FakeClock(Weather(spread=0.005), index, 20_000)
+        clock = FakeClock(Disturbance(spread=0.005), index, 20_000)
         events: list[Event] = []
         begun = clock.time
         settings = Settings(SECONDS, QUICK.target, QUICK.min_rounds, 400, 0, frozenset({"case"}))
@@ -90,7 +90,7 @@ def test_a_wait_that_looks_often_after_all_gets_the_usual_ladder(poll: float) ->
     class Changed(PollingFakeChain):
         poll_ns = 100_000_000
 
-    clock = FakeClock(Weather(), 0, 20_000)
+    clock = FakeClock(Disturbance(), 0, 20_000)
     events: list[Event] = []
     law = Law(host=8e3, device=25e3, fixed=1e5, poll=poll, wake=5e3)
     conduct({"case": Changed(law, clock)}, clock, Settings(1.0, 0.1, 6, 400, 0, frozenset({"case"})), events.append)

@@ -10,13 +10,13 @@ from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import LEGACY_N, Series
 from overhead.measure.fitting.line import LINE
 from overhead.measure.sampling.calibrate import HEAD, HEAD_NS, LEAST_NS, Ladder, Limits, calibrate, relaid
-from overhead.measure.sampling.trial_samples import Trial
+from overhead.measure.sampling.trial_samples import TrialSamples
 from tests.fakes.chains import Steady, measured
-from tests.fakes.machine import CALM, FakeClock, FastFakeChain, Law, Weather
+from tests.fakes.machine import CALM, Disturbance, FakeClock, FastFakeChain, Law
 
 
 def ladder(
-    law: Law, weather: Weather = CALM, limits: Limits | None = None, seed: int = 1, **attributes: object
+    law: Law, weather: Disturbance = CALM, limits: Limits | None = None, seed: int = 1, **attributes: object
 ) -> Ladder:
     clock = FakeClock(weather, seed=seed)
     chain = FastFakeChain(law, clock)
@@ -173,7 +173,7 @@ def test_a_knee_near_the_longest_sample_is_found(device: float) -> None:
 
 def test_a_preemption_while_it_looks_is_no_knee() -> None:
     law = Law(host=5_000.0, device=10_000.0, jitter=0.005)
-    assert sum(bool(ladder(law, Weather(), seed=seed).extra) for seed in range(40)) <= 2
+    assert sum(bool(ladder(law, Disturbance(), seed=seed).extra) for seed in range(40)) <= 2
 
 
 def test_a_queue_that_never_fills_has_no_knee() -> None:
@@ -198,7 +198,7 @@ def test_a_polling_wait_is_found_and_its_stairs_bracketed(poll: float, levels: i
 
 def test_units_of_a_twentieth_millisecond_on_a_machine_of_two_speeds_are_no_stairs() -> None:
     """The jump between neighbouring n is then a unit's own, and a change of speed bends the line."""
-    law, weather = Law(host=36_000.0, device=100.0, fixed=2_000.0), Weather(slowdown=1.6, dwell_s=0.01)
+    law, weather = Law(host=36_000.0, device=100.0, fixed=2_000.0), Disturbance(slowdown=1.6, dwell_s=0.01)
     clocks = [FakeClock(weather, seed) for seed in range(60)]
     found = [calibrate(FastFakeChain(law, clock), clock, Limits()).stairs for clock in clocks]
     assert sum(one is not None for one in found) <= 1
@@ -214,7 +214,7 @@ def test_one_interruption_is_no_rise() -> None:
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=1_000.0, jitter=0.003)
     tops = set()
     for seed in range(20):
-        clock = FakeClock(Weather(0.0, preemptions=50.0), seed)
+        clock = FakeClock(Disturbance(0.0, preemptions=50.0), seed)
         tops.add(calibrate(FastFakeChain(law, clock), clock, Limits()).ns[-1])
     assert len(tops) <= 2
 
@@ -230,7 +230,7 @@ def test_a_pass_is_every_rung_in_an_order_of_its_own() -> None:
 def test_calibration_counts_what_it_issues() -> None:
     clock = FakeClock()
     chain = Steady(clock, recorded=True)
-    trial = Trial(chain, clock)
+    trial = TrialSamples(chain, clock)
     trial.total(10)
     trial.issue(5)
     assert chain.executed() == trial.issued == 2 * (5 * 10 + 3 * 5)

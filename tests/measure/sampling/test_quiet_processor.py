@@ -12,7 +12,7 @@ import pytest
 from overhead.measure.sampling import processors
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.processors import serving_gpus
-from overhead.measure.sampling.quiet_processor import Shelter
+from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.measure.sampling.rounds import Rounded
 from tests.fakes.chains import Steady, measured
 from tests.fakes.machine import FakeClock
@@ -40,7 +40,7 @@ class Machine(FakeClock):
 
 def test_stays_where_it_is_fast() -> None:
     machine = Machine(4)
-    shelter = Shelter(machine)
+    shelter = QuietProcessor(machine)
     at, moves = machine.on, machine.moves
     assert shelter.settle() == [50_000, 50_000]
     assert (machine.on, machine.moves) == (at, moves)
@@ -48,7 +48,7 @@ def test_stays_where_it_is_fast() -> None:
 
 def test_moves_off_a_processor_that_turns_slow_and_says_how_fast_it_is_there() -> None:
     machine = Machine(4)
-    shelter = Shelter(machine)
+    shelter = QuietProcessor(machine)
     machine.slow_ones = {machine.on}
     assert shelter.again() == [80_000, 80_000]
     assert shelter.settle() == [50_000, 50_000]
@@ -57,7 +57,7 @@ def test_moves_off_a_processor_that_turns_slow_and_says_how_fast_it_is_there() -
 
 def test_takes_the_best_where_all_are_slow_and_gives_the_processors_back() -> None:
     machine = Machine(3)
-    shelter = Shelter(machine)
+    shelter = QuietProcessor(machine)
     machine.slow_ones = {0, 1, 2}
     assert shelter.settle() == [80_000, 80_000]
     shelter.close()
@@ -66,7 +66,7 @@ def test_takes_the_best_where_all_are_slow_and_gives_the_processors_back() -> No
 
 def test_goes_on_to_the_next_processor_when_told_to() -> None:
     machine = Machine(4)
-    shelter = Shelter(machine)
+    shelter = QuietProcessor(machine)
     seen = []
     for _ in range(8):
         shelter.leave()
@@ -80,7 +80,7 @@ def test_goes_on_to_the_next_processor_when_told_to() -> None:
 
 def test_one_processor_is_never_left() -> None:
     machine = Machine(1, slow=[0])
-    shelter = Shelter(machine)
+    shelter = QuietProcessor(machine)
     shelter.leave()
     shelter.settle()
     assert (machine.on, machine.moves) == (0, 1)
@@ -89,7 +89,7 @@ def test_one_processor_is_never_left() -> None:
 
 
 def test_a_machine_that_moves_no_thread_is_left_alone() -> None:
-    shelter = Shelter(FakeClock())
+    shelter = QuietProcessor(FakeClock())
     assert len(shelter.settle()) == 2
     shelter.close()
 
@@ -121,7 +121,7 @@ def test_four_rounds_stay_on_one_processor() -> None:
 
 def test_a_processor_that_was_taken_away_is_passed_over() -> None:
     machine = Machine(3)
-    shelter = Shelter(machine)
+    shelter = QuietProcessor(machine)
     move = machine.move
 
     def refused(processors: Sequence[int]) -> None:
@@ -141,7 +141,7 @@ def test_a_processor_that_was_taken_away_is_passed_over() -> None:
 def test_this_machine_lets_itself_be_asked() -> None:
     clock = SystemClock()
     before = os.sched_getaffinity(0) if sys.platform == "linux" else set()
-    shelter = Shelter(clock)
+    shelter = QuietProcessor(clock)
     assert len(shelter.settle()) == 2
     shelter.close()
     assert not before or os.sched_getaffinity(0) == before

@@ -14,7 +14,7 @@ from overhead.measure.fitting.one_off_figures import once_figures
 from overhead.measure.sampling.case import MANY
 from overhead.measure.sampling.rounds import Doing, Event, Rounded, Settings, Taken, conduct
 from tests.fakes.chains import Steady, dropped, measured
-from tests.fakes.machine import FakeClock, FakeDeviceTime, FastFakeChain, Law, Weather
+from tests.fakes.machine import Disturbance, FakeClock, FakeDeviceTime, FastFakeChain, Law
 
 
 class Faulty(Steady):
@@ -89,14 +89,14 @@ def test_all_live_cases_alternate_within_each_round_in_changing_order() -> None:
 
 def test_the_same_seed_gives_the_same_run() -> None:
     def run() -> list[Event]:
-        clock = FakeClock(Weather(), seed=3)
+        clock = FakeClock(Disturbance(), seed=3)
         return measured({key: FastFakeChain(Law(scatter=0.1), clock) for key in "ab"}, clock, seed=5)[1]
 
     assert run() == run()
 
 
 def test_a_slow_case_does_not_starve_a_quick_one_nor_itself() -> None:
-    clock = FakeClock(Weather(preemptions=0.0), seed=1)
+    clock = FakeClock(Disturbance(preemptions=0.0), seed=1)
     slow = Law(host=3e6, device=0.0, fixed=0.0, synchronous=True, scatter=0.05)
     quick = Law(host=2_000.0, device=500.0, fixed=20_000.0, scatter=0.3, wake=20_000.0)
     began = clock.time

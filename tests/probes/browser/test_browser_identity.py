@@ -10,7 +10,7 @@ import pytest
 
 from overhead.probes._support.browser import identity, launch
 from overhead.probes._support.browser.launch import Browser
-from overhead.probes._support.browser.wire import Adapter, Page
+from overhead.probes._support.browser.wire import Page, PageAdapter
 from overhead.probes.base import Unavailable
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
@@ -26,8 +26,8 @@ LOG = (
 )
 
 
-def page(agent: str = CHROME, adapter: Adapter | None = None, **more: Any) -> Page:
-    return Page(user_agent=agent, adapter=adapter or Adapter(), **more)
+def page(agent: str = CHROME, adapter: PageAdapter | None = None, **more: Any) -> Page:
+    return Page(user_agent=agent, adapter=adapter or PageAdapter(), **more)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def page(agent: str = CHROME, adapter: Adapter | None = None, **more: Any) -> Pa
     ],
 )
 def test_software_never_passes_as_gpu(fields: dict[str, Any]) -> None:
-    assert identity.is_software(Adapter(**fields))
+    assert identity.is_software(PageAdapter(**fields))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_software_never_passes_as_gpu(fields: dict[str, Any]) -> None:
     ],
 )
 def test_gpus(fields: dict[str, Any]) -> None:
-    assert not identity.is_software(Adapter(**fields))
+    assert not identity.is_software(PageAdapter(**fields))
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ def test_gpus(fields: dict[str, Any]) -> None:
     ],
 )
 def test_names(fields: dict[str, Any], name: str) -> None:
-    assert identity.adapter_name(Adapter(**fields)) == name
+    assert identity.adapter_name(PageAdapter(**fields)) == name
 
 
 def test_firefox_is_named_by_its_log() -> None:
-    named = identity.named_by_log(page(FIREFOX, Adapter(fallback=True)), LOG)
+    named = identity.named_by_log(page(FIREFOX, PageAdapter(fallback=True)), LOG)
     target = identity.target("firefox", named, Browser("firefox", "/no/such/program"))
     assert target.adapter == "llvmpipe (LLVM 15.0.6, 256 bits)"
     assert target.driver == "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)"
@@ -87,7 +87,7 @@ def test_firefox_is_named_by_its_log() -> None:
 
 
 def test_a_log_renames_nobody() -> None:
-    named = page(CHROME, Adapter(description="NVIDIA H100"))
+    named = page(CHROME, PageAdapter(description="NVIDIA H100"))
     assert identity.named_by_log(named, LOG) is named
     nameless = page(FIREFOX)
     assert identity.named_by_log(nameless, "nothing of the kind") is nameless
@@ -106,7 +106,7 @@ def test_a_log_renames_nobody() -> None:
     ],
 )
 def test_apis(agent: str, backend: str, platform: str, api: str) -> None:
-    assert identity.api(page(agent, Adapter(backend=backend), platform=platform)) == api
+    assert identity.api(page(agent, PageAdapter(backend=backend), platform=platform)) == api
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from overhead.probes._support.browser.importing import import_file
 from overhead.probes._support.browser.launch import BROWSER
 from overhead.probes._support.browser.material import hashes
 from overhead.probes.kernels import lcg
-from overhead.results import Ended, Failed, Header, Once, Opened, Planned, Round
+from overhead.results import EndedLine, FailedLine, HeaderLine, OneOffLine, OpenedLine, PlannedLine, RoundLine
 
 ROWS = [[n, 100 * n, 2000 + 1000 * n] for n in (0, 0, 0, 1, 1, 1, 4, 16, 64, 256)]
 
@@ -58,20 +58,20 @@ def test_import(tmp_path: Path) -> None:
     ]  # fmt: skip
     path = write(tmp_path, download([entry(case) for case in cases]))
     lines = import_file(path)
-    assert isinstance(lines[0], Header)
+    assert isinstance(lines[0], HeaderLine)
     assert lines[0].machine.cpu == "not told to a browser (MacIntel)"
-    planned = [line for line in lines if isinstance(line, Planned)]
+    planned = [line for line in lines if isinstance(line, PlannedLine)]
     assert [line.case.key for line in planned] == [
         "step per-submit browser chained", "step fused browser chained", "step per-k browser chained k=16",
         "step per-submit browser independent bindgroup=rotated", "step per-submit browser chained wait=map",
     ]  # fmt: skip
     assert (planned[0].target.stack, planned[0].target.api, planned[0].target.software) == ("safari", "Metal", False)
-    assert not [line for line in lines if isinstance(line, Failed)]
-    assert len([line for line in lines if isinstance(line, Round)]) == 3 * 5 * 4
-    assert [line.process for line in lines if isinstance(line, Ended)] == [0, 1, 2]
-    opened = [line for line in lines if isinstance(line, Opened)]
+    assert not [line for line in lines if isinstance(line, FailedLine)]
+    assert len([line for line in lines if isinstance(line, RoundLine)]) == 3 * 5 * 4
+    assert [line.process for line in lines if isinstance(line, EndedLine)] == [0, 1, 2]
+    opened = [line for line in lines if isinstance(line, OpenedLine)]
     assert set(opened[0].flags) == {"page-not-isolated", "replicates-in-one-browser"}
-    assert {line.name for line in lines if isinstance(line, Once)} == {"empty_wait", "naive"}
+    assert {line.name for line in lines if isinstance(line, OneOffLine)} == {"empty_wait", "naive"}
 
     journal = tmp_path / "imported.jsonl"
     command.write_import(path, journal)
@@ -85,13 +85,13 @@ def test_import(tmp_path: Path) -> None:
 def test_polling_wait_is_named(tmp_path: Path) -> None:
     slow = [[row[0], row[1], row[2] + 100_000_000] for row in ROWS]
     one = entry({"pattern": "per-submit"}, trial=slow)
-    quanta = [line for line in import_file(write(tmp_path, download([one]))) if isinstance(line, Once)]
+    quanta = [line for line in import_file(write(tmp_path, download([one]))) if isinstance(line, OneOffLine)]
     assert [line.values for line in quanta if line.name == "wait_quantum"] == [[100_002_000.0]] * 3
 
 
 def test_hidden_page_is_flagged(tmp_path: Path) -> None:
     lines = import_file(write(tmp_path, download([entry({"pattern": "fused"})], hidden=True)))
-    assert all("hidden-page" in line.flags for line in lines if isinstance(line, Opened))
+    assert all("hidden-page" in line.flags for line in lines if isinstance(line, OpenedLine))
 
 
 @pytest.mark.parametrize(
@@ -108,10 +108,10 @@ def test_hidden_page_is_flagged(tmp_path: Path) -> None:
 )
 def test_failing_case(tmp_path: Path, one: dict[str, Any], status: str, reason: str) -> None:
     lines = import_file(write(tmp_path, download([one, entry({"pattern": "fused"})], 1)))
-    (failed,) = [line for line in lines if isinstance(line, Failed)]
+    (failed,) = [line for line in lines if isinstance(line, FailedLine)]
     assert failed.status == status
     assert reason in failed.reason
-    assert len([line for line in lines if isinstance(line, Opened)]) == 1
+    assert len([line for line in lines if isinstance(line, OpenedLine)]) == 1
 
 
 @pytest.mark.parametrize(

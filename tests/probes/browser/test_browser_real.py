@@ -18,7 +18,7 @@ from overhead.probes._support.browser import cases, material, standalone, wire
 from overhead.probes._support.browser.chain import CHUNK
 from overhead.probes._support.browser.importing import import_file
 from overhead.probes.base import Unsupported, Unverified
-from overhead.results import Case, Failed, Opened, Pattern, Round
+from overhead.results import Case, FailedLine, OpenedLine, Pattern, RoundLine
 from overhead.workloads import sources
 from tests.probes.browser.test_browser_server import Running
 from tests.probes.webgpu_driver import ChromiumDriver, Driver, drive
@@ -106,18 +106,18 @@ def test_a_wrong_constant_in_the_page_is_found(probe: browsers.BrowserProbe, mon
 def test_a_program_that_does_not_compile_or_fit(probe: browsers.BrowserProbe) -> None:
     """Nothing of it is kept, and the page goes on."""
     session = probe.session()
-    program = wire.Program(
-        label="x", code="fn", entries=[wire.Entry(name="main", groups=1)], rounds=-1,
-        buffers=[wire.Buffer(kind="storage", size=4)],
+    program = wire.PageProgram(
+        label="x", code="fn", entries=[wire.PageEntry(name="main", groups=1)], rounds=-1,
+        buffers=[wire.PageBuffer(kind="storage", size=4)],
     )  # fmt: skip
 
-    def tried(**changes: Any) -> wire.Answer:
+    def tried(**changes: Any) -> wire.PageAnswer:
         asked = wire.CaseSpec(pattern="one-pass")
         return session.ask("open", chain=session.next_chain(), case=asked, program=replace(program, **changes))
 
     assert tried().kind in ("unverified", "failed")
     assert tried(needs=["no-such"]).error == "the adapter has no no-such"
-    assert tried(buffers=[wire.Buffer(kind="storage", size=1 << 40)]).kind == "unsupported"
+    assert tried(buffers=[wire.PageBuffer(kind="storage", size=1 << 40)]).kind == "unsupported"
     chain = probe.open(probe.targets()[0], cases.space().base)
     chain.wait()
     assert chain.executed() == 0
@@ -189,9 +189,9 @@ def test_by_hand(driver: Driver, page: str) -> None:
     driver.evaluate("document.getElementById('download').click()")
     path = _downloaded(driver)
     lines = import_file(path)
-    assert [line for line in lines if isinstance(line, Failed)] == []
-    assert len([line for line in lines if isinstance(line, Opened)]) == 2 * 3
-    assert len([line for line in lines if isinstance(line, Round)]) == 2 * 3 * 2
+    assert [line for line in lines if isinstance(line, FailedLine)] == []
+    assert len([line for line in lines if isinstance(line, OpenedLine)]) == 2 * 3
+    assert len([line for line in lines if isinstance(line, RoundLine)]) == 2 * 3 * 2
     for width in (1280, 390):
         driver.resize(width, 844)
         overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -294,7 +294,7 @@ def test_limits_hold_a_full_answer() -> None:
     """The largest answer that the schema allows fits the body's bound."""
     rows = [[2**20, 10**10, 10**11]] * CHUNK
     values = [[2**32 - 1] * 256] * 8
-    raw = wire.encode(wire.Answer(id=2**31, samples=rows, values=values))
+    raw = wire.encode(wire.PageAnswer(id=2**31, samples=rows, values=values))
     assert len(raw) < wire.MAX_BODY_BYTES
 
 

@@ -17,7 +17,7 @@ import pytest
 from overhead.probes import browsers
 from overhead.probes._support.browser import cases, keeper, launch
 from overhead.probes._support.browser.launch import Browser
-from overhead.probes._support.browser.session import BrowserEnded, Session
+from overhead.probes._support.browser.session import BrowserEnded, BrowserSession
 from overhead.probes.base import Unavailable, Unsupported, Unverified, vary
 from overhead.results import Case
 
@@ -120,7 +120,9 @@ def test_unavailable(
     reason: str,
 ) -> None:
     monkeypatch.setattr(
-        browsers, "Session", lambda browser: Session(browser, start_seconds=1 if behaviour == "silent" else 20)
+        browsers,
+        "BrowserSession",
+        lambda browser: BrowserSession(browser, start_seconds=1 if behaviour == "silent" else 20),
     )
     stack = probe(behaviour)
     for _ in range(2):
@@ -142,7 +144,7 @@ def test_program_that_cannot_start(program: Callable[[str], str], tmp_path: Path
     path = Path(program("well"))
     path.write_bytes(b"\x7fELF rubbish")
     with pytest.raises(Unavailable, match="could not be started"):
-        Session(Browser("chromium", str(path)))
+        BrowserSession(Browser("chromium", str(path)))
     assert gone(tmp_path)
 
 
@@ -158,7 +160,7 @@ def test_program_that_cannot_start(program: Callable[[str], str], tmp_path: Path
 def test_failing_sample(
     program: Callable[[str], str], tmp_path: Path, behaviour: str, error: type[Exception], words: str
 ) -> None:
-    one = Session(Browser("chromium", program(behaviour)), answer_seconds=1 if behaviour == "hangs" else 20)
+    one = BrowserSession(Browser("chromium", program(behaviour)), answer_seconds=1 if behaviour == "hangs" else 20)
     chain = browsers.BrowserChain(one, BASE)
     with pytest.raises(error) as caught:
         chain.sample([1])
@@ -168,7 +170,7 @@ def test_failing_sample(
 
 
 def test_lost_unit_is_seen(program: Callable[[str], str]) -> None:
-    one = Session(Browser("chromium", program("loses-one")))
+    one = BrowserSession(Browser("chromium", program("loses-one")))
     chain = browsers.BrowserChain(one, BASE)
     chain.sample([5, 5])
     assert chain.executed() == 11
@@ -176,7 +178,7 @@ def test_lost_unit_is_seen(program: Callable[[str], str]) -> None:
 
 
 def test_hidden_page_is_flagged(program: Callable[[str], str]) -> None:
-    one = Session(Browser("chromium", program("hidden")))
+    one = BrowserSession(Browser("chromium", program("hidden")))
     chain = browsers.BrowserChain(one, BASE)
     chain.sample([1])
     assert chain.flags == ["hidden-page"]
@@ -188,8 +190,8 @@ def test_killed_worker_leaves_nothing(program: Callable[[str], str], tmp_path: P
     code = (
         "import tempfile, time; tempfile.tempdir = {folder!r}\n"
         "from overhead.probes._support.browser.launch import Browser\n"
-        "from overhead.probes._support.browser.session import Session\n"
-        "Session(Browser('chromium', {program!r})); print('open', flush=True); time.sleep(60)\n"
+        "from overhead.probes._support.browser.session import BrowserSession\n"
+        "BrowserSession(Browser('chromium', {program!r})); print('open', flush=True); time.sleep(60)\n"
     ).format(folder=str(tmp_path), program=program("well"))
     worker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert worker.stdout is not None

@@ -21,8 +21,8 @@ from tests.fakes.page import FakePage
 from tests.fakes.report import fingerprint
 from tests.reading.test_chains import arm
 
-LLVMPIPE = wire.Adapter(description="llvmpipe (LLVM 15.0.6, 256 bits)", fallback=True)
-SWIFTSHADER = wire.Adapter(description="SwiftShader Device (Subzero)", fallback=True)
+LLVMPIPE = wire.PageAdapter(description="llvmpipe (LLVM 15.0.6, 256 bits)", fallback=True)
+SWIFTSHADER = wire.PageAdapter(description="SwiftShader Device (Subzero)", fallback=True)
 
 
 def case(pattern: Any = "fused", workload: str = "recurrence", **params: Scalar) -> Case:
@@ -75,7 +75,7 @@ def test_a_split_step_is_several_entries() -> None:
 
 
 @pytest.mark.parametrize(("adapter", "loops"), [(None, 0), (LLVMPIPE, 65_535), (SWIFTSHADER, 0)])
-def test_long_loops_are_split_where_llvmpipe_would_end_them(adapter: wire.Adapter | None, loops: int) -> None:
+def test_long_loops_are_split_where_llvmpipe_would_end_them(adapter: wire.PageAdapter | None, loops: int) -> None:
     page = FakePage(case(), kind="firefox", adapter=adapter)
     chain = opened(page, case())
     assert page.program.loops == loops
@@ -156,13 +156,13 @@ def test_readers_take_a_browser_as_one_more_arm() -> None:
 
 @pytest.mark.parametrize("size", [0, 3, wire.PIECE_BYTES])
 def test_a_piece_fits_an_answer(size: int) -> None:
-    raw = wire.encode(wire.Answer(id=1, data=b"\xff" * size))
+    raw = wire.encode(wire.PageAnswer(id=1, data=b"\xff" * size))
     assert len(raw) < wire.MAX_BODY_BYTES
     assert wire.decode_answer(raw).data == b"\xff" * size
 
 
 def test_a_piece_over_its_bound_is_refused() -> None:
-    raw = wire.encode(wire.Answer(id=1, data=b"\xff" * (wire.PIECE_BYTES + 1)))
+    raw = wire.encode(wire.PageAnswer(id=1, data=b"\xff" * (wire.PIECE_BYTES + 1)))
     assert len(raw) < wire.MAX_BODY_BYTES
     with pytest.raises(msgspec.ValidationError, match="length <= 131072"):
         wire.decode_answer(raw)

@@ -85,12 +85,12 @@ def test_an_import_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.needs("cxx", "numba", "torch")
 def test_what_a_graph_makes_of_a_synchronisation(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.cuda import api
-    from overhead.probes._support.cuda.session import Session, step_arguments
+    from overhead.probes._support.cuda.session import CudaSession, step_arguments
     from overhead.probes._support.torch import graphs
 
     install(monkeypatch)
     driver = api.driver()
-    session = Session(driver, 0, own_stream=True)
+    session = CudaSession(driver, 0, own_stream=True)
     values = step_arguments(session, 1)
     kernel, grid = session.kernel("step.cu", "step1"), (4, 1, 1, 64, 1, 1, 0)
     launch = functools.partial(driver.call, "cuLaunchKernel", kernel, *grid, session.stream, values.address, None)

@@ -97,9 +97,9 @@ def test_held_chains_stay_at_half_the_queue() -> None:
 @pytest.mark.parametrize("arguments", [0, 1, 8, 32])
 def test_native_and_python_pass_the_same_arguments(arguments: int) -> None:
     from overhead.probes._support.cuda import launch
-    from overhead.probes._support.cuda.session import Session, step_arguments
+    from overhead.probes._support.cuda.session import CudaSession, step_arguments
 
-    session = Session(api.driver(), 0, own_stream=False)
+    session = CudaSession(api.driver(), 0, own_stream=False)
     values = step_arguments(session, arguments)
     call = launch.launch_call(session, session.kernel("step.cu", f"step{arguments}"), values, checked=True)
     assert (call.name, call.stage, call.checked, len(call.args)) == ("cuLaunchKernel", "launch", True, 11)
@@ -112,9 +112,9 @@ def test_native_and_python_pass_the_same_arguments(arguments: int) -> None:
 @pytest.mark.parametrize("wait", ["stream", "context", "event", "event-blocking"])
 def test_a_wait_is_one_list_of_calls(wait: str) -> None:
     from overhead.probes._support.cuda import launch
-    from overhead.probes._support.cuda.session import Session
+    from overhead.probes._support.cuda.session import CudaSession
 
-    session = Session(api.driver(), 0, own_stream=True)
+    session = CudaSession(api.driver(), 0, own_stream=True)
     names = [call.name for call in launch.wait_calls(session, wait, checked=False)]
     events = ["cuEventRecord", "cuEventSynchronize"]
     assert names == {"stream": ["cuStreamSynchronize"], "context": ["cuCtxSynchronize"]}.get(wait, events)
@@ -149,11 +149,11 @@ def test_a_graphs_nodes_lie_at_places_in_equal_parts(nodes: int, expected: list[
 
 
 def test_a_graphs_nodes_work_on_several_sets_of_words() -> None:
-    from overhead.probes._support.cuda.graphs import Replay
+    from overhead.probes._support.cuda.graphs import CudaReplay
     from overhead.probes.kernels import lcg
 
     chain = opened(the("cuda-graph", pattern="replay"))
-    assert isinstance(chain, Replay)
+    assert isinstance(chain, CudaReplay)
     run(chain, 20)
     session = chain.session
     words = session.seeds.copy()
@@ -166,10 +166,10 @@ def test_a_graphs_nodes_work_on_several_sets_of_words() -> None:
 
 
 def test_the_making_of_graphs_is_timed_by_size() -> None:
-    from overhead.probes._support.cuda.graphs import SIZES, Replay
+    from overhead.probes._support.cuda.graphs import SIZES, CudaReplay
 
     chain = opened(the("cuda-graph", pattern="replay"))
-    assert isinstance(chain, Replay)
+    assert isinstance(chain, CudaReplay)
     run(chain, 2)
     told = chain.making()
     assert set(told) == {"capture", "instantiate", "upload", "first_launch", "update"}

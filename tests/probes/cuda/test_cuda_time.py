@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from overhead.probes._support.cuda.held_stream import LONGEST_NS, Held, HeldChain, hold
+from overhead.probes._support.cuda.held_stream import LONGEST_NS, HeldChain, StreamHolder, hold
 
 
-class Pretended(Held):
+class Pretended(StreamHolder):
     """A stream: ``issue`` costs ``host`` ns a unit, each unit then runs for ``unit`` ns of the device."""
 
     method = "pretended"

@@ -121,13 +121,15 @@ def test_too_small_a_dispatch_is_noticed(target: Target, monkeypatch: pytest.Mon
 @NEEDS
 @pytest.mark.parametrize("caller", ["ffi", "native"])
 def test_a_failed_call_is_told_later(target: Target, caller: str) -> None:
-    from overhead.probes._support.common.native_loop import Program
+    from overhead.probes._support.common.native_loop import NativeProgram
 
     chain: Any = PROBE.open(target, Case(pattern="launches", caller=caller, unit="launch"))  # type: ignore[arg-type]
     try:
         commands, gpu = chain._commands, chain._gpu
         pointer = gpu.ffi.new("VkFence *", chain._fence())
-        chain._compile(Program(body=(commands.call("vkWaitForFences", gpu.device, 1, pointer, 1, 0, stage="wait"),)))(1)
+        chain._compile(
+            NativeProgram(body=(commands.call("vkWaitForFences", gpu.device, 1, pointer, 1, 0, stage="wait"),))
+        )(1)
         with pytest.raises(Unverified, match="VK_TIMEOUT"):
             chain.executed()
     finally:
@@ -185,23 +187,23 @@ def test_latency_from_submission_to_start(target: Target) -> None:
 
 @NEEDS
 def test_a_closed_chain_leaves_nothing(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.vulkan.gpu import Gpu
+    from overhead.probes._support.vulkan.gpu import VulkanGpu
 
     PROBE.open(target, BASE).close()  # what all chains share is there from now on
     PROBE.open(target, Case(pattern="fused", caller="ffi")).close()
     alive: Counter[str] = Counter()
-    create, destroy = Gpu.create, Gpu.destroy
+    create, destroy = VulkanGpu.create, VulkanGpu.destroy
 
-    def creating(gpu: Gpu, what: str, info: Any) -> Any:
+    def creating(gpu: VulkanGpu, what: str, info: Any) -> Any:
         alive[what] += 1
         return create(gpu, what, info)
 
-    def destroying(gpu: Gpu, what: str, handle: Any) -> None:
+    def destroying(gpu: VulkanGpu, what: str, handle: Any) -> None:
         alive[what] -= 1
         destroy(gpu, what, handle)
 
-    monkeypatch.setattr(Gpu, "create", creating)
-    monkeypatch.setattr(Gpu, "destroy", destroying)
+    monkeypatch.setattr(VulkanGpu, "create", creating)
+    monkeypatch.setattr(VulkanGpu, "destroy", destroying)
     for case in STAR:
         PROBE.open(target, case).close()
     memory = alive.pop("Memory")  # allocated by a call of its own, one for each buffer
@@ -213,19 +215,19 @@ def test_a_closed_chain_leaves_nothing(target: Target, monkeypatch: pytest.Monke
 def test_a_failure_at_opening_leaves_nothing(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.common import native_loop
     from overhead.probes._support.vulkan import chain_base
-    from overhead.probes._support.vulkan.gpu import Gpu
+    from overhead.probes._support.vulkan.gpu import VulkanGpu
 
-    def refuse(program: native_loop.Program) -> native_loop.Loop:
+    def refuse(program: native_loop.NativeProgram) -> native_loop.NativeLoop:
         raise native_loop.NativeUnavailable("no numba today")
 
     gone: list[str] = []
-    destroy = Gpu.destroy
+    destroy = VulkanGpu.destroy
 
-    def destroying(gpu: Gpu, what: str, handle: Any) -> None:
+    def destroying(gpu: VulkanGpu, what: str, handle: Any) -> None:
         gone.append(what)
         destroy(gpu, what, handle)
 
-    monkeypatch.setattr(Gpu, "destroy", destroying)
+    monkeypatch.setattr(VulkanGpu, "destroy", destroying)
     monkeypatch.setattr(chain_base, "compile_native", refuse)
     with pytest.raises(Unavailable, match="no numba today"):
         PROBE.open(target, BASE)

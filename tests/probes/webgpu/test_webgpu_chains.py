@@ -17,7 +17,7 @@ import pytest
 from overhead.probes import registry
 from overhead.probes._support.common import native_loop
 from overhead.probes._support.common.loop_text import Issue
-from overhead.probes._support.common.native_loop import Call, Program, Store
+from overhead.probes._support.common.native_loop import NativeCall, NativeProgram, Store
 from overhead.probes._support.vulkan import drivers
 from overhead.probes._support.webgpu.chain import WebGpuChain
 from overhead.probes.base import Unsupported, Unverified
@@ -80,11 +80,11 @@ class Counting:
 
         return counted
 
-    def program(self, program: Program) -> Program:
+    def program(self, program: NativeProgram) -> NativeProgram:
         head, body, tail = (tuple(map(self._step, part)) for part in (program.head, program.body, program.tail))
-        return Program(head, body, tail, program.per)
+        return NativeProgram(head, body, tail, program.per)
 
-    def _step(self, step: Call | Store) -> Call | Store:
+    def _step(self, step: NativeCall | Store) -> NativeCall | Store:
         if isinstance(step, Store):
             return step
         kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(step.args))
@@ -122,7 +122,7 @@ def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
     with opened(target, case) as chain, pytest.MonkeyPatch.context() as monkeypatch:
         gc.disable()
         try:
-            if isinstance(chain._loop, Program):
+            if isinstance(chain._loop, NativeProgram):
                 loop = counting.program(chain._loop)
                 issue: Issue = (
                     native_loop.compile_native(loop) if case.caller == "native" else native_loop.compile_ffi(loop)

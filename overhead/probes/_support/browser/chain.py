@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from overhead.probes._support.browser import identity, wire
-from overhead.probes._support.browser.session import Session
+from overhead.probes._support.browser.session import BrowserSession
 from overhead.probes.base import Chain, Unsupported, Unverified
 from overhead.results import Overlap, Pattern
 
@@ -23,7 +23,7 @@ _MAX_N = {"fused": 1 << 24, "wait-each": 64, "read-each": 64}
 class InPage(Chain):
     """``sample`` runs the whole loop in the page; the single verbs exist for what is not timed."""
 
-    def __init__(self, session: Session, pattern: Pattern) -> None:
+    def __init__(self, session: BrowserSession, pattern: Pattern) -> None:
         self.session, self.number = session, session.next_chain()
         self.overlap: Overlap = "pipelined" if pattern in _PIPELINED else "serial"
         self.latency = self.synchronous = pattern in LATENT
@@ -67,7 +67,7 @@ class InPage(Chain):
     def close(self) -> None:
         self.ask("close")
 
-    def ask(self, do: str, **fields: Any) -> wire.Answer:
+    def ask(self, do: str, **fields: Any) -> wire.PageAnswer:
         """The page's answer. Raises what the answer stands for."""
         answer = self.session.ask(do, chain=self.number, **fields)
         if answer.kind == "unverified":

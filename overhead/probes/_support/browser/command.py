@@ -11,7 +11,7 @@ from overhead.errors import UsageError
 from overhead.probes._support.browser import identity, standalone
 from overhead.probes._support.browser.importing import import_file
 from overhead.probes._support.browser.launch import BROWSER, OPEN, Browser, Kind, kind_of
-from overhead.probes._support.browser.session import Session
+from overhead.probes._support.browser.session import BrowserSession
 from overhead.probes.base import Unavailable
 
 KINDS: tuple[Kind, ...] = ("chromium", "firefox", "safari")
@@ -31,7 +31,7 @@ def choose(browser: str) -> str:
         return kind_of(browser)
     os.environ[BROWSER] = OPEN
     try:
-        session = Session(Browser("chromium"))
+        session = BrowserSession(Browser("chromium"))
     except Unavailable as refused:
         raise UsageError(refused.reason) from None
     session.close()

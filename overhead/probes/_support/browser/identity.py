@@ -7,7 +7,7 @@ import re
 from msgspec.structs import replace
 
 from overhead.probes._support.browser.launch import Browser, Kind
-from overhead.probes._support.browser.wire import Adapter, Page
+from overhead.probes._support.browser.wire import Page, PageAdapter
 from overhead.results import Api, Target
 
 _SOFTWARE = re.compile(r"swiftshader|llvmpipe|lavapipe|softpipe|software|warp\b|basic render|\bcpu\b", re.IGNORECASE)
@@ -31,13 +31,13 @@ def named_by_log(page: Page, log: str) -> Page:
     return replace(page, adapter=adapter)
 
 
-def adapter_name(adapter: Adapter) -> str:
+def adapter_name(adapter: PageAdapter) -> str:
     """The most telling of the names that the browser gives."""
     family = " ".join(word for word in (adapter.vendor, adapter.architecture) if word)
     return adapter.description or (adapter.device if _is_name(adapter.device) else "") or family or UNNAMED
 
 
-def is_software(adapter: Adapter) -> bool:
+def is_software(adapter: PageAdapter) -> bool:
     """Whether it must not pass as a GPU: a fallback, a processor, a software renderer's name, or no name at all."""
     said = " ".join((adapter.vendor, adapter.architecture, adapter.device, adapter.description, adapter.driver))
     unknown = adapter_name(adapter) == UNNAMED

@@ -25,7 +25,7 @@ from overhead.probes._support.browser.launch import Browser
 from overhead.probes._support.browser.material import PLAN, hashes
 from overhead.probes.base import Unsupported, Unverified
 from overhead.probes.kernels import lcg
-from overhead.results import Case, Gpu, Header, Line, Machine, Target
+from overhead.results import Case, Gpu, HeaderLine, JournalLine, Machine, Target
 
 MAX_BYTES = 64 << 20
 
@@ -67,7 +67,7 @@ def read_download(path: Path) -> Download:
         raise BadFile(f"{path}: not a browser's download: {' '.join(str(error).split())[:300]}") from None
 
 
-def import_file(path: Path) -> list[Line]:
+def import_file(path: Path) -> list[JournalLine]:
     """The journal of a page's download, header first. Raises ``BadFile``."""
     found = read_download(path)
     if found.page.adapter is None:
@@ -77,24 +77,24 @@ def import_file(path: Path) -> list[Line]:
     stack = identity.engine(found.page)
     target = identity.target(stack, found.page, Browser(stack))
     flags = [*identity.flags(found.page), "replicates-in-one-browser", *(["hidden-page"] if found.hidden else [])]
-    header = Header(
+    header = HeaderLine(
         schema_version=results.SCHEMA_VERSION, method_version=results.METHOD_VERSION, created=found.created,
         profile="quick", machine=_machine(found.page, target), versions=target.versions,
     )  # fmt: skip
     cases = {_case(entry.case).key: _case(entry.case) for entries in found.replicates for entry in entries}
-    lines: list[Line] = [header]
+    lines: list[JournalLine] = [header]
     lines += [
-        results.Planned(worker=target.key, target=target, case=case, processes=PLAN["replicates"])
+        results.PlannedLine(worker=target.key, target=target, case=case, processes=PLAN["replicates"])
         for case in cases.values()
     ]
     for process, entries in enumerate(found.replicates):
         for entry in entries:
             lines += _lines(target, process, found.page, entry, flags)
-        lines.append(results.Ended(worker=target.key, process=process, rule="the page's own plan"))
+        lines.append(results.EndedLine(worker=target.key, process=process, rule="the page's own plan"))
     return lines
 
 
-def _lines(target: Target, process: int, page: wire.Page, entry: _Entry, flags: list[str]) -> Iterator[Line]:
+def _lines(target: Target, process: int, page: wire.Page, entry: _Entry, flags: list[str]) -> Iterator[JournalLine]:
     case = _case(entry.case)
     at = _Where(target.key, case.key, process, page)
     try:
@@ -126,28 +126,28 @@ class _Where:
     process: int
     page: wire.Page
 
-    def failed(self, status: results.Status, reason: str) -> Line:
-        return results.Failed(
+    def failed(self, status: results.Status, reason: str) -> JournalLine:
+        return results.FailedLine(
             target=self.target, case=self.case, worker=self.target, process=self.process, status=status, reason=reason
         )
 
-    def opened(self, case: Case, flags: list[str]) -> Line:
+    def opened(self, case: Case, flags: list[str]) -> JournalLine:
         kernel = "fused.wgsl" if case.pattern == "fused" else "step.wgsl"
-        return results.Opened(
+        return results.OpenedLine(
             target=self.target, case=self.case, worker=self.target, process=self.process,
             overlap="pipelined" if case.pattern in ("per-submit", "per-k") else "serial",
             synchronous=case.pattern in ("wait-each", "read-each"), window=window(case, self.page),
             kernels={kernel: hashes()[kernel]}, flags=flags,
         )  # fmt: skip
 
-    def once(self, name: str, n: int, values: list[float]) -> Line:
-        return results.Once(
+    def once(self, name: str, n: int, values: list[float]) -> JournalLine:
+        return results.OneOffLine(
             target=self.target, case=self.case, worker=self.target, process=self.process, name=name, values=values,
             at=[n] * len(values),
         )  # fmt: skip
 
-    def round(self, number: int, rows: list[list[int]]) -> Line:
-        return results.Round(
+    def round(self, number: int, rows: list[list[int]]) -> JournalLine:
+        return results.RoundLine(
             target=self.target, case=self.case, worker=self.target, process=self.process, round=number, samples=rows
         )
 

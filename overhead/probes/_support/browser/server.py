@@ -30,7 +30,7 @@ class PageServer:
         self._changed = asyncio.Condition()
         self._origin = ""
         self._pages: list[wire.Page] = []
-        self._answers: list[wire.Answer] = []
+        self._answers: list[wire.PageAnswer] = []
 
     async def start(self) -> str:
         """Begin to listen on a free port; returns the address, token included, that the browser is to open."""
@@ -47,7 +47,7 @@ class PageServer:
             await self._changed.wait_for(lambda: self._pages)
         return self._pages[0]
 
-    async def ask(self, do: Any, **fields: Any) -> wire.Answer:
+    async def ask(self, do: Any, **fields: Any) -> wire.PageAnswer:
         """Give the page a command and return its answer."""
         async with self._changed:
             self._command = wire.Command(id=self._command.id + 1, do=do, **fields)
@@ -110,7 +110,7 @@ class PageServer:
             self._changed.notify_all()
         return _json({"secret": self._secret})
 
-    async def _converse(self, answer: wire.Answer) -> wire.Command:
+    async def _converse(self, answer: wire.PageAnswer) -> wire.Command:
         """Take the answer to the command at hand (a repeated one changes nothing) and wait for the next command."""
         async with self._changed:
             if answer.id > self._command.id:

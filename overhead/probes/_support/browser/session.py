@@ -34,7 +34,7 @@ class BrowserEnded(Exception):
     """The browser or its page is gone, or gives no answer."""
 
 
-class Session:
+class BrowserSession:
     """An open page that obeys. Raises ``Unavailable`` where none can be had."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Session:
         self._chains += 1
         return self._chains
 
-    def ask(self, do: str, **fields: Any) -> wire.Answer:
+    def ask(self, do: str, **fields: Any) -> wire.PageAnswer:
         """Give the page a command; raises ``BrowserEnded`` where no answer comes."""
         return self._run(self._unless_ended(self._server.ask(do, **fields), self._answer_seconds, "gave no answer"))
 

@@ -29,7 +29,7 @@ class _Said(Struct, forbid_unknown_fields=True, frozen=True):
     pass
 
 
-class Adapter(_Said, frozen=True, kw_only=True):
+class PageAdapter(_Said, frozen=True, kw_only=True):
     """``GPUAdapterInfo`` field by field; ``forced`` where only ``forceFallbackAdapter`` gave one.
 
     ``fallback`` is null where the browser does not say. ``backend``, ``type``, ``driver``: Chromium's developer fields.
@@ -49,7 +49,7 @@ class Adapter(_Said, frozen=True, kw_only=True):
 class Page(_Said, frozen=True, kw_only=True):
     """Who the page is: browser, adapter or the reason why there is none, clock, and the hashes of the WGSL it got."""
 
-    adapter: Adapter | None = None
+    adapter: PageAdapter | None = None
     reason: Long = ""
     user_agent: Annotated[str, Meta(max_length=400)]
     brands: Annotated[list[Short], Meta(max_length=8)] = []
@@ -75,14 +75,14 @@ class CaseSpec(_Said, frozen=True, omit_defaults=True, kw_only=True):
     k: Annotated[int, Meta(ge=1, le=4096)] = 1
 
 
-class Entry(_Said, frozen=True, kw_only=True):
+class PageEntry(_Said, frozen=True, kw_only=True):
     """An entry point and how many groups launch it."""
 
     name: str
     groups: int
 
 
-class Buffer(_Said, frozen=True, kw_only=True):
+class PageBuffer(_Said, frozen=True, kw_only=True):
     """A buffer of zeros, bound in group 0 by its number; ``storage`` can be fetched."""
 
     kind: Literal["storage", "read-only-storage", "uniform"]
@@ -90,7 +90,7 @@ class Buffer(_Said, frozen=True, kw_only=True):
     """Bytes."""
 
 
-class Program(_Said, frozen=True, omit_defaults=True, kw_only=True):
+class PageProgram(_Said, frozen=True, omit_defaults=True, kw_only=True):
     """What a case runs in place of the step: WGSL, the dispatches of a unit in their order, the buffers bound to it.
 
     ``rounds``: the uniform whose first word says how often a fused kernel loops; ``loops``: at most so often in one
@@ -99,8 +99,8 @@ class Program(_Said, frozen=True, omit_defaults=True, kw_only=True):
 
     label: str
     code: str
-    entries: list[Entry]
-    buffers: list[Buffer]
+    entries: list[PageEntry]
+    buffers: list[PageBuffer]
     rounds: int
     loops: int = 0
     needs: list[str] = []
@@ -119,7 +119,7 @@ class Command(_Said, frozen=True, omit_defaults=True, kw_only=True):
     do: Literal["open", "write", "run", "time", "read", "fetch", "close", "idle", "end"]
     chain: int = 0
     case: CaseSpec | None = None
-    program: Program | None = None
+    program: PageProgram | None = None
     ns: list[int] = []
     idle_ms: float = 0
     warm: bool = True
@@ -130,7 +130,7 @@ class Command(_Said, frozen=True, omit_defaults=True, kw_only=True):
     data: bytes = b""
 
 
-class Answer(_Said, frozen=True, kw_only=True):
+class PageAnswer(_Said, frozen=True, kw_only=True):
     """The answer to the command of the same ``id``; ``id`` 0 is the first, empty one."""
 
     id: Whole
@@ -143,5 +143,5 @@ class Answer(_Said, frozen=True, kw_only=True):
 
 
 decode_hello = msgspec.json.Decoder(Hello).decode
-decode_answer = msgspec.json.Decoder(Answer).decode
+decode_answer = msgspec.json.Decoder(PageAnswer).decode
 encode = msgspec.json.Encoder().encode

@@ -7,7 +7,7 @@ import numpy as np
 
 from overhead.probes._support.browser import identity, wire
 from overhead.probes._support.browser.chain import InPage
-from overhead.probes._support.browser.session import Session
+from overhead.probes._support.browser.session import BrowserSession
 from overhead.probes._support.common.workload_chain import (
     WGSL_BINDINGS,
     WorkChain,
@@ -26,7 +26,7 @@ _STATE, _COUNTERS, _INPUTS, _STEPS = range(len(WGSL_BINDINGS))
 _STEPS_BYTES = 16
 
 
-def open_case(session: Session, case: Case) -> WorkChain:
+def open_case(session: BrowserSession, case: Case) -> WorkChain:
     """``fused``, or a step by its dispatches: all in ``one-pass``, or ``per-submit`` each in a submission."""
     refuse_wgsl(case)
     if case.caller != "browser":
@@ -34,7 +34,7 @@ def open_case(session: Session, case: Case) -> WorkChain:
     return verified(BrowserWork(session, case))
 
 
-def _bounds_loops(adapter: wire.Adapter | None) -> bool:
+def _bounds_loops(adapter: wire.PageAdapter | None) -> bool:
     """Whether it is llvmpipe, or a software adapter that can't be told from it."""
     return adapter is not None and identity.is_software(adapter) and "swiftshader" not in adapter.description.lower()
 
@@ -44,7 +44,7 @@ class BrowserWork(WorkChain, InPage):
 
     language = "wgsl"
 
-    def __init__(self, session: Session, case: Case) -> None:
+    def __init__(self, session: BrowserSession, case: Case) -> None:
         WorkChain.__init__(self, case)
         InPage.__init__(self, session, case.pattern)
         self._text, self._entries = kernels_of(self, "wgsl")
@@ -58,13 +58,13 @@ class BrowserWork(WorkChain, InPage):
         spec = msgspec.convert({"pattern": case.pattern}, wire.CaseSpec)
         self.ask("open", case=spec, program=self._program())
 
-    def _program(self) -> wire.Program:
+    def _program(self) -> wire.PageProgram:
         kinds = zip(WGSL_BINDINGS, self._sizes, strict=True)
-        return wire.Program(
+        return wire.PageProgram(
             label=f"{self.workload.name}, {self.elements:,} elements,",
             code=self._text,
-            entries=[wire.Entry(name=entry.name, groups=entry.groups) for entry in self._entries],
-            buffers=[wire.Buffer(kind=kind, size=size) for kind, size in kinds],
+            entries=[wire.PageEntry(name=entry.name, groups=entry.groups) for entry in self._entries],
+            buffers=[wire.PageBuffer(kind=kind, size=size) for kind, size in kinds],
             rounds=_STEPS,
             loops=self._loops,
             needs=["shader-f16"] if self.workload.precision == "float16" else [],

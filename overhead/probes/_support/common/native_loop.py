@@ -58,12 +58,12 @@ Word = int | Slot | Cycle
 
 
 @dataclass(frozen=True)
-class Call:
+class NativeCall:
     """A C call. Arguments and result are integers or pointers; the upper bits of a narrower result are undefined.
 
     ``function`` and ``ffi_args`` (default: ``args``) are what the Python loop calls; a ``Cycle`` there holds objects.
     ``address`` and ``args`` are what the compiled loop calls. ``checked``: a nonzero low half of the result is kept for
-    ``Loop.failure``.
+    ``NativeLoop.failure``.
     """
 
     name: str
@@ -88,16 +88,16 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Program:
+class NativeProgram:
     """For each group of ``per`` units (the last may be shorter): head, body a unit, tail. 0: one group of all n."""
 
-    head: tuple[Call | Store, ...] = ()
-    body: tuple[Call | Store, ...] = ()
-    tail: tuple[Call | Store, ...] = ()
+    head: tuple[NativeCall | Store, ...] = ()
+    body: tuple[NativeCall | Store, ...] = ()
+    tail: tuple[NativeCall | Store, ...] = ()
     per: int = 1
 
 
-class Loop(Protocol):
+class NativeLoop(Protocol):
     """``issue(n)``; ``failure()`` is the or of all results of the checked calls so far, 0 where none failed."""
 
     failure: Callable[[], int]
@@ -105,13 +105,13 @@ class Loop(Protocol):
     def __call__(self, n: int, /) -> None: ...
 
 
-def compile_ffi(program: Program) -> Loop:
+def compile_ffi(program: NativeProgram) -> NativeLoop:
     """A generated plain Python loop; everything that it names is a local."""
     failed = [0]
     return _loop(loop_text.compile_python(_python_script(program, failed)), lambda: failed[0])
 
 
-def compile_native(program: Program) -> Loop:
+def compile_native(program: NativeProgram) -> NativeLoop:
     """The compiled loop; it holds no GIL. Raises ``NativeUnavailable``."""
     rendered = _Native(program)
     lines = loop_text.plain(rendered.script)
@@ -119,7 +119,7 @@ def compile_native(program: Program) -> Loop:
     return _loop(functools.partial(_compiled(rendered, lines), table), lambda: int(table[0]))
 
 
-def compile_stages(program: Program, caller: Literal["ffi", "native"]) -> Stages:
+def compile_stages(program: NativeProgram, caller: Literal["ffi", "native"]) -> Stages:
     """``stages(n)``: stage name to durations, ns, of the same loop with the clock read around each stage.
 
     Each duration holds one clock reading, the stage ``clock`` nothing else: the cost per unit of a stage is
@@ -151,12 +151,12 @@ def compile_stages(program: Program, caller: Literal["ffi", "native"]) -> Stages
     return stages
 
 
-def _loop(issue: Issue, failure: Callable[[], int]) -> Loop:
+def _loop(issue: Issue, failure: Callable[[], int]) -> NativeLoop:
     issue.failure = failure  # type: ignore[attr-defined]
     return issue  # type: ignore[return-value]
 
 
-def _sections(program: Program, render: Callable[[Call | Store], Statement]) -> dict[str, Any]:
+def _sections(program: NativeProgram, render: Callable[[NativeCall | Store], Statement]) -> dict[str, Any]:
     parts = {name: tuple(render(call) for call in getattr(program, name)) for name in ("head", "body", "tail")}
     return {**parts, "per": program.per}
 
@@ -165,7 +165,7 @@ def _turn(length: int) -> str:
     return f"u & {length - 1}" if length & (length - 1) == 0 else f"u % {length}"
 
 
-def _python_script(program: Program, failed: list[int]) -> Script:
+def _python_script(program: NativeProgram, failed: list[int]) -> Script:
     """The loop over the Python callables. ``failed`` takes the results of the checked calls."""
     names: dict[str, Any] = {}
     count = itertools.count()
@@ -180,11 +180,11 @@ def _python_script(program: Program, failed: list[int]) -> Script:
             return f"s{value.index}"
         return f"{bind(value.values)}[{_turn(len(value.values))}]" if isinstance(value, Cycle) else bind(value)
 
-    def render(call: Call | Store) -> Statement:
+    def render(call: NativeCall | Store) -> Statement:
         args = (call.value,) if isinstance(call, Store) else call.ffi_args or call.args
         code = f"{bind(call.function)}({', '.join(map(word, args))})"
-        kept = f"s{call.result.index}" if isinstance(call, Call) and call.result else ""
-        if isinstance(call, Call) and call.checked:
+        kept = f"s{call.result.index}" if isinstance(call, NativeCall) and call.result else ""
+        if isinstance(call, NativeCall) and call.checked:
             code = f"if {kept or 'result'} := {code}: {bind(note)}({kept or 'result'})"
         elif kept:
             code = f"{kept} = {code}"
@@ -202,11 +202,11 @@ class _Native:
     Words 0 to 7 of the table are the loop's own: 0 the failures, 1 the clock, from 2 the logs.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: NativeProgram) -> None:
         self.table = [0] * 8
         self.script = Script(**_sections(program, self._render))
         calls = program.head + program.body + program.tail
-        self.slots = sorted({c.result.index for c in calls if isinstance(c, Call) and c.result})
+        self.slots = sorted({c.result.index for c in calls if isinstance(c, NativeCall) and c.result})
 
     def _place(self, *values: int) -> int:
         self.table += [value - (1 << 64) if value >= 1 << 63 else value for value in values]
@@ -219,7 +219,7 @@ class _Native:
             return f"t[{self._place(*value.values)} + ({_turn(len(value.values))})]"
         return f"t[{self._place(value)}]"
 
-    def _render(self, call: Call | Store) -> Statement:
+    def _render(self, call: NativeCall | Store) -> Statement:
         if isinstance(call, Store):
             code = f"store({self._word(call.pointer)}, {self._word(call.value)})"
             return Statement(code, call.stage or call.name)

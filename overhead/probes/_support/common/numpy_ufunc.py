@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
-from overhead.probes._support.common.native_loop import Call, NativeUnavailable, Program
+from overhead.probes._support.common.native_loop import NativeCall, NativeProgram, NativeUnavailable
 
 if TYPE_CHECKING:
     from numpy import int32
@@ -48,5 +48,5 @@ class InnerLoop:
         data = fields.data[index] if fields.data else None
         pointers = tuple(array.ctypes.data for array in (self._arrays, self._count, self._strides))
         prototype = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 4)
-        add = Call(name="add", function=prototype(address), address=address, args=(*pointers, data or 0))
-        self.program = Program(body=(add,))
+        add = NativeCall(name="add", function=prototype(address), address=address, args=(*pointers, data or 0))
+        self.program = NativeProgram(body=(add,))

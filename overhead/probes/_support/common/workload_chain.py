@@ -15,7 +15,7 @@ from overhead.probes._support.cuda.held_stream import HeldChain
 from overhead.probes.base import Space, Unsupported, Unverified
 from overhead.results import Caller, Case, Pattern, Scalar
 from overhead.workloads import sources, workloads
-from overhead.workloads.base import Array, Entry, Workload
+from overhead.workloads.base import Array, KernelEntry, Workload
 from overhead.workloads.equivalence import Differs, check
 
 _WRAP = 1 << 32
@@ -23,7 +23,7 @@ _WRAP = 1 << 32
 
 
 @dataclasses.dataclass(frozen=True)
-class Arm:
+class WorkloadArm:
     """A way to run workloads.
 
     ``bodies``: which it runs of a workload that has several; ``fits``: which workloads it runs at all; ``language``: of
@@ -39,33 +39,33 @@ class Arm:
     early: bool = False
 
 
-def eager(*bodies: str) -> Arm:
+def eager(*bodies: str) -> WorkloadArm:
     """Operations of an array library, one after another."""
-    return Arm("per-submit", bodies=bodies)
+    return WorkloadArm("per-submit", bodies=bodies)
 
 
-def fused(language: str, params: Mapping[str, Scalar] | None = None) -> Arm:
+def fused(language: str, params: Mapping[str, Scalar] | None = None) -> WorkloadArm:
     """One kernel that loops over the steps."""
-    return Arm("fused", params or {}, bodies=("one",), language=language, early=True)
+    return WorkloadArm("fused", params or {}, bodies=("one",), language=language, early=True)
 
 
-def launches(language: str, *bodies: str) -> Arm:
+def launches(language: str, *bodies: str) -> WorkloadArm:
     """The kernels of a step, a launch each."""
-    return Arm("per-submit", bodies=bodies, language=language)
+    return WorkloadArm("per-submit", bodies=bodies, language=language)
 
 
-IN_TURN = Arm("hybrid", fits=lambda w: w.host_works)
+IN_TURN = WorkloadArm("hybrid", fits=lambda w: w.host_works)
 """Every other step on the host, of workloads that ask about just that."""
-IN_TURN_TOO = Arm("hybrid", fits=lambda w: not w.host_works and not w.bodies)
+IN_TURN_TOO = WorkloadArm("hybrid", fits=lambda w: not w.host_works and not w.bodies)
 """The same of all others whose step is not split."""
 
 
-def on_all_threads(pattern: Pattern) -> Arm:
+def on_all_threads(pattern: Pattern) -> WorkloadArm:
     """The pattern with all of the host's threads, where their speed is part of the question."""
-    return Arm(pattern, {"threads": "all"}, fits=lambda w: w.host_works)
+    return WorkloadArm(pattern, {"threads": "all"}, fits=lambda w: w.host_works)
 
 
-def space(star: Space, arms: Sequence[Arm], *, software: bool, late: Sequence[Arm] = ()) -> Space:
+def space(star: Space, arms: Sequence[WorkloadArm], *, software: bool, late: Sequence[WorkloadArm] = ()) -> Space:
     """The stack's own space and, beside it, every workload by every arm, for each number of elements.
 
     Where a workload is light, its first arm at its first number comes right after the base, and so do the arms marked
@@ -84,7 +84,7 @@ def space(star: Space, arms: Sequence[Arm], *, software: bool, late: Sequence[Ar
     )
 
 
-def _cases(workload: Workload, arms: Sequence[Arm], software: bool) -> list[Case]:
+def _cases(workload: Workload, arms: Sequence[WorkloadArm], software: bool) -> list[Case]:
     """All variants at their first number of elements by every arm and body, then at the second, and so on.
 
     Of what is not written in a language, one case tells why.
@@ -101,27 +101,27 @@ def _cases(workload: Workload, arms: Sequence[Arm], software: bool) -> list[Case
     ]  # fmt: skip
 
 
-def _bodies(workload: Workload, arm: Arm) -> list[dict[str, Scalar]]:
+def _bodies(workload: Workload, arm: WorkloadArm) -> list[dict[str, Scalar]]:
     """The arm's bodies as parameters; none where either side has no choice."""
     if not workload.bodies or not arm.bodies:
         return [{}]
     return [{"body": body} for body in arm.bodies if body in workload.bodies]
 
 
-def wgsl_arms(stack: str, caller: Caller = "binding") -> list[Arm]:
+def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
     """The patterns under which WGSL runs; ``checks`` where the library adds some to the kernel: bounds to its loops
     (wgpu-native), clamps to its indices (Dawn).
     """
     fewer = {"wgpu-native": "unbounded-loops", "dawn": "off"}.get(stack)
     unchecked = [fused("wgsl", {"checks": fewer})] if fewer else []
-    each = Arm("one-pass", bodies=("separate", "one"), language="wgsl")
+    each = WorkloadArm("one-pass", bodies=("separate", "one"), language="wgsl")
     submitted = dataclasses.replace(each, pattern="per-submit", fits=lambda w: bool(w.bodies))
     return [dataclasses.replace(arm, caller=caller) for arm in (fused("wgsl"), *unchecked, each, submitted)]
 
 
-def wgsl_submitted(caller: Caller = "binding") -> Arm:
+def wgsl_submitted(caller: Caller = "binding") -> WorkloadArm:
     """A submission a step, of workloads whose step is one dispatch."""
-    return Arm("per-submit", caller=caller, fits=lambda w: not w.bodies, language="wgsl")
+    return WorkloadArm("per-submit", caller=caller, fits=lambda w: not w.bodies, language="wgsl")
 
 
 WGSL_BINDINGS: tuple[Literal["storage", "read-only-storage", "uniform"], ...] = (
@@ -136,7 +136,7 @@ def refuse_wgsl(case: Case) -> None:
         raise Unsupported(f"a workload's WGSL runs as one-pass, per-submit or fused, not {case.pattern}")
 
 
-def wgsl_window(pattern: Pattern, entries: Sequence[Entry]) -> dict[str, Scalar]:
+def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, Scalar]:
     """What a window of a workload's WGSL holds."""
     dispatches = f"{len(entries)} per unit"
     each = dispatches if pattern == "per-submit" else "1"
@@ -154,9 +154,9 @@ IN_SPIRV = frozenset({"recurrence"})
 """Workloads whose SPIR-V is committed, as ``<name>_once`` and ``<name>_fused``."""
 
 
-def spirv_arms() -> list[Arm]:
+def spirv_arms() -> list[WorkloadArm]:
     """``fused``: one dispatch that loops; ``replay``: a dispatch a step, all in one recording."""
-    loop = Arm("fused", caller="ffi", fits=lambda w: w.name in IN_SPIRV, early=True)
+    loop = WorkloadArm("fused", caller="ffi", fits=lambda w: w.name in IN_SPIRV, early=True)
     return [loop, dataclasses.replace(loop, pattern="replay")]
 
 
@@ -263,7 +263,7 @@ def verified(chain: C) -> C:
     return chain
 
 
-def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[Entry, ...]]:
+def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry, ...]]:
     """The workload's kernels in a language: their text, and those that a unit of the case launches, in order.
 
     Raises ``Unsupported`` where it has none.

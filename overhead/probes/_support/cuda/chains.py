@@ -8,9 +8,9 @@ from ctypes import addressof, c_uint
 from itertools import repeat
 
 from overhead.probes._support.common.loop_text import Stages
-from overhead.probes._support.common.native_loop import Program, compile_ffi, compile_native, compile_stages
+from overhead.probes._support.common.native_loop import NativeProgram, compile_ffi, compile_native, compile_stages
 from overhead.probes._support.cuda.api import CudaDriver
-from overhead.probes._support.cuda.held_stream import Held, HeldChain
+from overhead.probes._support.cuda.held_stream import HeldChain, StreamHolder
 from overhead.probes._support.cuda.launch import (
     Action,
     Issue,
@@ -21,7 +21,7 @@ from overhead.probes._support.cuda.launch import (
     once,
     wait_calls,
 )
-from overhead.probes._support.cuda.session import Arguments, Session, SessionClock, step_arguments
+from overhead.probes._support.cuda.session import Arguments, CudaSession, SessionClock, step_arguments
 from overhead.probes.base import DeviceTime, Unsupported, Unverified
 from overhead.results import Case, Scalar
 
@@ -33,12 +33,12 @@ class CudaChain(HeldChain):
     """Sets of words that its units go through."""
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case, *, own_stream: bool) -> None:
-        self.session = Session(driver, ordinal, own_stream=own_stream, places=self.places)
+        self.session = CudaSession(driver, ordinal, own_stream=own_stream, places=self.places)
         try:
             self.case = case
             self.unit = case.unit
             self.wait_spins = case.params.get("wait") != "event-blocking"
-            self._clock: Held | None = None
+            self._clock: StreamHolder | None = None
             self._wait = self.make_wait()
             self.build()
         except BaseException:
@@ -75,7 +75,7 @@ class CudaChain(HeldChain):
         self.session.close()
 
 
-class Launches(CudaChain):
+class CudaLaunches(CudaChain):
     """``per-submit``: n launches. ``wait-each``, ``read-each``: a wait or a copy to the host after each."""
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
@@ -100,7 +100,7 @@ class Launches(CudaChain):
             calls += wait_calls(session, str(case.params["wait"]), checked=checked)
         elif case.pattern != "per-submit":
             raise Unsupported(f"{case.pattern} has no {case.caller} caller")
-        program = Program(body=tuple(calls))
+        program = NativeProgram(body=tuple(calls))
         loop = compile_native(program) if case.caller == "native" else compile_ffi(program)
         self._issue, self._failure = loop, loop.failure
         self._stages = compile_stages(program, "native" if case.caller == "native" else "ffi")
@@ -147,7 +147,9 @@ class LoopLaunches(CudaChain):
         self._loops = int(self.case.params["loops"])
         self._arguments = Arguments(self.session.words, self._loops)
         kernel = self.session.kernel("fused.cu", "fused")
-        self._issue = compile_native(Program(body=(launch_call(self.session, kernel, self._arguments, checked=True),)))
+        self._issue = compile_native(
+            NativeProgram(body=(launch_call(self.session, kernel, self._arguments, checked=True),))
+        )
 
     def issue(self, n: int) -> None:
         self._issue(n)
@@ -161,7 +163,7 @@ class LoopLaunches(CudaChain):
         return {"call": "cuLaunchKernel", "arguments": 2, "loops": self._loops, "checked": True, "precision": "uint32"}
 
 
-class Fused(CudaChain):
+class CudaFused(CudaChain):
     """One launch whose kernel loops n times."""
 
     overlap = "serial"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from overhead.probes._support.cuda.held_stream import Held
+from overhead.probes._support.cuda.held_stream import StreamHolder
 
 
-class CupyClock(Held):
+class CupyClock(StreamHolder):
     """CuPy's current stream held by ``spin.cu``, timed by CuPy's events."""
 
     method = "cupy.cuda.Event behind a spinning kernel"

@@ -11,11 +11,11 @@ from ctypes import byref, c_size_t, c_uint, c_void_p
 from itertools import repeat
 from typing import Any
 
-from overhead.probes._support.common.native_loop import Program, compile_ffi, compile_native
+from overhead.probes._support.common.native_loop import NativeProgram, compile_ffi, compile_native
 from overhead.probes._support.cuda.api import CudaDriver
 from overhead.probes._support.cuda.chains import CudaChain, launches_of
 from overhead.probes._support.cuda.launch import GRID, Action, Issue, bindings, driver_call
-from overhead.probes._support.cuda.session import Session, step_arguments
+from overhead.probes._support.cuda.session import CudaSession, step_arguments
 from overhead.probes.base import Unverified
 from overhead.results import Case, Scalar
 
@@ -49,7 +49,7 @@ class _NodeParameters(ctypes.Structure):
 class Graphs:
     """Makes graphs of the step on a session's own stream; all that is kept is released by ``close``."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: CudaSession) -> None:
         self._session, self._driver = session, session.driver
         self._function = session.kernel("step.cu", "step1")
         self._arguments = [step_arguments(session, 1, place) for place in range(session.places)]
@@ -166,7 +166,7 @@ class GraphChain(CudaChain):
         super().close()
 
 
-class Replay(GraphChain):
+class CudaReplay(GraphChain):
     """n nodes in one graph, launched once."""
 
     recorded = True
@@ -202,7 +202,7 @@ class GraphLaunches(GraphChain):
             native = self.case.caller == "native"
             arguments = (c_void_p(self.graphs.executable(self._nodes)), c_void_p(self.session.stream))
             call = driver_call(self.session, "launch", "cuGraphLaunch", *arguments, checked=native)
-            loop = (compile_native if native else compile_ffi)(Program(body=(call,)))
+            loop = (compile_native if native else compile_ffi)(NativeProgram(body=(call,)))
             self._issue, self._failure = loop, loop.failure
 
     def issue(self, n: int) -> None:

@@ -17,7 +17,7 @@ LONGEST_NS = 50e6
 """No blocker runs longer than this."""
 
 
-class Held(abc.ABC):
+class StreamHolder(abc.ABC):
     """What holding a stream takes: a kernel that spins for a given time, marks in the stream, and their distance."""
 
     method: str
@@ -55,7 +55,7 @@ class HeldChain(Chain):
         """The most units that are held: what half the queue takes."""
         return min(self.max_n, QUEUE_DEPTH // 2 // self.launches) if self.launches else self.max_n
 
-    def held(self, clock: Held, n: int) -> DeviceTime:
+    def held(self, clock: StreamHolder, n: int) -> DeviceTime:
         """Device time of n units, ``held_n`` at most."""
         n = min(n, self.held_n)
 
@@ -70,7 +70,7 @@ class HeldChain(Chain):
         return hold(clock, issue, n)
 
 
-def hold(clock: Held, issue: Callable[[int], None], n: int) -> DeviceTime:
+def hold(clock: StreamHolder, issue: Callable[[int], None], n: int) -> DeviceTime:
     """Device time of ``issue(n)`` behind a blocker.
 
     ``busy`` where the device had not passed the blocker when all was issued: everything then stood in the queue before

@@ -8,8 +8,15 @@ from ctypes import c_uint, c_void_p
 from itertools import repeat
 from typing import Any
 
-from overhead.probes._support.common.native_loop import Call, address_of
-from overhead.probes._support.cuda.session import BLOCKING_EVENT, GROUP_SIZE, GROUPS, UNTIMED_EVENT, Arguments, Session
+from overhead.probes._support.common.native_loop import NativeCall, address_of
+from overhead.probes._support.cuda.session import (
+    BLOCKING_EVENT,
+    GROUP_SIZE,
+    GROUPS,
+    UNTIMED_EVENT,
+    Arguments,
+    CudaSession,
+)
 from overhead.probes.base import Unavailable
 
 Action = Callable[[], object]
@@ -27,22 +34,24 @@ def bindings() -> Any:
     return driver
 
 
-def driver_call(session: Session, stage: str, name: str, *arguments: c_uint | c_void_p, checked: bool) -> Call:
+def driver_call(
+    session: CudaSession, stage: str, name: str, *arguments: c_uint | c_void_p, checked: bool
+) -> NativeCall:
     """A call of the driver for the Python loop, which passes these ready-made values, and for the compiled one."""
     library = session.driver.library
     # A function object of its own, without argtypes: ready-made values pass it unconverted.
     function = library[name]
     words = tuple(argument.value or 0 for argument in arguments)
-    return Call(name, function, address_of(library, name), words, None, stage, arguments, checked)
+    return NativeCall(name, function, address_of(library, name), words, None, stage, arguments, checked)
 
 
-def launch_call(session: Session, function: int, arguments: Arguments, *, checked: bool) -> Call:
+def launch_call(session: CudaSession, function: int, arguments: Arguments, *, checked: bool) -> NativeCall:
     """``cuLaunchKernel`` of a kernel with 4 groups of 64."""
     before, after = (c_void_p(function),), (c_void_p(session.stream), c_void_p(arguments.address), c_void_p(0))
     return driver_call(session, "launch", "cuLaunchKernel", *before, *map(c_uint, GRID), *after, checked=checked)
 
 
-def wait_calls(session: Session, name: str, *, checked: bool) -> tuple[Call, ...]:
+def wait_calls(session: CudaSession, name: str, *, checked: bool) -> tuple[NativeCall, ...]:
     """The calls of a wait: ``stream``, ``context``, ``event`` or ``event-blocking``."""
     stream = c_void_p(session.stream)
     if name == "context":
@@ -56,7 +65,7 @@ def wait_calls(session: Session, name: str, *, checked: bool) -> tuple[Call, ...
     )
 
 
-def once(calls: tuple[Call, ...]) -> Action:
+def once(calls: tuple[NativeCall, ...]) -> Action:
     """The calls one after another, from Python through ctypes."""
     bound = [functools.partial(call.function, *call.ffi_args) for call in calls]
     if len(bound) == 1:
@@ -70,7 +79,7 @@ def once(calls: tuple[Call, ...]) -> Action:
     return both
 
 
-def bound_launch(session: Session, function: int, arguments: Arguments) -> Issue:
+def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> Issue:
     """n times ``cuLaunchKernel`` of cuda-bindings, its arguments prepared once."""
     driver = bindings()
     launch, stream, kernel = driver.cuLaunchKernel, driver.CUstream(session.stream), driver.CUfunction(function)
@@ -84,7 +93,7 @@ def bound_launch(session: Session, function: int, arguments: Arguments) -> Issue
     return issue
 
 
-def bound_wait(session: Session, name: str) -> Action:
+def bound_wait(session: CudaSession, name: str) -> Action:
     """The wait through cuda-bindings."""
     driver = bindings()
     if name == "context":

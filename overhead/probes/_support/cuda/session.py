@@ -8,7 +8,7 @@ from typing import Any
 
 from overhead.probes._support.cuda.api import CudaDriver
 from overhead.probes._support.cuda.compile import machine_code
-from overhead.probes._support.cuda.held_stream import Held
+from overhead.probes._support.cuda.held_stream import StreamHolder
 from overhead.probes.kernels import lcg, source
 
 GROUPS, GROUP_SIZE = 4, 64
@@ -17,7 +17,7 @@ NON_BLOCKING_STREAM = 1
 BLOCKING_EVENT, UNTIMED_EVENT = 1, 2
 
 
-class Session:
+class CudaSession:
     """The device's primary context, which torch and CuPy use too. Owns all it makes; ``close`` releases it.
 
     ``places``: so many sets of words, one after another.
@@ -97,17 +97,17 @@ class Arguments:
         self._values[index] = value
 
 
-def step_arguments(session: Session, count: int, place: int = 0) -> Arguments:
+def step_arguments(session: CudaSession, count: int, place: int = 0) -> Arguments:
     """The address of a set of words and ``count - 1`` values that the kernel does not read."""
     return Arguments(*[session.words + place * BYTES, *range(1, count)][:count])
 
 
-class SessionClock(Held):
+class SessionClock(StreamHolder):
     """The session's stream held by ``spin.cu``, timed by the driver's events."""
 
     method = "CUDA events behind a spinning kernel"
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: CudaSession) -> None:
         self._session, self._driver = session, session.driver
         self._spin = session.kernel("spin.cu", "spin")
         self._events = [session.event(0), session.event(0)]

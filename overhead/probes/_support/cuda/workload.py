@@ -14,7 +14,7 @@ from overhead.probes._support.common.workload_chain import WorkChain, kernels_of
 from overhead.probes._support.cuda.api import CudaDriver
 from overhead.probes._support.cuda.compile import machine_code_of
 from overhead.probes._support.cuda.launch import bindings, bound_wait
-from overhead.probes._support.cuda.session import Arguments, Session, SessionClock
+from overhead.probes._support.cuda.session import Arguments, CudaSession, SessionClock
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
@@ -27,14 +27,14 @@ _THREAD_LOCAL_CAPTURE = 1
 
 def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
     """By pattern: ``per-submit``, ``replay`` or ``fused``."""
-    kinds: dict[str, type[Any]] = {"per-submit": LaunchedWork, "replay": GraphWork, "fused": FusedWork}
+    kinds: dict[str, type[Any]] = {"per-submit": LaunchedWork, "replay": CudaGraphWork, "fused": CudaFusedWork}
     if case.pattern not in kinds:
         raise Unsupported(f"a workload's CUDA C has no {case.pattern}")
     made: WorkChain = kinds[case.pattern](driver, ordinal, case)
     return verified(made)
 
 
-class WorkSession(Session):
+class WorkSession(CudaSession):
     """A device with a workload's buffers on it, and its kernels."""
 
     def buffer(self, values: Array) -> int:
@@ -143,7 +143,7 @@ class LaunchedWork(CudaWork):
             launch()
 
 
-class FusedWork(CudaWork):
+class CudaFusedWork(CudaWork):
     """One launch of n steps."""
 
     overlap = "serial"
@@ -161,7 +161,7 @@ class FusedWork(CudaWork):
         self.launch()
 
 
-class GraphWork(CudaWork):
+class CudaGraphWork(CudaWork):
     """The launches of n steps in a graph that is captured outside the window and launched once."""
 
     call = "cuGraphLaunch"

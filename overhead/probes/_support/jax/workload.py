@@ -19,7 +19,7 @@ _PRECISION = "highest"
 
 def open_case(device: Any, case: Case) -> WorkChain:
     """``fused`` by its ``loop``, else a call a step."""
-    return verified((FusedWork if case.pattern == "fused" else JaxWork)(device, case))
+    return verified((JaxFusedWork if case.pattern == "fused" else JaxWork)(device, case))
 
 
 class JaxWork(WorkChain):
@@ -60,7 +60,7 @@ class JaxWork(WorkChain):
         return {**super().window(), "wait": "block_until_ready", "matmul_precision": _PRECISION}
 
 
-class FusedWork(JaxWork):
+class JaxFusedWork(JaxWork):
     """One call in which the step runs n times; ``prepare`` compiles it for n."""
 
     overlap = "serial"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Protocol
 
-from overhead.probes._support.cuda.held_stream import Held, HeldChain
+from overhead.probes._support.cuda.held_stream import HeldChain, StreamHolder
 from overhead.probes._support.torch.steps import Action, Add, Loop, Mode, enter
 from overhead.probes.base import DeviceTime, Unverified
 from overhead.results import Scalar
@@ -133,7 +133,7 @@ def _after_some(steps: Loop, action: Action, every: int) -> Loop:
     return loop
 
 
-class TorchClock(Held):
+class TorchClock(StreamHolder):
     """The current CUDA stream held by ``torch.cuda._sleep``, timed by torch's events."""
 
     method = "torch.cuda.Event behind torch.cuda._sleep"

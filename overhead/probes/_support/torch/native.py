@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from overhead.probes._support.common.native_loop import Call, NativeUnavailable, Program, Slot, address_of
+from overhead.probes._support.common.native_loop import NativeCall, NativeProgram, NativeUnavailable, Slot, address_of
 
 _ITEM = "_ZN2at4_ops4item4callERKNS_6TensorE"
 _ADD_IN_PLACE = "_ZN2at4_ops11add__Tensor4callERNS_6TensorERKS2_RKN3c106ScalarE"
@@ -44,11 +44,11 @@ class NativeAdd:
         self.program = self._in_place() if in_place else self._allocating()
         self.entry = "at::_ops::add__Tensor::call" if in_place else "at::_ops::add_Tensor::call"
 
-    def _in_place(self) -> Program:
+    def _in_place(self) -> NativeProgram:
         add = self._call(_ADD_IN_PLACE, (self._x, self._one, ctypes.addressof(self._alpha)), stage="add_")
-        return Program(body=(add,))
+        return NativeProgram(body=(add,))
 
-    def _allocating(self) -> Program:
+    def _allocating(self) -> NativeProgram:
         if platform.machine().lower() not in ("x86_64", "amd64"):
             raise NativeUnavailable(f"no way to return a Tensor through memory on {platform.machine()}")
         self._run("aoti_torch_new_tensor_handle", self._x, ctypes.addressof(self._handle))
@@ -59,7 +59,7 @@ class NativeAdd:
             self._call("aoti_torch_assign_tensors", (y, x), stage="assign"),
             self._call("aoti_torch_delete_tensor_object", (y,), stage="delete"),
         )
-        return Program(body=body)
+        return NativeProgram(body=body)
 
     def read(self) -> None:
         """Copy the allocating loop's latest result into ``x``."""
@@ -78,10 +78,10 @@ class NativeAdd:
         if function(*args) != 0:
             raise NativeUnavailable(f"{name} failed")
 
-    def _call(self, name: str, args: tuple[int | Slot, ...], *, stage: str, result: Slot | None = None) -> Call:
+    def _call(self, name: str, args: tuple[int | Slot, ...], *, stage: str, result: Slot | None = None) -> NativeCall:
         function = self._symbol(name)
         function.restype, function.argtypes = ctypes.c_uint64, (ctypes.c_uint64,) * len(args)
-        return Call(stage, function, address_of(self._library, name), args, result, stage)
+        return NativeCall(stage, function, address_of(self._library, name), args, result, stage)
 
     def _symbol(self, name: str) -> Any:
         try:

@@ -39,7 +39,7 @@ def open_compiled(device: str, case: Case) -> WorkChain:
 
 def open_graph(device: str, case: Case) -> WorkChain:
     """A CUDA graph of n steps; ``maker`` says whether of eager or of compiled ones."""
-    kind = {"torch": GraphWork, "torch-compiled": CompiledGraphWork}[str(case.params["maker"])]
+    kind = {"torch": TorchGraphWork, "torch-compiled": CompiledGraphWork}[str(case.params["maker"])]
     return verified(kind(device, case))
 
 
@@ -227,7 +227,7 @@ class Recorded(InPlace):
         self._graphs.clear()
 
 
-class GraphWork(Recorded):
+class TorchGraphWork(Recorded):
     """Of eager steps; the last one's result is copied to the state, once a graph."""
 
     def body(self, n: int) -> None:

@@ -55,7 +55,7 @@ def word(value: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Adapter:
+class VulkanAdapter:
     """A physical device with a queue that computes. ``device`` is a short hash of its UUID, empty for software."""
 
     index: int
@@ -72,7 +72,7 @@ class Adapter:
 
 
 @functools.cache
-def adapters() -> tuple[Adapter, ...]:
+def adapters() -> tuple[VulkanAdapter, ...]:
     """The adapters of this process's environment, in the loader's order. Raises ``Unavailable``."""
     _, vk = load()
     handles = _listed(lambda count, out: vk.vkEnumeratePhysicalDevices(instance(), count, out), "VkPhysicalDevice")
@@ -123,7 +123,7 @@ def instance() -> Any:
     return out[0]
 
 
-def _adapter(index: int, handle: Any) -> Adapter | None:
+def _adapter(index: int, handle: Any) -> VulkanAdapter | None:
     ffi, vk = load()
     identity = ffi.new("VkPhysicalDeviceIDProperties *", {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES})
     driver = ffi.new(
@@ -143,7 +143,7 @@ def _adapter(index: int, handle: Any) -> Adapter | None:
     name = _text(core.deviceName)
     software = core.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU or any(word in name.lower() for word in _SOFTWARE)
     uuid = bytes(identity.deviceUUID)
-    return Adapter(
+    return VulkanAdapter(
         index=index,
         handle=handle,
         name=name,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from overhead.probes._support.vulkan.gpu import Gpu
+from overhead.probes._support.vulkan.gpu import VulkanGpu
 from overhead.probes.kernels import lcg
 
 RING = 8
@@ -18,7 +18,7 @@ GROUPS = 4
 class Buffers:
     """Storage buffers of as many 32-bit words each, descriptor sets of one of them, and the way there and back."""
 
-    def __init__(self, gpu: Gpu, count: int, words: int, sets: int) -> None:
+    def __init__(self, gpu: VulkanGpu, count: int, words: int, sets: int) -> None:
         vk = gpu.vk
         self._gpu, self._size = gpu, 4 * words
         self._record = OneTime(gpu)
@@ -114,7 +114,7 @@ class Buffers:
 class State(Buffers):
     """``own[i]`` is a set on buffer i, ``shared[i]`` are as many sets on buffer 0: the two ways to rotate a ring."""
 
-    def __init__(self, gpu: Gpu, set_layout: Any) -> None:
+    def __init__(self, gpu: VulkanGpu, set_layout: Any) -> None:
         super().__init__(gpu, RING, WORDS, 2 * RING)
         self.own = self.sets(set_layout, list(range(RING)))
         self.shared = self.sets(set_layout, [0] * RING)
@@ -136,7 +136,7 @@ class State(Buffers):
 class OneTime:
     """Records a command buffer by a Python function, runs it and waits: all that is outside every window."""
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: VulkanGpu) -> None:
         self._gpu = gpu
         self._pool = gpu.command_pool()
         self.cb = gpu.command_buffers(self._pool, 1)[0]

@@ -10,10 +10,10 @@ from typing import Any
 from overhead.probes import kernels
 from overhead.probes._support.common.loop_text import Issue
 from overhead.probes._support.common.native_loop import (
-    Call,
     Cycle,
-    Loop,
-    Program,
+    NativeCall,
+    NativeLoop,
+    NativeProgram,
     compile_ffi,
     compile_native,
     compile_stages,
@@ -21,7 +21,7 @@ from overhead.probes._support.common.native_loop import (
 from overhead.probes._support.vulkan.buffers import RING, State
 from overhead.probes._support.vulkan.commands import WAITS, Commands, Wait, refuse
 from overhead.probes._support.vulkan.device_time import spins, timer
-from overhead.probes._support.vulkan.gpu import Gpu
+from overhead.probes._support.vulkan.gpu import VulkanGpu
 from overhead.probes.base import Chain, StartLatency
 from overhead.results import Case, Scalar
 
@@ -31,11 +31,11 @@ class VulkanChain(Chain):
 
     kernel = "step"
 
-    def __init__(self, gpu: Gpu, case: Case) -> None:
+    def __init__(self, gpu: VulkanGpu, case: Case) -> None:
         self._gpu, self._case = gpu, case
         self.unit = case.unit
         self._rotates = case.params.get("bindgroup") == "rotated"
-        self._loops: list[Loop] = []
+        self._loops: list[NativeLoop] = []
         self._stages: Callable[[int], dict[str, Any]] | None = None
         self._undo = contextlib.ExitStack()
         try:
@@ -57,7 +57,7 @@ class VulkanChain(Chain):
         self.wait = self._wait  # type: ignore[method-assign]
 
     @abc.abstractmethod
-    def _build(self) -> tuple[Program, Issue]:
+    def _build(self) -> tuple[NativeProgram, Issue]:
         """What the window holds, and the function that does it."""
 
     def issue(self, n: int) -> None:
@@ -119,12 +119,12 @@ class VulkanChain(Chain):
         self._undo.callback(self._gpu.destroy, "Fence", fence)
         return fence
 
-    def _do(self, calls: Iterable[Call]) -> None:
+    def _do(self, calls: Iterable[NativeCall]) -> None:
         """Make the calls now, outside every loop."""
         for call in calls:
             self._gpu.done(call.name, *call.ffi_args)
 
-    def _compile(self, program: Program) -> Loop:
+    def _compile(self, program: NativeProgram) -> NativeLoop:
         loop = (compile_native if self._case.caller == "native" else compile_ffi)(program)
         self._loops.append(loop)
         return loop
@@ -133,9 +133,9 @@ class VulkanChain(Chain):
         """A function that puts n units into a command buffer that is being recorded, outside every window."""
         c = self._commands
         if self._case.params.get("barrier") == "ring":
-            nodes = Program((c.barrier(cb),), (c.bind(cb, self._sets), c.dispatch(cb)), per=RING)
+            nodes = NativeProgram((c.barrier(cb),), (c.bind(cb, self._sets), c.dispatch(cb)), per=RING)
         else:
-            nodes = Program(body=self._unit(cb))
+            nodes = NativeProgram(body=self._unit(cb))
         head, loop = self._head(cb, 0)[1:], self._compile(nodes)
 
         def record(n: int) -> None:
@@ -153,10 +153,10 @@ class VulkanChain(Chain):
             return self._state.own[0]
         return Cycle(self._state.own if self._case.dependency == "independent" else self._state.shared)
 
-    def _head(self, cb: Any, flags: int) -> tuple[Call, ...]:
+    def _head(self, cb: Any, flags: int) -> tuple[NativeCall, ...]:
         c = self._commands
         return (c.begin(cb, flags), c.pipeline(cb), *(() if self._rotates else (c.bind(cb, self._sets),)))
 
-    def _unit(self, cb: Any) -> tuple[Call, ...]:
+    def _unit(self, cb: Any) -> tuple[NativeCall, ...]:
         c = self._commands
         return (*((c.bind(cb, self._sets),) if self._rotates else ()), c.barrier(cb), c.dispatch(cb))

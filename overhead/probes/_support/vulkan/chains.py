@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from overhead.probes._support.common.loop_text import Issue
-from overhead.probes._support.common.native_loop import Call, Cycle, Program
+from overhead.probes._support.common.native_loop import Cycle, NativeCall, NativeProgram
 from overhead.probes._support.vulkan.chain_base import VulkanChain
 from overhead.probes._support.vulkan.device_time import alone, held
 from overhead.probes.base import DeviceTime
@@ -32,7 +32,7 @@ class Laps(VulkanChain):
 
     overlap = "pipelined"
 
-    def _build(self) -> tuple[Program, Issue]:
+    def _build(self) -> tuple[NativeProgram, Issue]:
         self._k = int(self._case.params.get("k", 1))
         self._submissions = max(LAP // self._k, 8)
         self._lap = lap = self._submissions * self._k
@@ -41,10 +41,10 @@ class Laps(VulkanChain):
         laps = []
         for fence in fences:
             again, program = self._recorded(fence)
-            recycle = Program(body=(*self._commands.wait_fence(fence), *again))
+            recycle = NativeProgram(body=(*self._commands.wait_fence(fence), *again))
             laps.append((self._compile(recycle), self._compile(program)))
         again, program = self._recorded(None)
-        fresh = [self._compile(Program(body=again))] if again else []
+        fresh = [self._compile(NativeProgram(body=again))] if again else []
         rest_of = self._compile(program)
 
         def issue(n: int) -> None:
@@ -59,14 +59,14 @@ class Laps(VulkanChain):
 
         return program, issue
 
-    def _recorded(self, fence: Any) -> tuple[tuple[Call, ...], Program]:
+    def _recorded(self, fence: Any) -> tuple[tuple[NativeCall, ...], NativeProgram]:
         """A lap on command buffers of its own, its last submission with the fence if there is one.
 
         First what must precede a use of these command buffers, where it is not in the program itself.
         """
         c, k, null = self._commands, self._k, self._gpu.ffi.NULL
         pool: Any = self._pool
-        again: tuple[Call, ...] = ()
+        again: tuple[NativeCall, ...] = ()
         if self._pooled:
             pool = self._gpu.command_pool(resets_buffers=False)
             self._undo.callback(self._gpu.destroy, "CommandPool", pool)
@@ -76,8 +76,8 @@ class Laps(VulkanChain):
         cb, info, signal = (_spread(each, k) for each in (buffers, map(c.info, buffers), fences))
         head, tail = self._head(cb, c.once), (c.end(cb), c.submit(info, None if fence is None else signal))
         if k == 1:
-            return again, Program(body=(*head, *self._unit(cb), *tail))
-        return again, Program(head, self._unit(cb), tail, per=k)
+            return again, NativeProgram(body=(*head, *self._unit(cb), *tail))
+        return again, NativeProgram(head, self._unit(cb), tail, per=k)
 
     def stages(self, n: int) -> Mapping[str, Any]:
         chunks = []
@@ -110,16 +110,16 @@ class OnePass(VulkanChain):
     overlap = "serial"
     max_n = 1 << 16
 
-    def _build(self) -> tuple[Program, Issue]:
+    def _build(self) -> tuple[NativeProgram, Issue]:
         c, (cb,) = self._commands, self._command_buffers(1)
-        program = Program(self._head(cb, c.once), self._unit(cb), (c.end(cb), c.submit(c.info(cb))), per=0)
+        program = NativeProgram(self._head(cb, c.once), self._unit(cb), (c.end(cb), c.submit(c.info(cb))), per=0)
         return program, self._compile(program)
 
     def device(self, n: int) -> DeviceTime | None:
         return alone(self._gpu, n, self._nodes)
 
 
-class Replay(VulkanChain):
+class VulkanReplay(VulkanChain):
     """``replay``: n dispatches recorded by ``prepare(n)``; the window holds one submission.
 
     With ``barrier=ring``, dispatches on the ring's eight buffers may overlap: the barrier comes before every eighth.
@@ -129,11 +129,11 @@ class Replay(VulkanChain):
     recorded = True
     max_n = 1 << 16
 
-    def _build(self) -> tuple[Program, Issue]:
+    def _build(self) -> tuple[NativeProgram, Issue]:
         c, (cb,) = self._commands, self._command_buffers(1)
         record = self._nodes(cb)
         self._recorded_n = -1
-        program = Program(head=(c.submit(c.info(cb)),), per=0)
+        program = NativeProgram(head=(c.submit(c.info(cb)),), per=0)
         submit = self._compile(program)
 
         def prepare(n: int) -> None:
@@ -160,15 +160,15 @@ class Replay(VulkanChain):
         return {**super().window(), "recording": False}
 
 
-class Launches(VulkanChain):
+class VulkanLaunches(VulkanChain):
     """``launches``: one recording of one dispatch, submitted n times."""
 
     overlap = "pipelined"
 
-    def _build(self) -> tuple[Program, Issue]:
+    def _build(self) -> tuple[NativeProgram, Issue]:
         c, (cb,) = self._commands, self._command_buffers(1)
         self._do([*self._head(cb, c.simultaneous), *self._unit(cb), c.end(cb)])
-        program = Program(body=(c.submit(c.info(cb)),))
+        program = NativeProgram(body=(c.submit(c.info(cb)),))
         return program, self._compile(program)
 
     held_n = LAPS * LAP
@@ -180,19 +180,19 @@ class Launches(VulkanChain):
         return {**super().window(), "recording": False}
 
 
-class Fused(VulkanChain):
+class VulkanFused(VulkanChain):
     """``fused``: one dispatch whose loop runs n times; n is a push constant, recorded inside the window."""
 
     kernel = "fused"
     overlap = "serial"
     max_n = 1 << 26
 
-    def _build(self) -> tuple[Program, Issue]:
+    def _build(self) -> tuple[NativeProgram, Issue]:
         c, (cb,) = self._commands, self._command_buffers(1)
         self._steps = steps = self._gpu.ffi.new("uint32_t *")
         if "llvmpipe" in self._gpu.adapter.name:
             self.max_n = LLVMPIPE_TURNS
-        program = Program((c.begin(cb, c.once), *self._work(cb), c.end(cb), c.submit(c.info(cb))), per=0)
+        program = NativeProgram((c.begin(cb, c.once), *self._work(cb), c.end(cb), c.submit(c.info(cb))), per=0)
         loop = self._compile(program)
 
         def issue(n: int) -> None:
@@ -201,7 +201,7 @@ class Fused(VulkanChain):
 
         return program, issue
 
-    def _work(self, cb: Any) -> tuple[Call, ...]:
+    def _work(self, cb: Any) -> tuple[NativeCall, ...]:
         c = self._commands
         return (c.pipeline(cb), c.bind(cb, self._sets), c.barrier(cb), c.push(cb, self._steps), c.dispatch(cb))
 
@@ -226,13 +226,13 @@ class WaitEach(VulkanChain):
     synchronous = True
     latency = True
 
-    def _build(self) -> tuple[Program, Issue]:
+    def _build(self) -> tuple[NativeProgram, Issue]:
         c, (cb,) = self._commands, self._command_buffers(1)
         fence = self._fence()
         fenced = self._wait.kind == "fence"
         wait = c.wait_fence(fence) if fenced else (c.idle(),)
         submit = c.submit(c.info(cb), fence if fenced else None)
-        program = Program(body=(*self._head(cb, c.once), *self._unit(cb), c.end(cb), submit, *wait))
+        program = NativeProgram(body=(*self._head(cb, c.once), *self._unit(cb), c.end(cb), submit, *wait))
         return program, self._compile(program)
 
     def window(self) -> dict[str, Scalar]:
@@ -241,8 +241,8 @@ class WaitEach(VulkanChain):
 
 
 CHAINS: dict[str, type[VulkanChain]] = {
-    "per-submit": Laps, "per-k": Laps, "one-pass": OnePass, "replay": Replay, "launches": Launches, "fused": Fused,
-    "wait-each": WaitEach,
+    "per-submit": Laps, "per-k": Laps, "one-pass": OnePass, "replay": VulkanReplay, "launches": VulkanLaunches,
+    "fused": VulkanFused, "wait-each": WaitEach,
 }  # fmt: skip
 """Pattern to chain."""
 

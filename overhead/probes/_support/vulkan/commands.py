@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from overhead.probes._support.common.native_loop import Call, Cycle
+from overhead.probes._support.common.native_loop import Cycle, NativeCall
 from overhead.probes._support.vulkan.adapters import result_name, word
 from overhead.probes._support.vulkan.buffers import GROUPS
-from overhead.probes._support.vulkan.gpu import Gpu, Pipeline
+from overhead.probes._support.vulkan.gpu import Pipeline, VulkanGpu
 from overhead.probes.base import Unsupported, Unverified
 
 WAITS = {
@@ -23,9 +23,9 @@ WAIT_NS = 20_000_000_000
 
 
 class Commands:
-    """``Call`` factories. Arguments are cffi values, numbers, or a ``Cycle`` of either that turns with the unit."""
+    """Makes ``NativeCall``s. Arguments are cffi values, numbers, or a ``Cycle`` of them, which advances every unit."""
 
-    def __init__(self, gpu: Gpu, pipeline: Pipeline) -> None:
+    def __init__(self, gpu: VulkanGpu, pipeline: Pipeline) -> None:
         vk = gpu.vk
         self._gpu, self._pipeline, self._null = gpu, pipeline, gpu.ffi.NULL
         self._compute = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
@@ -37,22 +37,22 @@ class Commands:
             dstAccessMask=vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT,
         )  # fmt: skip
 
-    def call(self, name: str, *args: Any, stage: str) -> Call:
+    def call(self, name: str, *args: Any, stage: str) -> NativeCall:
         """A call of any device function; one that returns a result is checked."""
         function = self._gpu.function(name)
         words = tuple(Cycle(tuple(map(word, a.values))) if isinstance(a, Cycle) else word(a) for a in args)
         checked = self._gpu.ffi.typeof(function).result.kind == "enum"
-        return Call(name, function, word(function), words, stage=stage, ffi_args=args, checked=checked)
+        return NativeCall(name, function, word(function), words, stage=stage, ffi_args=args, checked=checked)
 
-    def begin(self, cb: Any, flags: int) -> Call:
+    def begin(self, cb: Any, flags: int) -> NativeCall:
         info = self._keep(self._gpu.new("COMMAND_BUFFER_BEGIN_INFO", "VkCommandBufferBeginInfo", flags=flags))
         return self.call("vkBeginCommandBuffer", cb, info, stage="begin")
 
-    def pipeline(self, cb: Any) -> Call:
+    def pipeline(self, cb: Any) -> NativeCall:
         point = self._gpu.vk.VK_PIPELINE_BIND_POINT_COMPUTE
         return self.call("vkCmdBindPipeline", cb, point, self._pipeline.handle, stage="pipeline")
 
-    def bind(self, cb: Any, sets: Any) -> Call:
+    def bind(self, cb: Any, sets: Any) -> NativeCall:
         """Bind a descriptor set, or the ring's set of the unit where ``sets`` is a ``Cycle``."""
         rotating = isinstance(sets, Cycle)
         handles = sets.values if rotating else [sets]
@@ -63,33 +63,33 @@ class Commands:
             "vkCmdBindDescriptorSets", cb, point, self._pipeline.layout, 0, 1, pointer, 0, self._null, stage="bind"
         )
 
-    def barrier(self, cb: Any) -> Call:
+    def barrier(self, cb: Any) -> NativeCall:
         """What WebGPU implies between dispatches: what compute shaders wrote is there for those that follow."""
         stage, null = self._compute, self._null
         return self.call(
             "vkCmdPipelineBarrier", cb, stage, stage, 0, 1, self._memory, 0, null, 0, null, stage="barrier"
         )
 
-    def push(self, cb: Any, pointer: Any) -> Call:
+    def push(self, cb: Any, pointer: Any) -> NativeCall:
         """Push constants: the 4 bytes at the pointer when the call is made."""
         stage = self._gpu.vk.VK_SHADER_STAGE_COMPUTE_BIT
         return self.call("vkCmdPushConstants", cb, self._pipeline.layout, stage, 0, 4, pointer, stage="push")
 
-    def dispatch(self, cb: Any, groups: int = 0) -> Call:
+    def dispatch(self, cb: Any, groups: int = 0) -> NativeCall:
         """Of so many groups, or of the step's."""
         return self.call("vkCmdDispatch", cb, groups or GROUPS, 1, 1, stage="dispatch")
 
-    def end(self, cb: Any) -> Call:
+    def end(self, cb: Any) -> NativeCall:
         return self.call("vkEndCommandBuffer", cb, stage="end")
 
-    def submit(self, info: Any, fence: Any = None) -> Call:
+    def submit(self, info: Any, fence: Any = None) -> NativeCall:
         fence = self._null if fence is None else fence
         return self.call("vkQueueSubmit", self._gpu.queue, 1, info, fence, stage="submit")
 
-    def idle(self) -> Call:
+    def idle(self) -> NativeCall:
         return self.call("vkQueueWaitIdle", self._gpu.queue, stage="wait")
 
-    def wait_fence(self, fence: Any) -> tuple[Call, Call]:
+    def wait_fence(self, fence: Any) -> tuple[NativeCall, NativeCall]:
         """Wait for a fence, then make it unsignalled again."""
         pointer = self._keep(self._gpu.ffi.new("VkFence *", fence))
         device = self._gpu.device
@@ -98,7 +98,7 @@ class Commands:
             self.call("vkResetFences", device, 1, pointer, stage="wait"),
         )
 
-    def reset(self, pool: Any) -> Call:
+    def reset(self, pool: Any) -> NativeCall:
         """Reset all command buffers of a pool."""
         return self.call("vkResetCommandPool", self._gpu.device, pool, 0, stage="reset")
 
@@ -115,7 +115,7 @@ class Commands:
 class Wait:
     """Waits for the queue in one of three ways; the first failure is kept for ``executed``."""
 
-    def __init__(self, gpu: Gpu, kind: str) -> None:
+    def __init__(self, gpu: VulkanGpu, kind: str) -> None:
         if kind == "timeline" and not gpu.timeline:
             raise Unsupported("the device has no timeline semaphores")
         self.kind, self.words = kind, WAITS[kind]

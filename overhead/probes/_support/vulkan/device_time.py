@@ -13,7 +13,7 @@ import numpy as np
 
 from overhead.probes._support.vulkan.buffers import OneTime, State
 from overhead.probes._support.vulkan.commands import Commands, Wait
-from overhead.probes._support.vulkan.gpu import Gpu
+from overhead.probes._support.vulkan.gpu import VulkanGpu
 from overhead.probes.base import Chain, DeviceTime, StartLatency, Unsupported
 
 HOLD_LIMIT_NS = 250e6
@@ -25,7 +25,7 @@ _QUERIES = 64
 class Timer:
     """Timestamps of a queue. Opened once a device; what it runs itself works on buffers of its own."""
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: VulkanGpu) -> None:
         if not gpu.adapter.timestamp_bits:
             raise Unsupported("the queue family has no timestamps")
         self._gpu = gpu
@@ -193,13 +193,13 @@ else:
 
 
 @functools.cache
-def timer(gpu: Gpu) -> Timer:
+def timer(gpu: VulkanGpu) -> Timer:
     """The device's timer, one for all chains; lives as long as the device. Raises ``Unsupported``."""
     return Timer(gpu)
 
 
 @functools.cache
-def spins(gpu: Gpu, kind: str) -> bool:
+def spins(gpu: VulkanGpu, kind: str) -> bool:
     """Whether this way to wait burns the caller's CPU; False where the device has no clock to find out with."""
     wait = Wait(gpu, kind)
     try:
@@ -210,7 +210,7 @@ def spins(gpu: Gpu, kind: str) -> bool:
         wait.close()
 
 
-def alone(gpu: Gpu, n: int, recorder: Callable[[Any], Callable[[int], None]]) -> DeviceTime:
+def alone(gpu: VulkanGpu, n: int, recorder: Callable[[Any], Callable[[int], None]]) -> DeviceTime:
     """Device time of n units in one submission: ``recorder(cb)`` gives the function that records n of them.
 
     ``busy``, since a submission holds all that the device has to do. Raises ``Unsupported``.
@@ -220,7 +220,7 @@ def alone(gpu: Gpu, n: int, recorder: Callable[[Any], Callable[[int], None]]) ->
     return DeviceTime(n, span, True, clock.quantum, "vkCmdWriteTimestamp around all units in one command buffer")
 
 
-def held(chain: Chain, gpu: Gpu, n: int) -> DeviceTime:
+def held(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
     """Device time of n units submitted while a blocker holds the device, fewer where its queue does not take as many.
 
     ``busy`` where the blocker was still running when the last had been submitted. Raises ``Unsupported``.

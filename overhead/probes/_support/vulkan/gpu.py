@@ -11,12 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from overhead.probes import kernels
-from overhead.probes._support.vulkan.adapters import Adapter, Strings, VulkanError, adapters, check, instance, load
+from overhead.probes._support.vulkan.adapters import (
+    Strings,
+    VulkanAdapter,
+    VulkanError,
+    adapters,
+    check,
+    instance,
+    load,
+)
 from overhead.probes.base import Unavailable
 
 
 @dataclass(frozen=True)
-class Buffer:
+class VulkanBuffer:
     """``mapped`` is the memory's address where the host sees it, else NULL."""
 
     handle: Any
@@ -34,10 +42,10 @@ class Pipeline:
     set_layout: Any
 
 
-class Gpu:
+class VulkanGpu:
     """A logical device and its queue. Lives as long as the process: chains share it."""
 
-    def __init__(self, adapter: Adapter) -> None:
+    def __init__(self, adapter: VulkanAdapter) -> None:
         self.adapter = adapter
         self.ffi, self.vk = load()
         self.instance = instance()
@@ -117,7 +125,7 @@ class Gpu:
         """Wait until the queue is empty."""
         self.done("vkQueueWaitIdle", self.queue)
 
-    def buffer(self, size: int, usage: int, host: bool = False) -> Buffer:
+    def buffer(self, size: int, usage: int, host: bool = False) -> VulkanBuffer:
         """A buffer with memory of its own: the device's, or coherent memory that the host sees."""
         vk, ffi = self.vk, self.ffi
         handle = self.create("Buffer", self.new("BUFFER_CREATE_INFO", "VkBufferCreateInfo", size=size, usage=usage))
@@ -132,9 +140,9 @@ class Gpu:
         mapped = ffi.new("void **")
         if host:
             self.call("vkMapMemory", memory[0], 0, size, 0, mapped)
-        return Buffer(handle, memory[0], size, mapped[0])
+        return VulkanBuffer(handle, memory[0], size, mapped[0])
 
-    def release(self, buffer: Buffer) -> None:
+    def release(self, buffer: VulkanBuffer) -> None:
         self.destroy("Buffer", buffer.handle)
         self.destroy("Memory", buffer.memory)
 
@@ -199,6 +207,6 @@ class Gpu:
 
 
 @functools.cache
-def gpu(index: int) -> Gpu:
+def gpu(index: int) -> VulkanGpu:
     """The device of the adapter with this index, one for all chains of the process."""
-    return Gpu(next(adapter for adapter in adapters() if adapter.index == index))
+    return VulkanGpu(next(adapter for adapter in adapters() if adapter.index == index))

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from overhead.probes import kernels
-from overhead.probes._support.common.native_loop import Call
+from overhead.probes._support.common.native_loop import NativeCall
 from overhead.probes._support.common.workload_chain import IN_SPIRV, WorkChain, verified
 from overhead.probes._support.vulkan.buffers import Buffers
 from overhead.probes._support.vulkan.commands import WAITS, Commands, Wait, refuse
 from overhead.probes._support.vulkan.device_time import alone, spins
-from overhead.probes._support.vulkan.gpu import Gpu
+from overhead.probes._support.vulkan.gpu import VulkanGpu
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.kernels import LLVMPIPE_TURNS
 from overhead.results import Case, Scalar
@@ -22,7 +22,7 @@ from overhead.workloads import sources
 from overhead.workloads.base import Array
 
 
-def open_case(gpu: Gpu, case: Case) -> WorkChain:
+def open_case(gpu: VulkanGpu, case: Case) -> WorkChain:
     """Raises ``Unsupported`` where there is no SPIR-V or no such pattern."""
     if case.workload not in IN_SPIRV:
         raise Unsupported(f"{case.workload} has no committed SPIR-V")
@@ -39,7 +39,7 @@ class VulkanWork(WorkChain):
     recorded = True
     launches = 0
 
-    def __init__(self, gpu: Gpu, case: Case) -> None:
+    def __init__(self, gpu: VulkanGpu, case: Case) -> None:
         super().__init__(case)
         self._gpu, self._fused = gpu, case.pattern == "fused"
         self._name = f"{case.workload}_{'fused' if self._fused else 'once'}"
@@ -103,7 +103,7 @@ class VulkanWork(WorkChain):
 
         return record
 
-    def _do(self, *calls: Call) -> None:
+    def _do(self, *calls: NativeCall) -> None:
         for call in calls:
             self._gpu.done(call.name, *call.ffi_args)
 

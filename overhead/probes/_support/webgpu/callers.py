@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from overhead.probes._support.common.loop_text import Script, Statement
-from overhead.probes._support.common.native_loop import Call, Program, Slot, Store
+from overhead.probes._support.common.native_loop import NativeCall, NativeProgram, Slot, Store
 from overhead.probes._support.webgpu.case import GROUPS, RING, Steps
-from overhead.probes._support.webgpu.setup import Rig
+from overhead.probes._support.webgpu.setup import StepSetup
 
 _ENCODER, _PASS, _COMMANDS, _GROUP = Slot(0), Slot(1), Slot(2), Slot(3)
 
 
-def script(steps: Steps, rig: Rig, wait: Callable[[], None]) -> Script:
+def script(steps: Steps, rig: StepSetup, wait: Callable[[], None]) -> Script:
     """The loop as one writes it with the Python API."""
     recipe = rig.recipe
     turn = f"[u & {RING - 1}]"
@@ -54,25 +54,25 @@ def script(steps: Steps, rig: Rig, wait: Callable[[], None]) -> Script:
     return Script(render(steps.head), render(steps.body), render(steps.tail), steps.per, bound)
 
 
-def program(steps: Steps, rig: Rig) -> Program:
+def program(steps: Steps, rig: StepSetup) -> NativeProgram:
     """The same loop as C calls of webgpu.h. Raises ``Unsupported`` or ``NativeUnavailable``."""
     calls = _Calls(rig)
     head, body, tail = (
         tuple(call for step in part for call in calls.of(step)) for part in (steps.head, steps.body, steps.tail)
     )
-    return Program(head, body, tail, steps.per)
+    return NativeProgram(head, body, tail, steps.per)
 
 
 class _Calls:
     """The C calls of each step. Descriptors and arrays that the calls point to live as long as the rig."""
 
-    def __init__(self, rig: Rig) -> None:
+    def __init__(self, rig: StepSetup) -> None:
         self.rig, self.library = rig, rig.session.library
         self.ffi = self.library.ffi
         self.device, self.queue = rig.device._internal, rig.queue._internal
         self.submitted = rig.keep(self.ffi.new("WGPUCommandBuffer[1]"))
 
-    def of(self, step: str) -> tuple[Call | Store, ...]:
+    def of(self, step: str) -> tuple[NativeCall | Store, ...]:
         if step == "wait":
             return self.library.wait_calls(self.rig.device, self.rig.queue)
         if step == "submit":
@@ -81,10 +81,10 @@ class _Calls:
         more = (self._call("CommandBufferRelease", step, _COMMANDS),) if step == "release" else ()
         return (self.library.call(f"wgpu{name}", *args, stage=step, result=result), *more)
 
-    def _call(self, name: str, step: str, *args: Any) -> Call:
+    def _call(self, name: str, step: str, *args: Any) -> NativeCall:
         return self.library.call(f"wgpu{name}", *args, stage=step)
 
-    def _submit(self) -> tuple[Call | Store, ...]:
+    def _submit(self) -> tuple[NativeCall | Store, ...]:
         def put(commands: Any, array: Any = self.submitted) -> None:
             array[0] = commands
 

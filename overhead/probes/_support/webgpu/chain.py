@@ -11,7 +11,7 @@ from overhead.probes._support.common.loop_text import Issue, Script, Stages, com
 from overhead.probes._support.webgpu import callers
 from overhead.probes._support.webgpu.case import GROUPS, Recipe, steps
 from overhead.probes._support.webgpu.device_time import DeviceClock, wait_spins
-from overhead.probes._support.webgpu.setup import Rig, session
+from overhead.probes._support.webgpu.setup import StepSetup, session
 from overhead.probes.base import Chain, DeviceTime, Unsupported, Unverified
 from overhead.probes.kernels import LLVMPIPE_TURNS, lcg
 from overhead.results import Case, Scalar, Target
@@ -27,7 +27,7 @@ class WebGpuChain(Chain):
         self.session = session(target, recipe)
         self.library = self.session.library
         self.library.forget_errors()
-        self.rig = Rig(self.session, recipe)
+        self.rig = StepSetup(self.session, recipe)
         self.executes = target.executes
         self.overlap = recipe.overlap
         self.latency = self.synchronous = recipe.waits_each
@@ -42,7 +42,7 @@ class WebGpuChain(Chain):
         self._total = self._aside = 0
         self.library.raise_errors()
 
-    def _rendered(self, wait: Wait) -> Script | native_loop.Program:
+    def _rendered(self, wait: Wait) -> Script | native_loop.NativeProgram:
         if self.recipe.caller == "binding":
             return callers.script(steps(self.recipe), self.rig, wait)
         return callers.program(steps(self.recipe), self.rig)

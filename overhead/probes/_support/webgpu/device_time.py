@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.probes._support.webgpu.case import GROUPS, Recipe
-from overhead.probes._support.webgpu.setup import Rig, Session, data_layout, entries
+from overhead.probes._support.webgpu.setup import StepSetup, WebgpuSession, data_layout, entries
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.kernels import source
 
@@ -30,10 +30,10 @@ _MOST_SUBMITS = 1024
 """Submissions behind a plug: far from any queue's end."""
 
 
-class Held(Protocol):
+class Uncounted(Protocol):
     """A chain whose units, issued here, do not count as executed."""
 
-    rig: Rig
+    rig: StepSetup
 
     def prepare(self, n: int) -> None: ...
     def issue(self, n: int) -> None: ...
@@ -46,7 +46,7 @@ class Held(Protocol):
 class DeviceClock:
     """Measures what a chain takes of the device. Raises ``Unsupported`` where there are no timestamp queries."""
 
-    def __init__(self, chain: Held) -> None:
+    def __init__(self, chain: Uncounted) -> None:
         self.chain, self.rig = chain, chain.rig
         if not self.rig.session.timestamps:
             raise Unsupported("the adapter has no timestamp queries")
@@ -146,7 +146,7 @@ class DeviceClock:
 
 
 @functools.cache
-def wait_spins(session: Session) -> bool:
+def wait_spins(session: WebgpuSession) -> bool:
     """Whether the thread computes while it waits for the device; False where it cannot be told."""
     try:
         return _wait_spins(session)
@@ -154,9 +154,9 @@ def wait_spins(session: Session) -> bool:
         return False
 
 
-def _wait_spins(session: Session) -> bool:
+def _wait_spins(session: WebgpuSession) -> bool:
     """By the thread's share of CPU time in a wait of milliseconds."""
-    rig = Rig(session, Recipe("fused", "binding", independent=False))
+    rig = StepSetup(session, Recipe("fused", "binding", independent=False))
     rig.put(rig.uniform, _STEPS)
     wait = session.library.waiter(rig.device, rig.queue)
     repeats, wall, cpu, whole = 1, 0, 0, 0
@@ -174,7 +174,7 @@ def _wait_spins(session: Session) -> bool:
     return wall > 1_000_000 and cpu > wall / 2
 
 
-def _long(rig: Rig, repeats: int) -> Any:
+def _long(rig: StepSetup, repeats: int) -> Any:
     encoder = rig.device.create_command_encoder()
     compute = encoder.begin_compute_pass()
     compute.set_pipeline(rig.pipeline)

@@ -18,7 +18,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from overhead.probes._support.common.native_loop import Call, Cycle, NativeUnavailable, Slot, Store, Word, address_of
+from overhead.probes._support.common.native_loop import (
+    Cycle,
+    NativeCall,
+    NativeUnavailable,
+    Slot,
+    Store,
+    Word,
+    address_of,
+)
 from overhead.probes.base import Unavailable, Unsupported, Unverified
 
 _FOREVER = 2**64 - 1
@@ -94,12 +102,12 @@ class Library:
         """A handle or pointer as a number."""
         return int(self.ffi.cast("uintptr_t", pointer))
 
-    def call(self, name: str, *args: Any, stage: str, result: Slot | None = None) -> Call:
+    def call(self, name: str, *args: Any, stage: str, result: Slot | None = None) -> NativeCall:
         """A call in both renderings: arguments are numbers, slots, cffi objects, or cycles made by ``cycle``."""
         function, address = self.symbol(name)
         words = tuple(arg.words if isinstance(arg, Ring) else self._word(arg) for arg in args)
         objects = tuple(arg.objects if isinstance(arg, Ring) else arg for arg in args)
-        return Call(name, function, address, words, result=result, stage=stage, ffi_args=objects)
+        return NativeCall(name, function, address, words, result=result, stage=stage, ffi_args=objects)
 
     def _word(self, arg: Any) -> Word:
         return arg if isinstance(arg, int | Slot) else self.address(arg)
@@ -121,7 +129,7 @@ class Library:
     def wait_name(self) -> str:
         return "wait-any" if self.is_dawn else "poll"
 
-    def wait_calls(self, device: Any, queue: Any) -> tuple[Call | Store, ...]:
+    def wait_calls(self, device: Any, queue: Any) -> tuple[NativeCall | Store, ...]:
         """The same wait as C calls. Raises ``Unsupported`` for Dawn where the ABI is not System V on x86-64."""
         if not self.is_dawn:
             return (self.call("wgpuDevicePoll", device._internal, 1, self.ffi.NULL, stage="wait"),)
@@ -132,7 +140,7 @@ class Library:
         fields = [int(word) for word in self.ffi.unpack(self.ffi.cast("uint64_t *", self.ffi.addressof(info)), 5)]
         function, address = self.symbol("wgpuQueueOnSubmittedWorkDone")
         handle = queue._internal
-        done = Call(
+        done = NativeCall(
             "wgpuQueueOnSubmittedWorkDone", function, address, (self.address(handle), 0, 0, 0, 0, 0, *fields),
             result=future, stage="wait", ffi_args=(handle, info),
         )  # fmt: skip

@@ -20,7 +20,7 @@ _VISIBLE = 4
 """``GPUShaderStage.COMPUTE``."""
 
 
-class Session:
+class WebgpuSession:
     """A device of an adapter, shared by all chains of a process that need it alike."""
 
     def __init__(self, loaded: Library, target: Target, validation: str, robust: bool) -> None:
@@ -56,15 +56,15 @@ class Session:
         return float(self.library.lib.wgpuQueueGetTimestampPeriod(self.queue._internal))
 
 
-_sessions: dict[tuple[str, str, bool], Session] = {}
+_sessions: dict[tuple[str, str, bool], WebgpuSession] = {}
 
 
-def session(target: Target, recipe: Recipe) -> Session:
+def session(target: Target, recipe: Recipe) -> WebgpuSession:
     """The device for a case, one for all cases that need it alike. Raises ``Unavailable``, ``Unsupported``."""
     robust = recipe.checks == "on" or target.stack != "dawn"
     key = (target.key, recipe.validation, robust)
     if key not in _sessions:
-        _sessions[key] = Session(library(target.stack), target, recipe.validation, robust)
+        _sessions[key] = WebgpuSession(library(target.stack), target, recipe.validation, robust)
     return _sessions[key]
 
 
@@ -86,7 +86,7 @@ def entries(data: Any, zeros: list[Any], uniform: Any) -> list[dict[str, Any]]:
     return [{"binding": i, "resource": resource} for i, resource in enumerate(bound)]
 
 
-def shader_module(session: Session, text: str, checks: str) -> Any:
+def shader_module(session: WebgpuSession, text: str, checks: str) -> Any:
     """WGSL compiled with the library's own checks in it, or without some of them. Raises ``Unsupported``."""
     library, device = session.library, session.device
     if checks == "on" or (library.is_dawn and checks == "off"):
@@ -107,10 +107,10 @@ def shader_module(session: Session, text: str, checks: str) -> Any:
     return type(device.create_shader_module(code=text))("", made, device)
 
 
-class Rig:
+class StepSetup:
     """Buffers, pipeline and bind groups of one case. ``read`` says how far the buffers have come."""
 
-    def __init__(self, session: Session, recipe: Recipe) -> None:
+    def __init__(self, session: WebgpuSession, recipe: Recipe) -> None:
         self.session, self.recipe = session, recipe
         self.device, self.queue, self.flags = session.device, session.queue, session.library.webgpu.BufferUsage
         self.text, self.sha256 = source(recipe.kernel)

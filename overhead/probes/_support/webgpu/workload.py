@@ -19,7 +19,7 @@ from overhead.probes._support.common.workload_chain import (
 )
 from overhead.probes._support.webgpu.case import GROUPS, Recipe
 from overhead.probes._support.webgpu.device_time import DeviceClock, wait_spins
-from overhead.probes._support.webgpu.setup import Session, session, shader_module
+from overhead.probes._support.webgpu.setup import WebgpuSession, session, shader_module
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.kernels import LLVMPIPE_TURNS, lcg
 from overhead.results import Case, Scalar, Target
@@ -39,10 +39,10 @@ def open_case(target: Target, case: Case) -> WorkChain:
     return verified(WebGpuWork(target, case))
 
 
-class Rig:
+class ClockSetup:
     """What ``DeviceClock`` needs besides the chain: a device, and words of its own for the plug to work on."""
 
-    def __init__(self, found: Session) -> None:
+    def __init__(self, found: WebgpuSession) -> None:
         self.session, self.device, self.queue = found, found.device, found.queue
         self.flags = found.library.webgpu.BufferUsage
         self._owned: list[Any] = []
@@ -78,7 +78,7 @@ class WebGpuWork(WorkChain):
         if self.workload.precision == "float16" and "shader-f16" not in self.session.device.features:
             raise Unsupported("the adapter has no shader-f16")
         self._zeros = np.zeros(self.elements, np.uint32)
-        self.rig = Rig(self.session)
+        self.rig = ClockSetup(self.session)
         self._buffers()
         self._prepared = -1
         bounded = LLVMPIPE_TURNS // self.workload.turns if "llvmpipe" in target.adapter else 1 << 26

@@ -15,6 +15,7 @@ import msgspec
 from overhead import results
 from overhead.errors import BadFile
 from overhead.measure.fitting import case_figures as est
+from overhead.measure.fitting.data import OneOff
 from overhead.measure.fitting.quiet_rounds import best_pace
 from overhead.named_comparisons import NAMED, pairs
 from overhead.profiles import PROFILES
@@ -147,9 +148,10 @@ class _Journal:
         processes = [
             est.Process(
                 rounds=self.rounds[key].get(process, ()),
-                once={name: once.values for name, once in self.once[key].get(process, {}).items()},
-                at={name: once.at for name, once in self.once[key].get(process, {}).items()},
-                reasons={name: once.reason for name, once in self.once[key].get(process, {}).items() if once.reason},
+                one_off={
+                    name: OneOff(line.values, line.at, line.reason)
+                    for name, line in self.once[key].get(process, {}).items()
+                },
                 number=process,
                 pace=self.paces.get((key.worker, process), 0.0),
             )

@@ -75,20 +75,18 @@ class Seen:
     """A measurement as it went: the raw rounds, and what was taken once."""
 
     rounds: dict[str, list[Any]] = field(default_factory=dict)
-    once: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    at: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    one_off: dict[str, dict[str, Any]] = field(default_factory=dict)
     dropped: dict[str, str] = field(default_factory=dict)
 
     def take(self, event: Any) -> None:
         """Sort one event of ``conduct``."""
-        from overhead.measure.fitting.data import Round
+        from overhead.measure.fitting.data import OneOff, Round
         from overhead.measure.sampling.rounds import Dropped, Rounded, Taken
 
         if isinstance(event, Rounded):
             self.rounds.setdefault(event.case, []).append(Round(event.samples, event.canary, event.round))
         elif isinstance(event, Taken):
-            self.once.setdefault(event.case, {})[event.name] = event.values
-            self.at.setdefault(event.case, {})[event.name] = event.at
+            self.one_off.setdefault(event.case, {})[event.name] = OneOff(event.values, event.at, event.reason)
         elif isinstance(event, Dropped):
             self.dropped[event.case] = f"{event.status}: {event.reason}"
 
@@ -96,4 +94,4 @@ class Seen:
         """One case's process, as the estimator takes it."""
         from overhead.measure.fitting.data import Process
 
-        return Process(self.rounds.get(case, []), self.once.get(case, {}), self.at.get(case, {}))
+        return Process(self.rounds.get(case, []), self.one_off.get(case, {}))

@@ -77,7 +77,7 @@ def _ladder() -> list[Requirement]:
     finally:
         polling_wait.KNOWN_LEVEL = usual
     once, twice = map(_slope, processes.values())
-    told = [value for own in processes.values() for p in own for value in p.once.get("legacy", ())]
+    told = [value for own in processes.values() for p in own for value in p.values("legacy")]
     if once.low is None or once.high is None or twice.value is None or not told:
         return [Requirement(f"firefox: the slope has no interval ({once.status}: {once.reason})", False)]
     interval, legacy = f"{once.low / 1e3:.1f} to {once.high / 1e3:.1f} us", sum(told) / len(told) / 100

@@ -16,7 +16,7 @@ import numpy as np
 
 from overhead.measure.fitting.across_processes import LATER_FROM
 from overhead.measure.fitting.case_figures import estimate, headline
-from overhead.measure.fitting.data import Process, Round, Series
+from overhead.measure.fitting.data import OneOff, Process, Round, Series
 from overhead.measure.fitting.one_process import wall_rows
 from overhead.measure.fitting.quiet_rounds import best_pace, quiet
 from overhead.measure.sampling.rounds import Dropped, Event, Rounded, Settings, Taken, conduct
@@ -166,8 +166,8 @@ def process_of(events: list[Event], number: int, case: str = "case") -> Process:
             raise RuntimeError(f"the fake stack failed: {event.reason}")
     taken = [e for e in events if isinstance(e, Taken) and e.case == case]
     rounds = [Round(e.samples, e.canary, e.round) for e in events if isinstance(e, Rounded) and e.case == case]
-    once, at = {e.name: e.values for e in taken}, {e.name: e.at for e in taken}
-    return Process(rounds, once, at, number=number, pace=best_pace(rounds))
+    one_off = {e.name: OneOff(e.values, e.at, e.reason) for e in taken}
+    return Process(rounds, one_off, number=number, pace=best_pace(rounds))
 
 
 def pace_of(processes: Sequence[Process]) -> float:

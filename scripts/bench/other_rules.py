@@ -15,7 +15,7 @@ MIN_RUN_NS = 0.2e9
 
 def naive(process: Process, chain: FastFakeChain, clock: FakeClock) -> float:
     """T(1)."""
-    return float(np.median(process.once["naive"]))
+    return float(np.median(process.values("naive")))
 
 
 def divided(process: Process, chain: FastFakeChain, clock: FakeClock) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from overhead.measure.fitting.data import Process, Round, Series
+from overhead.measure.fitting.data import OneOff, Process, Round, Series
 from overhead.measure.sampling.rounds import Dropped, Event, Rounded, Settings, Taken, conduct
 from tests.fakes.machine import CALM, Disturbance, FakeChain, FakeClock, FastFakeChain, Law
 
@@ -33,13 +33,12 @@ def process_of(events: Sequence[Event], case: str) -> Process:
     """The rounds and once-values of a case among the events."""
     taken = [e for e in events if isinstance(e, Taken) and e.case == case]
     rounds = [Round(e.samples, e.canary, e.round) for e in events if isinstance(e, Rounded) and e.case == case]
-    values: dict[str, list[float]] = {}
-    at: dict[str, list[int]] = {}
+    one_off: dict[str, OneOff] = {}
     for e in taken:
         if e.values:
-            values.setdefault(e.name, []).extend(e.values)
-            at.setdefault(e.name, []).extend(e.at)
-    return Process(rounds, values, at)
+            before = one_off.get(e.name, OneOff([]))
+            one_off[e.name] = OneOff([*before.values, *e.values], [*before.at, *e.at])
+    return Process(rounds, one_off)
 
 
 def dropped(events: Sequence[Event]) -> dict[str, Dropped]:

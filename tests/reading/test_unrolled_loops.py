@@ -14,7 +14,7 @@ import msgspec
 import psutil
 import pytest
 
-from overhead.measure.fitting.data import Process, Series
+from overhead.measure.fitting.data import OneOff, Process, Series
 from overhead.measure.fitting.one_off_figures import once_figures
 from overhead.probes import registry
 from overhead.probes._support.common.child_process import Child, Ended
@@ -123,7 +123,7 @@ def test_its_cases_are_never_mixed_with_others_and_run_when_named() -> None:
 
 
 def test_what_opening_took_becomes_figures() -> None:
-    processes = [Process(once={"compile": [ns], "peak_memory": [9e8]}) for ns in (3e9, 5e9)]
+    processes = [Process(one_off={"compile": OneOff([ns]), "peak_memory": OneOff([9e8])}) for ns in (3e9, 5e9)]
     found = once_figures(Series(processes), 0.1)
     assert (found["compile"].value, found["compile"].unit) == (4e9, "ns")
     assert (found["peak_memory"].value, found["peak_memory"].unit) == (9e8, "bytes")

@@ -88,7 +88,8 @@ class _Case:
         off = labelled(np.array([value for rounds in self.weather for value in rounds.values() if value]))
         if off.any():
             said.append(f"the canary was off by over {CANARY:.0%} in {off.mean():.0%} of the rounds")
-        shortfalls = dict.fromkeys(p.reasons["ladder"] for p in self.processes if p.reasons.get("ladder"))
+        ladders = [p.one_off["ladder"] for p in self.processes if "ladder" in p.one_off]
+        shortfalls = dict.fromkeys(ladder.reason for ladder in ladders if ladder.reason)
         said += [f"the ladder ends below the wanted length: {why}" for why in shortfalls]
         if name == "host" and self.series.wait_spins and not self.series.synchronous:
             said.append("the wait spins, so work deferred into it is not told")
@@ -143,7 +144,7 @@ class _Case:
         if found.value is None:
             return found
         reach = min(abs(found.value) * float(np.ptp(fit.wall[:, 0])) for fit in self.fits if fit.wall.size)
-        resolution = max((float(p.once["clock"][0]) for p in self.processes if p.once.get("clock")), default=0.0)
+        resolution = max((float(p.values("clock")[0]) for p in self.processes if p.values("clock")), default=0.0)
         if reach < CLOCK_STEPS * resolution:
             words = f"the slope adds {reach:.0f} ns over the whole ladder, the clock steps by {resolution:.0f} ns"
             return without_value(found, "below-resolution", words)

@@ -21,18 +21,32 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Process:
-    """What one fresh process gave: its rounds, and by name the values taken once with the n of each (or empty).
+class OneOff:
+    """Values that a process measured outside the ladder, in the unit of their name.
 
-    ``reasons``: by name, why there is no value. ``pace``: ns, its canary at its best, 0 where that is not known.
+    ``at``: the n of each value, empty where n has no meaning. ``reason``: why values are missing.
+    """
+
+    values: Sequence[float]
+    at: Sequence[int] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Process:
+    """The samples of one fresh process: its rounds, and its one-off values by name.
+
+    ``pace``: the fast end of its canary, ns; 0 if unknown.
     """
 
     rounds: Sequence[Round] = ()
-    once: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    at: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    one_off: Mapping[str, OneOff] = field(default_factory=dict)
     number: int = 0
     pace: float = 0.0
+
+    def values(self, name: str) -> Sequence[float]:
+        """The one-off values of this name; empty if the process has none."""
+        return self.one_off[name].values if name in self.one_off else ()
 
 
 @dataclass(frozen=True)

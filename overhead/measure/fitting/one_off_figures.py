@@ -30,7 +30,7 @@ def once_figures(series: Series, target: float) -> dict[str, Estimate]:
     for process in series.processes:
         for name, value in _of_process(process).items():
             values.setdefault(name, []).append(value)
-        refused |= {name: why for name, why in process.reasons.items() if why and not process.once.get(name)}
+        refused |= {name: taken.reason for name, taken in process.one_off.items() if taken.reason and not taken.values}
     if all(name in values for name in PER_UNIT):
         values.pop(min(PER_UNIT, key=lambda name: len(values[name])))
     missing = {name: Estimate(status="unavailable", reason=why) for name, why in refused.items()}
@@ -42,12 +42,9 @@ def _figure(name: str, values: list[float], series: Series, target: float) -> Es
     found = across(values, target, scale=scale, unit="bytes" if name == "peak_memory" else "ns")
     if name not in ("device_busy", "device_span") or found.value is None:
         return found
-    quantum = max(
-        (float(p.once["device_quantum"][0]) for p in series.processes if "device_quantum" in p.once), default=0
-    )
-    reach = found.value * max(
-        (max(p.at[name]) - min(p.at[name]) for p in series.processes if p.at.get(name)), default=0
-    )
+    quantum = max((p.values("device_quantum")[0] for p in series.processes if p.values("device_quantum")), default=0.0)
+    lengths = [p.one_off[name].at for p in series.processes if name in p.one_off]
+    reach = found.value * max((max(ns) - min(ns) for ns in lengths if ns), default=0)
     if reach < DEVICE_STEPS * quantum:
         words = f"the slope adds {reach:.0f} ns over the ladder, the device's clock steps by {quantum:.0f} ns"
         return without_value(found, "below-resolution", words)
@@ -55,15 +52,14 @@ def _figure(name: str, values: list[float], series: Series, target: float) -> Es
 
 
 def _of_process(process: Process) -> dict[str, float]:
-    once = {name: np.asarray(values, dtype=np.float64) for name, values in process.once.items() if len(values)}
+    once = {name: np.asarray(taken.values, dtype=np.float64) for name, taken in process.one_off.items() if taken.values}
     found = {name: float(np.median(once[name])) for name in PLAIN if name in once}
     if "latency" in once:
         found |= {name: float(np.percentile(once["latency"], percent)) for name, percent in PERCENTILES.items()}
     if "prepare" in once:
         found["prepare"] = float(once["prepare"][0])
     for name in PER_UNIT:
-        at = process.at.get(name, ())
-        if name in once and len(at) == once[name].size:
+        if name in once and len(at := process.one_off[name].at) == once[name].size:
             line = theil_sen(np.asarray(at, dtype=np.float64), once[name])
             if line is not None:
                 found[name] = line.slope
@@ -74,7 +70,7 @@ def _of_process(process: Process) -> dict[str, float]:
         gaps = sum(values[:rounds] for values in stages.values()) - once[UNSTAGED][:rounds]
         found["stages_gap"] = float(np.median(gaps))
     for name in (name for name in once if name.startswith("making:")):
-        line = theil_sen(np.asarray(process.at[name], dtype=np.float64), once[name])
+        line = theil_sen(np.asarray(process.one_off[name].at, dtype=np.float64), once[name])
         if line is not None:
             found |= {name: line.slope, f"{name}:fixed": line.intercept}
     legacy = _legacy(process, once.get("legacy"))
@@ -83,7 +79,7 @@ def _of_process(process: Process) -> dict[str, float]:
 
 def _unstaged(series: Series) -> float:
     """ns: what a gap between the stages and the whole is judged by."""
-    return float(np.mean([np.median(p.once[UNSTAGED]) for p in series.processes if p.once.get(UNSTAGED)]))
+    return float(np.mean([np.median(p.values(UNSTAGED)) for p in series.processes if p.values(UNSTAGED)]))
 
 
 def _legacy(process: Process, taken: Floats | None) -> float | None:

@@ -45,7 +45,7 @@ class ProcessFit:
 
 def quantum_of(process: Process) -> float:
     """ns between two looks of a polling wait; 0 where the wait is not censored."""
-    values = process.once.get("wait_quantum", ())
+    values = process.values("wait_quantum")
     return float(values[0]) if values else 0.0
 
 
@@ -86,7 +86,7 @@ def fit_process(process: Process, series: Series) -> ProcessFit:
 
 def _regular(process: Process, n: Floats) -> Mask:
     """The samples on the ladder, without the few that calibration took to find the knee."""
-    ladder = process.once.get("ladder")
+    ladder = process.values("ladder")
     return np.isin(n, ladder) if ladder else np.ones(n.size, np.bool_)
 
 

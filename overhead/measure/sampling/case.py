@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from overhead.errors import Unverified
-from overhead.measure.fitting.data import Process, Round, Series
+from overhead.measure.fitting.data import OneOff, Process, Round, Series
 from overhead.measure.fitting.line import MAD, Floats
 from overhead.measure.fitting.one_process import SLOPES, by_round
 from overhead.measure.sampling.calibrate import Ladder
@@ -63,7 +63,7 @@ class CaseInProgress:
     def keep(self, one: Round, target: float) -> None:
         """Remember each slope of this round, and see whether their medians hold still."""
         series = Series([], self.chain.synchronous, self.chain.wait_spins)
-        process = Process([one], {"wait_quantum": [self.ladder.wait_quantum_ns]})
+        process = Process([one], {"wait_quantum": OneOff([self.ladder.wait_quantum_ns])})
         for name in SLOPES:
             self.values.setdefault(name, []).extend(by_round(process, series, name, None).values())
         seen = self.rounds >= FEW and self.spent >= LONG * self.seconds * 1e9

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from overhead.measure.fitting.case_figures import Process, Round, Series, bound, estimate
-from overhead.measure.fitting.data import Estimate
+from overhead.measure.fitting.case_figures import bound, estimate
+from overhead.measure.fitting.data import Estimate, OneOff, Process, Round, Series
 from overhead.measure.fitting.one_off_figures import once_figures
 from tests.fakes.chains import lines, series
 from tests.fakes.machine import Disturbance, Law
@@ -69,14 +69,16 @@ def test_nothing_sampled_is_failed_and_one_n_is_no_slope() -> None:
     assert {e.status for e in estimate(Series([Process()]), 0.03).values()} == {"failed"}
     one = Series([Process([Round([[4, 10, 20]] * 9)])] * 3, synchronous=True)
     assert estimate(one, 0.03)["complete"].status == "failed"
-    polled = Series([Process([Round([[4, 10, 20]] * 9)], {"wait_quantum": [1e8]})] * 3)
+    polled = Series([Process([Round([[4, 10, 20]] * 9)], {"wait_quantum": OneOff([1e8])})] * 3)
     found = estimate(polled, 0.03)
     assert found["complete"].status == "below-resolution"
     assert found["fixed"].status == "below-resolution"
 
 
 def test_what_the_clock_cannot_resolve_has_no_value() -> None:
-    coarse = [replace(p, once={"clock": [100_000.0, 50.0, 500.0]}) for p in lines(600.0, 601.0, 602.0).processes]
+    coarse = [
+        replace(p, one_off={"clock": OneOff([100_000.0, 50.0, 500.0])}) for p in lines(600.0, 601.0, 602.0).processes
+    ]
     found = estimate(Series(coarse), 0.03)["complete"]
     assert (found.status, found.value) == ("below-resolution", None)
     assert "the clock steps by 100000 ns" in found.reason
@@ -135,7 +137,8 @@ def test_once_values_become_figures() -> None:
         "device_busy": [1_100.0, 600.0, 350.0], "device_quantum": [1.0], "start_latency": [7_000.0],
     }  # fmt: skip
     at = {"device_busy": [100, 50, 25]}
-    found = estimate(Series([Process(p.rounds, once, at) for p in lines(600.0, 600.0).processes]), 0.03)
+    one_off = {name: OneOff(values, at.get(name, ())) for name, values in once.items()}
+    found = estimate(Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03)
     values = {name: e.value for name, e in found.items()}
     assert values["naive"] == 1_000.0
     assert [values[p] for p in ("p50", "p95", "p99")] == [500.0, 950.0, 990.0]
@@ -146,16 +149,16 @@ def test_once_values_become_figures() -> None:
 
 
 def test_what_was_asked_for_in_vain_says_why() -> None:
-    reasons = {"device_span": "no timestamps", "naive": "said, yet there is a value"}
-    bare = [Process(p.rounds, {"naive": [5.0]}, {}, reasons) for p in lines(600.0, 600.0).processes]
+    one_off = {"device_span": OneOff([], reason="no timestamps"), "naive": OneOff([5.0], reason="there is a value")}
+    bare = [Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]
     found = estimate(Series(bare), 0.03)
     assert (found["device_span"].status, found["device_span"].reason) == ("unavailable", "no timestamps")
     assert found["naive"].value == 5.0
 
 
 def test_what_a_recording_costs_is_a_line_of_its_own() -> None:
-    once, at = {"making:capture": [150.0, 600.0, 5_100.0]}, {"making:capture": [1, 10, 100]}
-    found = estimate(Series([Process(p.rounds, once, at) for p in lines(600.0, 600.0).processes]), 0.03)
+    one_off = {"making:capture": OneOff([150.0, 600.0, 5_100.0], [1, 10, 100])}
+    found = estimate(Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03)
     assert found["making:capture"].value == pytest.approx(50.0)
     assert found["making:capture:fixed"].value == pytest.approx(100.0)
 
@@ -163,7 +166,7 @@ def test_what_a_recording_costs_is_a_line_of_its_own() -> None:
 def test_the_device_is_said_to_be_busy_where_most_processes_saw_it_so() -> None:
     def named(*names: str) -> set[str]:
         processes = [
-            Process(p.rounds, {name: [1_100.0, 600.0], "device_quantum": [1.0]}, {name: [100, 50]})
+            Process(p.rounds, {name: OneOff([1_100.0, 600.0], [100, 50]), "device_quantum": OneOff([1.0])})
             for p, name in zip(lines(600.0, 600.0, 600.0).processes, names, strict=True)
         ]
         return {name for name in once_figures(Series(processes), 0.03) if name.startswith("device")}
@@ -173,10 +176,8 @@ def test_the_device_is_said_to_be_busy_where_most_processes_saw_it_so() -> None:
 
 
 def test_device_time_below_its_clocks_step_has_no_value() -> None:
-    once = {"device_span": [1_100.0, 600.0], "device_quantum": [1_000.0]}
-    found = estimate(
-        Series([Process(p.rounds, once, {"device_span": [100, 50]}) for p in lines(600.0, 600.0).processes]), 0.03
-    )
+    one_off = {"device_span": OneOff([1_100.0, 600.0], [100, 50]), "device_quantum": OneOff([1_000.0])}
+    found = estimate(Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03)
     assert found["device_span"].status == "below-resolution"
     assert found["device_span"].value is None
 

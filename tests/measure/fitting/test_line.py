@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from overhead.measure.fitting import line as fit
-from overhead.measure.fitting.data import Process, Round, Series
+from overhead.measure.fitting.data import OneOff, Process, Round, Series
 from overhead.measure.fitting.knee import find_knee
 from overhead.measure.fitting.one_process import by_round, fit_process
 from overhead.measure.fitting.polled_line import censored_line
@@ -221,5 +221,5 @@ def test_a_process_is_fitted_below_its_knee_and_behind_a_polling_wait_round_by_r
     assert found.value("complete") == pytest.approx(5_000, rel=0.01)
     assert found.value("fixed") == pytest.approx(20_000, rel=0.01)
     assert found.value("host") is None
-    polled = Process(process.rounds, {"wait_quantum": [1e6]})
+    polled = Process(process.rounds, {"wait_quantum": OneOff([1e6])})
     assert by_round(polled, Series([polled]), "issue", None) == {}

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from overhead.measure.fitting.case_figures import Process, Round, Series, estimate
+from overhead.measure.fitting.case_figures import estimate
+from overhead.measure.fitting.data import OneOff, Process, Round, Series
 from tests.fakes.chains import with_canaries
 
 
@@ -40,7 +41,7 @@ def test_the_figure_has_no_say_in_what_is_left_out(last: float) -> None:
 
 def test_rounds_behind_a_polling_wait_are_too_few_to_leave_any_out() -> None:
     made = with_canaries((600.0, 602.0, 598.0, 601.0, 720.0), (100, 102, 99, 101, 140))
-    polled = [replace(p, once={"wait_quantum": [10.0]}) for p in made.processes]
+    polled = [replace(p, one_off={"wait_quantum": OneOff([10.0])}) for p in made.processes]
     assert estimate(replace(made, processes=polled), 0.03)["complete"].processes == 5
 
 
@@ -61,7 +62,7 @@ def test_a_slow_spell_within_a_process_costs_its_rounds_alone() -> None:
 
 def test_a_process_without_rounds_has_no_say_in_which_are_slow() -> None:
     made = with_canaries((600.0, 602.0, 598.0, 601.0, 720.0), (100, 102, 99, 101, 140))
-    cut = replace(made, processes=[*made.processes, Process([], {"ladder": [0.0, 1.0]}, number=5)])
+    cut = replace(made, processes=[*made.processes, Process([], {"ladder": OneOff([0.0, 1.0])}, number=5)])
     assert estimate(cut, 0.03)["complete"] == estimate(made, 0.03)["complete"]
 
 

@@ -36,7 +36,7 @@ def measured(law: Law) -> tuple[dict[str, Estimate], list[Process], float]:
 
 def naive_slope(processes: list[Process]) -> float:
     """T(100)/100, ns."""
-    return float(np.mean([v for p in processes for v in p.once["legacy"]])) / 100
+    return float(np.mean([v for p in processes for v in p.values("legacy")])) / 100
 
 
 def test_the_slope_is_the_work_and_not_the_wait_divided_by_100() -> None:
@@ -56,7 +56,7 @@ def test_doubling_the_ladder_stays_inside(monkeypatch: pytest.MonkeyPatch) -> No
     once = measured(FIREFOX)[0]["complete"]
     monkeypatch.setattr(polling_wait, "KNOWN_LEVEL", 2)
     twice, processes, _ = measured(FIREFOX)  # the same three processes, as fast as they were
-    assert all(p.once["ladder"][-1] == pytest.approx(2e8 / 25e3, rel=0.05) for p in processes)
+    assert all(p.values("ladder")[-1] == pytest.approx(2e8 / 25e3, rel=0.05) for p in processes)
     assert once.low is not None
     assert once.high is not None
     assert once.low <= (twice["complete"].value or 0) <= once.high
@@ -79,7 +79,7 @@ def test_work_or_a_wait_too_long_for_the_first_stair_still_tells_the_slope(devic
 
 
 def test_processes_try_different_n_so_that_their_errors_average_out() -> None:
-    ladders = [p.once["ladder"] for p in measured(FIREFOX)[1]]
+    ladders = [p.values("ladder") for p in measured(FIREFOX)[1]]
     assert len({ladder[-1] for ladder in ladders}) == len(ladders)
 
 

@@ -192,11 +192,11 @@ def test_once_values_are_taken_and_the_extras_only_where_asked() -> None:
     chains = {"base": Steady(clock, latency=True), "other": Steady(clock)}
     _, _, found = measured(chains, clock, extras=frozenset({"base"}))
     assert {"first", "clock", "ladder", "empty_wait", "naive", "naive_idle", "latency", "device_busy"} <= set(
-        found["base"].once
+        found["base"].one_off
     )
-    assert not {"naive_idle", "latency"} & set(found["other"].once)
-    assert found["base"].once["naive"] == pytest.approx([11_500] * 7, abs=200)
-    assert found["base"].at["naive"] == [1] * 7
+    assert not {"naive_idle", "latency"} & set(found["other"].one_off)
+    assert found["base"].values("naive") == pytest.approx([11_500] * 7, abs=200)
+    assert found["base"].one_off["naive"].at == [1] * 7
 
 
 def test_a_slow_chain_says_why_it_has_no_t_of_a_hundred() -> None:
@@ -214,7 +214,7 @@ def test_a_slow_chain_says_why_it_has_no_t_of_a_hundred() -> None:
 def test_a_recording_tells_what_preparing_it_took() -> None:
     clock = FakeClock()
     _, _, found = measured({"case": Steady(clock, recorded=True)}, clock)
-    assert found["case"].once["prepare"] == pytest.approx([140], abs=100)
+    assert found["case"].values("prepare") == pytest.approx([140], abs=100)
 
 
 def test_stages_are_timed_in_each_round_between_two_chains_without_a_clock() -> None:
@@ -226,7 +226,8 @@ def test_stages_are_timed_in_each_round_between_two_chains_without_a_clock() -> 
 
     clock = FakeClock()
     _, events, found = measured({"case": Telling(clock), "plain": Steady(clock)}, clock, staged=frozenset({"case"}))
-    once, count = found["case"].once, len(rounds(events, "case"))
+    once = {name: taken.values for name, taken in found["case"].one_off.items()}
+    count = len(rounds(events, "case"))
     assert not dropped(events)
     assert count >= 6
     assert [len(once[name]) for name in ("stage:encode", "stage:submit", "unstaged", "stage_clock")] == [count] * 4
@@ -236,7 +237,7 @@ def test_stages_are_timed_in_each_round_between_two_chains_without_a_clock() -> 
     figures = once_figures(Series([found["case"]] * 3), 0.03)
     assert figures["stages_gap"].value == pytest.approx(50.0, abs=2)
     assert figures["stages_gap"].status == "ok"
-    assert not any(name.startswith("stage") for name in found["plain"].once)
+    assert not any(name.startswith("stage") for name in found["plain"].one_off)
 
 
 def test_a_chain_without_stages_is_asked_once() -> None:
@@ -251,7 +252,7 @@ def test_a_chain_without_stages_is_asked_once() -> None:
     _, events, found = measured({"case": Silent(clock)}, clock, staged=frozenset({"case"}))
     assert len(asked) == 1
     assert not dropped(events)
-    assert "unstaged" not in found["case"].once
+    assert "unstaged" not in found["case"].one_off
 
 
 def test_device_time_and_recordings_are_asked_for_and_may_be_refused() -> None:
@@ -268,8 +269,8 @@ def test_device_time_and_recordings_are_asked_for_and_may_be_refused() -> None:
 
     clock = FakeClock()
     _, events, found = measured({"case": Telling(clock)}, clock)
-    assert found["case"].once["making:capture"] == [100.0, 1_000.0]
-    assert found["case"].once["device_quantum"] == [1.0]
+    assert found["case"].values("making:capture") == [100.0, 1_000.0]
+    assert found["case"].values("device_quantum") == [1.0]
     assert not dropped(events)
     _, events, _ = measured({"case": Telling(clock, refuses=True)}, clock)
     assert [e.reason for e in events if isinstance(e, Taken) and e.name == "device_span"] == ["no timestamps"]
@@ -293,7 +294,7 @@ def test_long_held_chains_are_timed_twice_and_a_single_length_tells_no_slope() -
 
     clock = FakeClock()
     _, _, found = measured({"case": Long(clock)}, clock)
-    assert len(found["case"].once["device_busy"]) == 2
+    assert len(found["case"].values("device_busy")) == 2
     _, events, _ = measured({"case": Steady(clock, held_n=1)}, clock)
     reasons = [e.reason for e in events if isinstance(e, Taken) and e.name == "device_span"]
     assert reasons == ["a slope needs two lengths, the chain holds 1 units at most"]
@@ -313,8 +314,8 @@ def test_start_latency_is_taken_as_an_extra() -> None:
 
     clock = FakeClock()
     _, _, found = measured({"case": Launching(clock)}, clock, staged=frozenset({"case"}))
-    assert found["case"].once["start_latency"] == [4_000.0, 5_000.0]
-    assert found["case"].once["start_deviation"] == [80.0]
+    assert found["case"].values("start_latency") == [4_000.0, 5_000.0]
+    assert found["case"].values("start_deviation") == [80.0]
     _, events, _ = measured({"case": Launching(clock, refuses=True)}, clock, staged=frozenset({"case"}))
     assert [e.reason for e in events if isinstance(e, Taken) and e.name == "start_latency"] == ["no calibrated clocks"]
 

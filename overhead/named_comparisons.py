@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from overhead.results import Case, Scalar, Target
 
-WEBGPU = frozenset({"wgpu-native", "dawn"})
+WEBGPU_STACKS = frozenset({"wgpu-native", "dawn"})
 
 
 @dataclasses.dataclass(frozen=True)
-class Named:
+class NamedComparison:
     """A comparison by name: which cases it is ``of``, which they are set ``against``, on which axes they differ."""
 
     name: str
@@ -31,23 +31,23 @@ class Named:
     """An axis that ``of`` has and ``against`` lacks."""
 
 
-def _caller(name: str, title: str, of: str, against: str, **of_only: Scalar | frozenset[str]) -> Named:
-    return Named(name, title, "host", {"caller": of, **of_only}, {"caller": against}, frozenset({"caller"}))
+def _caller(name: str, title: str, of: str, against: str, **of_only: Scalar | frozenset[str]) -> NamedComparison:
+    return NamedComparison(name, title, "host", {"caller": of, **of_only}, {"caller": against}, frozenset({"caller"}))
 
 
-NAMED: tuple[Named, ...] = (
+NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
     _caller("binding-share", "the binding's objects", "binding", "ffi"),
     _caller("interpreter-share", "the interpreter", "ffi", "native"),
     _caller("python-share", "binding and interpreter together", "binding", "native"),
-    Named(
+    NamedComparison(
         "api-share",
         "the API above the driver",
         "host",
-        {"stack": WEBGPU, "caller": "native"},
+        {"stack": WEBGPU_STACKS, "caller": "native"},
         {"stack": "vulkan", "caller": "native"},
         frozenset({"stack", "wait"}),
     ),
-    Named(
+    NamedComparison(
         "driver-share",
         "the driver",
         "host",
@@ -57,7 +57,7 @@ NAMED: tuple[Named, ...] = (
         same_adapter=False,
         times="calls",
     ),
-    Named(
+    NamedComparison(
         "validation-share",
         "Dawn's validation",
         "host",
@@ -65,7 +65,7 @@ NAMED: tuple[Named, ...] = (
         {"stack": "dawn", "validation": "skip"},
         frozenset({"validation"}),
     ),
-    Named(
+    NamedComparison(
         "sync-cost",
         "a synchronisation after every so many steps",
         "complete",
@@ -79,8 +79,8 @@ NAMED: tuple[Named, ...] = (
 """Order is the order in reports."""
 
 
-def _browser_tax(browser: str, library: str) -> Named:
-    return Named(
+def _browser_tax(browser: str, library: str) -> NamedComparison:
+    return NamedComparison(
         "browser-tax",
         f"{browser} above {library}, the library inside it",
         "complete",
@@ -90,7 +90,10 @@ def _browser_tax(browser: str, library: str) -> Named:
     )
 
 
-BETWEEN: tuple[Named, ...] = (_browser_tax("chromium", "dawn"), _browser_tax("firefox", "wgpu-native"))
+BETWEEN_WORKERS: tuple[NamedComparison, ...] = (
+    _browser_tax("chromium", "dawn"),
+    _browser_tax("firefox", "wgpu-native"),
+)
 """Comparisons of what no one worker can run by turns: a reader forms them from the figures of two workers, with the
 widest interval that both allow. ``dispatches``: how a software adapter's fused chain is cut, every 65,535 units."""
 
@@ -113,7 +116,7 @@ def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scala
     return all(at.get(k) in v if isinstance(v, frozenset) else at.get(k) == v for k, v in where.items())
 
 
-def comparable(named: Named, of: tuple[Target, Case], against: tuple[Target, Case]) -> bool:
+def comparable(named: NamedComparison, of: tuple[Target, Case], against: tuple[Target, Case]) -> bool:
     """Whether the table allows this pair: both selected, same adapter where asked, equal on all other axes."""
     first, second = coordinates(*of), coordinates(*against)
     if named.figure == "host" and of[1].pattern == "fused":  # one call whatever n: a step has no host time to split
@@ -128,6 +131,14 @@ def comparable(named: Named, of: tuple[Target, Case], against: tuple[Target, Cas
     return all(first.get(axis) == second.get(axis) for axis in axes)
 
 
-def pairs(cases: list[tuple[Target, Case]]) -> list[tuple[Named, tuple[Target, Case], tuple[Target, Case]]]:
+def comparable_pairs(
+    cases: list[tuple[Target, Case]],
+) -> list[tuple[NamedComparison, tuple[Target, Case], tuple[Target, Case]]]:
     """All pairs among the given cases that the table names."""
-    return [(named, a, b) for named in NAMED for a in cases for b in cases if a is not b and comparable(named, a, b)]
+    return [
+        (named, a, b)
+        for named in NAMED_COMPARISONS
+        for a in cases
+        for b in cases
+        if a is not b and comparable(named, a, b)
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.named_comparisons import NAMED, comparable, pairs
+from overhead.named_comparisons import NAMED_COMPARISONS, comparable, comparable_pairs
 from overhead.results import Case, Scalar, Target
 
 GPU = "A GPU"
@@ -16,7 +16,7 @@ def at(
 
 
 def names(*cases: tuple[Target, Case]) -> set[str]:
-    return {named.name for named, _, _ in pairs(list(cases))}
+    return {named.name for named, _, _ in comparable_pairs(list(cases))}
 
 
 def test_callers_of_one_case_form_python_s_shares() -> None:
@@ -44,19 +44,19 @@ def test_a_synchronisation_is_set_against_the_same_step_without() -> None:
     read = at("torch", "binding", pattern="read-each", wait="stream", shapes="fixed", sync="item", every=4)
     copied = at("torch", "binding", wait="stream", shapes="fixed", sync="h2d-pinned", every=1)
     other = at("torch", "binding", wait="stream", shapes="varying")
-    assert [(n.name, a, b) for n, a, b in pairs([step, read, copied, other])] == [
+    assert [(n.name, a, b) for n, a, b in comparable_pairs([step, read, copied, other])] == [
         ("sync-cost", read, step), ("sync-cost", copied, step),
     ]  # fmt: skip
 
 
 def test_every_name_is_there_once_and_asymmetric() -> None:
-    assert len({named.name for named in NAMED}) == len(NAMED)
+    assert len({named.name for named in NAMED_COMPARISONS}) == len(NAMED_COMPARISONS)
     case = at("dawn")
-    assert not any(comparable(named, case, case) for named in NAMED if "caller" in named.differs)
+    assert not any(comparable(named, case, case) for named in NAMED_COMPARISONS if "caller" in named.differs)
 
 
 def test_a_fused_chain_has_no_host_time_to_split() -> None:
-    share = next(n for n in NAMED if n.name == "python-share")
+    share = next(n for n in NAMED_COMPARISONS if n.name == "python-share")
     for pattern, split in (("per-submit", True), ("fused", False)):
         binding, native = (at("dawn", caller, pattern=pattern) for caller in ("binding", "native"))
         assert comparable(share, binding, native) is split

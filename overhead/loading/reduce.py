@@ -14,10 +14,11 @@ import msgspec
 
 from overhead import results
 from overhead.errors import BadFile
-from overhead.measure.fitting import case_figures as est
-from overhead.measure.fitting.data import OneOff
+from overhead.measure.fitting.case_figures import complete_figure, estimate, limited_by
+from overhead.measure.fitting.data import Estimate, OneOff, Process, Round, Series
+from overhead.measure.fitting.paired import difference_and_ratio, marginal_costs
 from overhead.measure.fitting.quiet_rounds import best_pace
-from overhead.named_comparisons import NAMED, pairs
+from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs
 from overhead.profiles import PROFILES
 from overhead.results import (
     Bound,
@@ -53,7 +54,7 @@ def reduce_journal(path: Path) -> Fingerprint:
     return _Journal(path, results.read_journal(path)).fingerprint()
 
 
-def series_of(path: Path) -> dict[str, est.Series]:
+def series_of(path: Path) -> dict[str, Series]:
     """The raw samples of a journal by record key: what comparisons of files are decided from."""
     journal = _Journal(path, results.read_journal(path))
     return {key.record: journal.series(key) for key in journal.planned if key.own}
@@ -66,7 +67,7 @@ def noisy(path: Path, among: Container[str]) -> dict[str, float]:
         key.record: (found.high - found.low) / 2 / found.value
         for key in journal.planned
         if key.own and key not in journal.failed and key.record in among
-        for found in [est.headline(journal.series(key), journal.target)]
+        for found in [complete_figure(journal.series(key), journal.target)]
         if found.status == "noisy" and found.value and found.low is not None and found.high is not None
     }
 
@@ -99,10 +100,10 @@ class _Journal:
         self.wanted: dict[str, int] = {}
         self.opened: dict[_Key, OpenedLine] = {}
         self.failed: dict[_Key, FailedLine] = {}
-        self.rounds: dict[_Key, dict[int, list[est.Round]]] = defaultdict(lambda: defaultdict(list))
+        self.rounds: dict[_Key, dict[int, list[Round]]] = defaultdict(lambda: defaultdict(list))
         self.once: dict[_Key, dict[int, dict[str, OneOffLine]]] = defaultdict(lambda: defaultdict(dict))
         self.rules: dict[tuple[str, int], str] = {}
-        self.canary: dict[tuple[str, int], list[est.Round]] = defaultdict(list)
+        self.canary: dict[tuple[str, int], list[Round]] = defaultdict(list)
         self.missing: list[results.MissingStack] = []
         self.left_out: list[results.LeftOut] = []
         for line in lines:
@@ -118,7 +119,7 @@ class _Journal:
             case OpenedLine():
                 self.opened[self._key(line)] = line
             case RoundLine():
-                one = est.Round(samples=line.samples, canary=line.canary, number=line.round)
+                one = Round(samples=line.samples, canary=line.canary, number=line.round)
                 self.rounds[self._key(line)][line.process].append(one)
                 self.canary[line.worker, line.process].append(one)
             case OneOffLine():
@@ -143,10 +144,10 @@ class _Journal:
     def target(self) -> float:
         return PROFILES[self.header.profile].target
 
-    def series(self, key: _Key) -> est.Series:
+    def series(self, key: _Key) -> Series:
         opened = self.opened.get(key)
         processes = [
-            est.Process(
+            Process(
                 rounds=self.rounds[key].get(process, ()),
                 one_off={
                     name: OneOff(line.values, line.at, line.reason)
@@ -158,8 +159,8 @@ class _Journal:
             for process in self._counted(key)
         ]
         if opened is None:
-            return est.Series(processes)
-        return est.Series(processes, opened.synchronous, opened.wait_spins, opened.overlap)
+            return Series(processes)
+        return Series(processes, opened.synchronous, opened.wait_spins, opened.overlap)
 
     @functools.cached_property
     def paces(self) -> dict[tuple[str, int], float]:
@@ -210,8 +211,8 @@ class _Journal:
         if failed is not None:
             status, reason = failed.status, failed.reason
         elif any(p.rounds for p in series.processes):
-            estimates = est.estimate(series, self.target)
-            bound = est.bound(series, estimates)
+            estimates = estimate(series, self.target)
+            bound = limited_by(series, estimates)
             figures = [_figure(name, e, self._rule(key, e)) for name, e in estimates.items()]
             head = next((f for f in figures if f.name == "complete"), None)
             status, reason = (head.status, head.reason) if head else ("failed", "no slope could be fitted")
@@ -239,7 +240,7 @@ class _Journal:
             curve=_curve(series),
         )
 
-    def _rule(self, key: _Key, e: est.Estimate) -> str:
+    def _rule(self, key: _Key, e: Estimate) -> str:
         rules = dict.fromkeys(r for (worker, _), r in self.rules.items() if worker == key.worker and r)
         rule = e.rule or "; ".join(rules)
         whole = sum((key.worker, process) in self.rules for process in self._counted(key))
@@ -257,10 +258,10 @@ class _Journal:
                 by_worker[key.worker].append(key)
         for worker, keys in by_worker.items():
             where = {(self.planned[k][0].key, self.planned[k][1].key): k for k in keys}
-            for named, of, against in pairs([self.planned[k] for k in keys]):
+            for named, of, against in comparable_pairs([self.planned[k] for k in keys]):
                 first, second = where[of[0].key, of[1].key], where[against[0].key, against[1].key]
                 times = float(self.opened[first].window.get(named.times, 1)) if first in self.opened else 1.0
-                paired = est.paired(self.series(first), self.series(second), named.figure, self.target, times)
+                paired = difference_and_ratio(self.series(first), self.series(second), named.figure, self.target, times)
                 figures = [_figure("difference", paired.difference), _figure("ratio", paired.ratio)]
                 found.append(
                     Comparison(
@@ -272,7 +273,7 @@ class _Journal:
                     )
                 )
             found.extend(self._marginal(worker, keys))
-        order = {named.name: i for i, named in enumerate(NAMED)}
+        order = {named.name: i for i, named in enumerate(NAMED_COMPARISONS)}
         return sorted(found, key=lambda c: order.get(c.name, len(order)))
 
     def _marginal(self, worker: str, keys: Sequence[_Key]) -> list[Comparison]:
@@ -296,7 +297,7 @@ class _Journal:
             series = {name: self.series(key) for name, key in members.items()}
             windows = [self.opened[key].window for key in members.values() if key in self.opened]
             passes = not any(str(window.get("passes", "")).startswith("none") for window in windows)
-            estimates = est.marginal(series, self.target, passes=passes)
+            estimates = marginal_costs(series, self.target, passes=passes)
             ids = [k.record for k in members.values()]
             if estimates:
                 found.append(
@@ -328,7 +329,7 @@ def _joined(before: OneOffLine | None, line: OneOffLine) -> OneOffLine:
     return msgspec.structs.replace(line, values=[*before.values, *line.values], at=[*before.at, *line.at])
 
 
-def _figure(name: str, e: est.Estimate, rule: str = "") -> Figure:
+def _figure(name: str, e: Estimate, rule: str = "") -> Figure:
     return Figure(
         name=name,
         unit=e.unit,
@@ -343,7 +344,7 @@ def _figure(name: str, e: est.Estimate, rule: str = "") -> Figure:
     )
 
 
-def _curve(series: est.Series) -> list[Point]:
+def _curve(series: Series) -> list[Point]:
     """Per n over all processes: medians of the samples whose window held two clock readings alone, and quartiles."""
     by_n: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for process in series.processes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from overhead import results
-from overhead.named_comparisons import BETWEEN, Named, comparable
+from overhead.named_comparisons import BETWEEN_WORKERS, NamedComparison, comparable
 from overhead.reading.format import factor, listed, plain, time, without_brackets
 from overhead.reading.intervals import Span, span
 from overhead.reading.view import TargetView, View, by_patterns, why
@@ -47,13 +47,13 @@ def taxes(view: View) -> list[Tax]:
     return [
         _tax(view, target, record, named)
         for target in view.executing
-        for named in BETWEEN
+        for named in BETWEEN_WORKERS
         if named.of["stack"] == target.stack
         for record in by_patterns(target.records)
     ]
 
 
-def _tax(view: View, target: TargetView, record: Record, named: Named) -> Tax:
+def _tax(view: View, target: TargetView, record: Record, named: NamedComparison) -> Tax:
     library = str(named.against["stack"])
     against: dict[Caller, Record] = {}
     refused: dict[Caller, str] = {}
@@ -66,7 +66,9 @@ def _tax(view: View, target: TargetView, record: Record, named: Named) -> Tax:
     return Tax(target, record, library, against, refused)
 
 
-def _like(view: View, record: Record, named: Named, library: str, caller: Caller) -> tuple[Record | None, str]:
+def _like(
+    view: View, record: Record, named: NamedComparison, library: str, caller: Caller
+) -> tuple[Record | None, str]:
     """The library's case that the table allows beside the browser's, or None and why."""
     stacks = [t for t in view.executing if t.stack == library]
     if not stacks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from overhead.named_comparisons import WEBGPU
+from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading.format import valued
 from overhead.reading.view import CALLERS, TargetView, View, by_patterns, named, why
 from overhead.results import Comparison, Figure, Record
@@ -136,7 +136,7 @@ def _remainder(last: Record, shares: list[Share], whole: float | None) -> list[S
     elif "api" in taken or last.stack in ("vulkan", "cuda-driver"):
         name = "driver"
     elif last.caller == "native":
-        name = "api and driver" if last.stack in WEBGPU else "library"
+        name = "api and driver" if last.stack in WEBGPU_STACKS else "library"
     else:
         name = "rest"
     return [dataclasses.replace(_share(name, figure, whole), paired=False)]

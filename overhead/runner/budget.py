@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from overhead.profiles import WEIGHT, Cost, Plan
 
-GENEROUS = 4.0
+MAX_TIMES_NEED = 4.0
 """No case gets more than this many times what it needs; one behind a polling wait, which takes long, gets just that."""
 
 
@@ -59,7 +59,7 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
                 spent += need * processes[target]
             else:
                 left_out.append((target, candidate.key, _words(need, processes[target], plan)))
-    share = GENEROUS if spent == 0 else min(GENEROUS, budget / spent)
+    share = MAX_TIMES_NEED if spent == 0 else min(MAX_TIMES_NEED, budget / spent)
     fixed = {"polling"} if plan.stretch else {"polling", "slow"}
     enough = {(target, c.key) for target, candidates in targets.items() for c in candidates if c.cost in fixed}
     scaled = {

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from overhead.errors import UsageError
-from overhead.named_comparisons import NAMED, comparable
+from overhead.named_comparisons import NAMED_COMPARISONS, comparable
 from overhead.probes import registry
 from overhead.probes.base import Space
 from overhead.profiles import PROFILES, Plan
@@ -168,7 +168,7 @@ def _with_companions(target: Target, own: dict[str, list[Case]], targets: Sequen
     wanted: dict[str, Assignment] = {}
     for case in own[target.key]:
         near = [Assignment(target, case)]
-        for named, other in itertools.product(NAMED, others):
+        for named, other in itertools.product(NAMED_COMPARISONS, others):
             theirs = (c for c in own[other.key] if comparable(named, (target, case), (other, c)))
             near += [Assignment(other, c) for c in itertools.islice(theirs, 1)]
         for one in near:

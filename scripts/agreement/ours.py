@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from overhead.errors import Unverified
-from overhead.measure.fitting import case_figures as est
-from overhead.measure.fitting.data import Round
+from overhead.measure.fitting.case_figures import estimate
+from overhead.measure.fitting.data import Process, Round, Series
 from overhead.measure.fitting.one_process import by_round
 from overhead.measure.sampling import window
 from overhead.measure.sampling.calibrate import Limits, calibrate
@@ -18,7 +18,7 @@ from overhead.measure.sampling.rounds import Settings, conduct
 from overhead.probes import registry
 from overhead.profiles import PROFILES
 from overhead.results import Case
-from overhead.runner.budget import GENEROUS
+from overhead.runner.budget import MAX_TIMES_NEED
 from scripts.agreement.protocol import INTERVAL, PATIENCE_S, TO, Seen, ToolAnswer, narrow
 from scripts.agreement.subjects import ADD, ADD_GRAPH, NODES, STEP, STEP_GRAPH
 
@@ -57,8 +57,8 @@ def measured(chains: Mapping[str, Any], seconds: float) -> list[ToolAnswer]:
     seen, answers = Seen(), list[ToolAnswer]()
     conduct(chains, SystemClock(), Settings(seconds, PLAN.target, PLAN.min_rounds, PLAN.max_rounds), seen.take)
     for subject, chain in chains.items():
-        series = est.Series([seen.process(subject)], chain.synchronous, chain.wait_spins, chain.overlap)
-        figures = est.estimate(series, PLAN.target)
+        series = Series([seen.process(subject)], chain.synchronous, chain.wait_spins, chain.overlap)
+        figures = estimate(series, PLAN.target)
         node = subject.endswith(" node")
         for name in FIGURES[:1] if node else FIGURES:
             found = figures.get(name)
@@ -79,7 +79,7 @@ def ours(subjects: Sequence[str] = (ADD, STEP, f"{ADD} node", f"{STEP} node")) -
         except Exception as error:  # one chain that does not open costs its own rows
             answers.append(ToolAnswer("overhead", subject, "", reason=f"{type(error).__name__}: {error}"))
     try:
-        answers += measured(chains, PLAN.case_s * GENEROUS * len(chains))
+        answers += measured(chains, PLAN.case_s * MAX_TIMES_NEED * len(chains))
     finally:
         for chain in chains.values():
             chain.close()
@@ -101,7 +101,7 @@ class Passes:
 
     def __init__(self, width: float, chain: Any, clock: Clock, facts: ClockFacts) -> None:
         self.chain, self.clock, self.dice, self.number = chain, clock, random.Random(0), 0
-        self.series = est.Series([], chain.synchronous, chain.wait_spins, chain.overlap)
+        self.series = Series([], chain.synchronous, chain.wait_spins, chain.overlap)
         self.ladder = calibrate(chain, clock, Limits(width, PLAN.case_s, knee=False, facts=facts))
         self.issued = self.ladder.issued
 
@@ -111,7 +111,7 @@ class Passes:
         one = Round(window.sample(self.chain, ns, self.clock), number=self.number)
         self.issued += window.units(self.chain, ns)
         self.number += 1
-        return list(by_round(est.Process([one]), self.series, "complete", None).values())
+        return list(by_round(Process([one]), self.series, "complete", None).values())
 
     def verify(self) -> None:
         """Raises ``Unverified`` where the device ran another number of units."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from rich.console import Console
 
 import overhead
-from overhead.measure.fitting.case_figures import Estimate, estimate
-from overhead.measure.fitting.data import Process, Series
+from overhead.measure.fitting.case_figures import estimate
+from overhead.measure.fitting.data import Estimate, Process, Series
 from overhead.measure.sampling import polling_wait
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.events import Event

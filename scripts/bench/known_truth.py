@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from overhead.measure.fitting.across_processes import LATER_FROM
-from overhead.measure.fitting.case_figures import estimate, headline
+from overhead.measure.fitting.across_processes import CANARY_FROM_PROCESSES
+from overhead.measure.fitting.case_figures import complete_figure, estimate
 from overhead.measure.fitting.data import OneOff, Process, Round, Series
 from overhead.measure.fitting.one_process import wall_rows
-from overhead.measure.fitting.quiet_rounds import best_pace, quiet
+from overhead.measure.fitting.quiet_rounds import best_pace, without_slow_rounds
 from overhead.measure.sampling.rounds import Dropped, Event, Rounded, Settings, Taken, conduct
 from overhead.profiles import PROFILES, WEIGHT, Cost, Plan
 from scripts.bench.other_rules import RULES
@@ -120,7 +120,7 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
     spent = 0.0
     while len(processes) < plan.processes + plan.further:
         series = Series(processes, law.synchronous, False, law.overlap)
-        if len(processes) >= plan.processes and headline(series, plan.target).status != "noisy":
+        if len(processes) >= plan.processes and complete_figure(series, plan.target).status != "noisy":
             break
         index = len(processes)
         clock = _clock(scenario, seed, index, plan)
@@ -141,8 +141,8 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
     means = {name: float(np.mean(values)) for name, values in others.items()}
     figures = {name: asdict(found[name]) for name in (*FIGURES, *KNEE) if name in found}
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
-    counted = quiet(Series(processes, law.synchronous, False, law.overlap)).processes
-    pace = pace_of(counted) if len(counted) >= LATER_FROM and not scenario.two_speeds else 1.0
+    counted = without_slow_rounds(Series(processes, law.synchronous, False, law.overlap)).processes
+    pace = pace_of(counted) if len(counted) >= CANARY_FROM_PROCESSES and not scenario.two_speeds else 1.0
     return TruthOutcome(scenario.name, seed, figures, means, dict(counts), spent / len(processes), pace)
 
 

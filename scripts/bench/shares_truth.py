@@ -10,8 +10,8 @@ import math
 import zlib
 from dataclasses import dataclass, replace
 
-from overhead.measure.fitting.case_figures import paired
 from overhead.measure.fitting.data import Estimate, Process, Series
+from overhead.measure.fitting.paired import difference_and_ratio
 from overhead.measure.sampling.rounds import Event, Settings, conduct
 from overhead.profiles import PROFILES, WEIGHT
 from scripts.bench.known_truth import USUAL, pace_of, process_of
@@ -96,7 +96,7 @@ def split(stack: Stack, seed: int, profile: str = "default") -> dict[str, Estima
     }
     own = 1 / pace_of(processes["binding"])
     return {
-        share: _scaled(paired(series[of], series[against], "host", plan.target, times).difference, own)
+        share: _scaled(difference_and_ratio(series[of], series[against], "host", plan.target, times).difference, own)
         for share, (of, against, times) in PAIRS.items()
     }
 

@@ -19,7 +19,7 @@ from overhead.claims.rules import bounds, implied, outer_bounds, published
 from overhead.claims.select import against_of
 from overhead.claims.sentences import place
 from overhead.errors import BadFile
-from overhead.named_comparisons import pairs
+from overhead.named_comparisons import comparable_pairs
 from overhead.probes import registry
 from overhead.results import Case, Comparison, Fingerprint, Gpu, Machine, Params, Record, Target, write_fingerprint
 from overhead.terminal.claims import markdown, show
@@ -46,7 +46,7 @@ def a_run_of_everything() -> Fingerprint:
             cases = list(registry()[stack].space(target).star())
             made = {case.key: _record(target, case) for case in cases}
             records += made.values()
-            for named, of, against in pairs([(target, case) for case in cases]):
+            for named, of, against in comparable_pairs([(target, case) for case in cases]):
                 comparisons.append(share(named.name, made[of[1].key], made[against[1].key], 1_000.0))
     return fingerprint(*records, comparisons=comparisons)
 

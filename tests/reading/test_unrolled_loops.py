@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from overhead.measure.fitting.data import OneOff, Process, Series
-from overhead.measure.fitting.one_off_figures import once_figures
+from overhead.measure.fitting.one_off_figures import one_off_figures
 from overhead.probes import registry
 from overhead.probes._support.common.child_process import Child, Ended
 from overhead.probes._support.torch import unrolled_loop
@@ -124,7 +124,7 @@ def test_its_cases_are_never_mixed_with_others_and_run_when_named() -> None:
 
 def test_what_opening_took_becomes_figures() -> None:
     processes = [Process(one_off={"compile": OneOff([ns]), "peak_memory": OneOff([9e8])}) for ns in (3e9, 5e9)]
-    found = once_figures(Series(processes), 0.1)
+    found = one_off_figures(Series(processes), 0.1)
     assert (found["compile"].value, found["compile"].unit) == (4e9, "ns")
     assert (found["peak_memory"].value, found["peak_memory"].unit) == (9e8, "bytes")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead.profiles import PROFILES, WEIGHT, Plan
-from overhead.runner.budget import GENEROUS, Allotment, Candidate, allot
+from overhead.runner.budget import MAX_TIMES_NEED, Allotment, Candidate, allot
 
 TIGHT = Plan(processes=3, target=0.1, sampling_s=9.0, wall_s=60.0, case_s=0.5)
 
@@ -41,7 +41,7 @@ def test_what_is_left_over_goes_to_all_in_proportion_up_to_a_bound() -> None:
     assert found.cases["a"]["page"] == WEIGHT["slow"] * found.cases["a"]["quick"]
     assert found.seconds("a") == pytest.approx(3.0)
     alone = allot({"a": names(1)}, TIGHT)
-    assert alone.seconds("a") == GENEROUS * TIGHT.case_s
+    assert alone.seconds("a") == MAX_TIMES_NEED * TIGHT.case_s
     assert alone.seconds("nobody") == 0.0
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from overhead import results
 from overhead.loading.reduce import load, noisy
-from overhead.measure.fitting.across_processes import across
+from overhead.measure.fitting.across_processes import mean_of_processes
 from overhead.measure.fitting.data import Estimate
 from overhead.measure.fitting.line import Floats
 from overhead.profiles import PROFILES, Plan
@@ -213,10 +213,10 @@ def test_an_interval_that_may_grow_keeps_its_word(profile: Plan, targets: float,
         paces = 1 + wander * dice.standard_normal(most)
         values = list(paces + spread * dice.standard_normal(most))
         count = plan.processes
-        few = found = across(values[:count], plan.target, paces=paces[:count])
+        few = found = mean_of_processes(values[:count], plan.target, paces=paces[:count])
         while found.status == "noisy" and count < most:
             count += 1
-            found = across(values[:count], plan.target, paces=paces[:count])
+            found = mean_of_processes(values[:count], plan.target, paces=paces[:count])
         held.append(holds(found, paces[:count]))
         sure += [holds(few, paces[: plan.processes])] if few.status == "ok" else []
         grown += [holds(found, paces[:count])] if found.status == "ok" else []

@@ -18,7 +18,7 @@ from overhead import results
 from overhead.cli import main
 from overhead.errors import UsageError
 from overhead.loading.reduce import load, reduce_journal
-from overhead.measure.fitting.quiet_rounds import BEST
+from overhead.measure.fitting.quiet_rounds import BEST_PERCENTILE
 from overhead.profiles import PROFILES, Plan
 from overhead.results import Case, EndedLine, Fingerprint, OneOffLine, OpenedLine, PlannedLine, RoundLine
 from overhead.runner import campaign
@@ -110,7 +110,7 @@ def test_a_figure_is_said_at_the_canary_of_its_own_processes(tmp_path: Path) -> 
     for line in results.read_journal(journal):
         if isinstance(line, results.RoundLine):
             canaries.setdefault(line.process, []).append(line.canary[0])
-    usual = np.mean([np.percentile(own, BEST) for own in canaries.values()]) / 1e3
+    usual = np.mean([np.percentile(own, BEST_PERCENTILE) for own in canaries.values()]) / 1e3
     for record in reduce_journal(journal).records:
         rules = {figure.name: figure.rule for figure in record.figures}
         assert f"where the canary's loop takes {usual:.1f} us" in rules["complete"]

@@ -1,4 +1,4 @@
-"""From one value a process to a figure: the interval, and the status that says what it is worth."""
+"""From one value per process to a figure: value, interval and status."""
 
 from __future__ import annotations
 
@@ -9,24 +9,28 @@ import numpy as np
 
 from overhead.measure.fitting.data import Estimate
 from overhead.measure.fitting.line import MAD, Floats
-from overhead.measure.fitting.two_speeds import Split
+from overhead.measure.fitting.two_speeds import SpeedSplit
 
-LATER_FROM = 5
-"""Processes from which their spread tells what of it goes with the canary, and of which some may be further ones."""
-ROBUST_FROM = 10
-"""Processes from which their spread tells which of them stand apart."""
-HUBER = 1.5
-"""Standard deviations from the line up to which a process counts in full."""
-SIDE, LATER_SIDE = 0.975, 0.98
-"""Where a side of the interval ends, and from five processes on: a noisy case is looked at again after every further
-process, which costs the interval's word 2 to 4 points where processes differ by twice the target; a little more width
-pays for it."""
-STEPS, ALIKE, EXACT = 30, 1e-4, 1e-9
-"""Reweightings; values, or canaries, that differ by less than this share of the middle one tell nothing apart, nor by
-less than this of the largest."""
+CANARY_FROM_PROCESSES = 5
+"""With this many processes the fit removes what follows the canary, and some of the processes may be further ones."""
+HUBER_FROM_PROCESSES = 10
+"""With this many processes the spread shows which of them are outliers."""
+_HUBER_SIGMAS = 1.5
+"""A process within this many standard deviations of the fit has full weight."""
+_UPPER_QUANTILE = 0.975
+"""Upper end of the interval."""
+_UPPER_QUANTILE_REPEATED = 0.98
+"""The same from ``CANARY_FROM_PROCESSES`` on. A noisy case is tested again after each further process, which lowers the
+coverage by 2 to 4 points if the processes differ by twice the target; the wider interval compensates for that."""
+_ITERATIONS = 30
+"""Of the reweighting in Huber's estimate."""
+_NEGLIGIBLE_SHARE = 1e-4
+"""A spread of values below this share of their median, or of canaries below this share of the largest, counts as 0."""
+_ROUNDING = 1e-9
+"""A spread of values below this share of the largest value counts as 0."""
 
 
-def across(
+def mean_of_processes(
     values: Sequence[float] | Floats,
     target: float,
     *,
@@ -35,12 +39,14 @@ def across(
     unit: str = "ns",
     paces: Sequence[float] | Floats = (),
 ) -> Estimate:
-    """Mean over processes with its 95 % interval; ``ok`` when the half-width is within ``target`` of ``scale``.
+    """The mean of one value per process, with its 95 % interval.
 
-    ``scale`` is the figure's own size where None, and ``beside`` what it is judged together with. ``paces``: each
-    process's canary, ns. From five processes on the interval is that of the cost at their mean canary: what goes with
-    the canary in a straight line is the machine's clock and no uncertainty (analysis of covariance). From ten up a
-    process that stands apart counts less, so the figure is the usual process's and not the mean.
+    The status is ``ok`` if the half-width is at most ``target`` times ``scale`` (the size of the mean if None) plus
+    ``beside``, else ``noisy``.
+
+    ``paces``: the canary of each process, ns. From five processes on the figure is the cost at the mean canary: a cost
+    that changes linearly with the canary follows the processor's clock and is no uncertainty (analysis of covariance).
+    From ten processes on outliers have less weight, so the figure is that of the usual process.
     """
     count = len(values)
     if count == 0:
@@ -48,15 +54,16 @@ def across(
     if count == 1:
         reason = "one process says nothing of how far another would differ"
         return Estimate(float(values[0]), status="noisy", reason=reason, rule="1 process", processes=1, unit=unit)
-    columns, at = [np.ones(count)], ""
-    if count >= LATER_FROM and len(paces) == count and all(paces) and max(paces) - min(paces) > ALIKE * max(paces):
+    columns, at_canary = [np.ones(count)], ""
+    known = count >= CANARY_FROM_PROCESSES and len(paces) == count and all(paces)
+    if known and max(paces) - min(paces) > _NEGLIGIBLE_SHARE * max(paces):
         usual = float(np.mean(paces))
         columns.append(np.asarray(paces) / usual - 1)
-        at = f" where the canary's loop takes {usual / 1e3:.1f} us"
-    mean, half, how = _located(np.asarray(values, dtype=np.float64), np.column_stack(columns))
+        at_canary = f" where the canary's loop takes {usual / 1e3:.1f} us"
+    mean, half, method = _fit(np.asarray(values, dtype=np.float64), np.column_stack(columns))
     size = (abs(mean) if scale is None else scale) + beside
     share = half / size if size else (0.0 if half == 0 else math.inf)
-    rule = f"{count} processes, {how}{at}: half-width {share:.2%}, target {target:.0%}"
+    rule = f"{count} processes, {method}{at_canary}: half-width {share:.2%}, target {target:.0%}"
     if share <= target:
         return Estimate(mean, mean - half, mean + half, "ok", "", rule, count, unit=unit)
     reason = _too_wide(share, target, count)
@@ -64,67 +71,70 @@ def across(
 
 
 def _too_wide(share: float, target: float, count: int) -> str:
-    """Why it is noisy, and how many processes would probably do (pyperf's rule: the spread scales with their root)."""
+    """The reason of a ``noisy`` figure, with the number of processes that would probably be enough (as pyperf does it:
+    the half-width shrinks with their square root)."""
     words = f"half-width {share:.1%}, target {target:.0%}"
     needed = math.ceil(count * (share / target) ** 2) if math.isfinite(share) else 0
     return f"{words}; about {needed} processes would do" if 0 < needed <= 200 else words
 
 
-def _located(values: Floats, design: Floats) -> tuple[float, float, str]:
-    """The first coefficient of the linear model, the half-width of its interval, and by which estimate.
+def _fit(values: Floats, design: Floats) -> tuple[float, float, str]:
+    """The first coefficient of the linear model, the half-width of its interval, and the name of the method.
 
-    Least squares; from ``ROBUST_FROM`` values up Huber's estimate with the scale by the median deviation, and its
-    standard error: P. J. Huber, Robust Statistics (1981), section 7.6.
+    Least squares; from ``HUBER_FROM_PROCESSES`` values on Huber's estimate, with the scale from the median absolute
+    deviation. Its standard error: P. J. Huber, Robust Statistics (1981), section 7.6.
     """
     from scipy.special import stdtrit
 
     count, columns = design.shape
-    answer, off = _weighted(values, design, np.ones(count))
-    clipped, inflation, how = off, 1.0, "Student's t"
-    if count >= ROBUST_FROM and (bent := _robust(values, design, off)):
-        (answer, clipped, inflation), how = bent, "Huber's estimate"
-    error = inflation * math.sqrt(float(clipped @ clipped) / (count - columns) * np.linalg.inv(design.T @ design)[0, 0])
-    side = LATER_SIDE if count >= LATER_FROM else SIDE
-    return float(answer[0]), float(stdtrit(count - columns, side)) * error, how
+    coefficients, residuals = _least_squares(values, design, np.ones(count))
+    inflation, method = 1.0, "Student's t"
+    if count >= HUBER_FROM_PROCESSES and (robust := _huber(values, design, residuals)):
+        (coefficients, residuals, inflation), method = robust, "Huber's estimate"
+    variance = float(residuals @ residuals) / (count - columns)
+    error = inflation * math.sqrt(variance * np.linalg.inv(design.T @ design)[0, 0])
+    quantile = _UPPER_QUANTILE_REPEATED if count >= CANARY_FROM_PROCESSES else _UPPER_QUANTILE
+    return float(coefficients[0]), float(stdtrit(count - columns, quantile)) * error, method
 
 
-def _robust(values: Floats, design: Floats, off: Floats) -> tuple[Floats, Floats, float] | None:
-    """Huber's coefficients, what is left of each value within his bend, and what that inflates the error by.
+def _huber(values: Floats, design: Floats, residuals: Floats) -> tuple[Floats, Floats, float] | None:
+    """Huber's coefficients, the clipped residuals, and the factor by which the clipping increases the standard error.
 
-    None where most values are alike: their spread would say that the others are none of them.
+    ``residuals``: those of least squares. None if most values are alike: the others would then have no weight.
     """
     count, columns = design.shape
-    answer, limit = np.zeros(columns), math.inf
-    none = max(ALIKE * float(np.median(np.abs(values))), EXACT * float(np.abs(values).max()))
-    for _ in range(STEPS):
-        spread = MAD * float(np.median(np.sort(np.abs(off))[columns - 1 :]))
-        if spread <= none:
+    coefficients, limit = np.zeros(columns), math.inf
+    negligible = max(_NEGLIGIBLE_SHARE * float(np.median(np.abs(values))), _ROUNDING * float(np.abs(values).max()))
+    for _ in range(_ITERATIONS):
+        spread = MAD * float(np.median(np.sort(np.abs(residuals))[columns - 1 :]))
+        if spread <= negligible:
             return None
-        limit = HUBER * spread
-        answer, off = _weighted(values, design, limit / np.maximum(np.abs(off), limit))
-    near = float(np.mean(np.abs(off) <= limit))
-    return answer, np.clip(off, -limit, limit), (1 + columns * (1 - near) / (near * count)) / near
+        limit = _HUBER_SIGMAS * spread
+        coefficients, residuals = _least_squares(values, design, limit / np.maximum(np.abs(residuals), limit))
+    near = float(np.mean(np.abs(residuals) <= limit))
+    inflation = (1 + columns * (1 - near) / (near * count)) / near
+    return coefficients, np.clip(residuals, -limit, limit), inflation
 
 
-def _weighted(values: Floats, design: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Weighted least squares: the coefficients, and what is left of each value."""
+def _least_squares(values: Floats, design: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Weighted least squares: the coefficients and the residuals."""
     weighted = design * weights[:, None]
-    answer = np.asarray(np.linalg.solve(weighted.T @ design, weighted.T @ values), dtype=np.float64)
-    return answer, values - design @ answer
+    coefficients = np.asarray(np.linalg.solve(weighted.T @ design, weighted.T @ values), dtype=np.float64)
+    return coefficients, values - design @ coefficients
 
 
-def modes(fast: Estimate, slow: Estimate, two: Split, processes: int) -> Estimate:
-    """A figure with two speeds: the value is that of most rounds, the interval holds both, ``modes`` gives each."""
+def both_speeds(fast: Estimate, slow: Estimate, speeds: SpeedSplit, processes: int) -> Estimate:
+    """A ``bimodal`` figure: the value at the speed of most rounds, an interval that covers both, and both values."""
     assert fast.value is not None
     assert slow.value is not None
-    most = slow.value if two.slow.mean() > 0.5 else fast.value
+    most = slow.value if speeds.slow.mean() > 0.5 else fast.value
     ends = [v for e in (fast, slow) for v in (e.value, e.low, e.high) if v is not None]
-    speeds = " and ".join(f"{us:.4g}" if us < 1e4 else f"{us:,.0f}" for us in (fast.value / 1e3, slow.value / 1e3))
-    reason = f"two speeds, {speeds} us, told apart by the {two.by}"
-    rule = f"{processes} processes: {two.slow.mean():.0%} of the rounds are of the slower speed"
+    shown = " and ".join(f"{us:.4g}" if us < 1e4 else f"{us:,.0f}" for us in (fast.value / 1e3, slow.value / 1e3))
+    reason = f"two speeds, {shown} us, told apart by the {speeds.by}"
+    rule = f"{processes} processes: {speeds.slow.mean():.0%} of the rounds are of the slower speed"
     return Estimate(most, min(ends), max(ends), "bimodal", reason, rule, processes, (fast.value, slow.value))
 
 
 def without_value(estimate: Estimate, status: str, reason: str) -> Estimate:
-    """The figure refused: status and reason, no number."""
+    """The same figure with this status and reason instead of a value."""
     return Estimate(status=status, reason=reason, rule=estimate.rule, processes=estimate.processes, unit=estimate.unit)

@@ -1,4 +1,4 @@
-"""From the raw samples of one case to its figures with intervals. Times in ns."""
+"""The figures of one case from its raw samples, with intervals. Times in ns."""
 
 from __future__ import annotations
 
@@ -8,50 +8,77 @@ from dataclasses import replace
 
 import numpy as np
 
-from overhead.measure.fitting.across_processes import across, modes, without_value
-from overhead.measure.fitting.data import Estimate, Paired, Process, Round, Series
-from overhead.measure.fitting.line import LINE, Floats, Misfit, misfit
-from overhead.measure.fitting.one_off_figures import once_figures
-from overhead.measure.fitting.one_process import SLOPES, ProcessFit, by_round, fit_process, quantum_of
-from overhead.measure.fitting.paired import marginal, paired
-from overhead.measure.fitting.quiet_rounds import pace, quiet
-from overhead.measure.fitting.two_speeds import APART, CANARY, LONG, Owners, labelled, split, two_groups
+from overhead.measure.fitting.across_processes import both_speeds, mean_of_processes, without_value
+from overhead.measure.fitting.data import Estimate, Process, Series
+from overhead.measure.fitting.line import MAX_MISFIT, Floats, Misfit, misfit
+from overhead.measure.fitting.one_off_figures import one_off_figures
+from overhead.measure.fitting.one_process import SLOPES, ProcessFit, by_round, fit_process, wait_quantum
+from overhead.measure.fitting.quiet_rounds import canary_ns, without_slow_rounds
+from overhead.measure.fitting.two_speeds import (
+    CANARY_CHANGE,
+    CANARY_GROUP_SHARE,
+    MIN_SPEED_RATIO,
+    Owners,
+    canary_changed,
+    split_speeds,
+    two_groups,
+)
 
-CLOCK_STEPS = 100
-"""The slope's part of T(top) must be this many times the clock's resolution."""
-MODE_ROUNDS, MODE_SHARE = 3, 0.1
-"""A process tells a mode's value only with this many rounds in it, and this share of its rounds."""
+_MIN_CLOCK_STEPS = 100
+"""The slope must add at least this many steps of the clock from the smallest to the largest n."""
+_MODE_ROUNDS = 3
+"""Smallest number of rounds at a speed for a process to count at that speed."""
+_MODE_SHARE = 0.1
+"""Smallest share of its rounds, likewise."""
+_HOST_BOUND_FROM = 0.9
+"""Share of ``complete`` from which ``host`` alone explains it."""
+_DEVICE_BOUND_BELOW = 0.75
+"""Share of ``complete`` below which ``host`` is hidden behind the device."""
 
 
 def estimate(series: Series, target: float) -> dict[str, Estimate]:
-    """All figures of one case, by name. ``target``: the relative half-width that ``ok`` asks for.
+    """All figures of one case by name. ``target``: the largest relative half-width of a figure that is ``ok``.
 
-    ``issue``, ``host``, ``complete``, ``fixed`` always, with a status; ``knee_n``, ``queue_depth`` where ``issue``
-    bends; the others where their values were taken. ``fixed`` is judged against T(1) = fixed + complete, and the
-    quantum of a polling wait.
+    ``issue``, ``host``, ``complete`` and ``fixed`` always, with a status; ``knee_n`` and ``queue_depth`` if ``issue``
+    has a knee; the one-off figures whose values were measured. The precision of ``fixed`` is relative to the sum of
+    ``fixed``, ``complete`` and the poll interval of a polling wait.
     """
     case = _Case(series, target)
     figures = {name: case.slope(name) for name in SLOPES}
-    return figures | {"fixed": case.fixed(figures["complete"])} | case.knee() | once_figures(series, target)
+    return figures | {"fixed": case.fixed(figures["complete"])} | case.knee() | one_off_figures(series, target)
 
 
-def headline(series: Series, target: float) -> Estimate:
-    """``complete`` alone, whose status is the record's."""
+def complete_figure(series: Series, target: float) -> Estimate:
+    """``complete`` alone, as in ``estimate``: its status is the status of the record."""
     return _Case(series, target).slope("complete")
 
 
+def limited_by(series: Series, figures: Mapping[str, Estimate]) -> str:
+    """``host``, ``device`` or ``balanced``: what limits ``complete`` in a pipelined pattern.
+
+    ``host`` for a synchronous stack; empty for other patterns, or if a figure is missing.
+    """
+    if series.synchronous:
+        return "host"
+    host, complete = figures.get("host"), figures.get("complete")
+    if series.overlap != "pipelined" or not host or not complete or host.value is None or not complete.value:
+        return ""
+    share = host.value / complete.value
+    return "host" if share >= _HOST_BOUND_FROM else "device" if share < _DEVICE_BOUND_BELOW else "balanced"
+
+
 class _Case:
-    """One case's processes with their fits."""
+    """The processes of one case that have samples, with their fits and canaries."""
 
     def __init__(self, series: Series, target: float) -> None:
         self.series, self.target = series, target
         self.processes = [p for p in series.processes if any(r.samples for r in p.rounds)]
         self.fits = [fit_process(p, series) for p in self.processes]
-        self.weather = [{r.number: pace(r) for r in p.rounds} for p in self.processes]
-        self.rounds = functools.cache(self._rounds)
+        self.canaries = [{r.number: canary_ns(r) for r in p.rounds} for p in self.processes]
+        self.by_round = functools.cache(self._by_round)
 
     def slope(self, name: str) -> Estimate:
-        """One slope across processes, through every gate."""
+        """A figure in ns per unit, or the reason why it has no value."""
         values = self.values(name)
         if not values:
             return self.missing(name)
@@ -60,43 +87,43 @@ class _Case:
             return Estimate(status="below-resolution", reason=words, processes=len(values))
         both = self.speeds.bimodal(name, name)
         usual = self.speeds if both else self.usual
-        found = both or usual.gate(name, usual.across(name))
-        return self.said(found, usual, *self.remarks(name))
+        found = both or usual.checked(name, usual.mean(name))
+        return self.with_remarks(found, usual, *self.remarks(name))
 
     @functools.cached_property
     def usual(self) -> _Case:
-        """The case without the rounds of a slow processor or of another clock."""
-        left = quiet(self.series)
-        found = self if left is self.series else _Case(left, self.target)
+        """The case without rounds of a slow processor or at another clock."""
+        quiet = without_slow_rounds(self.series)
+        found = self if quiet is self.series else _Case(quiet, self.target)
         found.usual = found
         return found
 
-    def said(self, found: Estimate, usual: _Case, *more: str) -> Estimate:
-        """The figure of ``usual``, whose rule says what that lacks, and more."""
-        return replace(found, rule="; ".join([found.rule, *self.left_out(usual), *more]))
+    def with_remarks(self, found: Estimate, usual: _Case, *remarks: str) -> Estimate:
+        """A figure of ``usual``, with the rounds it leaves out and the remarks appended to its rule."""
+        return replace(found, rule="; ".join([found.rule, *self.left_out(usual), *remarks]))
 
     def left_out(self, usual: _Case) -> list[str]:
-        """How many rounds ``usual`` lacks, in words."""
+        """A sentence with the share of the rounds that ``usual`` leaves out; empty if it has all."""
         whole, left = (sum(len(p.rounds) for p in case.processes) for case in (self, usual))
         share = f"{1 - left / whole:.0%}"
         words = f"{share} of the rounds are left out: the processor was slow or at another clock"
         return [words] if left < whole else []
 
     def remarks(self, name: str) -> list[str]:
-        """What a reader of the figure should know besides."""
-        said = []
-        off = labelled(np.array([value for rounds in self.weather for value in rounds.values() if value]))
+        """Sentences about the canary, the ladder and the wait that affect how to read the figure."""
+        found = []
+        off = canary_changed(np.array([ns for own in self.canaries for ns in own.values() if ns]))
         if off.any():
-            said.append(f"the canary was off by over {CANARY:.0%} in {off.mean():.0%} of the rounds")
+            found.append(f"the canary was off by over {CANARY_CHANGE:.0%} in {off.mean():.0%} of the rounds")
         ladders = [p.one_off["ladder"] for p in self.processes if "ladder" in p.one_off]
         shortfalls = dict.fromkeys(ladder.reason for ladder in ladders if ladder.reason)
-        said += [f"the ladder ends below the wanted length: {why}" for why in shortfalls]
+        found += [f"the ladder ends below the wanted length: {why}" for why in shortfalls]
         if name == "host" and self.series.wait_spins and not self.series.synchronous:
-            said.append("the wait spins, so work deferred into it is not told")
-        return said
+            found.append("the wait spins, so work deferred into it is not told")
+        return found
 
     def fixed(self, complete: Estimate) -> Estimate:
-        """The intercept: worth what its line is worth."""
+        """The intercept, ns; without a value if ``complete`` has none."""
         values = self.values("fixed")
         if not values or complete.value is None:
             return Estimate(status=complete.status, reason=complete.reason, rule=complete.rule)
@@ -104,78 +131,75 @@ class _Case:
             both = self.speeds.bimodal("complete", "fixed")
             if both is None:
                 return Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
-            return self.said(both, self.speeds)
-        beside = complete.value + max(map(quantum_of, self.processes))
-        return self.said(self.usual.across("fixed", beside), self.usual)
+            return self.with_remarks(both, self.speeds)
+        beside = complete.value + max(map(wait_quantum, self.processes))
+        return self.with_remarks(self.usual.mean("fixed", beside), self.usual)
 
     def knee(self) -> dict[str, Estimate]:
-        """Where most processes saw ``issue`` bend."""
+        """``knee_n`` and ``queue_depth`` if most processes have a knee, else nothing."""
         knees = [f.knee for f in self.fits if f.knee]
         if len(knees) * 2 <= len(self.fits):
             return {}
         return {
-            "knee_n": across([k.n for k in knees], self.target, unit="n"),
-            "queue_depth": across([k.depth for k in knees], self.target, unit="n"),
+            "knee_n": mean_of_processes([k.n for k in knees], self.target, unit="n"),
+            "queue_depth": mean_of_processes([k.depth for k in knees], self.target, unit="n"),
         }
 
     def values(self, name: str) -> list[float]:
+        """The figure in each process that has it."""
         return [v for fit in self.fits if (v := fit.value(name)) is not None]
 
-    def across(self, name: str, beside: float = 0.0) -> Estimate:
-        """A figure of the processes that tell it."""
+    def mean(self, name: str, beside: float = 0.0) -> Estimate:
+        """The mean of the figure over the processes that have it."""
         paces = [p.pace for p, fit in zip(self.processes, self.fits, strict=True) if fit.value(name) is not None]
-        return across(self.values(name), self.target, beside=beside, paces=paces)
+        return mean_of_processes(self.values(name), self.target, beside=beside, paces=paces)
 
-    def _rounds(self, name: str) -> list[dict[int, float]]:
-        """By process, each round's own value; empty where a polling wait rounds it up."""
+    def _by_round(self, name: str) -> list[dict[int, float]]:
+        """For each process, the figure from each round alone, by the number of the round."""
         return [by_round(p, self.series, name, f.knee) for p, f in zip(self.processes, self.fits, strict=True)]
 
     def missing(self, name: str) -> Estimate:
+        """The figure without a value, with the reason."""
         if not self.processes:
             return Estimate(status="failed", reason="no round was sampled")
         if name == "host":
             return Estimate(status="unavailable", reason="the caller's CPU clock cannot be read in this wait")
-        if name == "complete" and any(map(quantum_of, self.processes)):
+        if name == "complete" and any(map(wait_quantum, self.processes)):
             return Estimate(status="below-resolution", reason="all samples lie on one step of the polling wait")
         return Estimate(status="failed", reason="fewer than two different n were sampled")
 
-    def gate(self, name: str, found: Estimate) -> Estimate:
-        """Refuse what the clock cannot resolve or a line does not describe."""
+    def checked(self, name: str, found: Estimate) -> Estimate:
+        """The figure; without its value if the clock is too coarse for it or T(n) is not linear."""
         if found.value is None:
             return found
         reach = min(abs(found.value) * float(np.ptp(fit.wall[:, 0])) for fit in self.fits if fit.wall.size)
         resolution = max((float(p.values("clock")[0]) for p in self.processes if p.values("clock")), default=0.0)
-        if reach < CLOCK_STEPS * resolution:
+        if reach < _MIN_CLOCK_STEPS * resolution:
             words = f"the slope adds {reach:.0f} ns over the whole ladder, the clock steps by {resolution:.0f} ns"
             return without_value(found, "below-resolution", words)
-        bent = [m for p, f in zip(self.processes, self.fits, strict=True) if (m := _misfit(name, p, f)) is not None]
-        share = float(np.median([m.share for m in bent])) if bent else 0.0
-        if abs(share) > max(self.target, LINE):
-            worst = max(bent, key=lambda m: abs(m.share))
+        misfits = [m for p, f in zip(self.processes, self.fits, strict=True) if (m := _misfit(name, p, f)) is not None]
+        share = float(np.median([m.share for m in misfits])) if misfits else 0.0
+        if abs(share) > max(self.target, MAX_MISFIT):
+            worst = max(misfits, key=lambda m: abs(m.share))
             words = f"T({worst.at}) lies {worst.share:+.0%} of the ladder's rise off the line, beyond its own spread"
             return without_value(found, "nonlinear", words)
         return found
 
     @functools.cached_property
     def speeds(self) -> _Case:
-        """The rounds that tell of two speeds: all where the canary has two itself, else the usual ones."""
-        canaries = np.array([value for own in self.weather for value in own.values()])
-        owners = np.repeat(np.arange(len(self.weather)), [len(own) for own in self.weather])
-        return self if canaries.all() and two_groups(canaries, owners, LONG) is not None else self.usual
+        """The rounds in which two speeds are looked for: all if the canary itself has two speeds, else the usual."""
+        canaries = np.array([ns for own in self.canaries for ns in own.values()])
+        owners = np.repeat(np.arange(len(self.canaries)), [len(own) for own in self.canaries])
+        return self if canaries.all() and two_groups(canaries, owners, CANARY_GROUP_SHARE) is not None else self.usual
 
-    def told(self, rounds: list[dict[int, float]]) -> tuple[Floats, Floats, Owners]:
-        """The figure's rounds, all processes' in a row: values, canaries (ns; empty where not known) and process."""
-        values = [value for own in rounds for value in own.values()]
-        canaries = [self.weather[i][number] for i, own in enumerate(rounds) for number in own]
-        owners = [i for i, own in enumerate(rounds) for _ in own]
-        told = np.array(canaries) if all(canaries) else np.zeros(0)
-        return np.array(values), told, np.array(owners, dtype=np.intp)
+    def bimodal(self, split_by: str, name: str) -> Estimate | None:
+        """The figure at two speeds, each from a fit to its own rounds in every process.
 
-    def bimodal(self, told_by: str, name: str) -> Estimate | None:
-        """Both values of a figure, the rounds of each speed fitted apart, process by process; None where the rounds of
-        ``told_by`` have one speed, or their slopes come out alike after all."""
-        rounds = self.rounds(told_by)
-        two = split(*self.told(rounds))
+        The values of ``split_by`` decide which rounds are slow. None if they have one speed, or if the slopes of both
+        speeds are nearly equal.
+        """
+        rounds = self.by_round(split_by)
+        two = split_speeds(*self._joined(rounds))
         if two is None:
             return None
         labels = iter(two.slow)
@@ -184,38 +208,29 @@ class _Case:
             is_slow = {number: bool(next(labels)) for number in own}
             for label, group in groups.items():
                 chosen = [r for r in process.rounds if is_slow.get(r.number) is label]
-                enough = len(chosen) >= max(MODE_ROUNDS, MODE_SHARE * len(own))
+                enough = len(chosen) >= max(_MODE_ROUNDS, _MODE_SHARE * len(own))
                 value = fit_process(replace(process, rounds=chosen), self.series).value(name) if enough else None
                 if value is not None:
                     group.append(value)
-        fast, slow = (across(groups[label], self.target) for label in (False, True))
-        if fast.value is None or slow.value is None or (name != "fixed" and slow.value < APART * fast.value):
+        fast, slow = (mean_of_processes(groups[label], self.target) for label in (False, True))
+        if fast.value is None or slow.value is None or (name != "fixed" and slow.value < MIN_SPEED_RATIO * fast.value):
             return None
-        return modes(fast, slow, two, len(self.processes))
+        return both_speeds(fast, slow, two, len(self.processes))
+
+    def _joined(self, rounds: list[dict[int, float]]) -> tuple[Floats, Floats, Owners]:
+        """The rounds of all processes in a row: values, canaries (ns; empty unless all are known), processes."""
+        values = [value for own in rounds for value in own.values()]
+        canaries = [self.canaries[i][number] for i, own in enumerate(rounds) for number in own]
+        owners = [i for i, own in enumerate(rounds) for _ in own]
+        known = np.array(canaries) if all(canaries) else np.zeros(0)
+        return np.array(values), known, np.array(owners, dtype=np.intp)
 
 
 def _misfit(name: str, process: Process, fit: ProcessFit) -> Misfit | None:
-    """How far one process's rungs lie off the line of ``complete``, or of ``issue`` (which ``host`` stands on)."""
+    """The misfit of ``complete``, or of ``issue`` for the other figures; None without a line or with a polling wait."""
     if name == "complete":
-        return (
-            misfit(fit.wall[:, 0], fit.wall[:, 2], fit.complete) if fit.complete and not quantum_of(process) else None
-        )
+        if fit.complete is None or wait_quantum(process):
+            return None
+        return misfit(fit.wall[:, 0], fit.wall[:, 2], fit.complete)
     below = fit.wall[fit.below]
     return misfit(below[:, 0], below[:, 1], fit.issue) if fit.issue else None
-
-
-def bound(series: Series, figures: Mapping[str, Estimate]) -> str:
-    """``host``, ``device`` or ``balanced`` for pipelined patterns, ``host`` for synchronous stacks, else empty.
-
-    ``host`` when the host's work alone accounts for 90 % of ``complete``, ``device`` when for less than 75 %.
-    """
-    if series.synchronous:
-        return "host"
-    host, complete = figures.get("host"), figures.get("complete")
-    if series.overlap != "pipelined" or not host or not complete or host.value is None or not complete.value:
-        return ""
-    share = host.value / complete.value
-    return "host" if share >= 0.9 else "device" if share < 0.75 else "balanced"
-
-
-__all__ = ["Estimate", "Paired", "Process", "Round", "Series", "bound", "estimate", "headline", "marginal", "paired"]

@@ -1,4 +1,4 @@
-"""The words of an estimate: what goes in (``Series``) and what comes out (``Estimate``). Times in ns."""
+"""Input and output of the fit: raw samples (``Series``) in, figures (``Estimate``) out. Times in ns."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 LEGACY_N = 100
-"""The n that published "sequential" figures divide by."""
+"""Published "sequential" figures divide T(n) by this n."""
 UNSTAGED = "unstaged"
-"""The one-off value that holds ``issue`` of a chain of the staged length, ns."""
+"""Name of the one-off value with ``issue`` of a chain as long as the one whose calls are timed one by one, ns."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round of one case: ``[n, issue, total]`` or ``[n, issue, total, wait_cpu]`` rows, and the round's canary."""
+    """One round of one case: rows ``[n, issue, total]`` or ``[n, issue, total, wait_cpu]``, and its canary; ns."""
 
     samples: Sequence[Sequence[int]]
     canary: Sequence[int] = ()
@@ -22,9 +22,9 @@ class Round:
 
 @dataclass(frozen=True)
 class OneOff:
-    """Values that a process measured outside the ladder, in the unit of their name.
+    """Values of one kind that a process measured outside the ladder; ns unless their name means another unit.
 
-    ``at``: the n of each value, empty where n has no meaning. ``reason``: why values are missing.
+    ``at``: the n of each value, or empty. ``reason``: why values are missing, or what limited them.
     """
 
     values: Sequence[float]
@@ -36,7 +36,7 @@ class OneOff:
 class Process:
     """The samples of one fresh process: its rounds, and its one-off values by name.
 
-    ``pace``: the fast end of its canary, ns; 0 if unknown.
+    ``pace``: the usual time of its canary when nothing slows it down, ns (``best_pace``); 0 if unknown.
     """
 
     rounds: Sequence[Round] = ()
@@ -51,7 +51,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Series:
-    """One case over all its processes."""
+    """The samples of one case from all its processes, and how its chain waits and overlaps."""
 
     processes: Sequence[Process]
     synchronous: bool = False
@@ -61,7 +61,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure: value and 95 % interval in ``unit``, or a status and a reason why there is none."""
+    """A figure: value and 95 % interval in ``unit``, or a status and the reason why it has no value.
+
+    ``rule``: how it was computed. ``modes``: both values of a ``bimodal`` figure.
+    """
 
     value: float | None = None
     low: float | None = None
@@ -76,7 +79,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Paired:
-    """``of`` minus ``against`` and ``of`` over ``against``, formed per round."""
+    """Difference and ratio of two cases that alternated in the same processes."""
 
     difference: Estimate
     ratio: Estimate

@@ -1,4 +1,4 @@
-"""Where ``issue`` bends: the queue is full, and from there the host goes at the device's pace."""
+"""The knee of ``issue``: the n at which the queue is full, so that the host waits for the device from there on."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overhead.measure.fitting.line import FEW, Floats, lower_spread
+from overhead.measure.fitting.line import MEDIAN_ERROR, MIN_SAMPLES_PER_N, Floats, lower_spread
 
-BEND = 1.5
-"""``issue`` must grow this many times as steep to be called full."""
-SURE = 4.0
-"""The change of slope in units of both slopes' errors."""
-BELOW, ABOVE = 3, 2
-"""Rungs on either side of a bend, at least."""
+_MIN_SLOPE_RATIO = 1.5
+"""Smallest ratio of the slope above the knee to the slope below it."""
+_MIN_CHANGE_SIGMAS = 4.0
+"""Smallest change of slope, in units of the sum of both standard errors."""
+_MIN_RUNGS_BELOW = 3
+_MIN_RUNGS_ABOVE = 2
 
 
 @dataclass(frozen=True)
 class Knee:
-    """The n at the bend, the units then in flight, and both slopes of ``issue``, ns per unit."""
+    """The n of the knee, the units in flight there, and the slopes of ``issue`` below and above it, ns per unit."""
 
     n: float
     depth: float
@@ -27,21 +27,25 @@ class Knee:
 
 
 def find_knee(n: Floats, issue: Floats) -> Knee | None:
-    """Two straight pieces through the rungs' medians of ``issue``; None where one line serves.
+    """The best fit of two straight pieces to the median ``issue`` (ns) at each n; None if one line is enough.
 
-    The depth is what was issued and not finished at the bend: the device, which began with the first unit, works at the
-    pace that ``issue`` shows once the queue is full.
+    The depth counts the units issued but not finished at the knee. The device starts with the first unit, and its time
+    per unit is the slope of ``issue`` above the knee.
     """
     rungs = np.unique(n[n >= 1])
-    if rungs.size < BELOW + ABOVE:
+    if rungs.size < _MIN_RUNGS_BELOW + _MIN_RUNGS_ABOVE:
         return None
     groups = [issue[n == rung] for rung in rungs]
     curve = np.array([float(np.median(group)) for group in groups])
     error = np.array([_error(group) for group in groups])
     best: tuple[float, Knee] | None = None
-    for split in range(BELOW, rungs.size - ABOVE + 1):
-        low, high = (_line(rungs[part], curve[part], error[part]) for part in (slice(0, split), slice(split, None)))
-        if low.slope <= 0 or high.slope < BEND * low.slope or high.slope - low.slope < SURE * (low.error + high.error):
+    for split in range(_MIN_RUNGS_BELOW, rungs.size - _MIN_RUNGS_ABOVE + 1):
+        low, high = (
+            _weighted_line(rungs[part], curve[part], error[part]) for part in (slice(0, split), slice(split, None))
+        )
+        if low.slope <= 0 or high.slope < _MIN_SLOPE_RATIO * low.slope:
+            continue
+        if high.slope - low.slope < _MIN_CHANGE_SIGMAS * (low.error + high.error):
             continue
         at = (low.intercept - high.intercept) / (high.slope - low.slope)
         if not rungs[split - 1] * 0.95 <= at <= rungs[split] * 1.05:
@@ -55,14 +59,16 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
 
 
 def _error(issue: Floats) -> float:
-    """ns: the standard error of the median; a hundredth of it where the rung has too few samples to say."""
-    if issue.size < FEW:
+    """Standard error of the median, ns; 1 % of the median if there are too few samples for an estimate."""
+    if issue.size < MIN_SAMPLES_PER_N:
         return float(np.median(issue)) / 100
-    return max(1.2533 * lower_spread(issue) / issue.size**0.5, 1.0)
+    return max(MEDIAN_ERROR * lower_spread(issue) / issue.size**0.5, 1.0)
 
 
 @dataclass(frozen=True)
 class _Piece:
+    """One straight piece: slope and its standard error, ns per unit; intercept, ns."""
+
     slope: float
     intercept: float
     error: float
@@ -71,8 +77,8 @@ class _Piece:
         return self.intercept + self.slope * n
 
 
-def _line(n: Floats, y: Floats, error: Floats) -> _Piece:
-    """Least squares, each point weighted by the inverse of its size; the slope's error from the points' own."""
+def _weighted_line(n: Floats, y: Floats, error: Floats) -> _Piece:
+    """Least squares on relative residuals. ``error``: the standard error of each y, ns."""
     weights = 1 / np.maximum(y, 1.0) ** 2
     centred = n - np.average(n, weights=weights)
     reach = float(np.sum(weights * centred**2))

@@ -16,38 +16,42 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-MAX_PAIRS = 100_000
-"""Pairs beyond this many are drawn at random (seeded): their median is good to half a per cent of their spread."""
-FEW = 8
-"""Fewer samples at one n than this say too little of their spread to call one of them disturbed."""
-SIGMAS = 1.2816
-"""Standard deviations from the median of a normal distribution down to its tenth."""
+_MAX_PAIRS = 100_000
+"""With more pairs than this, as many are drawn at random (seeded); the median's error is then 0.5 % of their spread."""
+MIN_SAMPLES_PER_N = 8
+"""With fewer samples at one n their spread is too uncertain to call a sample disturbed."""
+_SIGMAS_TO_10TH_PERCENTILE = 1.2816
+"""Distance from the median of a normal distribution to its 10th percentile, in standard deviations."""
 MAD = 1.4826
-"""Standard deviations of a normal distribution in its median absolute deviation."""
-FAR = 3.5
-"""A sample this many standard deviations over its n's median was interrupted."""
-
-LINE = 0.03
-"""A rung further from the line than this share of the ladder's rise (or than the target) is a bend, not noise."""
+"""Standard deviation of a normal distribution divided by its median absolute deviation."""
+MEDIAN_ERROR = 1.2533
+"""Standard error of the median of normal samples divided by that of their mean."""
+OUTLIER_SIGMAS = 3.5
+"""A sample this many standard deviations above the median at its n was interrupted."""
+MAX_MISFIT = 0.03
+"""T(n) is nonlinear if it leaves the line by more than this share of the ladder's rise, and more than the target."""
+_MIN_MISFIT_SIGMAS = 4.0
+"""A misfit within this many standard errors of the median at its n is noise."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """ns per unit, ns."""
+    """``slope`` in ns per unit, ``intercept`` in ns."""
 
     slope: float
     intercept: float
 
 
 def theil_sen(n: Floats, y: Floats) -> Line | None:
-    """The median of the slopes over all pairs with different n; None with fewer than two different n."""
+    """The Theil-Sen line of y (ns) over n; None with fewer than two different n."""
     slope = sen_slope(n, y)
     return None if slope is None else Line(slope, _weighted_median(y - slope * n, 1 / _spreads(n, y)))
 
 
 def siegel_slope(n: Floats, y: Floats) -> float | None:
-    """The slope of few samples, up to half of them disturbed: the median over all of the median slope to the others.
+    """The slope by repeated medians: over all samples, the median of the median slope to the other samples.
 
+    For few samples, of which up to half may be disturbed; None with fewer than two different n.
     A. F. Siegel, Robust regression using repeated medians, Biometrika 69 (1982) 242; ``scipy.stats.siegelslopes``.
     """
     if n.size == 0 or n.min() == n.max():
@@ -68,13 +72,13 @@ def _every_pair(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def sen_slope(n: Floats, y: Floats) -> float | None:
-    """The slope alone."""
+    """The Theil-Sen slope, ns per unit: the median over all pairs with different n; None without such a pair."""
     left, right = _pairs(n)
     return float(np.median((y[right] - y[left]) / (n[right] - n[left]))) if left.size else None
 
 
 def _spreads(n: Floats, y: Floats) -> Floats:
-    """For each sample the spread of y at its n, from the half below the median; at least a thirtieth of the largest."""
+    """For each sample the ``lower_spread`` of y at its n, ns; at least 1/30 of the largest."""
     spreads = np.ones(n.size)
     for rung in np.unique(n):
         here = n == rung
@@ -83,17 +87,17 @@ def _spreads(n: Floats, y: Floats) -> Floats:
 
 
 def lower_spread(y: Floats) -> float:
-    """Standard deviation told by the half below the median (down to its tenth), which an interruption cannot widen."""
+    """Standard deviation from the 10th percentile and the median, which interruptions cannot widen."""
     return _lower_spread(np.sort(y))
 
 
 def _lower_spread(y: Floats) -> float:
-    """``lower_spread`` of an ascending list."""
-    return (_quantile(y, 0.5) - _quantile(y, 0.1)) / SIGMAS
+    """``lower_spread`` of sorted values."""
+    return (_quantile(y, 0.5) - _quantile(y, 0.1)) / _SIGMAS_TO_10TH_PERCENTILE
 
 
 def _quantile(y: Floats, share: float) -> float:
-    """``numpy.quantile`` of an ascending list, without sorting it again."""
+    """``numpy.quantile`` of sorted values, without sorting them again."""
     at = (y.size - 1) * share
     below = int(at)
     return float(y[below] + (y[min(below + 1, y.size - 1)] - y[below]) * (at - below))
@@ -106,56 +110,54 @@ def _weighted_median(values: Floats, weights: Floats) -> float:
 
 
 def _pairs(n: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Indices of pairs with different n."""
-    if n.size * (n.size - 1) // 2 <= MAX_PAIRS:
+    """Indices of the first and second sample of pairs with different n."""
+    if n.size * (n.size - 1) // 2 <= _MAX_PAIRS:
         left, right = _every_pair(n.size)
     else:
-        left, right = np.random.default_rng(n.size).integers(0, n.size, (2, MAX_PAIRS))
+        left, right = np.random.default_rng(n.size).integers(0, n.size, (2, _MAX_PAIRS))
     keep = n[left] != n[right]
     return left[keep], right[keep]
 
 
 def undisturbed(n: Floats, y: Floats) -> Mask:
-    """False where a sample lies so far above its n's median that something else held the processor.
+    """For each sample, False if it lies so far above the median at its n that it was interrupted.
 
-    The spread is taken from the half below the median, which an interruption cannot widen. Interruptions hit a sample
-    in proportion to its length, so leaving them in the fit tilts it: at 50 a second and 4 ms a sample Theil-Sen over
-    everything is 0.2 to 0.3 % too high, without them under 0.1 %. The samples stay in the file; 3.5 standard
-    deviations cut so few clear ones (1 in 4,300) that the median does not feel it.
+    Long samples are interrupted more often than short ones, which makes the fitted slope too high: with 50
+    interruptions a second and samples of 4 ms by 0.2 to 0.3 %; without the interrupted samples by less than 0.1 %.
     """
     clear = np.ones(n.size, dtype=np.bool_)
     steps = np.diff(np.unique(y))
     resolution = float(steps.min()) if steps.size else 1.0
     for rung in np.unique(n):
         here = n == rung
-        if np.count_nonzero(here) >= FEW:
+        if np.count_nonzero(here) >= MIN_SAMPLES_PER_N:
             clear[here] = y[here] <= _ceiling(np.sort(y[here]), resolution)
     return clear
 
 
 def _ceiling(y: Floats, resolution: float) -> float:
-    """The highest undisturbed value of an ascending list: what lies too far above is left out until nothing does."""
+    """The highest undisturbed value of sorted values: outliers are removed until none is left."""
     while True:
-        highest = _quantile(y, 0.5) + FAR * max(_lower_spread(y), resolution)
+        highest = _quantile(y, 0.5) + OUTLIER_SIGMAS * max(_lower_spread(y), resolution)
         kept = int(np.searchsorted(y, highest, side="right"))
-        if kept == y.size or kept < FEW // 2:
+        if kept == y.size or kept < MIN_SAMPLES_PER_N // 2:
             return highest
         y = y[:kept]
 
 
-def robust_line(n: Floats, y: Floats, *told_by: Floats) -> Line | None:
-    """Theil-Sen over the samples that are undisturbed in y and in every other time given for them."""
+def robust_line(n: Floats, y: Floats, *also: Floats) -> Line | None:
+    """The Theil-Sen line through the samples that are undisturbed in y and in each of ``also``; None without one."""
     clear = undisturbed(n, y)
-    for other in told_by:
+    for other in also:
         clear &= undisturbed(n, other)
     return theil_sen(n[clear], y[clear])
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """How far the rungs' medians lie from the line: the worst, as a share of what the slope adds over the ladder.
+    """The largest distance of a median T(n) from the line: at which n, and as a share of the ladder's rise.
 
-    ``sigmas``: that rung's distance in standard errors of its own median.
+    ``sigmas``: the same distance in standard errors of that median.
     """
 
     share: float
@@ -164,17 +166,17 @@ class Misfit:
 
 
 def misfit(n: Floats, y: Floats, line: Line) -> Misfit:
-    """Lack of fit relative to each n's own spread: the rung furthest from the line, as share of slope * (top - 1)."""
+    """The worst misfit that is not noise, as a share of slope * (largest - smallest n); zeros if there is none."""
     clear = undisturbed(n, y)
     n, y = n[clear], y[clear]
     reach = abs(line.slope) * max(float(n.max() - n.min()), 1.0)
     worst = Misfit(0.0, 0.0, 0)
     for rung in np.unique(n):
         here = y[n == rung]
-        if here.size < FEW:
+        if here.size < MIN_SAMPLES_PER_N:
             continue
         away = float(np.median(here)) - (line.intercept + line.slope * float(rung))
-        error = 1.2533 * max(lower_spread(here), 1.0) / float(np.sqrt(here.size))
-        if abs(away) / reach > abs(worst.share) and abs(away) / error > 4:
+        error = MEDIAN_ERROR * max(lower_spread(here), 1.0) / float(np.sqrt(here.size))
+        if abs(away) / reach > abs(worst.share) and abs(away) / error > _MIN_MISFIT_SIGMAS:
             worst = Misfit(away / reach, away / error, int(rung))
     return worst

@@ -1,29 +1,32 @@
-"""Figures from values that were taken once a process, outside the ladder."""
+"""Figures from one-off values: those that each process measures outside the ladder."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from overhead.measure.fitting.across_processes import across, without_value
+from overhead.measure.fitting.across_processes import mean_of_processes, without_value
 from overhead.measure.fitting.data import LEGACY_N, UNSTAGED, Estimate, Process, Series
 from overhead.measure.fitting.line import Floats, theil_sen
 
-PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
-PLAIN = ("naive", "naive_idle", "empty_wait", "first", "start_latency", "compile", "peak_memory", UNSTAGED)
-"""The median of a process's values is the process's value."""
-PER_UNIT = ("device_busy", "device_span")
-"""A slope over the n at which the values were taken. Where some processes saw the device starve and others did not, the
-figure is that of most."""
-DEVICE_STEPS = 30
-"""The slope's part of the device time in units of that clock's step."""
+_PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
+"""Of the values named ``latency``."""
+_MEDIANS = ("naive", "naive_idle", "empty_wait", "first", "start_latency", "compile", "peak_memory", UNSTAGED)
+"""Figures that are the median of the values of a process."""
+_DEVICE_SLOPES = ("device_busy", "device_span")
+"""Figures that are a slope over n. Where processes measured different ones, the more frequent one stays."""
+_MIN_DEVICE_CLOCK_STEPS = 30
+"""The slope must add at least this many steps of the device's clock from the smallest to the largest n."""
 
 
-def once_figures(series: Series, target: float) -> dict[str, Estimate]:
-    """By name: ``naive``, ``naive_idle``, ``legacy``, ``empty_wait``, ``first``, ``prepare``, ``start_latency``,
-    ``compile``, ``peak_memory`` (bytes), ``p50`` ``p95`` ``p99``, ``device_busy`` or ``device_span``, ``stage:NAME``,
-    ``unstaged`` and ``stages_gap`` (the sum of the stages less the unstaged ``issue`` of the same round),
-    ``making:PART`` (a unit of the recording) and ``making:PART:fixed``; ns where nothing else is said. Those that were
-    asked for in vain are ``unavailable`` with the reason.
+def one_off_figures(series: Series, target: float) -> dict[str, Estimate]:
+    """The one-off figures of a case by name, in ns unless noted.
+
+    ``naive``, ``naive_idle``, ``legacy`` (T(100)/100), ``empty_wait``, ``first``, ``prepare``, ``start_latency``,
+    ``compile``, ``peak_memory`` (bytes); ``p50`` ``p95`` ``p99`` of the latency; ``device_busy`` or ``device_span`` per
+    unit; ``stage:NAME``, ``unstaged`` and ``stages_gap`` (the sum of the stages minus the unstaged ``issue`` of the
+    same round); ``making:PART`` per recorded unit and ``making:PART:fixed``.
+
+    A figure whose values no process could measure is ``unavailable`` with the reason.
     """
     values: dict[str, list[float]] = {}
     refused: dict[str, str] = {}
@@ -31,34 +34,36 @@ def once_figures(series: Series, target: float) -> dict[str, Estimate]:
         for name, value in _of_process(process).items():
             values.setdefault(name, []).append(value)
         refused |= {name: taken.reason for name, taken in process.one_off.items() if taken.reason and not taken.values}
-    if all(name in values for name in PER_UNIT):
-        values.pop(min(PER_UNIT, key=lambda name: len(values[name])))
+    if all(name in values for name in _DEVICE_SLOPES):
+        values.pop(min(_DEVICE_SLOPES, key=lambda name: len(values[name])))
     missing = {name: Estimate(status="unavailable", reason=why) for name, why in refused.items()}
     return missing | {name: _figure(name, found, series, target) for name, found in values.items()}
 
 
 def _figure(name: str, values: list[float], series: Series, target: float) -> Estimate:
-    scale = _unstaged(series) if name == "stages_gap" else None
-    found = across(values, target, scale=scale, unit="bytes" if name == "peak_memory" else "ns")
-    if name not in ("device_busy", "device_span") or found.value is None:
+    """One figure from its value in each process."""
+    scale = _unstaged_ns(series) if name == "stages_gap" else None
+    found = mean_of_processes(values, target, scale=scale, unit="bytes" if name == "peak_memory" else "ns")
+    if name not in _DEVICE_SLOPES or found.value is None:
         return found
     quantum = max((p.values("device_quantum")[0] for p in series.processes if p.values("device_quantum")), default=0.0)
     lengths = [p.one_off[name].at for p in series.processes if name in p.one_off]
     reach = found.value * max((max(ns) - min(ns) for ns in lengths if ns), default=0)
-    if reach < DEVICE_STEPS * quantum:
+    if reach < _MIN_DEVICE_CLOCK_STEPS * quantum:
         words = f"the slope adds {reach:.0f} ns over the ladder, the device's clock steps by {quantum:.0f} ns"
         return without_value(found, "below-resolution", words)
     return found
 
 
 def _of_process(process: Process) -> dict[str, float]:
+    """The values of one process by figure."""
     once = {name: np.asarray(taken.values, dtype=np.float64) for name, taken in process.one_off.items() if taken.values}
-    found = {name: float(np.median(once[name])) for name in PLAIN if name in once}
+    found = {name: float(np.median(once[name])) for name in _MEDIANS if name in once}
     if "latency" in once:
-        found |= {name: float(np.percentile(once["latency"], percent)) for name, percent in PERCENTILES.items()}
+        found |= {name: float(np.percentile(once["latency"], percent)) for name, percent in _PERCENTILES.items()}
     if "prepare" in once:
         found["prepare"] = float(once["prepare"][0])
-    for name in PER_UNIT:
+    for name in _DEVICE_SLOPES:
         if name in once and len(at := process.one_off[name].at) == once[name].size:
             line = theil_sen(np.asarray(at, dtype=np.float64), once[name])
             if line is not None:
@@ -77,13 +82,13 @@ def _of_process(process: Process) -> dict[str, float]:
     return found | ({} if legacy is None else {"legacy": legacy})
 
 
-def _unstaged(series: Series) -> float:
-    """ns: what a gap between the stages and the whole is judged by."""
+def _unstaged_ns(series: Series) -> float:
+    """The unstaged ``issue``, ns: the precision of ``stages_gap`` is relative to it."""
     return float(np.mean([np.median(p.values(UNSTAGED)) for p in series.processes if p.values(UNSTAGED)]))
 
 
 def _legacy(process: Process, taken: Floats | None) -> float | None:
-    """T(100)/100 from the ladder, or from samples taken for it alone."""
+    """T(100)/100, ns, from the one-off values if there are any, else from the ladder; None without T(100)."""
     if taken is not None:
         return float(np.median(taken)) / LEGACY_N
     rows = [row[2] for one in process.rounds for row in one.samples if row[0] == LEGACY_N and len(row) == 3]

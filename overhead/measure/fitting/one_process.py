@@ -1,4 +1,4 @@
-"""What one process's rounds say: its lines, its knee, and each round's own slopes."""
+"""The fit of one process: its lines, its knee, and the slopes of each round alone."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from overhead.measure.fitting.line import Floats, Line, Mask, robust_line, sen_s
 from overhead.measure.fitting.polled_line import censored_line
 
 SLOPES = ("issue", "host", "complete")
-SHORT_NS = 5e6
-"""Behind a polling wait samples last as long as they must, but ``issue`` is fitted to those where it was this short."""
-BELOW_KNEE = 0.9
+"""The figures in ns per unit."""
+_MAX_ISSUE_NS = 5e6
+"""If the wait polls, ``issue`` is fitted to the samples in which it was at most this long."""
+_SHARE_OF_KNEE = 0.9
 """``issue`` is fitted to n up to this share of the knee."""
 
 
 @dataclass(frozen=True)
 class ProcessFit:
-    """ns per unit and ns; None where the samples do not give it."""
+    """Both lines, the CPU time inside the wait (ns per unit), the knee; None where not measurable."""
 
     issue: Line | None
     complete: Line | None
     wait_cpu: float | None
     knee: Knee | None
     wall: Floats
-    """``n, issue, total`` by sample."""
+    """The fitted samples ``n, issue, total``, ns; shape (samples, 3)."""
     below: Mask
-    """The samples below the knee."""
+    """For each of them, whether ``issue`` was fitted to it."""
 
     def value(self, figure: str) -> float | None:
-        """``issue``, ``host``, ``complete`` in ns per unit, or ``fixed`` in ns."""
+        """``issue``, ``host`` or ``complete`` in ns per unit, or ``fixed`` in ns; None if not measurable."""
         if figure == "fixed":
             return self.complete.intercept if self.complete else None
         if figure == "complete":
@@ -43,19 +44,19 @@ class ProcessFit:
         return self.issue.slope + (self.wait_cpu or 0.0) * (figure == "host")
 
 
-def quantum_of(process: Process) -> float:
-    """ns between two looks of a polling wait; 0 where the wait is not censored."""
+def wait_quantum(process: Process) -> float:
+    """Time between two polls of the wait, ns; 0 if the wait returns without such a delay."""
     values = process.values("wait_quantum")
     return float(values[0]) if values else 0.0
 
 
 def wall_rows(rounds: Sequence[Round]) -> Floats:
-    """``n, issue, total`` of the samples with two clock readings, n = 0 left out; shape (samples, 3)."""
+    """``n, issue, total`` of the samples that did not read the CPU clock, without n = 0; ns, shape (samples, 3)."""
     return _rows(rounds, 3)
 
 
 def cpu_rows(rounds: Sequence[Round]) -> Floats:
-    """``n, issue, total, wait_cpu`` of the samples that read the CPU clock; shape (samples, 4)."""
+    """``n, issue, total, wait_cpu`` of the samples that read the CPU clock, without n = 0; ns, shape (samples, 4)."""
     return _rows(rounds, 4)
 
 
@@ -68,14 +69,14 @@ def fit_process(process: Process, series: Series) -> ProcessFit:
     """The lines through all samples of one process."""
     wall = wall_rows(process.rounds)
     n, issue, total = wall.T
-    quantum = quantum_of(process)
+    quantum = wait_quantum(process)
     queues = series.overlap == "pipelined" and not (series.synchronous or quantum)
     knee = find_knee(n, issue) if queues else None
     if quantum:
-        below = np.asarray(issue <= SHORT_NS)
+        below = np.asarray(issue <= _MAX_ISSUE_NS)
         complete = censored_line(n, total, quantum)
     else:
-        wall = wall[_regular(process, n)]
+        wall = wall[_on_ladder(process, n)]
         n, issue, total = wall.T
         below = _below(n, knee)
         complete = robust_line(n, total, issue)
@@ -84,18 +85,19 @@ def fit_process(process: Process, series: Series) -> ProcessFit:
     )
 
 
-def _regular(process: Process, n: Floats) -> Mask:
-    """The samples on the ladder, without the few that calibration took to find the knee."""
+def _on_ladder(process: Process, n: Floats) -> Mask:
+    """For each sample, False if its n is not on the ladder: calibration took it to find the knee."""
     ladder = process.values("ladder")
     return np.isin(n, ladder) if ladder else np.ones(n.size, np.bool_)
 
 
 def _below(n: Floats, knee: Knee | None) -> Mask:
-    return np.asarray(n <= knee.n * BELOW_KNEE) if knee else np.ones(n.size, np.bool_)
+    """For each sample, whether its n is safely below the knee."""
+    return np.asarray(n <= knee.n * _SHARE_OF_KNEE) if knee else np.ones(n.size, np.bool_)
 
 
 def _deferred(rounds: Sequence[Round], series: Series) -> float | None:
-    """ns of the caller's CPU per unit inside ``wait``; 0 where the wait does nothing for it, None if unknown."""
+    """CPU time of the caller inside ``wait``, ns per unit; 0 if the wait does no work, None if not measured."""
     if series.synchronous or series.wait_spins:
         return 0.0
     cpu = cpu_rows(rounds)
@@ -103,13 +105,13 @@ def _deferred(rounds: Sequence[Round], series: Series) -> float | None:
 
 
 def by_round(process: Process, series: Series, figure: str, knee: Knee | None) -> dict[int, float]:
-    """The slope from each round's samples alone, by the round's number, by repeated medians.
+    """The slope from the samples of each round alone (repeated medians), ns per unit, by the number of the round.
 
-    Work deferred into the wait, which few samples tell, is the process's. Empty behind a polling wait, where a round
-    holds too few samples.
+    CPU time inside the wait is the same for all rounds, because few samples measure it. Empty if the wait polls: a
+    round then has too few samples.
     """
     found: dict[int, float] = {}
-    if quantum_of(process):
+    if wait_quantum(process):
         return found
     deferred = _deferred(process.rounds, series) if figure == "host" else 0.0
     for one in process.rounds:
@@ -120,6 +122,7 @@ def by_round(process: Process, series: Series, figure: str, knee: Knee | None) -
 
 
 def _round_value(one: Round, figure: str, knee: Knee | None, deferred: float | None) -> float | None:
+    """The slope from the samples of one round, ns per unit; None if not measurable."""
     wall = wall_rows([one])
     n = wall[:, 0]
     if figure == "complete":

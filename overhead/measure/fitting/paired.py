@@ -1,4 +1,4 @@
-"""Figures that come of several cases: differences and ratios of pairs, and marginal costs of a family."""
+"""Figures from several cases that alternated in the same processes: differences, ratios and marginal costs."""
 
 from __future__ import annotations
 
@@ -7,27 +7,50 @@ from dataclasses import replace
 
 import numpy as np
 
-from overhead.measure.fitting.across_processes import across
+from overhead.measure.fitting.across_processes import mean_of_processes
 from overhead.measure.fitting.data import Estimate, Paired, Series
 from overhead.measure.fitting.line import Floats
 from overhead.measure.fitting.one_process import by_round, fit_process
-from overhead.measure.fitting.quiet_rounds import ROUNDS, enough, quiet
+from overhead.measure.fitting.quiet_rounds import MIN_QUIET_ROUNDS, enough_processes, without_slow_rounds
+
+_Pair = tuple[Floats, Floats, float]
+"""The values of both cases in the rounds of one process, ns per unit, and the canary of the process, ns."""
+
+MARGINAL_COSTS = ("per_submit", "per_pass", "per_dispatch", "per_bind")
 
 
-def _rounds(series: Series, figure: str) -> dict[int, dict[int, float]]:
-    """By process, the figure of each round. Raises ``ValueError`` where two processes go by one number."""
-    found = {p.number: by_round(p, series, figure, fit_process(p, series).knee) for p in series.processes}
-    if len(found) < len(series.processes):
-        raise ValueError("two processes go by one number")
-    return found
+def difference_and_ratio(of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0) -> Paired:
+    """``of`` minus ``times * against`` (ns), and the ratio of both, for cases that alternated in the same processes.
+
+    Both are formed in each round that both cases have (without slow rounds of either), then the median over the rounds
+    of a process, then the mean of the processes. The precision of the difference is relative to ``of``. A negative
+    difference stays negative; it is ``noisy`` if its interval reaches 0 or below.
+    """
+    pairs = [(a, times * b, pace) for a, b, pace in _pairs_of_quiet_rounds(of, against, figure)]
+    if not pairs:
+        nothing = Estimate(status="failed", reason="the two cases have no round in common")
+        return Paired(nothing, replace(nothing, unit="ratio"))
+    scale = float(np.mean([np.median(np.abs(a)) for a, _, _ in pairs]))
+    differences = [float(np.median(a - b)) for a, b, _ in pairs]
+    difference = mean_of_processes(differences, target, scale=scale, paces=[pace for _, _, pace in pairs])
+    ratios = [(float(np.median(a / b)), pace) for a, b, pace in pairs if np.all(b != 0)]
+    ratio = mean_of_processes([q for q, _ in ratios], target, unit="ratio", paces=[pace for _, pace in ratios])
+    return Paired(_separable(difference, "the difference"), ratio)
 
 
-Pair = tuple[Floats, Floats, float]
-"""Both cases' values by round, and the process's pace."""
+def _pairs_of_quiet_rounds(of: Series, against: Series, figure: str) -> list[_Pair]:
+    """One pair for each process, without the slow rounds of either case; with all rounds if too few would be left."""
+    quiet = without_slow_rounds(of), without_slow_rounds(against)
+    if quiet[0] is not of or quiet[1] is not against:
+        found = _pairs(*quiet, figure, MIN_QUIET_ROUNDS)
+        whole = set.intersection(*({p.number for p in s.processes if p.rounds} for s in (of, against)))
+        if enough_processes(len(found), len(whole)):
+            return found
+    return _pairs(of, against, figure)
 
 
-def _together(of: Series, against: Series, figure: str, least: int = 1) -> list[Pair]:
-    """By process, both cases' values of each round that both have, where these are ``least`` or more."""
+def _pairs(of: Series, against: Series, figure: str, least: int = 1) -> list[_Pair]:
+    """One pair for each process in which both cases have at least ``least`` rounds in common."""
     others, found, paces = _rounds(against, figure), [], {p.number: p.pace for p in of.processes}
     for number, mine in _rounds(of, figure).items():
         theirs = others.get(number, {})
@@ -37,105 +60,82 @@ def _together(of: Series, against: Series, figure: str, least: int = 1) -> list[
     return found
 
 
-def _quiet_together(of: Series, against: Series, figure: str) -> list[Pair]:
-    """The same of the rounds that are usual (``quiet``) on both sides, where that leaves enough, else of all."""
-    left = quiet(of), quiet(against)
-    if left[0] is not of or left[1] is not against:
-        found = _together(*left, figure, ROUNDS)
-        whole = set.intersection(*({p.number for p in s.processes if p.rounds} for s in (of, against)))
-        if enough(len(found), len(whole)):
-            return found
-    return _together(of, against, figure)
+def _rounds(series: Series, figure: str) -> dict[int, dict[int, float]]:
+    """The figure by process and round, ns per unit. Raises ``ValueError`` if two processes have the same number."""
+    found = {p.number: by_round(p, series, figure, fit_process(p, series).knee) for p in series.processes}
+    if len(found) < len(series.processes):
+        raise ValueError("two processes have the same number")
+    return found
 
 
-def paired(of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0) -> Paired:
-    """``of`` minus ``against`` and ``of`` over ``against``, for cases that alternated in the same processes.
-
-    ``against`` counts ``times`` times. Formed in each round that both have and that is usual on both sides, the median
-    of a process's rounds, then across processes. The difference is judged against the size of ``of``. A negative
-    difference stays negative; where its interval holds 0 or lies below, it is ``noisy`` with the reason that the two
-    are not separable.
-    """
-    pairs = [(a, times * b, pace) for a, b, pace in _quiet_together(of, against, figure)]
-    if not pairs:
-        nothing = Estimate(status="failed", reason="the two cases have no round in common")
-        return Paired(nothing, replace(nothing, unit="ratio"))
-    scale = float(np.mean([np.median(np.abs(a)) for a, _, _ in pairs]))
-    differences = [float(np.median(a - b)) for a, b, _ in pairs]
-    difference = across(differences, target, scale=scale, paces=[pace for _, _, pace in pairs])
-    ratios = [(float(np.median(a / b)), pace) for a, b, pace in pairs if np.all(b != 0)]
-    ratio = across([q for q, _ in ratios], target, unit="ratio", paces=[pace for _, pace in ratios])
-    return Paired(_separable(difference, "the difference"), ratio)
-
-
-PARTS = ("per_submit", "per_pass", "per_dispatch", "per_bind")
-
-
-def counts_of(name: str) -> tuple[float, float, float, float]:
-    """Submits, passes, dispatches and bind-group changes a dispatch, by the pattern's name.
-
-    ``per-submit``, ``per-k 16``, ``per-pass`` or ``one-pass``, with `` rotated`` after it where each dispatch sets
-    another bind group. Raises KeyError for another pattern.
-    """
-    pattern, *more = name.split()
-    each = 1 / int(more[0]) if pattern == "per-k" else 1.0
-    submits, passes = {"per-submit": (1, 1), "per-k": (each, each), "per-pass": (0, 1), "one-pass": (0, 0)}[pattern]
-    return float(submits), float(passes), 1.0, float("rotated" in more)
-
-
-def marginal(
+def marginal_costs(
     members: Mapping[str, Series], target: float = 0.03, figure: str = "host", *, passes: bool = True
 ) -> dict[str, Estimate]:
-    """What one more submit, pass, dispatch and bind-group change costs, ns, from the patterns of one case together.
+    """The cost of one more submit, pass, dispatch and bind-group change, ns, from several patterns of one case.
 
-    ``members``: by the names that ``counts_of`` knows. In each process in which all took part, the figure of every
-    pattern is taken as the sum of its counts times the costs, by least squares with each pattern weighted by the
-    inverse of its size; then across processes. A cost that the patterns at hand do not tell from the others is
-    ``unavailable``; where the interval reaches 0 it is not separable. ``passes``: whether the API has any.
+    ``members``: the case in each pattern, by the names that ``counts_per_dispatch`` accepts. ``passes``: whether the
+    API has passes. For each process with all patterns the costs solve ``figure = sum of counts * costs`` by least
+    squares on relative residuals; then follows the mean of the processes. A cost that these patterns do not determine
+    is ``unavailable``; one whose interval reaches 0 is ``noisy``.
     """
-    table = np.array([counts_of(name) for name in members]) * np.array([1, passes, 1, 1])
-    solved: dict[str, list[tuple[float, float]]] = {part: [] for part in PARTS}
-    for values, pace in _columns([*members.values()], figure):
+    table = np.array([counts_per_dispatch(name) for name in members]) * np.array([1, passes, 1, 1])
+    solved: dict[str, list[tuple[float, float]]] = {name: [] for name in MARGINAL_COSTS}
+    for values, pace in _values_by_process([*members.values()], figure):
         known = np.array([value is not None and value > 0 for value in values])
-        cost = np.array([value for value in values if value is not None and value > 0])
-        if not cost.size:
+        size = np.array([value for value in values if value is not None and value > 0])
+        if not size.size:
             continue
-        answer = np.linalg.lstsq(table[known] / cost[:, None], np.ones(cost.size), rcond=None)[0]
-        for column, part in enumerate(PARTS):
-            if _told_apart(table[known], column):
-                solved[part].append((float(answer[column]), pace))
-    found = {part: _marginal(told, target) for part, told in solved.items()}
+        answer = np.linalg.lstsq(table[known] / size[:, None], np.ones(size.size), rcond=None)[0]
+        for column, name in enumerate(MARGINAL_COSTS):
+            if _determined(table[known], column):
+                solved[name].append((float(answer[column]), pace))
+    found = {name: _marginal_cost(costs, target) for name, costs in solved.items()}
     none = {} if passes else {"per_pass": Estimate(status="unavailable", reason="this API has no passes")}
     return found | none
 
 
-def _columns(members: Sequence[Series], figure: str) -> list[tuple[list[float | None], float]]:
-    """The figure of every member in each process that all took part in, and that process's pace; of quiet rounds, where
-    enough processes have them in all."""
-    left = [quiet(member) for member in members]
-    common, whole = (set.intersection(*({p.number for p in s.processes} for s in own)) for own in (left, members))
-    if not enough(len(common), len(whole)):
-        left, common = [*members], whole
-    columns = [{p.number: fit_process(p, s).value(figure) for p in s.processes if p.number in common} for s in left]
+def counts_per_dispatch(pattern: str) -> tuple[float, float, float, float]:
+    """The submits, passes, dispatches and bind-group changes per dispatch of a pattern.
+
+    ``pattern``: ``per-submit``, ``per-k 16``, ``per-pass`` or ``one-pass``, followed by `` rotated`` if each dispatch
+    sets another bind group. Raises ``KeyError`` for any other pattern.
+    """
+    kind, *more = pattern.split()
+    each = 1 / int(more[0]) if kind == "per-k" else 1.0
+    submits, passes = {"per-submit": (1, 1), "per-k": (each, each), "per-pass": (0, 1), "one-pass": (0, 0)}[kind]
+    return float(submits), float(passes), 1.0, float("rotated" in more)
+
+
+def _values_by_process(members: Sequence[Series], figure: str) -> list[tuple[list[float | None], float]]:
+    """For each process with all members: the figure of every member, and the canary of the process; ns.
+
+    Slow rounds are left out if enough processes then still have all members.
+    """
+    counted = [without_slow_rounds(member) for member in members]
+    common, whole = (set.intersection(*({p.number for p in s.processes} for s in own)) for own in (counted, members))
+    if not enough_processes(len(common), len(whole)):
+        counted, common = [*members], whole
+    columns = [{p.number: fit_process(p, s).value(figure) for p in s.processes if p.number in common} for s in counted]
     paces = {p.number: p.pace for p in members[0].processes}
     return [([column[number] for column in columns], paces[number]) for number in sorted(common)]
 
 
-def _marginal(told: list[tuple[float, float]], target: float) -> Estimate:
-    """``told``: by process, the cost and the pace."""
-    if not told:
+def _marginal_cost(costs: list[tuple[float, float]], target: float) -> Estimate:
+    """One cost. ``costs``: its value and the canary in each process, ns."""
+    if not costs:
         return Estimate(status="unavailable", reason="the patterns measured do not tell this cost from the others")
-    return _separable(across([cost for cost, _ in told], target, paces=[pace for _, pace in told]), "the cost")
+    mean = mean_of_processes([cost for cost, _ in costs], target, paces=[pace for _, pace in costs])
+    return _separable(mean, "the cost")
 
 
 def _separable(found: Estimate, what: str) -> Estimate:
-    """The estimate, marked where its interval holds 0 or lies below it."""
+    """The same figure, but ``noisy`` if its interval reaches 0 or below."""
     if found.low is not None and found.low > 0:
         return found
     return replace(found, status="noisy", reason=f"not separable: the interval of {what} reaches 0 or below")
 
 
-def _told_apart(table: Floats, column: int) -> bool:
-    """Whether the cost in this column is determined: the rank falls without it."""
+def _determined(table: Floats, column: int) -> bool:
+    """Whether the equations determine the unknown of this column: without it their rank is lower."""
     others = np.delete(table, column, axis=1)
     return bool(np.linalg.matrix_rank(table) > np.linalg.matrix_rank(others)) if others.size else bool(table.any())

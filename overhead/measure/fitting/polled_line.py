@@ -1,8 +1,8 @@
 """The line through times that a polling wait has rounded up.
 
-A wait that looks every q ns returns at the first look after the work is done, so a sample of T says only that the work
-was done within (T - q, T], or at any time before T if the wait returned at its first look. The line is the most likely
-one given those intervals (probit, normal scatter that grows with T).
+A wait that polls every q ns returns at the first poll after the work is done. A sample T therefore shows only that the
+work ended within (T - q, T], or before T if the wait returned at its first poll. The line is the maximum-likelihood fit
+to those intervals (interval-censored regression: normal scatter that grows with T).
 """
 
 from __future__ import annotations
@@ -11,45 +11,47 @@ import numpy as np
 
 from overhead.measure.fitting.line import Floats, Line, sen_slope
 
-LOST = np.log(0.005)
-"""An interrupted sample may come out at any stair: its likelihood never falls below this."""
-LEAST_SCATTER = 5e-4
-"""Of the work's end, as a share of the quantum."""
-EVEN = 0.05
-"""The scatter of T(0) as a share of that of the longest sample: it grows with the work."""
-EXACT = 0.02
-"""So close to a stair, as a share of the quantum, a window opened right after a look."""
-BUSY = 0.8
-"""A look later than this, as a share of the quantum, may be the second of a window that opened after a look."""
-INTERRUPTED_NS = 2e6
-"""An interruption makes a look late by no more."""
-SOON = 0.2
-"""Of that: so soon after its work's end a busy thread looks."""
+_LOWEST_LOG_LIKELIHOOD = np.log(0.005)
+"""Lower bound for one sample, because an interrupted sample may end at any poll."""
+_MIN_SCATTER = 5e-4
+"""Smallest scatter of the end of the work, as a share of the quantum."""
+_SCATTER_AT_ZERO = 0.05
+"""Scatter of T(0) as a share of the scatter of the longest sample."""
+_ON_STEP = 0.02
+"""A sample this close to a multiple of the quantum (as a share of it) began right after a poll."""
+_SURELY_FIRST = 0.8
+"""A sample that ended later than this share of the quantum past the first poll may have ended at the second poll."""
+_MAX_INTERRUPTION_NS = 2e6
+"""An interruption delays a poll by at most this."""
+_BUSY_DELAY = 0.2
+"""A thread that is busy with the work polls within this share of ``_MAX_INTERRUPTION_NS`` after the work ends."""
 
-INTERCEPTS, SLOPES, SCATTERS = np.linspace(0, 1, 7), np.geomspace(0.4, 2.5, 64), np.log([0.01, 0.03, 0.1])
-"""Where the most likely line is looked for first, since likelihoods of intervals are flat here and there: shares of the
-shortest T and of about the slope."""
+# The likelihood has flat regions, so a grid search chooses where the minimiser starts.
+_GRID_INTERCEPTS = np.linspace(0, 1, 7)
+"""As shares of the shortest T."""
+_GRID_SLOPES = np.geomspace(0.4, 2.5, 64)
+"""As multiples of a rough slope."""
+_GRID_LOG_SCATTERS = np.log([0.01, 0.03, 0.1])
 
 
 def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
-    """The most likely line of the unrounded T(n), ns; None where all samples lie on one stair.
+    """The maximum-likelihood line of the unrounded T(n), ns; None if all samples ended at the same poll.
 
-    ``quantum``: about the ns between two looks of the wait; samples right on a stair tell it better. A sample far from
-    a stair's edge weighs nothing, by itself. Those of the least n may have begun at any moment between two looks, the
-    others began with one.
+    ``quantum``: approximate time between two polls, ns; it is refined from the samples. Samples at the smallest n may
+    begin at any time between two polls, the others begin right after one.
     """
     from scipy.optimize import minimize
     from scipy.special import log_ndtr
 
     if np.unique(n).size < 3 or np.ptp(total) < quantum / 2:
         return None
-    low, high, quantum = _within(n, total, quantum)
+    low, high, quantum = _bounds(n, total, quantum)
     reach = float(n.max())
     x, low, high = n / reach, low / quantum, high / quantum
     far = x > 0.5
     about = float(np.median((low + high)[far] / (2 * x[far])))
-    least = max(LEAST_SCATTER, _bracket(x, low) * about / 2)
-    weight = EVEN + (1 - EVEN) * x
+    least = max(_MIN_SCATTER, _narrowest_step(x, low) * about / 2)
+    weight = _SCATTER_AT_ZERO + (1 - _SCATTER_AT_ZERO) * x
 
     def cost(parameters: Floats) -> Floats:
         a, b, log_scatter = parameters[..., np.newaxis]
@@ -58,35 +60,36 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
         flip = lower > 0  # ln(Phi(upper) - Phi(lower)) from the tail where the difference does not cancel
         larger, smaller = log_ndtr(np.where(flip, -lower, upper)), log_ndtr(np.where(flip, -upper, lower))
         inside = larger + np.log1p(-np.exp(np.minimum(smaller - larger, -1e-12)))
-        return np.asarray(-np.sum(np.logaddexp(inside, LOST), axis=-1))
+        return np.asarray(-np.sum(np.logaddexp(inside, _LOWEST_LOG_LIKELIHOOD), axis=-1))
 
-    grid = np.stack(np.meshgrid(high.min() * INTERCEPTS, about * SLOPES, SCATTERS), axis=0).reshape(3, -1)
+    axes = np.meshgrid(high.min() * _GRID_INTERCEPTS, about * _GRID_SLOPES, _GRID_LOG_SCATTERS)
+    grid = np.stack(axes, axis=0).reshape(3, -1)
     start = grid[:, np.argmin(cost(grid))]
-    at = minimize(cost, start, method="Nelder-Mead", options={"maxiter": 1500, "xatol": 1e-6, "fatol": 1e-6}).x
-    return Line(float(at[1]) * quantum / reach, float(at[0]) * quantum)
+    best = minimize(cost, start, method="Nelder-Mead", options={"maxiter": 1500, "xatol": 1e-6, "fatol": 1e-6}).x
+    return Line(float(best[1]) * quantum / reach, float(best[0]) * quantum)
 
 
-def _within(n: Floats, total: Floats, quantum: float) -> tuple[Floats, Floats, float]:
-    """Between which ns the work of each sample was done, and the ns between two looks.
+def _bounds(n: Floats, total: Floats, quantum: float) -> tuple[Floats, Floats, float]:
+    """For each sample the earliest and latest end of its work, ns, and the time between two polls, ns.
 
-    A first look that came later than an interruption explains came from a thread that was busy with the work itself,
-    so it was hardly done before. The least n's windows open so long before a look as it takes, within a factor of two.
+    A first poll that is later than an interruption explains was delayed by the work itself, so the work ended shortly
+    before it. For the smallest n the window opens before the poll by about the work's duration (within 2x).
     """
     least = n == n.min()
     whole = total[least & (total > quantum)]
     first = float(np.median(whole)) if whole.size else quantum
     level = np.round((total - first) / quantum)
-    exact = (level >= 0) & (np.abs(total - first - level * quantum) < EXACT * quantum)
+    exact = (level >= 0) & (np.abs(total - first - level * quantum) < _ON_STEP * quantum)
     quantum = sen_slope(level[exact], total[exact]) or quantum
-    slack = min(quantum / 2, INTERRUPTED_NS)
+    slack = min(quantum / 2, _MAX_INTERRUPTION_NS)
     later = total > first + slack
-    late = ~least & (total < first + BUSY * quantum)
-    low = np.where(later, total - np.where(late, SOON * slack, quantum), 0.0)
+    late = ~least & (total < first + _SURELY_FIRST * quantum)
+    low = np.where(later, total - np.where(late, _BUSY_DELAY * slack, quantum), 0.0)
     return np.where(total < quantum / 2, total / 2, low), total, quantum
 
 
-def _bracket(x: Floats, low: Floats) -> float:
-    """The narrowest gap in x over which the wait went up a stair: no scatter below it can be told."""
+def _narrowest_step(x: Floats, low: Floats) -> float:
+    """The narrowest gap in x between samples that ended at different polls; a smaller scatter cannot be measured."""
     order = np.argsort(x)
     steps, gaps = np.diff(low[order]) > 0.5, np.diff(x[order])
     found = gaps[steps & (gaps > 0)]

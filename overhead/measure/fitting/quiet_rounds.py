@@ -1,5 +1,7 @@
-"""The rounds that a processor ran at its usual speed, told by the canary alone: a choice by the figure's own values
-would narrow its interval by itself."""
+"""Which rounds ran at the processor's usual speed.
+
+Only the canary decides: a choice by the values of a figure would make the interval of that figure too narrow.
+"""
 
 from __future__ import annotations
 
@@ -9,79 +11,87 @@ from dataclasses import replace
 import numpy as np
 
 from overhead.measure.fitting.data import Process, Round, Series
-from overhead.measure.fitting.line import FAR, MAD, Floats, Mask
-from overhead.measure.fitting.one_process import cpu_rows, quantum_of
+from overhead.measure.fitting.line import MAD, OUTLIER_SIGMAS, Floats, Mask
+from overhead.measure.fitting.one_process import cpu_rows, wait_quantum
 
-BEST, OVER = 20, 0.10
-"""A round counts whose canary lies no more than this share over its process's best: this percentile of its canaries."""
-CLOCK = 0.08
-"""A process met the processors at another clock if its best lies over this share off the middle one's, either way,
-and over 3.5 standard deviations of those of all: of a machine whose clock wanders every process counts."""
-PART = 3
-"""The quietest rounds of another process count whatever their canary: one in so many, and ``ROUNDS`` at least."""
-ROUNDS, PROCESSES = 3, 3
-"""A process of which fewer rounds are left does not count; where fewer processes would be left, or half, all count."""
+BEST_PERCENTILE = 20
+"""The best canary of a process is this percentile of its canaries."""
+_MAX_SLOWDOWN = 0.10
+"""A round is slow if its canary exceeds the best of its process by more than this share."""
+_MAX_CLOCK_CHANGE = 0.08
+"""A process ran at another processor clock if its best canary differs from the median process by more than this share
+and more than ``OUTLIER_SIGMAS`` of all processes; so every process counts if the clock varies all the time."""
+_QUIETEST_PART = 3
+"""The quietest rounds of a process count whatever their canary: one in this many, ``MIN_QUIET_ROUNDS`` at least."""
+MIN_QUIET_ROUNDS = 3
+"""A process with fewer quiet rounds does not count."""
+_MIN_PROCESSES = 3
+"""If fewer processes (or not more than half) were left, all count."""
 
 
-def quiet(series: Series) -> Series:
-    """The case without the rounds of a slow processor or of another clock; the same object where none is left out.
+def without_slow_rounds(series: Series) -> Series:
+    """The case without rounds of a slow processor or at another clock; the same object if no round is left out.
 
-    Nothing is left out behind a polling wait, where rounds are few, nor of rounds without a canary, nor of a process
-    whose other rounds do not tell the CPU time of its wait.
+    All rounds stay if the wait polls (there are few of them) or if a round has no canary. A process stays whole if only
+    its slow rounds show the CPU time of the wait.
     """
     processes = [p for p in series.processes if p.rounds]
-    paces = [np.array([pace(r) for r in p.rounds]) for p in processes]
-    if not all(own.all() for own in paces) or any(map(quantum_of, processes)):
+    canaries = [np.array([canary_ns(r) for r in p.rounds]) for p in processes]
+    if not all(own.all() for own in canaries) or any(map(wait_quantum, processes)):
         return series
-    slow = slowed(paces) if paces else []
+    slow = slow_rounds(canaries) if canaries else []
     if not any(own.any() for own in slow):
         return series
     kept = []
-    for process, away in zip(processes, slow, strict=True):
-        left = replace(process, rounds=[r for r, gone in zip(process.rounds, away, strict=True) if not gone])
-        if len(left.rounds) >= ROUNDS or not away.any():
-            kept.append(left if _tells_cpu(left) or not _tells_cpu(process) else process)
-    return replace(series, processes=kept) if enough(len(kept), len(processes)) else series
+    for process, own_slow in zip(processes, slow, strict=True):
+        quiet = replace(process, rounds=[r for r, is_slow in zip(process.rounds, own_slow, strict=True) if not is_slow])
+        if len(quiet.rounds) >= MIN_QUIET_ROUNDS or not own_slow.any():
+            kept.append(quiet if _has_wait_cpu(quiet) or not _has_wait_cpu(process) else process)
+    return replace(series, processes=kept) if enough_processes(len(kept), len(processes)) else series
 
 
-def _tells_cpu(process: Process) -> bool:
-    """Whether samples that read the CPU clock have two different n."""
+def _has_wait_cpu(process: Process) -> bool:
+    """Whether samples of at least two different n read the CPU clock."""
     return np.unique(cpu_rows(process.rounds)[:, 0]).size > 1
 
 
-def enough(left: int, whole: int) -> bool:
-    """Whether so many processes of the whole number may stand for it."""
-    return left == whole or left >= max(PROCESSES, whole // 2 + 1)
+def enough_processes(left: int, whole: int) -> bool:
+    """Whether this many of the ``whole`` number of processes are enough for a figure."""
+    return left == whole or left >= max(_MIN_PROCESSES, whole // 2 + 1)
 
 
-def pace(one: Round) -> float:
-    """ns of the canary's Python loop, which follows what other work a processor does closer than its native spin does;
-    0 where there is none."""
+def canary_ns(one: Round) -> float:
+    """The time of the canary's Python loop, ns; 0 if the round has no canary.
+
+    Other work on the processor slows this loop down more than the canary's native spin.
+    """
     return float(one.canary[0]) if one.canary else 0.0
 
 
 def best_pace(rounds: Sequence[Round]) -> float:
-    """ns of the canary's Python loop at its best in a process; 0 where no round has one."""
-    paces = [ns for one in rounds if (ns := pace(one))]
-    return _best(paces) if paces else 0.0
+    """The best time of the canary's Python loop in a process, ns; 0 if no round has a canary."""
+    canaries = [ns for one in rounds if (ns := canary_ns(one))]
+    return _best(canaries) if canaries else 0.0
 
 
 def _best(canaries: Sequence[float] | Floats) -> float:
-    return float(np.percentile(canaries, BEST))
+    return float(np.percentile(canaries, BEST_PERCENTILE))
 
 
-def slowed(canaries: Sequence[Floats]) -> list[Mask]:
-    """By process, True for the rounds that do not count. ``canaries``: ns, a value a round, none empty."""
+def slow_rounds(canaries: Sequence[Floats]) -> list[Mask]:
+    """For each process, True for the rounds that do not count. ``canaries``: ns, one value per round, none empty."""
     best = np.array([_best(own) for own in canaries])
-    off = np.abs(best / np.median(best) - 1)
-    usual = off <= max(CLOCK, FAR * MAD * float(np.median(off)))
-    if not enough(int(np.count_nonzero(usual)), best.size):
-        usual[:] = True
-    pairs = zip(canaries, best, usual, strict=True)
-    return [own > _limit(own, here) if counts else np.ones(own.size, np.bool_) for own, here, counts in pairs]
+    change = np.abs(best / np.median(best) - 1)
+    usual_clock = change <= max(_MAX_CLOCK_CHANGE, OUTLIER_SIGMAS * MAD * float(np.median(change)))
+    if not enough_processes(int(np.count_nonzero(usual_clock)), best.size):
+        usual_clock[:] = True
+    return [
+        own > _limit(own, own_best) if counts else np.ones(own.size, np.bool_)
+        for own, own_best, counts in zip(canaries, best, usual_clock, strict=True)
+    ]
 
 
-def _limit(own: Floats, best: float) -> float:
-    """The slowest canary that counts in a process."""
-    quietest = min(own.size, max(ROUNDS, -(-own.size // PART)))
-    return max((1 + OVER) * best, float(np.sort(own)[quietest - 1]))
+def _limit(canaries: Floats, best: float) -> float:
+    """The slowest canary of a process that counts, ns."""
+    always = min(canaries.size, max(MIN_QUIET_ROUNDS, -(-canaries.size // _QUIETEST_PART)))
+    return max((1 + _MAX_SLOWDOWN) * best, float(np.sort(canaries)[always - 1]))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from overhead.measure.fitting.data import LEGACY_N
-from overhead.measure.fitting.line import LINE
+from overhead.measure.fitting.line import MAX_MISFIT
 from overhead.measure.sampling.clock import Clock, ClockFacts, clock_facts
 from overhead.measure.sampling.polling_wait import Stairs, find_stairs, known_stairs, rows_of
 from overhead.measure.sampling.trial_samples import TrialSamples
@@ -218,7 +218,7 @@ class _Climb:
         """
         highest = max(self.least, min(HEAD_NS, self.limits.sample_ns / 2))
         while not self.shortfall:
-            self.straight = min(self.head / (HEAD * max(self.limits.target, LINE)), highest)
+            self.straight = min(self.head / (HEAD * max(self.limits.target, MAX_MISFIT)), highest)
             if self.at - self.fixed >= self.straight or self.rise >= self.most:
                 break
             self.step()

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from overhead.measure.fitting.across_processes import LATER_FROM, ROBUST_FROM, across
+from overhead.measure.fitting.across_processes import CANARY_FROM_PROCESSES, HUBER_FROM_PROCESSES, mean_of_processes
 
 
 def test_the_interval_is_students() -> None:
     values = [100.0, 102.0, 101.0, 99.0]
-    found = across(values, 0.03)
+    found = mean_of_processes(values, 0.03)
     low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
     assert [found.value, found.low, found.high] == pytest.approx([100.5, low, high])
     assert found.status == "ok"
@@ -23,8 +23,8 @@ def test_the_interval_is_students() -> None:
 
 def test_where_a_case_may_have_been_looked_at_more_than_once_the_interval_is_a_little_wider() -> None:
     values = [100.0, 102.0, 101.0, 99.0, 103.0]
-    found = across(values, 0.03)
-    low, high = stats.t.interval(0.96, LATER_FROM - 1, np.mean(values), stats.sem(values))
+    found = mean_of_processes(values, 0.03)
+    low, high = stats.t.interval(0.96, CANARY_FROM_PROCESSES - 1, np.mean(values), stats.sem(values))
     assert [found.value, found.low, found.high] == pytest.approx([101.0, low, high])
 
 
@@ -32,19 +32,19 @@ def test_what_goes_with_the_canary_is_no_uncertainty() -> None:
     """Against scipy's regression: the mean, with the standard error of the line where the canary is its mean."""
     paces = 60_000 * np.array([0.9, 0.97, 1.0, 1.04, 1.12, 1.01])
     values = 100 * (1 + 0.8 * (paces / 60_000 - 1)) + np.array([0.2, -0.1, 0.1, -0.3, 0.0, 0.1])
-    found = across(values, 0.03, paces=paces)
+    found = mean_of_processes(values, 0.03, paces=paces)
     line = stats.linregress(paces - paces.mean(), values)
     half = float(stats.t.ppf(0.98, 4)) * line.intercept_stderr
     mean = float(values.mean())
     assert [found.value, found.low, found.high] == pytest.approx([mean, mean - half, mean + half])
     assert found.rule == "6 processes, Student's t where the canary's loop takes 60.4 us: half-width 0.22%, target 3%"
-    assert across(values, 0.03).status == "noisy"
+    assert mean_of_processes(values, 0.03).status == "noisy"
 
 
 @pytest.mark.parametrize("apart", [1, 2, 5])
 def test_values_that_are_mostly_alike_do_not_make_the_others_nought(apart: int) -> None:
     values = [16.0] * (20 - apart) + [32.0] * apart
-    found = across(values, 0.03)
+    found = mean_of_processes(values, 0.03)
     assert found.value == pytest.approx(np.mean(values))
     assert found.status == "noisy"
     assert found.rule.startswith("20 processes, Student's t: ")
@@ -52,17 +52,17 @@ def test_values_that_are_mostly_alike_do_not_make_the_others_nought(apart: int) 
 
 def test_one_value_far_off_does_not_make_the_others_alike() -> None:
     around = [-20.0, -12.0, -9.0, -5.0, -1.0, 2.0, 4.0, 8.0, 13.0, 21.0]
-    found = across([*around, 300_000.0], 0.03, scale=5_000.0)
+    found = mean_of_processes([*around, 300_000.0], 0.03, scale=5_000.0)
     assert found.value == pytest.approx(0.0, abs=10.0)
     assert found.status == "ok"
-    assert across([0.0] * 11 + [3.0], 0.03).value == pytest.approx(0.25)
+    assert mean_of_processes([0.0] * 11 + [3.0], 0.03).value == pytest.approx(0.25)
 
 
 def test_hubers_estimate_and_its_error_are_those_of_the_book() -> None:
     """The equations that they solve, on processes that differ by a t distribution."""
     draw = np.random.default_rng(3)
     values, paces = 100 + draw.standard_t(3, 14), 6e4 * (1 + 0.03 * draw.standard_normal(14))
-    found = across(values, 0.03, paces=paces)
+    found = mean_of_processes(values, 0.03, paces=paces)
     assert found.value is not None
     assert found.high is not None
     design = np.column_stack([np.ones(14), paces / paces.mean() - 1])
@@ -90,41 +90,43 @@ def test_hubers_estimate_and_its_error_are_those_of_the_book() -> None:
 )
 def test_without_a_canary_to_go_by_the_interval_is_that_of_the_mean(paces: tuple[float, ...]) -> None:
     values = [100.0, 104.0, 98.0, 97.0, 103.0, 98.0]
-    assert across(values, 0.03, paces=paces) == across(values, 0.03)
-    assert across(values, 0.03).value == pytest.approx(100.0)
+    assert mean_of_processes(values, 0.03, paces=paces) == mean_of_processes(values, 0.03)
+    assert mean_of_processes(values, 0.03).value == pytest.approx(100.0)
 
 
 def test_fewer_than_five_processes_do_not_tell_what_goes_with_the_canary() -> None:
     values, paces = [100.0, 110.0, 90.0, 105.0], [6e4, 6.6e4, 5.4e4, 6.3e4]
-    assert across(values, 0.03, paces=paces) == across(values, 0.03)
+    assert mean_of_processes(values, 0.03, paces=paces) == mean_of_processes(values, 0.03)
 
 
 @pytest.mark.parametrize("paced", [False, True])
 def test_from_ten_processes_on_one_that_stands_apart_counts_less(paced: bool) -> None:
     draw = np.random.default_rng(0)
-    paces = 6e4 * (1 + 0.03 * draw.standard_normal(ROBUST_FROM))
-    values = 100 * (paces / paces.mean() if paced else 1) + draw.standard_normal(ROBUST_FROM)
+    paces = 6e4 * (1 + 0.03 * draw.standard_normal(HUBER_FROM_PROCESSES))
+    values = 100 * (paces / paces.mean() if paced else 1) + draw.standard_normal(HUBER_FROM_PROCESSES)
     values[3] += 60
-    found = across(values, 0.03, paces=paces if paced else ())
-    few = across(values[: ROBUST_FROM - 1], 0.03, paces=paces[: ROBUST_FROM - 1] if paced else ())
+    found = mean_of_processes(values, 0.03, paces=paces if paced else ())
+    few = mean_of_processes(
+        values[: HUBER_FROM_PROCESSES - 1], 0.03, paces=paces[: HUBER_FROM_PROCESSES - 1] if paced else ()
+    )
     assert found.value == pytest.approx(100, abs=1.5)
     assert "Huber's estimate" in found.rule
     assert (found.status, few.status) == ("ok", "noisy")
-    assert across([5.0] * ROBUST_FROM, 0.03).low == 5.0
+    assert mean_of_processes([5.0] * HUBER_FROM_PROCESSES, 0.03).low == 5.0
 
 
 def test_a_wide_interval_is_noisy_and_says_what_would_do() -> None:
-    found = across([100.0, 110.0, 90.0, 105.0, 95.0], 0.03)
+    found = mean_of_processes([100.0, 110.0, 90.0, 105.0, 95.0], 0.03)
     assert found.status == "noisy"
     assert found.reason == "half-width 10.6%, target 3%; about 63 processes would do"
-    assert across([100.0, 300.0], 0.01).reason.startswith("half-width 635.3%, target 1%")
+    assert mean_of_processes([100.0, 300.0], 0.01).reason.startswith("half-width 635.3%, target 1%")
 
 
 def test_one_process_gives_a_value_without_an_interval_and_none_gives_nothing() -> None:
-    one = across([100.0], 0.03)
+    one = mean_of_processes([100.0], 0.03)
     assert (one.value, one.low, one.status) == (100.0, None, "noisy")
-    assert across([], 0.03).status == "failed"
-    assert across([0.0, 0.0], 0.03).status == "ok"
+    assert mean_of_processes([], 0.03).status == "failed"
+    assert mean_of_processes([0.0, 0.0], 0.03).status == "ok"
 
 
 @pytest.mark.parametrize(("processes", "apart"), [(5, 0.0), (9, 0.0), (10, 0.0), (10, 0.1), (20, 0.0), (20, 0.1)])
@@ -135,7 +137,7 @@ def test_intervals_at_a_canary_keep_their_word(processes: int, apart: float) -> 
         paces = 1 + 0.04 * draw.standard_normal(processes)
         values = 1 + 0.7 * (paces - 1) + 0.02 * draw.standard_normal(processes)
         values *= np.where(draw.random(processes) < apart, 1.25, 1)
-        found = across(values, 0.03, paces=paces)
+        found = mean_of_processes(values, 0.03, paces=paces)
         assert found.low is not None
         assert found.high is not None
         held += found.low <= 1 + 0.7 * (paces.mean() - 1) <= found.high

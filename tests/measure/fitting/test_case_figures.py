@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from overhead.measure.fitting.case_figures import bound, estimate
+from overhead.measure.fitting.case_figures import estimate, limited_by
 from overhead.measure.fitting.data import Estimate, OneOff, Process, Round, Series
-from overhead.measure.fitting.one_off_figures import once_figures
+from overhead.measure.fitting.one_off_figures import one_off_figures
 from tests.fakes.chains import lines, series
 from tests.fakes.machine import Disturbance, Law
 
@@ -169,7 +169,7 @@ def test_the_device_is_said_to_be_busy_where_most_processes_saw_it_so() -> None:
             Process(p.rounds, {name: OneOff([1_100.0, 600.0], [100, 50]), "device_quantum": OneOff([1.0])})
             for p, name in zip(lines(600.0, 600.0, 600.0).processes, names, strict=True)
         ]
-        return {name for name in once_figures(Series(processes), 0.03) if name.startswith("device")}
+        return {name for name in one_off_figures(Series(processes), 0.03) if name.startswith("device")}
 
     assert named("device_busy", "device_span", "device_busy") == {"device_busy"}
     assert named("device_span", "device_span", "device_busy") == {"device_span"}
@@ -185,7 +185,7 @@ def test_device_time_below_its_clocks_step_has_no_value() -> None:
 @pytest.mark.parametrize(("host", "expected"), [(95.0, "host"), (80.0, "balanced"), (20.0, "device")])
 def test_bound_is_told_by_the_hosts_share(host: float, expected: str) -> None:
     figures = {"host": Estimate(host), "complete": Estimate(100.0)}
-    assert bound(Series([]), figures) == expected
-    assert bound(Series([], synchronous=True), figures) == "host"
-    assert bound(Series([], overlap="serial"), figures) == ""
-    assert bound(Series([]), {"host": Estimate(status="failed"), "complete": Estimate(100.0)}) == ""
+    assert limited_by(Series([]), figures) == expected
+    assert limited_by(Series([], synchronous=True), figures) == "host"
+    assert limited_by(Series([], overlap="serial"), figures) == ""
+    assert limited_by(Series([]), {"host": Estimate(status="failed"), "complete": Estimate(100.0)}) == ""

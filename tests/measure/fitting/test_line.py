@@ -11,8 +11,8 @@ from overhead.measure.fitting.data import OneOff, Process, Round, Series
 from overhead.measure.fitting.knee import find_knee
 from overhead.measure.fitting.one_process import by_round, fit_process
 from overhead.measure.fitting.polled_line import censored_line
-from overhead.measure.fitting.quiet_rounds import slowed
-from overhead.measure.fitting.two_speeds import labelled, split, two_groups
+from overhead.measure.fitting.quiet_rounds import slow_rounds
+from overhead.measure.fitting.two_speeds import canary_changed, split_speeds, two_groups
 
 NS = np.array([1.0, 2, 4, 8, 16, 100])
 
@@ -44,7 +44,7 @@ def test_one_n_makes_no_line() -> None:
 
 def test_many_samples_are_thinned_to_the_same_slope() -> None:
     n, y = noisy(300.0, 5_000.0, passes=200)
-    assert n.size * (n.size - 1) // 2 > fit.MAX_PAIRS
+    assert n.size * (n.size - 1) // 2 > fit._MAX_PAIRS
     assert fit.sen_slope(n, y) == pytest.approx(300.0, rel=1e-3)
 
 
@@ -71,7 +71,7 @@ def test_an_interruption_seen_in_issue_disturbs_the_whole_sample() -> None:
 
 
 def test_few_samples_are_all_believed() -> None:
-    n = np.full(fit.FEW - 1, 4.0)
+    n = np.full(fit.MIN_SAMPLES_PER_N - 1, 4.0)
     assert fit.undisturbed(n, np.array([1.0] * (n.size - 1) + [1e9])).all()
 
 
@@ -176,19 +176,19 @@ def test_the_canary_tells_two_speeds_that_a_noisy_figure_follows() -> None:
     values = np.where(slow, 150.0, 100.0) * draw.normal(1, 0.12, 100)
     canaries = np.where(slow, 150.0, 100.0) * draw.normal(1, 0.005, 100)
     assert two_groups(values, owners) is None
-    found = split(values, canaries, owners)
+    found = split_speeds(values, canaries, owners)
     assert found is not None
     assert found.by == "canary"
-    assert split(draw.normal(100, 12, 100), canaries, owners) is None
-    assert split(values, np.zeros(0), owners) is None
-    assert labelled(canaries).any()
-    assert not labelled(np.zeros(0)).any()
+    assert split_speeds(draw.normal(100, 12, 100), canaries, owners) is None
+    assert split_speeds(values, np.zeros(0), owners) is None
+    assert canary_changed(canaries).any()
+    assert not canary_changed(np.zeros(0)).any()
 
 
 def test_a_processs_slow_rounds_are_told_by_its_own_best_and_another_clock_by_the_other_processes() -> None:
     calm = np.array([100.0, 101.0, 99.0, 102.0, 108.0])
     calms = [calm, 1.01 * calm, 0.99 * calm]
-    *none, spell, drifted, slow, fast = slowed(
+    *none, spell, drifted, slow, fast = slow_rounds(
         [*calms, np.append(calm, [115.0, 160.0]), 1.04 * calm, 1.5 * calm, 0.86 * calm]
     )
     assert not np.any(none)
@@ -200,13 +200,13 @@ def test_a_processs_slow_rounds_are_told_by_its_own_best_and_another_clock_by_th
 
 def test_where_no_clock_is_the_usual_one_every_process_counts() -> None:
     calm = np.array([100.0, 101.0, 99.0, 102.0, 108.0])
-    assert not np.any(slowed([calm, 1.15 * calm, 1.3 * calm]))
-    assert not np.any(slowed([calm, calm, 1.15 * calm, 1.15 * calm]))
-    assert not np.any(slowed([pace * calm for pace in (0.86, 0.94, 1.0, 1.05, 1.12, 1.2)]))
+    assert not np.any(slow_rounds([calm, 1.15 * calm, 1.3 * calm]))
+    assert not np.any(slow_rounds([calm, calm, 1.15 * calm, 1.15 * calm]))
+    assert not np.any(slow_rounds([pace * calm for pace in (0.86, 0.94, 1.0, 1.05, 1.12, 1.2)]))
 
 
 def test_the_quietest_rounds_always_count() -> None:
-    few, third = slowed([np.array([100.0, 150.0, 160.0, 400.0]), np.array([100.0, *np.linspace(150, 400, 11)])])
+    few, third = slow_rounds([np.array([100.0, 150.0, 160.0, 400.0]), np.array([100.0, *np.linspace(150, 400, 11)])])
     assert few.tolist() == [False, False, False, True]
     assert np.count_nonzero(~third) == 4
 

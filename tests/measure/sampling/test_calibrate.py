@@ -8,7 +8,7 @@ import pytest
 
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import LEGACY_N, Series
-from overhead.measure.fitting.line import LINE
+from overhead.measure.fitting.line import MAX_MISFIT
 from overhead.measure.sampling.calibrate import HEAD, HEAD_NS, LEAST_NS, Ladder, Limits, calibrate, relaid
 from overhead.measure.sampling.trial_samples import TrialSamples
 from tests.fakes.chains import Steady, measured
@@ -61,11 +61,11 @@ def test_what_the_first_units_cost_beside_the_slope_sends_the_top_up_until_it_be
     law = Law(host=100.0, device=500.0, fixed=20_000.0)
     clock = FakeClock(CALM)
     straight, found = (calibrate(kind(clock, law), clock, Limits()) for kind in (Steady, Sleeper))
-    needed = Sleeper.STEP / (HEAD * LINE)
+    needed = Sleeper.STEP / (HEAD * MAX_MISFIT)
     assert rise(straight, law) <= 2.2 * LEAST_NS
     assert needed <= rise(found, law) <= 2.2 * needed
     assert found.shortfall == ""
-    assert rise(calibrate(Sleeper(clock, law), clock, Limits(target=0.1)), law) <= 2.2 * needed * LINE / 0.1
+    assert rise(calibrate(Sleeper(clock, law), clock, Limits(target=0.1)), law) <= 2.2 * needed * MAX_MISFIT / 0.1
     _, _, got = measured({"case": Sleeper(clock, law)}, clock, 1.0)
     assert estimate(Series([got["case"]] * 3), 0.03)["complete"].status == "ok"
 
@@ -77,7 +77,7 @@ def test_noise_hides_no_such_cost_that_was_seen_before(jitter: float) -> None:
     for seed in range(20):
         clock = FakeClock(CALM, seed=seed)
         tops.append(rise(calibrate(Sleeper(clock, law), clock, Limits()), law))
-    assert sum(top > Sleeper.STEP / LINE for top in tops) >= 16
+    assert sum(top > Sleeper.STEP / MAX_MISFIT for top in tops) >= 16
 
 
 def test_a_wait_that_sleeps_once_has_no_stairs_and_short_chains_are_no_rungs() -> None:
@@ -87,7 +87,7 @@ def test_a_wait_that_sleeps_once_has_no_stairs_and_short_chains_are_no_rungs() -
         found = calibrate(Sleeper(clock, law), clock, Limits())
         assert found.stairs is None
         assert not {1, LEGACY_N} & set(found.ns)
-        assert rise(found, law) > Sleeper.STEP / LINE
+        assert rise(found, law) > Sleeper.STEP / MAX_MISFIT
 
 
 def test_a_chain_that_is_no_line_is_not_climbed_for_ever() -> None:

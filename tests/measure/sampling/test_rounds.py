@@ -10,7 +10,7 @@ import pytest
 
 from overhead.errors import Unsupported
 from overhead.measure.fitting.data import Series
-from overhead.measure.fitting.one_off_figures import once_figures
+from overhead.measure.fitting.one_off_figures import one_off_figures
 from overhead.measure.sampling.case import MANY
 from overhead.measure.sampling.rounds import Doing, Event, Rounded, Settings, Taken, conduct
 from tests.fakes.chains import Steady, dropped, measured
@@ -234,7 +234,7 @@ def test_stages_are_timed_in_each_round_between_two_chains_without_a_clock() -> 
     assert set(once["stage:encode"]) == {300.0}
     assert set(once["stage:submit"]) == {750.0}
     assert once["unstaged"] == pytest.approx([1_000.0] * count, rel=0.01)
-    figures = once_figures(Series([found["case"]] * 3), 0.03)
+    figures = one_off_figures(Series([found["case"]] * 3), 0.03)
     assert figures["stages_gap"].value == pytest.approx(50.0, abs=2)
     assert figures["stages_gap"].status == "ok"
     assert not any(name.startswith("stage") for name in found["plain"].one_off)

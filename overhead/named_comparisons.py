@@ -1,6 +1,6 @@
-"""The named comparisons: the one table of which cases may be subtracted or divided, and on what axes they may differ.
+"""The named comparisons: which cases may be subtracted or divided, and the axes on which they may differ.
 
-Everything else that the figure depends on must be equal, or the ratio is refused.
+On all other axes the two cases must be equal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ WEBGPU_STACKS = frozenset({"wgpu-native", "dawn"})
 
 @dataclasses.dataclass(frozen=True)
 class NamedComparison:
-    """A comparison by name: which cases it is ``of``, which they are set ``against``, on which axes they differ."""
+    """One kind of comparison. ``of`` and ``against`` select the cases by their axes."""
 
     name: str
     title: str
@@ -26,9 +26,9 @@ class NamedComparison:
     """Axes on which the two may differ: fields of the case, ``stack``, or keys of ``params`` and ``window``."""
     same_adapter: bool = True
     times: str = ""
-    """``against`` is taken so many times as this key of the window of ``of`` says."""
+    """Key in the window of ``of``: the figure of ``against`` is multiplied by its value."""
     adds: str = ""
-    """An axis that ``of`` has and ``against`` lacks."""
+    """An axis that only ``of`` has."""
 
 
 def _caller(name: str, title: str, of: str, against: str, **of_only: Scalar | frozenset[str]) -> NamedComparison:
@@ -76,7 +76,7 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
         adds="sync",
     ),
 )
-"""Order is the order in reports."""
+"""Cases that alternate in one worker, in the order of the reports."""
 
 
 def _browser_tax(browser: str, library: str) -> NamedComparison:
@@ -94,12 +94,12 @@ BETWEEN_WORKERS: tuple[NamedComparison, ...] = (
     _browser_tax("chromium", "dawn"),
     _browser_tax("firefox", "wgpu-native"),
 )
-"""Comparisons of what no one worker can run by turns: a reader forms them from the figures of two workers, with the
-widest interval that both allow. ``dispatches``: how a software adapter's fused chain is cut, every 65,535 units."""
+"""Cases that cannot alternate in one worker: readers form these comparisons from the figures of two workers, with the
+widest interval that both allow. The axis ``dispatches``: a software adapter splits a fused chain every 65,535 units."""
 
 
 def coordinates(target: Target, case: Case) -> dict[str, Scalar]:
-    """Every axis of a case on a target, flat."""
+    """The value of every axis of a case on a target."""
     return {
         "stack": target.stack,
         "pattern": case.pattern,
@@ -112,14 +112,14 @@ def coordinates(target: Target, case: Case) -> dict[str, Scalar]:
 
 
 def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scalar]) -> bool:
-    """Whether the coordinates satisfy a selector."""
+    """Whether the coordinates ``at`` have the value, or one of the values, that ``where`` has for each of its axes."""
     return all(at.get(k) in v if isinstance(v, frozenset) else at.get(k) == v for k, v in where.items())
 
 
 def comparable(named: NamedComparison, of: tuple[Target, Case], against: tuple[Target, Case]) -> bool:
-    """Whether the table allows this pair: both selected, same adapter where asked, equal on all other axes."""
+    """Whether ``of`` may be compared with ``against``: both selected, same adapter if required, other axes equal."""
     first, second = coordinates(*of), coordinates(*against)
-    if named.figure == "host" and of[1].pattern == "fused":  # one call whatever n: a step has no host time to split
+    if named.figure == "host" and of[1].pattern == "fused":  # one call for any n
         return False
     if not (matches(named.of, first) and matches(named.against, second)):
         return False
@@ -134,7 +134,7 @@ def comparable(named: NamedComparison, of: tuple[Target, Case], against: tuple[T
 def comparable_pairs(
     cases: list[tuple[Target, Case]],
 ) -> list[tuple[NamedComparison, tuple[Target, Case], tuple[Target, Case]]]:
-    """All pairs among the given cases that the table names."""
+    """All pairs of these cases that ``NAMED_COMPARISONS`` allows, as (comparison, of, against)."""
     return [
         (named, a, b)
         for named in NAMED_COMPARISONS

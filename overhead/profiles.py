@@ -1,4 +1,4 @@
-"""What the profiles ask for: processes, precision, seconds."""
+"""The profiles of a run: number of processes, precision, seconds."""
 
 from __future__ import annotations
 
@@ -7,47 +7,52 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Cost = Literal["cheap", "fast", "slow", "polling"]
-"""``cheap``: a call on the host alone; ``fast``: unit and wait well under a millisecond; ``slow``: milliseconds;
-``polling``: a wait that looks rarely."""
+"""``cheap``: a call on the host only; ``fast``: unit and wait take well under 1 ms; ``slow``: several ms;
+``polling``: the wait polls rarely."""
 
 WEIGHT: Mapping[Cost, float] = {"cheap": 0.5, "fast": 1.0, "slow": 2.8, "polling": 8.2}
+"""Sampling time of a case relative to a ``fast`` one."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a profile asks for. ``target``: relative half-width. ``case_s``: the least a fast case needs a process."""
+    """One profile.
+
+    ``target``: largest relative half-width of a figure that is ``ok``. ``sampling_s``, ``wall_s``: seconds for the
+    whole run, None without a limit. ``case_s``: least seconds of sampling for a fast case in each process.
+    """
 
     processes: int
     target: float
     sampling_s: float | None
     wall_s: float | None
     case_s: float
-    most: Mapping[Cost, int] = field(default_factory=dict)
-    """Cases at most of a stack of that cost."""
-    stretch: bool = True
-    """Whether a slow case gets its part of the time that is left over."""
-    fewer: Mapping[Cost, int] = field(default_factory=dict)
-    """Processes of a target of that cost, where each takes long to start."""
+    max_cases: Mapping[Cost, int] = field(default_factory=dict)
+    """Largest number of cases of a target, by their cost."""
+    stretch_slow: bool = True
+    """Whether slow cases, too, are sampled longer if time is left over."""
+    processes_by_cost: Mapping[Cost, int] = field(default_factory=dict)
+    """Number of processes where it differs from ``processes``, by the cost of the target's cases."""
     further: int = 0
-    """Processes at most of a case that is noisy after those."""
-    reserve: float = 0.0
-    """Share of the sampling that is kept for them."""
+    """Largest number of further processes for cases that are noisy after the planned ones."""
+    further_share: float = 0.0
+    """Share of ``sampling_s`` that is kept for further processes."""
     min_rounds: int = 6
     max_rounds: int = 400
 
     def processes_of(self, cost: Cost) -> int:
-        """Fresh processes of a target whose own cases cost this."""
-        return self.fewer.get(cost, self.processes)
+        """Number of planned processes of a target whose cases have this cost."""
+        return self.processes_by_cost.get(cost, self.processes)
 
     @property
     def planned_s(self) -> float:
-        """Seconds of sampling that are planned from the start."""
-        return float("inf") if self.sampling_s is None else self.sampling_s * (1 - self.reserve)
+        """Seconds of sampling in the planned processes."""
+        return float("inf") if self.sampling_s is None else self.sampling_s * (1 - self.further_share)
 
     @property
     def further_s(self) -> float:
-        """Seconds of sampling that all further processes may take."""
-        return float("inf") if self.sampling_s is None else self.sampling_s * self.reserve
+        """Seconds of sampling in all further processes."""
+        return float("inf") if self.sampling_s is None else self.sampling_s * self.further_share
 
 
 PROFILES: Mapping[str, Plan] = {
@@ -57,12 +62,14 @@ PROFILES: Mapping[str, Plan] = {
         sampling_s=90.0,
         wall_s=240.0,
         case_s=0.22,
-        most={"slow": 8, "polling": 3},
-        stretch=False,
-        fewer={"slow": 3, "polling": 3},
+        max_cases={"slow": 8, "polling": 3},
+        stretch_slow=False,
+        processes_by_cost={"slow": 3, "polling": 3},
         further=3,
-        reserve=1 / 6,
+        further_share=1 / 6,
     ),
-    "default": Plan(processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.4, further=15, reserve=0.4),
+    "default": Plan(
+        processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.4, further=15, further_share=0.4
+    ),
     "thorough": Plan(processes=10, target=0.01, sampling_s=None, wall_s=None, case_s=2.0, further=5),
 }

@@ -1,4 +1,4 @@
-"""A ratio is refused where a field that the figure depends on differs, except on the axes that the table declares."""
+"""Two cases are compared only if they differ on no other axes than those of a named comparison."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def names(*cases: tuple[Target, Case]) -> set[str]:
     return {named.name for named, _, _ in comparable_pairs(list(cases))}
 
 
-def test_callers_of_one_case_form_python_s_shares() -> None:
+def test_the_callers_of_one_case_form_the_shares_of_python() -> None:
     callers = [at("dawn", caller, wait="any") for caller in ("binding", "ffi", "native")]
     assert names(*callers) == {"binding-share", "interpreter-share", "python-share"}
 
 
-def test_another_wait_or_pattern_is_not_compared() -> None:
+def test_cases_with_different_waits_or_patterns_are_not_compared() -> None:
     assert not names(at("dawn", "binding", wait="any"), at("dawn", "native", wait="map"))
     assert not names(at("dawn", "binding"), at("dawn", "native", pattern="one-pass"))
 
@@ -34,12 +34,12 @@ def test_the_api_share_needs_the_same_adapter() -> None:
     assert names(at("dawn"), at("vulkan", adapter="another")) == set()
 
 
-def test_a_bind_group_made_anew_has_no_like_in_raw_vulkan() -> None:
+def test_cases_with_different_bind_groups_or_k_are_not_compared_with_vulkan() -> None:
     assert names(at("dawn", bindgroup="fresh"), at("vulkan")) == set()
     assert names(at("dawn", pattern="per-k", k=4), at("vulkan", pattern="per-k", k=16)) == set()
 
 
-def test_a_synchronisation_is_set_against_the_same_step_without() -> None:
+def test_a_synchronised_step_is_compared_with_the_same_step_without_synchronisation() -> None:
     step = at("torch", "binding", wait="stream", shapes="fixed")
     read = at("torch", "binding", pattern="read-each", wait="stream", shapes="fixed", sync="item", every=4)
     copied = at("torch", "binding", wait="stream", shapes="fixed", sync="h2d-pinned", every=1)
@@ -49,13 +49,13 @@ def test_a_synchronisation_is_set_against_the_same_step_without() -> None:
     ]  # fmt: skip
 
 
-def test_every_name_is_there_once_and_asymmetric() -> None:
+def test_names_are_unique_and_no_case_is_compared_with_itself() -> None:
     assert len({named.name for named in NAMED_COMPARISONS}) == len(NAMED_COMPARISONS)
     case = at("dawn")
     assert not any(comparable(named, case, case) for named in NAMED_COMPARISONS if "caller" in named.differs)
 
 
-def test_a_fused_chain_has_no_host_time_to_split() -> None:
+def test_host_times_of_fused_chains_are_not_compared() -> None:
     share = next(n for n in NAMED_COMPARISONS if n.name == "python-share")
     for pattern, split in (("per-submit", True), ("fused", False)):
         binding, native = (at("dawn", caller, pattern=pattern) for caller in ("binding", "native"))

@@ -1,4 +1,4 @@
-"""One budget for the whole run: how long each case may be sampled, and what is left out."""
+"""How long each case of a run is sampled, and which cases do not fit into the sampling time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from overhead.profiles import WEIGHT, Cost, Plan
 
 MAX_TIMES_NEED = 4.0
-"""No case gets more than this many times what it needs; one behind a polling wait, which takes long, gets just that."""
+"""A case is sampled for at most this many times the seconds it needs; a case with a polling wait for exactly those."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A case that could be measured, and what it roughly costs."""
+    """A case that could be measured, and its rough cost."""
 
     key: str
     cost: Cost = "fast"
@@ -21,23 +21,26 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Allotment:
-    """``cases``: by target and case, the seconds to sample it in each process; ``processes``: by target;
-    ``left_out``: target, case, reason."""
+    """The seconds to sample each case in each process, by target and case; the number of processes, by target.
+
+    ``left_out``: target, case and reason of every case that is not measured.
+    """
 
     cases: dict[str, dict[str, float]]
     processes: dict[str, int] = field(default_factory=dict)
     left_out: list[tuple[str, str, str]] = field(default_factory=list)
 
     def seconds(self, target: str) -> float:
-        """Seconds of sampling that one process of this target may take."""
+        """Seconds of sampling in one process of this target; 0 if the target has no cases."""
         return sum(self.cases.get(target, {}).values())
 
 
 def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
-    """Take the targets' candidates in turn, first choices first, until the sampling budget is spent.
+    """Divide the planned seconds of sampling among the candidates.
 
-    A target's own cases come first and say in how many processes its worker runs. What is left over then goes to all
-    taken cases in proportion, so a small run measures each case for longer.
+    The targets take turns: the first candidate of each, then the second of each, until the time is used up. The cost of
+    a target's first candidate decides its number of processes. Time left over is divided in proportion, so that a small
+    run samples each case for longer.
     """
     budget = plan.planned_s
     processes = {target: plan.processes_of(candidates[0].cost) for target, candidates in targets.items() if candidates}
@@ -51,19 +54,19 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
                 continue
             candidate = queue[turn]
             need = plan.case_s * WEIGHT[candidate.cost]
-            if turn >= plan.most.get(candidate.cost, turn + 1):
-                left_out.append((target, candidate.key, _too_many(plan.most[candidate.cost])))
+            if turn >= plan.max_cases.get(candidate.cost, turn + 1):
+                left_out.append((target, candidate.key, _too_many(plan.max_cases[candidate.cost])))
                 continue
             if spent + need * processes[target] <= budget + 1e-9:
                 taken[target][candidate.key] = need
                 spent += need * processes[target]
             else:
-                left_out.append((target, candidate.key, _words(need, processes[target], plan)))
-    share = MAX_TIMES_NEED if spent == 0 else min(MAX_TIMES_NEED, budget / spent)
-    fixed = {"polling"} if plan.stretch else {"polling", "slow"}
-    enough = {(target, c.key) for target, candidates in targets.items() for c in candidates if c.cost in fixed}
+                left_out.append((target, candidate.key, _does_not_fit(need, processes[target], plan)))
+    factor = MAX_TIMES_NEED if spent == 0 else min(MAX_TIMES_NEED, budget / spent)
+    fixed = {"polling"} if plan.stretch_slow else {"polling", "slow"}
+    unscaled = {(target, c.key) for target, candidates in targets.items() for c in candidates if c.cost in fixed}
     scaled = {
-        target: {key: s if (target, key) in enough else s * share for key, s in cases.items()}
+        target: {key: s if (target, key) in unscaled else s * factor for key, s in cases.items()}
         for target, cases in taken.items()
     }
     return Allotment(scaled, processes, left_out)
@@ -76,7 +79,7 @@ def _too_many(most: int) -> str:
     )
 
 
-def _words(need: float, processes: int, plan: Plan) -> str:
+def _does_not_fit(need: float, processes: int, plan: Plan) -> str:
     return (
         f"{need * processes:.1f} s of sampling in {processes} processes do not fit the budget of "
         f"{plan.planned_s:.0f} s for the whole run; a larger profile or a choice of stacks and patterns takes it"

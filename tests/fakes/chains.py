@@ -1,4 +1,4 @@
-"""Chains for the tests of ``overhead.measure``, and a run of the real code on a fake clock."""
+"""Fake chains, measured by the real code on a fake clock, and series of samples with exact slopes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fakes.machine import CALM, Disturbance, FakeChain, FakeClock, FastFak
 
 
 class Steady(FakeChain):
-    """A noiseless chain driven through its verbs; keyword arguments become attributes."""
+    """A chain without noise; keyword arguments become its attributes."""
 
     def __init__(self, clock: FakeClock, law: Law | None = None, **attributes: Any) -> None:
         super().__init__(law or Law(host=1_000.0, device=500.0, fixed=10_000.0), clock)
@@ -23,14 +23,14 @@ class Steady(FakeChain):
 def measured(
     chains: Mapping[str, Any], clock: FakeClock, seconds: float = 0.5, **more: Any
 ) -> tuple[str, list[Event], dict[str, Process]]:
-    """The rule that stopped ``conduct``, all events, and what each case gave."""
+    """The rule that stopped ``conduct``, all events, and the process of each case."""
     events: list[Event] = []
     rule = conduct(chains, clock, Settings(seconds, **more), events.append)
     return rule, events, {key: process_of(events, key) for key in chains}
 
 
 def process_of(events: Sequence[Event], case: str) -> Process:
-    """The rounds and once-values of a case among the events."""
+    """The rounds and one-off values of a case from the events."""
     taken = [e for e in events if isinstance(e, Taken) and e.case == case]
     rounds = [Round(e.samples, e.canary, e.round) for e in events if isinstance(e, Rounded) and e.case == case]
     one_off: dict[str, OneOff] = {}
@@ -42,16 +42,17 @@ def process_of(events: Sequence[Event], case: str) -> Process:
 
 
 def dropped(events: Sequence[Event]) -> dict[str, Dropped]:
+    """The events of dropped cases, by case."""
     return {e.case: e for e in events if isinstance(e, Dropped)}
 
 
 def series(
-    law: Law, weather: Disturbance = CALM, *, processes: int = 3, seconds: float = 0.3, seed: int = 0, **more: Any
+    law: Law, disturbance: Disturbance = CALM, *, processes: int = 3, seconds: float = 0.3, seed: int = 0, **more: Any
 ) -> Series:
-    """A law measured in so many fake processes."""
+    """A case with this law, measured in several fake processes."""
     found = []
     for index in range(processes):
-        clock = FakeClock(weather, seed * 100 + index)
+        clock = FakeClock(disturbance, seed * 100 + index)
         _, events, _ = measured({"case": FastFakeChain(law, clock)}, clock, seconds, seed=seed, **more)
         found.append(replace(process_of(events, "case"), number=index))
     return Series(found, law.synchronous, False, law.overlap)
@@ -60,7 +61,7 @@ def series(
 def lines(
     *slopes: float, fixed: float = 1_000.0, ns: Sequence[int] = (1, 2, 4, 8, 16, 100), rounds: int = 4, **more: Any
 ) -> Series:
-    """Exact lines, a process for each slope: ``issue`` is half the slope."""
+    """One process for each slope (ns per unit), with samples exactly on its line; ``issue`` has half the slope."""
     rows = [[[n, round(s / 2 * n), round(fixed + s * n)] for n in ns] * 2 for s in slopes]
     cpu = [[[n, round(s / 2 * n), round(fixed + s * n), 10 * n] for n in (1, 100)] for s in slopes]
     return Series(
@@ -73,13 +74,13 @@ def lines(
 
 
 def at_canaries(slopes: Sequence[float], ns: Sequence[float]) -> Series:
-    """A process for each slope, with its own canary."""
+    """One process for each slope, with its best canary in ``ns``."""
     made = lines(*slopes)
     return replace(made, processes=[replace(p, pace=pace) for p, pace in zip(made.processes, ns, strict=True)])
 
 
 def with_canaries(slopes: Sequence[float], canaries: Sequence[float]) -> Series:
-    """A process for each slope, its canary's us beside it."""
+    """One process for each slope; ``canaries``: the sum of both canary times in its rounds, us."""
     made = lines(*slopes)
     return replace(
         made,

@@ -1,7 +1,7 @@
-"""A stack with a known law on a clock that moves only when something takes time: the truth that the method is held to.
+"""A stack whose true costs are known, on a simulated clock: tests compare the figures of the method with them.
 
-Everything random comes from one seeded generator per clock. ``FakeChain`` offers the verbs; ``FastFakeChain`` runs the
-same law for a whole list of n at once, which is what makes thousands of whole runs affordable.
+All random numbers of a clock come from its own seeded generator. ``FakeChain`` has the methods ``prepare``, ``issue``
+and ``wait``; ``FastFakeChain`` takes the samples of many n at once, so that thousands of whole runs are fast enough.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ import numpy as np
 from overhead.measure.fitting.line import Floats
 from overhead.measure.sampling.window import Samples
 
-READING_NS = 40
+_CLOCK_READING_NS = 40
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What the machine does to every chain on it.
+    """How the machine changes the times of every chain.
 
-    ``spread``: relative standard deviation of a process's speed. ``slowdown``: how many times slower the second speed
-    is, if there is one; ``dwell_s``: mean seconds at a speed, or a whole process where 0. ``preemptions``: a second,
-    Poisson in time, each of ``preempted_ns`` (log-uniform between the two).
+    ``spread``: relative standard deviation of the speed between processes. ``slowdown``: time at the slow speed divided
+    by time at the fast one, 1 for a single speed. ``dwell_s``: mean seconds until the speed changes, 0 if it stays the
+    same in a process. ``preemptions``: number per second (Poisson), each for a time within ``preempted_ns``
+    (log-uniform).
     """
 
     spread: float = 0.005
@@ -35,34 +36,36 @@ class Disturbance:
 
 
 CANARY_NS = 50e3
-"""Either of the canary's times at the machine's own speed."""
+"""Both times of the canary at speed 1."""
 CALM = Disturbance(spread=0.0, preemptions=0.0)
 
 
 class FakeClock:
-    """A clock that stands still until told; ``speed`` is the factor by which everything takes longer now."""
+    """A clock whose time advances only when something takes time. ``speed``: the factor on all times at this moment."""
 
-    def __init__(self, weather: Disturbance = CALM, seed: int = 0, resolution_ns: int = 1, slow: bool = False) -> None:
-        self.weather, self.resolution = weather, resolution_ns
-        self.dice = np.random.default_rng(seed)
+    def __init__(
+        self, disturbance: Disturbance = CALM, seed: int = 0, resolution_ns: int = 1, slow: bool = False
+    ) -> None:
+        self.disturbance, self.resolution = disturbance, resolution_ns
+        self.random = np.random.default_rng(seed)
         self.time, self.cpu = 1e9, 0.0
-        self.pace = 1.0 + weather.spread * self.dice.standard_normal()
+        self.process_speed = 1.0 + disturbance.spread * self.random.standard_normal()
         self.slow = slow
-        self.turns = self.time + self._dwell()
+        self.next_change = self.time + self._dwell()
 
     def _dwell(self) -> float:
-        dwell = self.weather.dwell_s
-        return self.dice.exponential(dwell) * 1e9 if dwell else math.inf
+        dwell = self.disturbance.dwell_s
+        return self.random.exponential(dwell) * 1e9 if dwell else math.inf
 
     @property
     def speed(self) -> float:
-        while self.time >= self.turns:
+        while self.time >= self.next_change:
             self.slow = not self.slow
-            self.turns += self._dwell()
-        return self.pace * (self.weather.slowdown if self.slow else 1.0)
+            self.next_change += self._dwell()
+        return self.process_speed * (self.disturbance.slowdown if self.slow else 1.0)
 
     def now(self) -> int:
-        self.time += READING_NS
+        self.time += _CLOCK_READING_NS
         return int(self.time) // self.resolution * self.resolution
 
     def thread_cpu(self) -> int:
@@ -78,44 +81,46 @@ class FakeClock:
         raise AssertionError("this clock's machine has no processors to choose from")
 
     def canary(self) -> list[int]:
-        """The canary's two times, as this machine's weather has them."""
-        work = np.array([CANARY_NS, CANARY_NS]) * self.speed * (1 + 0.004 * self.dice.standard_normal(2))
-        times = work + self.stolen(work)
+        """The two times of the canary under the current disturbance, ns."""
+        work = np.array([CANARY_NS, CANARY_NS]) * self.speed * (1 + 0.004 * self.random.standard_normal(2))
+        times = work + self.preempted(work)
         self.time += float(times.sum())
         return [int(t) for t in times]
 
-    def stolen(self, work: Floats) -> Floats:
-        """ns for which something else held the processor while so much work was done."""
-        weather = self.weather
+    def preempted(self, work: Floats) -> Floats:
+        """For each duration of ``work`` (ns) the time lost to preemptions during it, ns."""
+        disturbance = self.disturbance
         lost = np.zeros(work.shape)
-        hits = self.dice.poisson(weather.preemptions * 1e-9 * work) if weather.preemptions else lost
+        hits = self.random.poisson(disturbance.preemptions * 1e-9 * work) if disturbance.preemptions else lost
         for i in np.nonzero(hits)[0]:
-            low, high = np.log(weather.preempted_ns)
-            lost[i] = np.exp(self.dice.uniform(low, high, int(hits[i]))).sum()
+            low, high = np.log(disturbance.preempted_ns)
+            lost[i] = np.exp(self.random.uniform(low, high, int(hits[i]))).sum()
         return lost
 
-    def late(self, count: int) -> Floats:
-        """ns by which so many sleepers wake late because the processor is held at that moment."""
-        weather = self.weather
-        low, high = np.log(weather.preempted_ns)
+    def wake_delays(self, count: int) -> Floats:
+        """For each of ``count`` waits the delay of its return because of a preemption at that moment, ns."""
+        disturbance = self.disturbance
+        low, high = np.log(disturbance.preempted_ns)
         lost = np.zeros(count)
-        if weather.preemptions:
-            longest = weather.preempted_ns[1]
-            for i in np.nonzero(self.dice.poisson(weather.preemptions * 1e-9 * longest, count))[0]:
-                begun, lasts = self.dice.uniform(0, longest), np.exp(self.dice.uniform(low, high))
+        if disturbance.preemptions:
+            longest = disturbance.preempted_ns[1]
+            for i in np.nonzero(self.random.poisson(disturbance.preemptions * 1e-9 * longest, count))[0]:
+                begun, lasts = self.random.uniform(0, longest), np.exp(self.random.uniform(low, high))
                 lost[i] = max(0.0, lasts - begun)
         return lost
 
 
 @dataclass(frozen=True)
 class Law:
-    """What a chain costs, ns. ``host``, ``device``, ``deferred`` (the caller's CPU inside the wait): a unit.
+    """The true costs of a chain, ns, and their noise.
 
-    ``fixed``: once a wait. ``depth``: units in flight before ``issue`` blocks, 0 for no bound. ``poll``: ns between
-    two looks of the wait, ``locked`` to the start of ``issue`` or free-running; ``busy``: a unit's work of the thread
-    that looks, which comes before its look. ``wake``: mean of the gamma-distributed
-    lateness of a wait, ``jitter``: relative, of a whole sample, ``scatter``: relative, of one unit. ``own``: relative
-    spread of this case's speed between processes, on top of the machine's.
+    Per unit: ``host``, ``device``, ``deferred`` (the caller's CPU time inside the wait), and ``busy`` (work of the
+    polling thread before it polls). Per wait: ``fixed``. ``depth``: units in flight before ``issue`` blocks, 0 for no
+    limit. ``poll``: time between two polls of the wait, which start with ``issue`` if ``locked``, else at any time.
+
+    Noise: ``wake``, mean delay of the return of a wait (gamma-distributed); ``jitter``, relative, of a whole sample;
+    ``scatter``, relative, of one unit; ``own``, relative spread of the speed of this case between processes, in
+    addition to the machine's.
     """
 
     host: float = 1_000.0
@@ -132,27 +137,29 @@ class Law:
     jitter: float = 0.0
     scatter: float = 0.0
     own: float = 0.0
-    idle: float = 1.0
 
     def truth(self) -> dict[str, float]:
-        """The figures that a perfect measurement would give."""
+        """The true value of each figure, ns (``knee_n``, ``queue_depth``: units)."""
         host, device = self.host, self.device
         if self.synchronous:
-            both = host + device
-            return {"issue": both, "host": both, "complete": both, "fixed": self.fixed}
+            unit = host + device
+            return {"issue": unit, "host": unit, "complete": unit, "fixed": self.fixed}
         figures = {"issue": host, "host": host + self.deferred}
         if self.overlap == "serial":
             figures |= {"complete": host + max(device, self.deferred), "fixed": self.fixed}
         else:
-            figures |= {"complete": max(host + self.deferred, device, self.busy), "fixed": self.fixed + self._first()}
+            figures |= {
+                "complete": max(host + self.deferred, device, self.busy),
+                "fixed": self.fixed + self._overlap_ends(),
+            }
         if self.poll and not self.locked:
             figures["fixed"] += self.poll / 2
         if self.depth and device > host:
             figures |= {"knee_n": (self.depth - host / device) / (1 - host / device), "queue_depth": float(self.depth)}
         return figures
 
-    def _first(self) -> float:
-        """What the first or last unit adds to the line: the device starts when one is issued, ends when one is done."""
+    def _overlap_ends(self) -> float:
+        """Added to the intercept, ns: the device starts after the first unit is issued and ends after the last one."""
         if self.device > self.host + self.deferred:
             return self.host
         return self.device if not self.deferred else 0.0
@@ -168,7 +175,7 @@ class FakeDeviceTime:
 
 
 class FakeChain:
-    """A chain under a law, on a fake clock."""
+    """A chain with the costs of a law, on a fake clock."""
 
     unit = "dispatch"
 
@@ -178,7 +185,7 @@ class FakeChain:
         self.wait_spins = self.latency = False
         self.executes = True
         self.held_n = max_n
-        self.own = 1.0 + law.own * clock.dice.standard_normal()
+        self.own = 1.0 + law.own * clock.random.standard_normal()
         self.ran = 0
         self.pending: tuple[int, float, float] | None = None
 
@@ -187,7 +194,7 @@ class FakeChain:
             self.clock.time += 100.0 * n
 
     def issue(self, n: int) -> None:
-        issue, total, cpu = run(self.law, np.array([float(n)]), self.clock, self.own)
+        issue, total, cpu = simulate(self.law, np.array([float(n)]), self.clock, self.own)
         self.clock.time += float(issue[0])
         self.clock.cpu += float(issue[0])
         self.pending = n, float(total[0] - issue[0]), float(cpu[0])
@@ -222,12 +229,12 @@ class FakeChain:
 
 
 class FastFakeChain(FakeChain):
-    """The same law, a list of n at a time."""
+    """The same, with all samples of a list of n at once."""
 
     warms = True
 
     def _run(self, n: Floats) -> tuple[Floats, Floats, Floats]:
-        return run(self.law, n, self.clock, self.own)
+        return simulate(self.law, n, self.clock, self.own)
 
     def sample(self, ns: Sequence[int], cpu: bool) -> Samples:
         clock, n = self.clock, np.array(ns, dtype=np.float64)
@@ -236,25 +243,25 @@ class FastFakeChain(FakeChain):
             warm = n if self.recorded else np.ones(n.size)
             clock.time += float(self._run(warm)[1].sum())
         issue, total, busy = self._run(n)
-        clock.time += float(total.sum()) + 3 * READING_NS * n.size
+        clock.time += float(total.sum()) + 3 * _CLOCK_READING_NS * n.size
         self.ran += int((n + warm).sum())
         step = clock.resolution
-        begun = clock.dice.integers(0, step, n.size) if step > 1 else np.zeros(n.size)
+        begun = clock.random.integers(0, step, n.size) if step > 1 else np.zeros(n.size)
         columns = [n, (begun + issue) // step * step, (begun + total) // step * step, *([busy] if cpu else [])]
         rows: Samples = np.stack(columns, axis=1).astype(np.int64).tolist()
         return rows
 
 
 class PollingFakeChain(FastFakeChain):
-    """One that says how rarely its wait looks, and runs no warm unit: the wait before has only just ended.
+    """A chain that declares the poll interval of its wait and runs no warm-up unit.
 
-    The looks come at their own times, so a window that opens after an idle time waits for the next one that much less.
+    The polls come at fixed times, so a sample that starts after an idle time waits less for its first poll.
     """
 
     warms = False
     idle_ns = 0.0
     away_ns = 5e6
-    """From the end of a list of samples to the first window of the next."""
+    """Time between two lists of samples, ns."""
 
     @property
     def poll_ns(self) -> int:
@@ -274,53 +281,54 @@ class PollingFakeChain(FastFakeChain):
     def _run(self, n: Floats) -> tuple[Floats, Floats, Floats]:
         away = np.full(n.size, self.idle_ns)
         away[:1] += self.away_ns
-        return run(self.law, n, self.clock, self.own, away)
+        return simulate(self.law, n, self.clock, self.own, away)
 
 
-def run(law: Law, n: Floats, clock: FakeClock, own: float, away: Floats | None = None) -> tuple[Floats, Floats, Floats]:
-    """One sample of each n: ns until ``issue`` returns, until ``wait`` returns, and of CPU inside the wait.
+def simulate(
+    law: Law, n: Floats, clock: FakeClock, own: float, away: Floats | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """One sample of each n: the time until ``issue`` returns, until ``wait`` returns, and CPU time inside the wait, ns.
 
-    ``away``: ns from the end of the sample before to this one's window, where a poll is locked to that one's look.
+    ``away``: time from the end of the previous sample to the start of this one, ns; for polls at fixed times.
     """
-    dice, count = clock.dice, n.size
+    random, count = clock.random, n.size
     speed = clock.speed * own
-
-    shared = speed * (1 + law.jitter * dice.standard_normal(count))
+    shared = speed * (1 + law.jitter * random.standard_normal(count))
 
     def work(unit: float) -> Floats:
-        """ns for n units of work with the law's noise; never negative."""
-        drawn = n + law.scatter * np.sqrt(n) * dice.standard_normal(count) if law.scatter else n
+        """Time for n units of work with the noise of the law, ns."""
+        drawn = n + law.scatter * np.sqrt(n) * random.standard_normal(count) if law.scatter else n
         return np.maximum(unit * shared * drawn, 0.0)
 
     each = np.maximum(n, 1.0)
-    hosted, device = work(law.host), work(law.device)
+    host, device = work(law.host), work(law.device)
     if law.synchronous:
-        issue = hosted + device
-        issue = issue + clock.stolen(issue)
+        issue = host + device
+        issue = issue + clock.preempted(issue)
         done = issue
         deferred = np.zeros(count)
     else:
-        lost = clock.stolen(hosted)
-        issue = hosted + lost
+        lost = clock.preempted(host)
+        issue = host + lost
         deferred = work(law.deferred) if law.deferred else np.zeros(count)
         if law.overlap == "serial":
             ended = issue + device
         else:
-            idle = np.maximum(lost - np.maximum(device - hosted, 0.0) / 2, 0.0)
-            ended = np.maximum(hosted / each + device + idle, issue + device / each)
+            idle = np.maximum(lost - np.maximum(device - host, 0.0) / 2, 0.0)
+            ended = np.maximum(host / each + device + idle, issue + device / each)
             if law.depth:
-                full = hosted / each + (n - law.depth) * device / each + idle
+                full = host / each + (n - law.depth) * device / each + idle
                 issue = np.where(n > law.depth, np.maximum(issue, full), issue)
-        done = np.maximum(issue + deferred + clock.stolen(deferred), ended)
-    begun = np.zeros(count) if law.locked or not law.poll else dice.uniform(0, law.poll, count)
-    wake = dice.gamma(2.0, law.wake / 2, count) - 0.8392 * law.wake if law.wake else np.zeros(count)
-    late = clock.late(count) if not law.synchronous else np.zeros(count)
+        done = np.maximum(issue + deferred + clock.preempted(deferred), ended)
+    begun = np.zeros(count) if law.locked or not law.poll else random.uniform(0, law.poll, count)
+    wake = random.gamma(2.0, law.wake / 2, count) - 0.8392 * law.wake if law.wake else np.zeros(count)
+    late = clock.wake_delays(count) if not law.synchronous else np.zeros(count)
     back = np.maximum(law.fixed * speed + wake, 0.0) + late
     if away is not None and law.poll:
         begun = (away + np.concatenate([[0.0], back[:-1]])) % law.poll
     if law.poll:
         taken = begun + (work(law.busy) if law.busy else 0.0)
         first = np.maximum(law.poll, taken)
-        looks = np.ceil((np.maximum(begun + done, taken) - first) / law.poll)
-        done = np.where(n > 0, np.maximum(first + np.maximum(looks, 0.0) * law.poll - begun, done), done)
+        polls = np.ceil((np.maximum(begun + done, taken) - first) / law.poll)
+        done = np.where(n > 0, np.maximum(first + np.maximum(polls, 0.0) * law.poll - begun, done), done)
     return issue, done + back, deferred

@@ -1,4 +1,4 @@
-"""Runs made up for tests: journals on the fake clock, written as real ones are."""
+"""Made-up runs for tests: journals and fingerprints measured on the fake clock."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ LADDER = (0, 1, 4, 16, 64)
 
 @dataclass(frozen=True)
 class Made:
-    """A run to be made. ``costs``: ns per unit by case; ``seed`` sets its noise."""
+    """Settings of a made-up run. ``costs``: ns per unit by case; ``seed``: of its noise."""
 
     seed: int = 0
     costs: Mapping[str, float] = field(default_factory=lambda: COSTS)
     processes: int = 5
-    weather: Disturbance = QUIET
+    disturbance: Disturbance = QUIET
     machine: Machine = MACHINE
     target: Target = TARGET
     window: Mapping[str, Scalar] = field(default_factory=lambda: {"submits": 1})
@@ -49,11 +49,12 @@ class Made:
     versions: Mapping[str, str] = field(default_factory=dict)
     together: Together | None = None
     numbers: Sequence[int] = ()
-    """Of the processes, where they are not simply counted."""
+    """The numbers of the processes, if not 0, 1, 2, ..."""
     drift: Mapping[int, float] = field(default_factory=dict)
-    """By process number, how many times slower everything was then."""
+    """By the number of a process, the factor on all its times."""
 
     def lines(self) -> list[JournalLine]:
+        """The lines of its journal."""
         header = HeaderLine(
             schema_version=results.SCHEMA_VERSION,
             method_version=self.method_version,
@@ -67,7 +68,7 @@ class Made:
         lines: list[JournalLine] = [header]
         lines += [PlannedLine(worker=key, target=self.target, case=CASES[name]) for name in self.costs]
         for process in self.numbers or range(self.processes):
-            clock = FakeClock(self.weather, seed=100 * self.seed + process, slow=self.slow)
+            clock = FakeClock(self.disturbance, seed=100 * self.seed + process, slow=self.slow)
             slower = self.drift.get(process, 1.0)
             laws = {name: Law(host=slower * cost, device=10.0, own=0.002) for name, cost in self.costs.items()}
             chains = {name: FastFakeChain(law, clock) for name, law in laws.items()}
@@ -92,12 +93,12 @@ class Made:
         return lines
 
     def journal(self, path: Path) -> Path:
-        """Write the journal alone, as a run that was interrupted leaves it."""
+        """Write only the journal, as an interrupted run leaves it."""
         path.write_bytes(b"".join(map(results.encode_line, self.lines())))
         return path
 
     def write(self, path: Path, *, samples: bool = True) -> Path:
-        """Write the fingerprint and, beside it, its raw samples."""
+        """Write the fingerprint and, with ``samples``, the file of raw samples beside it."""
         journal = self.journal(path.with_suffix(".jsonl"))
         results.write_fingerprint(path, reduce_journal(journal))
         if samples:

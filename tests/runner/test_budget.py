@@ -1,4 +1,4 @@
-"""One budget for the whole run: never exceeded, fairly divided, and what it leaves out is said."""
+"""The seconds of sampling: never more than planned, evenly divided, with a reason for every case left out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def names(count: int, cost: str = "fast") -> list[Candidate]:
     return [Candidate(f"case {i}", cost) for i in range(count)]  # type: ignore[arg-type]
 
 
-def test_profiles_say_what_the_design_says() -> None:
+def test_profiles_have_the_documented_processes_targets_and_times() -> None:
     found = {name: (p.processes, p.target, p.planned_s, p.further_s, p.wall_s) for name, p in PROFILES.items()}
     assert found == {
         "quick": (4, 0.10, pytest.approx(75.0), pytest.approx(15.0), 240.0),
@@ -28,7 +28,7 @@ def test_profiles_say_what_the_design_says() -> None:
     }
 
 
-def test_targets_take_turns_so_a_long_list_crowds_nobody_out() -> None:
+def test_a_target_with_many_cases_leaves_time_for_the_others() -> None:
     found = allot({"long": names(50), "short": names(2)}, TIGHT)
     assert len(found.cases["short"]) == 2
     assert list(found.cases["long"]) == ["case 0", "case 1", "case 2", "case 3"]
@@ -36,7 +36,7 @@ def test_targets_take_turns_so_a_long_list_crowds_nobody_out() -> None:
     assert "do not fit the budget of 9 s" in found.left_out[0][2]
 
 
-def test_what_is_left_over_goes_to_all_in_proportion_up_to_a_bound() -> None:
+def test_time_left_over_is_divided_in_proportion_up_to_a_limit() -> None:
     found = allot({"a": [Candidate("quick"), Candidate("page", "slow")]}, TIGHT)
     assert found.cases["a"]["page"] == WEIGHT["slow"] * found.cases["a"]["quick"]
     assert found.seconds("a") == pytest.approx(3.0)
@@ -45,22 +45,22 @@ def test_what_is_left_over_goes_to_all_in_proportion_up_to_a_bound() -> None:
     assert alone.seconds("nobody") == 0.0
 
 
-def test_a_dear_case_that_does_not_fit_leaves_room_for_cheap_ones() -> None:
+def test_an_expensive_case_that_does_not_fit_leaves_time_for_cheap_ones() -> None:
     found = allot({"a": [Candidate("poll", "polling"), *names(3)]}, replace(TIGHT, sampling_s=6.0))
     assert list(found.cases["a"]) == ["case 0", "case 1", "case 2"]
     assert [case for _, case, _ in found.left_out] == ["poll"]
 
 
-def test_a_stack_that_takes_long_to_start_runs_in_fewer_processes() -> None:
+def test_a_target_with_polling_cases_first_runs_in_fewer_processes() -> None:
     room = TIGHT.case_s * (3 + WEIGHT["polling"] + 9)
-    plan = replace(TIGHT, fewer={"polling": 1}, sampling_s=room)
+    plan = replace(TIGHT, processes_by_cost={"polling": 1}, sampling_s=room)
     found = allot({"a": names(1), "page": [Candidate("poll", "polling"), *names(9)]}, plan)
     assert found.processes == {"a": 3, "page": 1}
     assert len(found.cases["page"]) == 10
     assert found.seconds("a") * 3 + found.seconds("page") <= room * (1 + 1e-9)
 
 
-def test_no_bound_takes_everything() -> None:
+def test_without_a_time_limit_every_case_is_taken() -> None:
     found = allot({"a": names(500)}, PROFILES["thorough"])
     assert len(found.cases["a"]) == 500
     assert not found.left_out
@@ -76,7 +76,9 @@ def test_no_bound_takes_everything() -> None:
     ),
     st.sampled_from(["quick", "default"]),
 )
-def test_the_budget_is_never_exceeded_and_nothing_is_lost(targets: dict[str, list[Candidate]], profile: str) -> None:
+def test_no_plan_is_exceeded_and_every_case_is_taken_or_left_out(
+    targets: dict[str, list[Candidate]], profile: str
+) -> None:
     plan = PROFILES[profile]
     found = allot(targets, plan)
     assert sum(found.seconds(t) * n for t, n in found.processes.items()) <= plan.planned_s * (1 + 1e-9)

@@ -32,7 +32,7 @@ from tests.fakes.runs import Made
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "wandering.py"
 QUICK = PROFILES["quick"]
-PLAN = Plan(processes=2, target=0.1, sampling_s=2.0, wall_s=60.0, case_s=0.05, further=3, reserve=0.5)
+PLAN = Plan(processes=2, target=0.1, sampling_s=2.0, wall_s=60.0, case_s=0.05, further=3, further_share=0.5)
 TARGET = Target(stack="fake", api="CPU", adapter="A")
 APART = 1_000, 1_300, 1_000, 1_300, 1_000, 1_300
 """Costs that never come to an interval of a tenth."""

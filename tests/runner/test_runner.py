@@ -105,7 +105,7 @@ def test_the_canarys_pace_is_in_the_file(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_figure_is_said_at_the_canary_of_its_own_processes(tmp_path: Path) -> None:
-    journal = Made(processes=6, weather=Disturbance(spread=0.05, preemptions=0.0)).journal(tmp_path / "r.jsonl")
+    journal = Made(processes=6, disturbance=Disturbance(spread=0.05, preemptions=0.0)).journal(tmp_path / "r.jsonl")
     canaries: dict[int, list[int]] = {}
     for line in results.read_journal(journal):
         if isinstance(line, results.RoundLine):

@@ -66,7 +66,7 @@ def test_several_runs_of_a_quiet_machine_tell_a_shift_that_one_run_each_cannot(t
 def test_same_takes_more_than_no_proof_of_a_difference(tmp_path: Path) -> None:
     quiet = compare(runs(tmp_path, "a", range(4)), runs(tmp_path, "b", range(10, 14)))
     noisy = Disturbance(spread=0.1, preemptions=0.0)
-    louder = [Made(seed=seed, weather=noisy).write(tmp_path / f"{seed}.json") for seed in (21, 22)]
+    louder = [Made(seed=seed, disturbance=noisy).write(tmp_path / f"{seed}.json") for seed in (21, 22)]
     loud = compare(louder[0], louder[1])
     assert set(by_case(quiet).values()) == {"same"}
     assert set(by_case(loud).values()) == {"undecided"}
@@ -74,8 +74,8 @@ def test_same_takes_more_than_no_proof_of_a_difference(tmp_path: Path) -> None:
 
 def test_a_machine_that_runs_at_half_its_speed_is_no_regression(tmp_path: Path) -> None:
     weather = Disturbance(spread=0.004, preemptions=0.0, slowdown=2.0)
-    base = Made(seed=1, weather=weather).write(tmp_path / "a.json")
-    new = Made(seed=2, weather=weather, slow=True).write(tmp_path / "b.json")
+    base = Made(seed=1, disturbance=weather).write(tmp_path / "a.json")
+    new = Made(seed=2, disturbance=weather, slow=True).write(tmp_path / "b.json")
     found = compare(base, new, 5)
     assert set(by_case(found).values()) == {"undecided"}
     assert not found.failed

@@ -1,4 +1,4 @@
-"""The whole method on fake stacks whose law is known. ``scripts/bench/main.py known-truth`` runs many more of these."""
+"""The whole method on fake stacks whose true costs are known; ``scripts/bench/main.py known-truth`` runs many more."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = [s.name for s in SCENARIOS]
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_the_verbs_and_the_list_at_a_time_follow_one_law(name: str) -> None:
+def test_both_kinds_of_fake_chain_give_the_same_times(name: str) -> None:
     ns = [1, 5, 50, 150, 600]
     slow, fast = FakeClock(CALM), FakeClock(CALM)
     by_verbs = np.array(sample(FakeChain(LAWS[name], slow), ns, slow, cpu=True), dtype=float)
@@ -37,7 +37,7 @@ def test_the_verbs_and_the_list_at_a_time_follow_one_law(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in LAWS if n != "poll"])
-def test_without_noise_every_figure_is_the_truth(name: str) -> None:
+def test_without_noise_every_figure_is_true(name: str) -> None:
     law = LAWS[name]
     clock = FakeClock(CALM)
     _, _, found = measured({"case": FakeChain(law, clock)}, clock, 0.5, extras=frozenset({"case"}))
@@ -47,7 +47,7 @@ def test_without_noise_every_figure_is_the_truth(name: str) -> None:
 
 
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if not s.two_speeds], ids=lambda s: s.name)
-def test_a_scenario_comes_out_true(scenario: Scenario) -> None:
+def test_the_figures_of_a_scenario_are_true(scenario: Scenario) -> None:
     outcomes = [run(scenario, 1)]
     for figure in FIGURES:
         held = score(scenario, outcomes, figure)
@@ -57,7 +57,7 @@ def test_a_scenario_comes_out_true(scenario: Scenario) -> None:
             assert held.ok == 1
 
 
-def test_times_are_scored_at_the_canary_of_their_processes_and_counts_as_they_are() -> None:
+def test_times_are_scored_relative_to_the_canary_but_counts_are_not() -> None:
     scenario = next(s for s in SCENARIOS if s.name == "queue of 64")
     truth = scenario.truth()
     exact = {
@@ -71,13 +71,13 @@ def test_times_are_scored_at_the_canary_of_their_processes_and_counts_as_they_ar
 
 
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.two_speeds], ids=lambda s: s.name)
-def test_two_speeds_come_out_as_two(scenario: Scenario) -> None:
+def test_scenarios_with_two_speeds_give_both(scenario: Scenario) -> None:
     outcomes = [run(scenario, seed) for seed in range(2)]
     for figure in ("issue", "host", "complete"):
         assert score(scenario, outcomes, figure).right == 2
 
 
-def test_scenarios_with_names_of_their_own() -> None:
+def test_scenario_names_are_unique_and_units_span_the_range() -> None:
     assert len(set(NAMES)) == len(NAMES) == 22
     units = [s.truth()["complete"] for s in SCENARIOS]
     assert min(units) == 200.0
@@ -86,12 +86,12 @@ def test_scenarios_with_names_of_their_own() -> None:
     assert all(s.weather.preemptions == 50.0 for s in SCENARIOS)
 
 
-def test_the_same_seed_is_the_same_run() -> None:
+def test_runs_with_the_same_seed_are_equal() -> None:
     assert run(SCENARIOS[3], 7) == run(SCENARIOS[3], 7)
     assert run(SCENARIOS[3], 7) != run(SCENARIOS[3], 8)
 
 
-def test_an_oracle_knows_the_spread_of_processes_and_gains_by_samples() -> None:
+def test_the_oracle_includes_the_spread_of_processes_and_improves_with_samples() -> None:
     scenario = SCENARIOS[6]
     few, many = ({1: k, 100: k, 200: k} for k in (1, 1_000))
     bare = 1.96 * (0.005**2 + 0.003**2) ** 0.5 / 5**0.5
@@ -100,7 +100,7 @@ def test_an_oracle_knows_the_spread_of_processes_and_gains_by_samples() -> None:
     assert np.isnan(oracle(scenario, many, "knee_n", 5))
 
 
-def test_division_and_lines_through_the_origin_overstate_what_a_unit_costs() -> None:
+def test_division_and_lines_through_the_origin_overstate_the_cost_of_a_unit() -> None:
     outcome = run(SCENARIOS[NAMES.index("binding, 143 us wait")], 0)
     truth = 15_000.0
     assert outcome.others["T(1)"] > 5 * truth
@@ -109,7 +109,7 @@ def test_division_and_lines_through_the_origin_overstate_what_a_unit_costs() -> 
 
 
 @pytest.mark.needs("torch")
-def test_the_rule_named_after_torch_is_torchs() -> None:
+def test_the_torch_rule_agrees_with_the_timer_of_torch() -> None:
     from torch.utils.benchmark import Timer
 
     law = Law(host=40_000.0, device=10_000.0, fixed=500_000.0)
@@ -121,7 +121,7 @@ def test_the_rule_named_after_torch_is_torchs() -> None:
         return clock.time / 1e9
 
     class Unit:
-        """One statement: the fake hands units over in one go at the next synchronisation."""
+        """The timed statement: the fake issues all counted units at the next synchronisation."""
 
         count = 0
 
@@ -149,7 +149,7 @@ def test_the_bench_prints_tables_and_claims(
     kept = [SCENARIOS[1], next(s for s in SCENARIOS if s.two_speeds)]
     monkeypatch.setattr(bench, "SCENARIOS", kept)
     monkeypatch.setattr(bench, "_one", lambda job: run(kept[job[0]], job[1], job[2]))
-    monkeypatch.setattr(bench, "ProcessPoolExecutor", _Here)
+    monkeypatch.setattr(bench, "ProcessPoolExecutor", _LocalPool)
     code = bench.main(["known-truth", "--seeds", "2", "--jobs", "1"])
     printed = capsys.readouterr().out
     assert "synchronous, 2 us" in printed
@@ -159,27 +159,27 @@ def test_the_bench_prints_tables_and_claims(
     assert '"other_rules"' in capsys.readouterr().out
 
 
-class _Here:
-    """A pool of this process."""
+class _LocalPool:
+    """A process pool that runs everything in this process."""
 
     def __init__(self, jobs: int) -> None:
         self.map = lambda function, jobs, chunksize: map(function, jobs)
 
-    def __enter__(self) -> _Here:
+    def __enter__(self) -> _LocalPool:
         return self
 
     def __exit__(self, *error: object) -> None:
         return
 
 
-def test_what_the_harness_adds_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_bench_prints_the_overhead_of_the_harness(capsys: pytest.CaptureFixture[str]) -> None:
     bench.main(["harness", "--json"])
     printed = capsys.readouterr().out
     assert '"window_ns"' in printed
     assert '"holds"' in printed
 
 
-def test_a_weather_that_dwells_changes_speed() -> None:
+def test_a_disturbance_with_a_dwell_time_changes_the_speed() -> None:
     clock = FakeClock(Disturbance(0.0, 2.0, 0.01, preemptions=0.0), seed=1)
     seen = set()
     for _ in range(200):

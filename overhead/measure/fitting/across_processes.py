@@ -9,7 +9,6 @@ import numpy as np
 
 from overhead.measure.fitting.data import Estimate
 from overhead.measure.fitting.line import MAD, Floats
-from overhead.measure.fitting.two_speeds import SpeedSplit
 
 CANARY_FROM_PROCESSES = 5
 """With this many processes the fit removes what follows the canary, and some of the processes may be further ones."""
@@ -121,18 +120,6 @@ def _least_squares(values: Floats, design: Floats, weights: Floats) -> tuple[Flo
     weighted = design * weights[:, None]
     coefficients = np.asarray(np.linalg.solve(weighted.T @ design, weighted.T @ values), dtype=np.float64)
     return coefficients, values - design @ coefficients
-
-
-def both_speeds(fast: Estimate, slow: Estimate, speeds: SpeedSplit, processes: int) -> Estimate:
-    """A ``bimodal`` figure: the value at the speed of most rounds, an interval that covers both, and both values."""
-    assert fast.value is not None
-    assert slow.value is not None
-    most = slow.value if speeds.slow.mean() > 0.5 else fast.value
-    ends = [v for e in (fast, slow) for v in (e.value, e.low, e.high) if v is not None]
-    shown = " and ".join(f"{us:.4g}" if us < 1e4 else f"{us:,.0f}" for us in (fast.value / 1e3, slow.value / 1e3))
-    reason = f"two speeds, {shown} us, told apart by the {speeds.by}"
-    rule = f"{processes} processes: {speeds.slow.mean():.0%} of the rounds are of the slower speed"
-    return Estimate(most, min(ends), max(ends), "bimodal", reason, rule, processes, (fast.value, slow.value))
 
 
 def without_value(estimate: Estimate, status: str, reason: str) -> Estimate:

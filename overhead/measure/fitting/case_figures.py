@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from overhead.measure.fitting.across_processes import both_speeds, mean_of_processes, without_value
+from overhead.measure.fitting.across_processes import mean_of_processes, without_value
 from overhead.measure.fitting.data import Estimate, Process, Series
 from overhead.measure.fitting.line import MAX_MISFIT, Floats, Misfit, misfit
 from overhead.measure.fitting.one_off_figures import one_off_figures
@@ -19,6 +19,7 @@ from overhead.measure.fitting.two_speeds import (
     CANARY_GROUP_SHARE,
     MIN_SPEED_RATIO,
     Owners,
+    both_speeds,
     canary_changed,
     split_speeds,
     two_groups,

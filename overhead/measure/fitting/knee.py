@@ -40,9 +40,8 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
     error = np.array([_error(group) for group in groups])
     best: tuple[float, Knee] | None = None
     for split in range(_MIN_RUNGS_BELOW, rungs.size - _MIN_RUNGS_ABOVE + 1):
-        low, high = (
-            _weighted_line(rungs[part], curve[part], error[part]) for part in (slice(0, split), slice(split, None))
-        )
+        low = _weighted_line(rungs[:split], curve[:split], error[:split])
+        high = _weighted_line(rungs[split:], curve[split:], error[split:])
         if low.slope <= 0 or high.slope < _MIN_SLOPE_RATIO * low.slope:
             continue
         if high.slope - low.slope < _MIN_CHANGE_SIGMAS * (low.error + high.error):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from overhead.measure.fitting.data import Estimate
 from overhead.measure.fitting.line import MAD, Floats, Mask
 
 Owners = NDArray[np.intp]
@@ -53,9 +54,9 @@ def two_groups(values: Floats, owners: Owners, least: float = _GROUP_SHARE) -> M
     cut = int(np.argmax(between)) + 1
     low, high = np.split(np.sort(logs), [cut])
     gap = float(np.median(high) - np.median(low))
-    if min(low.size, high.size) < max(_MIN_GROUP_ROUNDS, least * count) or gap < _MIN_GAP_SIGMAS * max(
-        _spread(low), _spread(high)
-    ):
+    if min(low.size, high.size) < max(_MIN_GROUP_ROUNDS, least * count):
+        return None
+    if gap < _MIN_GAP_SIGMAS * max(_spread(low), _spread(high)):
         return None
     upper = np.asarray(logs > (np.median(low) + np.median(high)) / 2)
     shares = np.array([upper[owners == owner].mean() for owner in np.unique(owners)])
@@ -85,6 +86,18 @@ def _medians(values: Floats, slow: Mask) -> tuple[float, float, float]:
     upper, lower = values[slow], values[~slow]
     error = _spread(upper) / np.sqrt(upper.size) + _spread(lower) / np.sqrt(lower.size)
     return float(np.median(lower)), float(np.median(upper)), float(error)
+
+
+def both_speeds(fast: Estimate, slow: Estimate, speeds: SpeedSplit, processes: int) -> Estimate:
+    """A ``bimodal`` figure: the value at the speed of most rounds, an interval that covers both, and both values."""
+    assert fast.value is not None
+    assert slow.value is not None
+    most = slow.value if speeds.slow.mean() > 0.5 else fast.value
+    ends = [v for e in (fast, slow) for v in (e.value, e.low, e.high) if v is not None]
+    shown = " and ".join(f"{us:.4g}" if us < 1e4 else f"{us:,.0f}" for us in (fast.value / 1e3, slow.value / 1e3))
+    reason = f"two speeds, {shown} us, told apart by the {speeds.by}"
+    rule = f"{processes} processes: {speeds.slow.mean():.0%} of the rounds are of the slower speed"
+    return Estimate(most, min(ends), max(ends), "bimodal", reason, rule, processes, (fast.value, slow.value))
 
 
 def canary_changed(canaries: Floats) -> Mask:

@@ -1,4 +1,4 @@
-"""From one value a process to an interval: the canary, processes that stand apart, what too wide one says."""
+"""The mean of one value per process: its interval, the effect of the canary, outliers, and the status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import optimize, stats
 from overhead.measure.fitting.across_processes import CANARY_FROM_PROCESSES, HUBER_FROM_PROCESSES, mean_of_processes
 
 
-def test_the_interval_is_students() -> None:
+def test_the_interval_is_that_of_students_t() -> None:
     values = [100.0, 102.0, 101.0, 99.0]
     found = mean_of_processes(values, 0.03)
     low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
@@ -21,15 +21,15 @@ def test_the_interval_is_students() -> None:
     assert found.rule == "4 processes, Student's t: half-width 2.04%, target 3%"
 
 
-def test_where_a_case_may_have_been_looked_at_more_than_once_the_interval_is_a_little_wider() -> None:
+def test_from_five_processes_on_the_interval_is_wider_because_cases_are_tested_repeatedly() -> None:
     values = [100.0, 102.0, 101.0, 99.0, 103.0]
     found = mean_of_processes(values, 0.03)
     low, high = stats.t.interval(0.96, CANARY_FROM_PROCESSES - 1, np.mean(values), stats.sem(values))
     assert [found.value, found.low, found.high] == pytest.approx([101.0, low, high])
 
 
-def test_what_goes_with_the_canary_is_no_uncertainty() -> None:
-    """Against scipy's regression: the mean, with the standard error of the line where the canary is its mean."""
+def test_changes_that_follow_the_canary_do_not_widen_the_interval() -> None:
+    """As in scipy's regression: the mean, with the standard error of the line where the canary is its mean."""
     paces = 60_000 * np.array([0.9, 0.97, 1.0, 1.04, 1.12, 1.01])
     values = 100 * (1 + 0.8 * (paces / 60_000 - 1)) + np.array([0.2, -0.1, 0.1, -0.3, 0.0, 0.1])
     found = mean_of_processes(values, 0.03, paces=paces)
@@ -42,7 +42,7 @@ def test_what_goes_with_the_canary_is_no_uncertainty() -> None:
 
 
 @pytest.mark.parametrize("apart", [1, 2, 5])
-def test_values_that_are_mostly_alike_do_not_make_the_others_nought(apart: int) -> None:
+def test_if_most_values_are_equal_the_others_keep_their_weight(apart: int) -> None:
     values = [16.0] * (20 - apart) + [32.0] * apart
     found = mean_of_processes(values, 0.03)
     assert found.value == pytest.approx(np.mean(values))
@@ -50,7 +50,7 @@ def test_values_that_are_mostly_alike_do_not_make_the_others_nought(apart: int) 
     assert found.rule.startswith("20 processes, Student's t: ")
 
 
-def test_one_value_far_off_does_not_make_the_others_alike() -> None:
+def test_one_outlier_has_no_weight_among_values_around_zero() -> None:
     around = [-20.0, -12.0, -9.0, -5.0, -1.0, 2.0, 4.0, 8.0, 13.0, 21.0]
     found = mean_of_processes([*around, 300_000.0], 0.03, scale=5_000.0)
     assert found.value == pytest.approx(0.0, abs=10.0)
@@ -58,8 +58,8 @@ def test_one_value_far_off_does_not_make_the_others_alike() -> None:
     assert mean_of_processes([0.0] * 11 + [3.0], 0.03).value == pytest.approx(0.25)
 
 
-def test_hubers_estimate_and_its_error_are_those_of_the_book() -> None:
-    """The equations that they solve, on processes that differ by a t distribution."""
+def test_hubers_estimate_solves_the_published_equations() -> None:
+    """With values from a t distribution."""
     draw = np.random.default_rng(3)
     values, paces = 100 + draw.standard_t(3, 14), 6e4 * (1 + 0.03 * draw.standard_normal(14))
     found = mean_of_processes(values, 0.03, paces=paces)
@@ -86,21 +86,21 @@ def test_hubers_estimate_and_its_error_are_those_of_the_book() -> None:
 @pytest.mark.parametrize(
     "paces",
     [(), (6e4,) * 6, (*(6e4,) * 5, 6e4 + 1), (0.0, 6e4, 6.1e4, 6.2e4, 5.9e4, 6e4), (6.1e4, 5.9e4, 6e4)],
-    ids=["not told", "all alike", "a nanosecond apart", "one not told", "too few"],
+    ids=["none", "all equal", "nearly equal", "one unknown", "too few"],
 )
-def test_without_a_canary_to_go_by_the_interval_is_that_of_the_mean(paces: tuple[float, ...]) -> None:
+def test_without_usable_canaries_the_figure_is_the_mean(paces: tuple[float, ...]) -> None:
     values = [100.0, 104.0, 98.0, 97.0, 103.0, 98.0]
     assert mean_of_processes(values, 0.03, paces=paces) == mean_of_processes(values, 0.03)
     assert mean_of_processes(values, 0.03).value == pytest.approx(100.0)
 
 
-def test_fewer_than_five_processes_do_not_tell_what_goes_with_the_canary() -> None:
+def test_with_fewer_than_five_processes_the_canary_is_not_used() -> None:
     values, paces = [100.0, 110.0, 90.0, 105.0], [6e4, 6.6e4, 5.4e4, 6.3e4]
     assert mean_of_processes(values, 0.03, paces=paces) == mean_of_processes(values, 0.03)
 
 
 @pytest.mark.parametrize("paced", [False, True])
-def test_from_ten_processes_on_one_that_stands_apart_counts_less(paced: bool) -> None:
+def test_from_ten_processes_on_an_outlier_has_less_weight(paced: bool) -> None:
     draw = np.random.default_rng(0)
     paces = 6e4 * (1 + 0.03 * draw.standard_normal(HUBER_FROM_PROCESSES))
     values = 100 * (paces / paces.mean() if paced else 1) + draw.standard_normal(HUBER_FROM_PROCESSES)
@@ -115,14 +115,14 @@ def test_from_ten_processes_on_one_that_stands_apart_counts_less(paced: bool) ->
     assert mean_of_processes([5.0] * HUBER_FROM_PROCESSES, 0.03).low == 5.0
 
 
-def test_a_wide_interval_is_noisy_and_says_what_would_do() -> None:
+def test_a_wide_interval_is_noisy_and_its_reason_estimates_the_processes_needed() -> None:
     found = mean_of_processes([100.0, 110.0, 90.0, 105.0, 95.0], 0.03)
     assert found.status == "noisy"
     assert found.reason == "half-width 10.6%, target 3%; about 63 processes would do"
     assert mean_of_processes([100.0, 300.0], 0.01).reason.startswith("half-width 635.3%, target 1%")
 
 
-def test_one_process_gives_a_value_without_an_interval_and_none_gives_nothing() -> None:
+def test_one_process_gives_no_interval_and_none_gives_no_value() -> None:
     one = mean_of_processes([100.0], 0.03)
     assert (one.value, one.low, one.status) == (100.0, None, "noisy")
     assert mean_of_processes([], 0.03).status == "failed"
@@ -130,8 +130,8 @@ def test_one_process_gives_a_value_without_an_interval_and_none_gives_nothing() 
 
 
 @pytest.mark.parametrize(("processes", "apart"), [(5, 0.0), (9, 0.0), (10, 0.0), (10, 0.1), (20, 0.0), (20, 0.1)])
-def test_intervals_at_a_canary_keep_their_word(processes: int, apart: float) -> None:
-    """Processes of which some stand a quarter apart, on a machine that wanders: 1,000 draws each."""
+def test_intervals_cover_the_truth_in_about_95_percent(processes: int, apart: float) -> None:
+    """1,000 draws with a canary that varies, and outliers of 25 % in a share ``apart`` of the processes."""
     draw, held = np.random.default_rng(1), 0
     for _ in range(1_000):
         paces = 1 + 0.04 * draw.standard_normal(processes)

@@ -1,4 +1,4 @@
-"""From samples to figures, and the status that each is worth."""
+"""The figures of a case from its samples, and their status."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.fakes.machine import Disturbance, Law
 NOISE = {"wake": 1_000.0, "jitter": 0.005, "scatter": 0.1, "own": 0.003}
 
 
-def test_an_intercept_is_judged_by_its_own_size_and_not_by_one_far_off() -> None:
-    """Nineteen of about 4 us, each another, and one of 3 ms, behind a slope of 1 us."""
+def test_an_outlier_does_not_change_the_intercept_or_its_status() -> None:
+    """Nineteen intercepts around 4 us and one of 3 ms, with a slope of 1 us."""
     draw = np.random.default_rng(0)
     fixed = [*(4_000 + 1_500 * draw.standard_normal(19)), 3e6]
     made = [replace(lines(1_000.0, fixed=own).processes[0], number=i) for i, own in enumerate(fixed)]
@@ -27,8 +27,8 @@ def test_an_intercept_is_judged_by_its_own_size_and_not_by_one_far_off() -> None
     assert found.status == "noisy"
 
 
-def test_every_slope_and_the_intercept_are_said_at_their_canary() -> None:
-    """Seven processes, each as fast as its canary says."""
+def test_every_slope_and_the_intercept_use_the_canary() -> None:
+    """Seven processes whose costs are proportional to their canary."""
     paces = (0.91, 0.95, 1.0, 1.02, 1.04, 1.09, 0.99)
     made = lines(*(600.0 * pace for pace in paces))
     told = replace(made, processes=[replace(p, pace=6e4 * pace) for p, pace in zip(made.processes, paces, strict=True)])
@@ -52,7 +52,7 @@ def test_an_exact_line_gives_its_slope_and_intercept() -> None:
     assert {e.status for e in found.values()} == {"ok"}
 
 
-def test_host_needs_the_cpu_clock_unless_the_wait_does_nothing() -> None:
+def test_host_needs_the_cpu_clock_unless_the_wait_does_no_work() -> None:
     bare = [
         Process([Round([row for row in r.samples if len(row) == 3], (), r.number) for r in p.rounds])
         for p in lines(600.0, 601.0).processes
@@ -65,7 +65,7 @@ def test_host_needs_the_cpu_clock_unless_the_wait_does_nothing() -> None:
     assert "the wait spins" in spins.rule
 
 
-def test_nothing_sampled_is_failed_and_one_n_is_no_slope() -> None:
+def test_without_samples_or_with_one_n_there_is_no_slope() -> None:
     assert {e.status for e in estimate(Series([Process()]), 0.03).values()} == {"failed"}
     one = Series([Process([Round([[4, 10, 20]] * 9)])] * 3, synchronous=True)
     assert estimate(one, 0.03)["complete"].status == "failed"
@@ -75,7 +75,7 @@ def test_nothing_sampled_is_failed_and_one_n_is_no_slope() -> None:
     assert found["fixed"].status == "below-resolution"
 
 
-def test_what_the_clock_cannot_resolve_has_no_value() -> None:
+def test_a_slope_below_the_clock_resolution_has_no_value() -> None:
     coarse = [
         replace(p, one_off={"clock": OneOff([100_000.0, 50.0, 500.0])}) for p in lines(600.0, 601.0, 602.0).processes
     ]
@@ -86,7 +86,7 @@ def test_what_the_clock_cannot_resolve_has_no_value() -> None:
     assert (flat.status, flat.value) == ("below-resolution", None)
 
 
-def test_a_bend_beyond_the_noise_is_no_line() -> None:
+def test_times_off_the_line_beyond_the_noise_are_nonlinear() -> None:
     ns = (1, 4, 16, 64, 256)
     rows = [[n, 10 * n, round(1_000 + 600 * n + 3_000 * n**0.5)] for n in ns] * 4
     bent = Process([Round(rows, (), i) for i in range(4)])
@@ -98,7 +98,7 @@ def test_a_bend_beyond_the_noise_is_no_line() -> None:
     assert found["issue"].status == "ok"
 
 
-def test_two_speeds_give_both() -> None:
+def test_two_speeds_give_both_values() -> None:
     law = Law(host=3_000.0, device=2_000.0, fixed=30_000.0, **NOISE)  # type: ignore[arg-type]
     found = estimate(series(law, Disturbance(0.005, 1.8, 0.1), processes=4, seconds=0.5), 0.03)
     for name in ("issue", "host", "complete"):
@@ -111,7 +111,7 @@ def test_two_speeds_give_both() -> None:
     assert re.match(r"two speeds, (2\.9|3\.0)\d* and 5\.[34]\d* us, told apart by the ", found["complete"].reason)
 
 
-def test_rounds_under_other_weather_are_labelled() -> None:
+def test_the_rule_mentions_rounds_with_a_different_canary() -> None:
     calm = lines(600.0, 601.0)
     rounds = [replace(r, canary=(53_000, 50_000) if r.number == 0 else r.canary) for r in calm.processes[0].rounds]
     found = estimate(Series([Process(rounds), calm.processes[1]]), 0.1)["complete"]
@@ -119,7 +119,7 @@ def test_rounds_under_other_weather_are_labelled() -> None:
     assert "canary" not in estimate(calm, 0.1)["complete"].rule
 
 
-def test_a_knee_is_a_figure_where_most_processes_see_it() -> None:
+def test_the_knee_is_a_figure_if_most_processes_have_it() -> None:
     law = Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64, jitter=0.002)
     found = estimate(series(law, extras=frozenset({"case"})), 0.03)
     assert found["knee_n"].value == pytest.approx(law.truth()["knee_n"], rel=0.01)
@@ -130,7 +130,7 @@ def test_a_knee_is_a_figure_where_most_processes_see_it() -> None:
     assert "knee_n" not in estimate(replace(bent, overlap="serial"), 0.03)
 
 
-def test_once_values_become_figures() -> None:
+def test_one_off_values_become_figures() -> None:
     once = {
         "naive": [900.0, 1_000.0, 1_100.0], "naive_idle": [5_000.0], "empty_wait": [100.0], "first": [9e6],
         "latency": [float(v) for v in range(1_001)], "prepare": [300.0], "legacy": [61_000.0], "stage:submit": [40.0],
@@ -148,7 +148,7 @@ def test_once_values_become_figures() -> None:
     assert {"naive_idle", "empty_wait", "first", "prepare", "start_latency"} <= set(values)
 
 
-def test_what_was_asked_for_in_vain_says_why() -> None:
+def test_a_one_off_value_that_could_not_be_measured_is_unavailable_with_the_reason() -> None:
     one_off = {"device_span": OneOff([], reason="no timestamps"), "naive": OneOff([5.0], reason="there is a value")}
     bare = [Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]
     found = estimate(Series(bare), 0.03)
@@ -156,14 +156,14 @@ def test_what_was_asked_for_in_vain_says_why() -> None:
     assert found["naive"].value == 5.0
 
 
-def test_what_a_recording_costs_is_a_line_of_its_own() -> None:
+def test_the_cost_of_a_recording_has_a_slope_and_an_intercept() -> None:
     one_off = {"making:capture": OneOff([150.0, 600.0, 5_100.0], [1, 10, 100])}
     found = estimate(Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03)
     assert found["making:capture"].value == pytest.approx(50.0)
     assert found["making:capture:fixed"].value == pytest.approx(100.0)
 
 
-def test_the_device_is_said_to_be_busy_where_most_processes_saw_it_so() -> None:
+def test_device_time_is_the_figure_that_most_processes_measured() -> None:
     def named(*names: str) -> set[str]:
         processes = [
             Process(p.rounds, {name: OneOff([1_100.0, 600.0], [100, 50]), "device_quantum": OneOff([1.0])})
@@ -175,7 +175,7 @@ def test_the_device_is_said_to_be_busy_where_most_processes_saw_it_so() -> None:
     assert named("device_span", "device_span", "device_busy") == {"device_span"}
 
 
-def test_device_time_below_its_clocks_step_has_no_value() -> None:
+def test_device_time_below_the_resolution_of_its_clock_has_no_value() -> None:
     one_off = {"device_span": OneOff([1_100.0, 600.0], [100, 50]), "device_quantum": OneOff([1_000.0])}
     found = estimate(Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03)
     assert found["device_span"].status == "below-resolution"
@@ -183,7 +183,7 @@ def test_device_time_below_its_clocks_step_has_no_value() -> None:
 
 
 @pytest.mark.parametrize(("host", "expected"), [(95.0, "host"), (80.0, "balanced"), (20.0, "device")])
-def test_bound_is_told_by_the_hosts_share(host: float, expected: str) -> None:
+def test_the_share_of_host_decides_what_limits_a_case(host: float, expected: str) -> None:
     figures = {"host": Estimate(host), "complete": Estimate(100.0)}
     assert limited_by(Series([]), figures) == expected
     assert limited_by(Series([], synchronous=True), figures) == "host"

@@ -1,4 +1,4 @@
-"""Differences and ratios of cases that alternated, and what a family of patterns tells of each part."""
+"""Differences and ratios of cases that alternated, and marginal costs from several patterns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_pairs_are_formed_round_by_round_within_a_process() -> None:
     assert found.difference.status == "noisy"
 
 
-def test_differences_ratios_and_families_are_said_at_their_canary() -> None:
+def test_differences_ratios_and_marginal_costs_use_the_canary() -> None:
     paces = (0.91, 0.95, 1.0, 1.02, 1.04, 1.09, 0.99)
     family = {
         name: at_canaries([cost * pace for pace in paces], [6e4 * pace for pace in paces])
@@ -46,7 +46,7 @@ def test_a_negative_difference_stays_negative_and_is_not_separable() -> None:
     assert found.reason.startswith("not separable")
 
 
-def test_pairs_are_formed_of_the_processes_that_both_took_part_in() -> None:
+def test_pairs_use_the_processes_of_both_cases() -> None:
     a, b = lines(600.0, 900.0, 1_200.0, 5_000.0), lines(300.0, 450.0, 600.0, 700.0)
     lacking = replace(b, processes=[p for p in b.processes if p.number != 3][::-1])
     found = difference_and_ratio(a, lacking, "complete", 0.03).ratio
@@ -59,14 +59,14 @@ def test_pairs_are_formed_of_the_processes_that_both_took_part_in() -> None:
         difference_and_ratio(replace(a, processes=[a.processes[0]] * 2), b, "complete")
 
 
-def test_pairs_without_a_common_round_say_so() -> None:
+def test_cases_without_a_common_round_have_no_difference() -> None:
     early = lines(300.0, 300.0)
     late = Series([replace(p, rounds=[replace(r, number=r.number + 100) for r in p.rounds]) for p in early.processes])
     found = difference_and_ratio(early, late, "complete")
     assert found.difference.status == found.ratio.status == "failed"
 
 
-def test_paired_speeds_cancel_although_processes_differ() -> None:
+def test_a_ratio_is_precise_although_processes_differ_in_speed() -> None:
     weather = Disturbance(spread=0.05, preemptions=0.0)
     a = series(Law(host=2_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), weather, processes=4)
     b = series(Law(host=1_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), weather, processes=4)
@@ -75,7 +75,7 @@ def test_paired_speeds_cancel_although_processes_differ() -> None:
     assert difference_and_ratio(a, b, "complete").ratio.value == pytest.approx(2.0, rel=0.005)
 
 
-def test_a_family_gives_what_each_thing_adds() -> None:
+def test_patterns_determine_the_cost_of_each_part() -> None:
     costs = np.array([9_000.0, 2_000.0, 400.0, 150.0])
     names = ("per-submit", "per-k 4", "per-k 16", "per-pass", "one-pass", "one-pass rotated")
     family = {}
@@ -91,7 +91,7 @@ def test_a_family_gives_what_each_thing_adds() -> None:
         marginal_costs({"fused": family["one-pass"]})
 
 
-def test_an_api_without_passes_tells_its_submission_from_two_patterns() -> None:
+def test_without_passes_two_patterns_determine_the_cost_of_a_submit() -> None:
     family = {"per-submit": lines(20_000.0, 20_100.0, 19_900.0), "one-pass": lines(2_000.0, 2_010.0, 1_990.0)}
     assert marginal_costs(family, figure="issue")["per_submit"].status == "unavailable"
     found = marginal_costs(family, figure="issue", passes=False)
@@ -100,12 +100,12 @@ def test_an_api_without_passes_tells_its_submission_from_two_patterns() -> None:
     assert (found["per_pass"].status, found["per_pass"].reason) == ("unavailable", "this API has no passes")
 
 
-def test_a_family_without_numbers_tells_nothing() -> None:
+def test_patterns_without_figures_have_no_marginal_costs() -> None:
     bare = Series([Process([Round([[1, 5, 9]] * 9)])] * 2)
     assert {e.status for e in marginal_costs({"per-submit": bare, "one-pass": bare}).values()} == {"unavailable"}
 
 
-def test_a_cost_that_may_be_nothing_is_not_separable() -> None:
+def test_a_cost_whose_interval_reaches_zero_is_not_separable() -> None:
     names = {"per-submit": 10_000.0, "per-pass": 1_000.0, "one-pass": 1_001.0, "per-k 16": 1_600.0}
     found = marginal_costs(
         {n: lines(*(2 * v * f for f in (1.0, 1.001, 0.999))) for n, v in names.items()}, figure="issue"
@@ -114,8 +114,8 @@ def test_a_cost_that_may_be_nothing_is_not_separable() -> None:
     assert "not separable" in found["per_pass"].reason
 
 
-def test_pairs_are_formed_of_rounds_that_were_quiet_on_both_sides() -> None:
-    """A slow round makes a difference longer than the figures it is of, which leave such rounds out."""
+def test_pairs_leave_out_the_slow_rounds_of_either_case() -> None:
+    """The figures of both cases leave such rounds out, too."""
     calm, slow = (100, 101, 99, 100), (100, 101, 99, 160)
     of, against = (600.0, 600.0, 600.0, 960.0), (300.0, 300.0, 300.0, 480.0)
     found = difference_and_ratio(with_canaries(of, slow), with_canaries(against, calm), "complete")
@@ -127,16 +127,16 @@ def test_pairs_are_formed_of_rounds_that_were_quiet_on_both_sides() -> None:
     assert marginal_costs(family, figure="issue")["per_dispatch"].processes == 3
 
 
-def test_pairs_without_enough_quiet_rounds_in_common_are_formed_of_all() -> None:
-    """Where one side's slow processes are the other's quiet ones."""
+def test_pairs_use_all_rounds_if_too_few_quiet_ones_are_common() -> None:
+    """The slow rounds of one case are quiet ones of the other."""
     early, late = (150, 100, 101, 100), (100, 101, 100, 150)
     of, against = with_canaries((600.0,) * 4, early), with_canaries((300.0,) * 4, late)
     assert difference_and_ratio(of, against, "complete").difference.processes == 4
     assert marginal_costs({"per-submit": of, "one-pass": against}, figure="issue")["per_dispatch"].processes == 4
 
 
-def test_host_differences_are_told_by_every_round() -> None:
-    """The CPU clock is read in few samples; what is deferred into the wait is taken of the whole process."""
+def test_host_differences_use_every_round() -> None:
+    """Few samples read the CPU clock, so the CPU time inside the wait comes from the whole process."""
     a = series(Law(host=2_000.0, device=10.0, fixed=20_000.0, deferred=500.0, jitter=0.01), processes=4)
     b = series(Law(host=1_000.0, device=10.0, fixed=20_000.0, deferred=200.0, jitter=0.01), processes=4)
     for process in a.processes:

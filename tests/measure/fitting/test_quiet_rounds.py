@@ -1,4 +1,4 @@
-"""Which rounds and processes count, told by the canary alone."""
+"""Which rounds and processes count: the canary decides."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import OneOff, Process, Round, Series
+from overhead.measure.fitting.quiet_rounds import slow_rounds
 from tests.fakes.chains import with_canaries
 
 
 @pytest.mark.parametrize(("last", "canary"), [(720.0, 140), (720.0, 112), (510.0, 85)])
-def test_a_process_at_another_clock_is_left_out_and_said(last: float, canary: int) -> None:
+def test_a_process_at_another_clock_is_left_out_and_the_rule_mentions_it(last: float, canary: int) -> None:
     slopes = (600.0, 602.0, 598.0, 601.0, last)
     found = estimate(with_canaries(slopes, (100, 102, 99, 101, canary)), 0.03)["complete"]
     assert (found.status, found.processes) == ("ok", 4)
@@ -26,26 +27,26 @@ def test_a_process_at_another_clock_is_left_out_and_said(last: float, canary: in
     assert "left out" not in calm.rule
 
 
-def test_no_process_is_left_out_where_half_of_them_were_slow() -> None:
+def test_no_process_is_left_out_if_half_of_them_were_slow() -> None:
     found = estimate(with_canaries((600.0, 600.0, 720.0, 722.0), (100, 100, 118, 118)), 0.03)["complete"]
     assert found.processes == 4
     assert "left out" not in found.rule
 
 
 @pytest.mark.parametrize("last", [603.0, 540.0, 720.0])
-def test_the_figure_has_no_say_in_what_is_left_out(last: float) -> None:
-    """Or its interval would be narrow by choice."""
+def test_the_value_of_the_figure_does_not_affect_what_is_left_out(last: float) -> None:
+    """Otherwise its interval would be too narrow."""
     found = estimate(with_canaries((600.0, 602.0, 598.0, 601.0, last), (100, 102, 99, 101, 140)), 0.03)["complete"]
     assert found.processes == 4
 
 
-def test_rounds_behind_a_polling_wait_are_too_few_to_leave_any_out() -> None:
+def test_no_round_is_left_out_if_the_wait_polls() -> None:
     made = with_canaries((600.0, 602.0, 598.0, 601.0, 720.0), (100, 102, 99, 101, 140))
     polled = [replace(p, one_off={"wait_quantum": OneOff([10.0])}) for p in made.processes]
     assert estimate(replace(made, processes=polled), 0.03)["complete"].processes == 5
 
 
-def test_a_slow_spell_within_a_process_costs_its_rounds_alone() -> None:
+def test_slow_rounds_are_left_out_but_not_their_process() -> None:
     made = with_canaries((600.0, 602.0, 598.0), (100, 101, 99))
     slow = with_canaries((750.0, 750.0, 750.0), (130, 130, 130))
     mixed = replace(
@@ -60,14 +61,13 @@ def test_a_slow_spell_within_a_process_costs_its_rounds_alone() -> None:
     assert found.value == pytest.approx(600.0, rel=0.002)
 
 
-def test_a_process_without_rounds_has_no_say_in_which_are_slow() -> None:
+def test_a_process_without_rounds_does_not_affect_which_are_slow() -> None:
     made = with_canaries((600.0, 602.0, 598.0, 601.0, 720.0), (100, 102, 99, 101, 140))
     cut = replace(made, processes=[*made.processes, Process([], {"ladder": OneOff([0.0, 1.0])}, number=5)])
     assert estimate(cut, 0.03)["complete"] == estimate(made, 0.03)["complete"]
 
 
-def test_host_is_not_lost_with_the_rounds_that_are_left_out() -> None:
-    """Where the CPU clock was read in slow rounds alone."""
+def test_a_process_keeps_host_if_only_slow_rounds_read_the_cpu_clock() -> None:
     made = with_canaries((600.0, 602.0, 598.0, 601.0), (100, 101, 99, 100))
     n = 4
     cpu = [[n, n * 600, n * 600 + 10_000, n * 100], [2 * n, n * 1_200, n * 1_200 + 10_000, n * 200]]
@@ -80,7 +80,7 @@ def test_host_is_not_lost_with_the_rounds_that_are_left_out() -> None:
     assert found["host"].processes == found["complete"].processes == 4
 
 
-def test_two_speeds_of_quiet_rounds_say_what_was_left_out() -> None:
+def test_the_rule_of_a_bimodal_figure_mentions_the_rounds_left_out() -> None:
     dice = np.random.default_rng(0)
     processes = []
     for process in range(4):
@@ -95,3 +95,29 @@ def test_two_speeds_of_quiet_rounds_say_what_was_left_out() -> None:
     assert found["complete"].status == "bimodal"
     assert "10% of the rounds are left out" in found["complete"].rule
     assert "10% of the rounds are left out" in found["fixed"].rule
+
+
+def test_slow_rounds_are_relative_to_their_process_and_another_clock_to_the_other_processes() -> None:
+    calm = np.array([100.0, 101.0, 99.0, 102.0, 108.0])
+    calms = [calm, 1.01 * calm, 0.99 * calm]
+    *none, spell, drifted, slow, fast = slow_rounds(
+        [*calms, np.append(calm, [115.0, 160.0]), 1.04 * calm, 1.5 * calm, 0.86 * calm]
+    )
+    assert not np.any(none)
+    assert spell.tolist() == [False] * 5 + [True] * 2
+    assert not drifted.any()
+    assert slow.all()
+    assert fast.all()
+
+
+def test_every_process_counts_if_there_is_no_usual_clock() -> None:
+    calm = np.array([100.0, 101.0, 99.0, 102.0, 108.0])
+    assert not np.any(slow_rounds([calm, 1.15 * calm, 1.3 * calm]))
+    assert not np.any(slow_rounds([calm, calm, 1.15 * calm, 1.15 * calm]))
+    assert not np.any(slow_rounds([pace * calm for pace in (0.86, 0.94, 1.0, 1.05, 1.12, 1.2)]))
+
+
+def test_the_quietest_rounds_of_a_process_always_count() -> None:
+    few, third = slow_rounds([np.array([100.0, 150.0, 160.0, 400.0]), np.array([100.0, *np.linspace(150, 400, 11)])])
+    assert few.tolist() == [False, False, False, True]
+    assert np.count_nonzero(~third) == 4

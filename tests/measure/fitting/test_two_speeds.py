@@ -1,0 +1,46 @@
+"""Two speeds: whether the rounds form two groups."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from overhead.measure.fitting.two_speeds import canary_changed, split_speeds, two_groups
+
+
+def test_two_groups_need_a_gap_and_enough_members() -> None:
+    draw = np.random.default_rng(0)
+    owners = np.repeat(np.arange(5), 20)
+    one = draw.normal(100, 2, 100)
+    assert two_groups(one, owners) is None
+    assert two_groups(one[:5], owners[:5]) is None
+    two = np.where(np.arange(100) % 3 == 0, 180.0, 100.0) * draw.normal(1, 0.01, 100)
+    found = two_groups(two, owners)
+    assert found is not None
+    assert (found == (np.arange(100) % 3 == 0)).all()
+    few = one.copy()
+    few[:3] = 500.0
+    assert two_groups(few, owners) is None
+
+
+def test_a_difference_of_a_fifth_makes_two_groups_within_a_process_but_not_between_processes() -> None:
+    owners = np.repeat(np.arange(5), 20)
+    values = np.random.default_rng(0).normal(100, 0.5, 100)
+    assert two_groups(np.where(owners < 2, 1.2, 1.0) * values, owners) is None
+    assert two_groups(np.where(owners < 2, 2.0, 1.0) * values, owners) is not None
+    assert two_groups(np.where(np.arange(100) % 20 < 8, 1.2, 1.0) * values, owners) is not None
+
+
+def test_a_noisy_figure_is_split_by_the_canary_if_it_follows_it() -> None:
+    draw = np.random.default_rng(0)
+    owners = np.repeat(np.arange(5), 20)
+    slow = np.arange(100) % 2 == 0
+    values = np.where(slow, 150.0, 100.0) * draw.normal(1, 0.12, 100)
+    canaries = np.where(slow, 150.0, 100.0) * draw.normal(1, 0.005, 100)
+    assert two_groups(values, owners) is None
+    found = split_speeds(values, canaries, owners)
+    assert found is not None
+    assert found.by == "canary"
+    assert split_speeds(draw.normal(100, 12, 100), canaries, owners) is None
+    assert split_speeds(values, np.zeros(0), owners) is None
+    assert canary_changed(canaries).any()
+    assert not canary_changed(np.zeros(0)).any()

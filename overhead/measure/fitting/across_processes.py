@@ -40,8 +40,8 @@ def mean_of_processes(
 ) -> Estimate:
     """The mean of one value per process, with its 95 % interval.
 
-    The status is ``ok`` if the half-width is at most ``target`` times ``scale`` (the size of the mean if None) plus
-    ``beside``, else ``noisy``.
+    The status is ``ok`` if the half-width is at most ``target * (scale + beside)``, else ``noisy``. ``scale`` is the
+    size of the mean if None.
 
     ``paces``: the canary of each process, ns. From five processes on the figure is the cost at the mean canary: a cost
     that changes linearly with the canary follows the processor's clock and is no uncertainty (analysis of covariance).
@@ -70,8 +70,10 @@ def mean_of_processes(
 
 
 def _too_wide(share: float, target: float, count: int) -> str:
-    """The reason of a ``noisy`` figure, with the number of processes that would probably be enough (as pyperf does it:
-    the half-width shrinks with their square root)."""
+    """The reason of a ``noisy`` figure, with the number of processes that would probably be enough.
+
+    As in pyperf, the half-width shrinks with the square root of that number.
+    """
     words = f"half-width {share:.1%}, target {target:.0%}"
     needed = math.ceil(count * (share / target) ** 2) if math.isfinite(share) else 0
     return f"{words}; about {needed} processes would do" if 0 < needed <= 200 else words

@@ -29,7 +29,7 @@ def test_from_five_processes_on_the_interval_is_wider_because_cases_are_tested_r
 
 
 def test_changes_that_follow_the_canary_do_not_widen_the_interval() -> None:
-    """As in scipy's regression: the mean, with the standard error of the line where the canary is its mean."""
+    """As in scipy's regression: the mean, with the standard error of the line at the mean canary."""
     paces = 60_000 * np.array([0.9, 0.97, 1.0, 1.04, 1.12, 1.01])
     values = 100 * (1 + 0.8 * (paces / 60_000 - 1)) + np.array([0.2, -0.1, 0.1, -0.3, 0.0, 0.1])
     found = mean_of_processes(values, 0.03, paces=paces)

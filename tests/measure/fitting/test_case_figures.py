@@ -31,15 +31,17 @@ def test_every_slope_and_the_intercept_use_the_canary() -> None:
     """Seven processes whose costs are proportional to their canary."""
     paces = (0.91, 0.95, 1.0, 1.02, 1.04, 1.09, 0.99)
     made = lines(*(600.0 * pace for pace in paces))
-    told = replace(made, processes=[replace(p, pace=6e4 * pace) for p, pace in zip(made.processes, paces, strict=True)])
-    found, blind = estimate(told, 0.01), estimate(made, 0.01)
+    paced = replace(
+        made, processes=[replace(p, pace=6e4 * pace) for p, pace in zip(made.processes, paces, strict=True)]
+    )
+    found, unpaced = estimate(paced, 0.01), estimate(made, 0.01)
     for name in ("issue", "host", "complete", "fixed"):
         assert "where the canary's loop takes 60.0 us" in found[name].rule
-        assert "canary's loop" not in blind[name].rule
-        assert found[name].value == pytest.approx(blind[name].value)
+        assert "canary's loop" not in unpaced[name].rule
+        assert found[name].value == pytest.approx(unpaced[name].value)
     assert found["complete"].value == pytest.approx(600.0, abs=0.5)
     assert {found[name].status for name in ("issue", "host", "complete", "fixed")} == {"ok"}
-    assert blind["complete"].status == "noisy"
+    assert unpaced["complete"].status == "noisy"
 
 
 def test_an_exact_line_gives_its_slope_and_intercept() -> None:

@@ -67,9 +67,9 @@ def test_cases_without_a_common_round_have_no_difference() -> None:
 
 
 def test_a_ratio_is_precise_although_processes_differ_in_speed() -> None:
-    weather = Disturbance(spread=0.05, preemptions=0.0)
-    a = series(Law(host=2_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), weather, processes=4)
-    b = series(Law(host=1_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), weather, processes=4)
+    disturbance = Disturbance(spread=0.05, preemptions=0.0)
+    a = series(Law(host=2_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), disturbance, processes=4)
+    b = series(Law(host=1_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), disturbance, processes=4)
     bare = replace(a, processes=[replace(p, rounds=[replace(r, canary=[]) for r in p.rounds]) for p in a.processes])
     assert estimate(bare, 0.03)["complete"].status == "noisy"
     assert difference_and_ratio(a, b, "complete").ratio.value == pytest.approx(2.0, rel=0.005)

@@ -10,7 +10,7 @@ import pytest
 
 from overhead.probes._support.browser import identity, launch
 from overhead.probes._support.browser.launch import Browser
-from overhead.probes._support.browser.wire import Page, PageAdapter
+from overhead.probes._support.browser.messages import Page, PageAdapter
 from overhead.probes.base import Unavailable
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"

@@ -12,10 +12,10 @@ import pytest
 from overhead import results
 from overhead.errors import BadFile, UsageError
 from overhead.loading.reduce import load
-from overhead.probes._support.browser import command, standalone
+from overhead.probes._support.browser import command, page_files
 from overhead.probes._support.browser.importing import import_file
 from overhead.probes._support.browser.launch import BROWSER
-from overhead.probes._support.browser.material import hashes
+from overhead.probes._support.browser.page_files import hashes
 from overhead.probes.kernels import lcg
 from overhead.results import EndedLine, FailedLine, HeaderLine, OneOffLine, OpenedLine, PlannedLine, RoundLine
 
@@ -154,12 +154,12 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 
 def test_one_file_needs_no_other() -> None:
-    text = standalone.page()
+    text = page_files.single_file_page()
     assert not re.search(r"""(?:src|href)=["'](?!data:)""", text)
     assert "http:" not in text.replace("http-equiv", "")
-    material = re.search(r'<script type="application/json" id="material">(.*?)</script>', text)
-    assert material is not None
-    found = json.loads(material[1])
+    embedded = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', text)
+    assert embedded is not None
+    found = json.loads(embedded[1])
     assert set(found["kernels"]) == set(hashes())
     assert found["plan"]["cases"]
 
@@ -173,7 +173,7 @@ def test_choosing_a_browser(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_page_is_written(tmp_path: Path) -> None:
     command.write_page(tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == standalone.page()
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page_files.single_file_page()
     with pytest.raises(UsageError):
         command.write_page(tmp_path / "no" / "page.html")
 

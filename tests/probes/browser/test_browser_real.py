@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from overhead.measure.sampling.window import units
 from overhead.probes import browsers
-from overhead.probes._support.browser import cases, material, standalone, wire
-from overhead.probes._support.browser.chain import CHUNK
+from overhead.probes._support.browser import cases, messages, page_files
+from overhead.probes._support.browser.chain import SAMPLES_PER_REQUEST
 from overhead.probes._support.browser.importing import import_file
 from overhead.probes.base import Unsupported, Unverified
 from overhead.results import Case, FailedLine, OpenedLine, Pattern, RoundLine
@@ -29,7 +29,7 @@ KINDS = [
 ]
 PROBES = {"chromium": browsers.ChromiumProbe, "firefox": browsers.FirefoxProbe}
 SHORT = {
-    **material.PLAN, "replicates": 2, "rounds": 2, "min_rounds": 2, "rungs": [1, 4, 100],
+    **page_files.PLAN, "replicates": 2, "rounds": 2, "min_rounds": 2, "rungs": [1, 4, 100],
     "cases": [{"pattern": "per-submit"}, {"pattern": "fused"}, {"pattern": "read-each", "rungs": [1, 2]}],
 }  # fmt: skip
 
@@ -50,7 +50,7 @@ def test_identity(probe: browsers.BrowserProbe) -> None:
     assert target.versions[f"{probe.name} fallback adapter"] in ("true", "false")
     assert page.isolated
     assert 0 < page.clock_step_ns <= 100_000
-    assert page.kernels == material.hashes()
+    assert page.kernels == page_files.hashes()
 
 
 @pytest.mark.parametrize("case", list(cases.space().star()), ids=lambda case: case.key)
@@ -84,7 +84,7 @@ def _recurrence(pattern: Pattern) -> Case:
 
 
 def test_a_workload_is_verified_and_counts(probe: browsers.BrowserProbe) -> None:
-    assert wire.PIECE_BYTES < 2 * 4 * 40_001
+    assert messages.PIECE_BYTES < 2 * 4 * 40_001
     patterns: tuple[Pattern, ...] = ("fused", "per-submit")
     for pattern in patterns:
         chain = probe.open(probe.targets()[0], _recurrence(pattern))
@@ -106,18 +106,18 @@ def test_a_wrong_constant_in_the_page_is_found(probe: browsers.BrowserProbe, mon
 def test_a_program_that_does_not_compile_or_fit(probe: browsers.BrowserProbe) -> None:
     """Nothing of it is kept, and the page goes on."""
     session = probe.session()
-    program = wire.PageProgram(
-        label="x", code="fn", entries=[wire.PageEntry(name="main", groups=1)], rounds=-1,
-        buffers=[wire.PageBuffer(kind="storage", size=4)],
+    program = messages.PageProgram(
+        label="x", code="fn", entries=[messages.PageEntry(name="main", groups=1)], rounds=-1,
+        buffers=[messages.PageBuffer(kind="storage", size=4)],
     )  # fmt: skip
 
-    def tried(**changes: Any) -> wire.PageAnswer:
-        asked = wire.CaseSpec(pattern="one-pass")
+    def tried(**changes: Any) -> messages.PageAnswer:
+        asked = messages.CaseSpec(pattern="one-pass")
         return session.ask("open", chain=session.next_chain(), case=asked, program=replace(program, **changes))
 
     assert tried().kind in ("unverified", "failed")
     assert tried(needs=["no-such"]).error == "the adapter has no no-such"
-    assert tried(buffers=[wire.PageBuffer(kind="storage", size=1 << 40)]).kind == "unsupported"
+    assert tried(buffers=[messages.PageBuffer(kind="storage", size=1 << 40)]).kind == "unsupported"
     chain = probe.open(probe.targets()[0], cases.space().base)
     chain.wait()
     assert chain.executed() == 0
@@ -169,9 +169,9 @@ def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The page as one file, with a short plan."""
-    monkeypatch.setattr(material, "PLAN", SHORT)
+    monkeypatch.setattr(page_files, "PLAN", SHORT)
     path = tmp_path / "page.html"
-    path.write_text(standalone.page(), encoding="utf-8")
+    path.write_text(page_files.single_file_page(), encoding="utf-8")
     return path.as_uri()
 
 
@@ -242,32 +242,32 @@ def test_error_scopes_catch(page: str) -> None:
     with drive("chromium") as one:
         one.go(page)
         one.until("!document.getElementById('start').disabled")
-        module = base64.b64encode(material.page_files()["gpu.js"].encode()).decode()
+        module = base64.b64encode(page_files.page_files()["gpu.js"].encode()).decode()
         caught = one.evaluate(f"import('data:text/javascript;base64,{module}').then({_BAD_SUBMIT})")
     assert caught["inside"].startswith("Unverified")
     assert caught["clean"] == "fine"
 
 
 @pytest.mark.needs("chromium")
-def test_a_page_out_of_sight_is_told_even_if_it_came_back(page: str) -> None:
+def test_a_page_that_was_hidden_for_a_moment_is_flagged(page: str) -> None:
     with drive("chromium") as one:
         one.go(page)
-        module = base64.b64encode(material.page_files()["sight.js"].encode()).decode()
-        seen = one.evaluate(f"import('data:text/javascript;base64,{module}').then({_OUT_OF_SIGHT})")
+        module = base64.b64encode(page_files.page_files()["visibility.js"].encode()).decode()
+        seen = one.evaluate(f"import('data:text/javascript;base64,{module}').then({_HIDE_FOR_A_MOMENT})")
     assert seen == [False, True, False]
 
 
-_OUT_OF_SIGHT = """async ({ Sight }) => {
-  const sight = new Sight();
-  const before = sight.lost;
+_HIDE_FOR_A_MOMENT = """async ({ VisibilityWatch }) => {
+  const visibility = new VisibilityWatch();
+  const before = visibility.wasHidden;
   let hidden = true;
   Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
   document.dispatchEvent(new Event("visibilitychange"));
   hidden = false;
   document.dispatchEvent(new Event("visibilitychange"));
-  const after = sight.lost;
-  sight.look();
-  return [before, after, sight.lost];
+  const after = visibility.wasHidden;
+  visibility.reset();
+  return [before, after, visibility.wasHidden];
 }"""
 
 _BAD_SUBMIT = """async ({ Gpu }) => {
@@ -292,10 +292,10 @@ _BAD_SUBMIT = """async ({ Gpu }) => {
 
 def test_limits_hold_a_full_answer() -> None:
     """The largest answer that the schema allows fits the body's bound."""
-    rows = [[2**20, 10**10, 10**11]] * CHUNK
+    rows = [[2**20, 10**10, 10**11]] * SAMPLES_PER_REQUEST
     values = [[2**32 - 1] * 256] * 8
-    raw = wire.encode(wire.PageAnswer(id=2**31, samples=rows, values=values))
-    assert len(raw) < wire.MAX_BODY_BYTES
+    raw = messages.encode(messages.PageAnswer(id=2**31, samples=rows, values=values))
+    assert len(raw) < messages.MAX_BODY_BYTES
 
 
 def test_served_page_shows_what_it_does(driver: Driver) -> None:
@@ -307,7 +307,7 @@ def test_served_page_shows_what_it_does(driver: Driver) -> None:
         page = running.do(running.server.hello())
         assert page.isolated
         assert running.token not in driver.evaluate("location.href")
-        case = wire.CaseSpec(pattern="one-pass")
+        case = messages.CaseSpec(pattern="one-pass")
         assert running.do(running.server.ask("open", chain=1, case=case)).kind == ""
         assert len(running.do(running.server.ask("time", chain=1, ns=[0, 1, 100, 1000] * 3)).samples) == 12
         running.do(running.server.ask("read", chain=1))

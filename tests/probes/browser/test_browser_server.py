@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from overhead.probes._support.browser import server, wire
+from overhead.probes._support.browser import messages, server
 from overhead.probes._support.browser.http import MAX_HEAD_BYTES, MAX_UNREAD
-from overhead.probes._support.browser.material import hashes
+from overhead.probes._support.browser.page_files import hashes
 from overhead.probes._support.browser.server import PageServer
 
 PAGE = {"user_agent": "a test", "kernels": hashes()}
@@ -161,13 +161,13 @@ def test_wrong_host(open_page: Running, host: str | None) -> None:
 
 
 def test_cross_site_fetch(open_page: Running) -> None:
-    assert open_page.ask("GET", "/material.json", Sec_Fetch_Site="cross-site")[0] == 403
+    assert open_page.ask("GET", "/page-data.json", Sec_Fetch_Site="cross-site")[0] == 403
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "/../server.py", "/..%2fserver.py", "/%2e%2e/server.py", "/page/../../wire.py", "//etc/passwd", "/etc/passwd",
+        "/../server.py", "/..%2fserver.py", "/%2e%2e/server.py", "/page/../../http.py", "//etc/passwd", "/etc/passwd",
         "/app.js/..", "/app.js?x", "/./app.js", "\\..\\server.py", "/index.html%00.js", "/__init__.py", "http://x/",
     ],
 )  # fmt: skip
@@ -189,7 +189,7 @@ def test_content_type(open_page: Running) -> None:
     assert open_page.post("/next", {"id": 0}, Content_Type="text/plain")[0] == 415
 
 
-@pytest.mark.parametrize("length", [str(wire.MAX_BODY_BYTES + 1), "9" * 30])
+@pytest.mark.parametrize("length", [str(messages.MAX_BODY_BYTES + 1), "9" * 30])
 def test_body_over_the_limit(open_page: Running, length: str) -> None:
     assert open_page.ask("POST", "/next", b"{", Content_Length=length)[0] == 413
     open_page.converse()

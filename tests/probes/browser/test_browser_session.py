@@ -236,7 +236,7 @@ def test_the_keeper_does_not_wait_for_the_dead_that_nobody_reaps() -> None:
 )
 def test_unsupported_cases(case: Case) -> None:
     with pytest.raises(Unsupported):
-        cases.spec(case)
+        cases.case_spec(case)
 
 
 def test_space_is_all_supported() -> None:
@@ -247,4 +247,4 @@ def test_space_is_all_supported() -> None:
     }  # fmt: skip
     assert [case.pattern for case in found[:3]] == ["per-submit", "one-pass", "fused"]
     for case in space.cross():
-        cases.spec(case)
+        cases.case_spec(case)

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from overhead.probes import registry
-from overhead.probes._support.browser import wire
-from overhead.probes._support.browser.work import BrowserWork, open_case
+from overhead.probes._support.browser import messages
+from overhead.probes._support.browser.workload import BrowserWork, open_case
 from overhead.probes._support.common.workload_chain import WGSL_BINDINGS
 from overhead.probes.base import Unsupported, Unverified, vary
 from overhead.reading.chains import graph_against_wgsl, groups
@@ -21,8 +21,8 @@ from tests.fakes.page import FakePage
 from tests.fakes.report import fingerprint
 from tests.reading.test_chains import arm
 
-LLVMPIPE = wire.PageAdapter(description="llvmpipe (LLVM 15.0.6, 256 bits)", fallback=True)
-SWIFTSHADER = wire.PageAdapter(description="SwiftShader Device (Subzero)", fallback=True)
+LLVMPIPE = messages.PageAdapter(description="llvmpipe (LLVM 15.0.6, 256 bits)", fallback=True)
+SWIFTSHADER = messages.PageAdapter(description="SwiftShader Device (Subzero)", fallback=True)
 
 
 def case(pattern: Any = "fused", workload: str = "recurrence", **params: Scalar) -> Case:
@@ -35,10 +35,10 @@ def opened(page: FakePage, asked: Case) -> BrowserWork:
 
 @pytest.mark.parametrize("pattern", ["fused", "one-pass", "per-submit"])
 def test_it_is_verified_and_every_step_counts(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "PIECE_BYTES", 64)
+    monkeypatch.setattr(messages, "PIECE_BYTES", 64)
     page = FakePage(case(pattern))
     chain = opened(page, case(pattern))
-    assert page.said.count("open") == 1
+    assert page.commands.count("open") == 1
     assert chain.executed() == 0
     assert [row[0] for row in chain.sample([0, 3, 20])] == [0, 3, 20]
     assert chain.executed() == chain.units([0, 3, 20]) == 26
@@ -75,7 +75,7 @@ def test_a_split_step_is_several_entries() -> None:
 
 
 @pytest.mark.parametrize(("adapter", "loops"), [(None, 0), (LLVMPIPE, 65_535), (SWIFTSHADER, 0)])
-def test_long_loops_are_split_where_llvmpipe_would_end_them(adapter: wire.PageAdapter | None, loops: int) -> None:
+def test_long_loops_are_split_where_llvmpipe_would_end_them(adapter: messages.PageAdapter | None, loops: int) -> None:
     page = FakePage(case(), kind="firefox", adapter=adapter)
     chain = opened(page, case())
     assert page.program.loops == loops
@@ -88,7 +88,7 @@ def test_wrong_values_are_found() -> None:
     page.wrong = 1.001
     with pytest.raises(Unverified, match="differs from the reference"):
         opened(page, case())
-    assert page.said[-1] == "close"
+    assert page.commands[-1] == "close"
 
 
 def test_elements_that_disagree_are_found() -> None:
@@ -154,15 +154,15 @@ def test_readers_take_a_browser_as_one_more_arm() -> None:
     assert [one.record.stack for one in pair[1:]] == ["cuda-graph", "chromium"]
 
 
-@pytest.mark.parametrize("size", [0, 3, wire.PIECE_BYTES])
+@pytest.mark.parametrize("size", [0, 3, messages.PIECE_BYTES])
 def test_a_piece_fits_an_answer(size: int) -> None:
-    raw = wire.encode(wire.PageAnswer(id=1, data=b"\xff" * size))
-    assert len(raw) < wire.MAX_BODY_BYTES
-    assert wire.decode_answer(raw).data == b"\xff" * size
+    raw = messages.encode(messages.PageAnswer(id=1, data=b"\xff" * size))
+    assert len(raw) < messages.MAX_BODY_BYTES
+    assert messages.decode_answer(raw).data == b"\xff" * size
 
 
 def test_a_piece_over_its_bound_is_refused() -> None:
-    raw = wire.encode(wire.PageAnswer(id=1, data=b"\xff" * (wire.PIECE_BYTES + 1)))
-    assert len(raw) < wire.MAX_BODY_BYTES
+    raw = messages.encode(messages.PageAnswer(id=1, data=b"\xff" * (messages.PIECE_BYTES + 1)))
+    assert len(raw) < messages.MAX_BODY_BYTES
     with pytest.raises(msgspec.ValidationError, match="length <= 131072"):
-        wire.decode_answer(raw)
+        messages.decode_answer(raw)

@@ -65,12 +65,12 @@ def test_every_unit_runs_once_and_in_order(target: Target, case: Case) -> None:
 @NEEDS
 @pytest.mark.parametrize("params", [{}, {"reset": "pool"}, {"k": 64}], ids=str)
 def test_the_ring_turns_without_touching_what_is_pending(target: Target, params: dict[str, Any]) -> None:
-    from overhead.probes._support.vulkan.chains import LAP, LAPS
+    from overhead.probes._support.vulkan.chains import BATCH_UNITS, BATCHES
 
     case = Case(pattern="per-k" if "k" in params else "per-submit", caller="native", params=params)
     chain = PROBE.open(target, case)
     try:
-        assert run(chain, (LAPS + 2) * LAP * 2 + 5, LAP, LAP - 1, 1) == chain.executed()
+        assert run(chain, (BATCHES + 2) * BATCH_UNITS * 2 + 5, BATCH_UNITS, BATCH_UNITS - 1, 1) == chain.executed()
     finally:
         chain.close()
 
@@ -138,11 +138,11 @@ def test_a_failed_call_is_told_later(target: Target, caller: str) -> None:
 
 @NEEDS
 def test_a_lost_device_is_told_by_name() -> None:
-    from overhead.probes._support.vulkan.commands import refuse
+    from overhead.probes._support.vulkan.commands import raise_failures
 
     with pytest.raises(Unverified, match="VK_ERROR_DEVICE_LOST"):
-        refuse([0, -4 & 0xFFFFFFFF])
-    refuse([0, 0])
+        raise_failures([0, -4 & 0xFFFFFFFF])
+    raise_failures([0, 0])
 
 
 @NEEDS
@@ -214,10 +214,10 @@ def test_a_closed_chain_leaves_nothing(target: Target, monkeypatch: pytest.Monke
 @NEEDS
 def test_a_failure_at_opening_leaves_nothing(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.common import native_loop
-    from overhead.probes._support.vulkan import chain_base
+    from overhead.probes._support.vulkan import chains
     from overhead.probes._support.vulkan.gpu import VulkanGpu
 
-    def refuse(program: native_loop.NativeProgram) -> native_loop.NativeLoop:
+    def raise_failures(program: native_loop.NativeProgram) -> native_loop.NativeLoop:
         raise native_loop.NativeUnavailable("no numba today")
 
     gone: list[str] = []
@@ -228,7 +228,7 @@ def test_a_failure_at_opening_leaves_nothing(target: Target, monkeypatch: pytest
         destroy(gpu, what, handle)
 
     monkeypatch.setattr(VulkanGpu, "destroy", destroying)
-    monkeypatch.setattr(chain_base, "compile_native", refuse)
+    monkeypatch.setattr(chains, "compile_native", raise_failures)
     with pytest.raises(Unavailable, match="no numba today"):
         PROBE.open(target, BASE)
     assert {"CommandPool", "DescriptorPool", "Buffer", "Memory", "Fence"} <= set(gone)

@@ -13,8 +13,8 @@ import pytest
 from overhead.probes import registry
 from overhead.probes._support.vulkan import drivers
 from overhead.probes._support.webgpu import targets as targets
-from overhead.probes._support.webgpu.case import Recipe, steps
-from overhead.probes._support.webgpu.library import heard
+from overhead.probes._support.webgpu.cases import StepSpec, steps
+from overhead.probes._support.webgpu.library import captured_stderr
 from overhead.probes.base import Unavailable, Unsupported
 from overhead.results import Case, Target
 from tests.fakes.of_step import of_step
@@ -137,7 +137,7 @@ def test_no_adapter_is_unavailable_and_says_what_is_missing(
 
 
 def test_what_c_code_prints_is_heard_and_standard_error_comes_back(capfd: pytest.CaptureFixture[str]) -> None:
-    with heard() as lines:
+    with captured_stderr() as lines:
         print("from Python", file=sys.__stderr__, flush=True)
         subprocess.run([sys.executable, "-c", "import os; os.write(2, b'from C')"], check=True)
     assert "from C" in "\n".join(lines)
@@ -166,15 +166,15 @@ def test_the_star_holds_what_was_promised(stack: str, executes: bool) -> None:
     space = registry()[stack].space(target)
     star = of_step(space.star())
     assert star[0] == space.base == Case(pattern="per-submit")
-    recipes = [Recipe.of(case) for case in star]
+    specs = [StepSpec.of(case) for case in star]
     patterns = {"per-submit", "per-k", "per-pass", "one-pass", "wait-each"} | (
         {"fused", "read-each"} if executes else set()
     )
-    assert {recipe.pattern for recipe in recipes} == patterns
-    assert {recipe.k for recipe in recipes if recipe.caller == "binding"} >= {4, 16, 64, 256}
-    assert {recipe.validation for recipe in recipes} == ({"on", "skip"} if stack == "dawn" else {"on"})
+    assert {spec.pattern for spec in specs} == patterns
+    assert {spec.k for spec in specs if spec.caller == "binding"} >= {4, 16, 64, 256}
+    assert {spec.validation for spec in specs} == ({"on", "skip"} if stack == "dawn" else {"on"})
     for caller in ("ffi", "native"):
-        own = {(r.pattern, r.k) for r in recipes if r.caller == caller}
+        own = {(r.pattern, r.k) for r in specs if r.caller == caller}
         assert own >= {
             ("per-submit", 0),
             ("one-pass", 0),
@@ -183,7 +183,7 @@ def test_the_star_holds_what_was_promised(stack: str, executes: bool) -> None:
             ("per-k", 64),
             ("wait-each", 0),
         }
-        assert any(recipe.independent for recipe in recipes if recipe.caller == caller)
+        assert any(spec.independent for spec in specs if spec.caller == caller)
     cross = of_step(space.cross())
     assert {case.key for case in star} <= {case.key for case in cross}
     assert len(cross) < 300
@@ -211,7 +211,7 @@ def test_the_star_holds_what_was_promised(stack: str, executes: bool) -> None:
 )
 def test_a_case_that_means_nothing_is_unsupported_in_words(case: Case, reason: str) -> None:
     with pytest.raises(Unsupported, match=reason):
-        Recipe.of(case)
+        StepSpec.of(case)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_a_case_that_means_nothing_is_unsupported_in_words(case: Case, reason: s
     ids=lambda value: value.key if isinstance(value, Case) else "",
 )
 def test_the_steps_of_a_pattern(case: Case, head: Any, body: Any, tail: Any, per: int) -> None:
-    made = steps(Recipe.of(case))
+    made = steps(StepSpec.of(case))
     assert (made.head, made.body, made.tail, made.per) == (head, body, tail, per)
 
 
@@ -265,4 +265,4 @@ def test_the_steps_of_a_pattern(case: Case, head: Any, body: Any, tail: Any, per
     ids=lambda value: value.key if isinstance(value, Case) else "",
 )
 def test_the_kernel_of_a_case(case: Case, kernel: str) -> None:
-    assert Recipe.of(case).kernel == kernel
+    assert StepSpec.of(case).kernel == kernel

@@ -95,7 +95,7 @@ class Counting:
 
     def binding(self, chain: WebGpuChain, monkeypatch: pytest.MonkeyPatch) -> None:
         """Every way in which the binding's objects reach the library: methods, releases, the module's own handle."""
-        api = __import__(type(chain.rig.device).__module__, fromlist=["_"])
+        api = __import__(type(chain.resources.device).__module__, fromlist=["_"])
         for name, function in vars(api.libf).items():
             if name.startswith("wgpu"):
                 monkeypatch.setattr(api.libf, name, self.wrap(name, function))
@@ -189,9 +189,9 @@ def test_three_callers_make_the_same_calls(target: Target, case: Case) -> None:
 def test_an_error_that_no_python_call_raises_is_unverified(target: Target) -> None:
     with opened(target, Case(pattern="per-submit", caller="native")) as chain:
         run(chain, 3)
-        data, library = chain.rig.data[0], chain.library
+        data, library = chain.resources.data[0], chain.library
         words = library.ffi.new("uint32_t[1]")
-        library.lib.wgpuQueueWriteBuffer(chain.rig.queue._internal, data._internal, 1 << 20, words, 4)
+        library.lib.wgpuQueueWriteBuffer(chain.resources.queue._internal, data._internal, 1 << 20, words, 4)
         with pytest.raises(Unverified, match="1 errors reported"):
             chain.executed()
         assert chain.executed() == (3 if target.executes else 0)
@@ -203,7 +203,7 @@ def test_rejected_submissions_are_unverified(caller: Any, monkeypatch: pytest.Mo
     """wgpu-native ends the process here, which costs the worker; Dawn takes every submission without a word."""
     target = find("dawn", "Null", monkeypatch)
     with opened(target, Case(pattern="per-submit", caller=caller)) as chain:
-        chain.rig.data[0].destroy()
+        chain.resources.data[0].destroy()
         run(chain, 20)
         with pytest.raises(Unverified, match="20 errors reported"):
             chain.executed()
@@ -212,7 +212,7 @@ def test_rejected_submissions_are_unverified(caller: Any, monkeypatch: pytest.Mo
 def test_a_wrong_value_is_unverified_where_anything_runs(target: Target) -> None:
     with opened(target, Case(pattern="per-submit")) as chain:
         run(chain, 3)
-        chain.rig.queue.write_buffer(chain.rig.data[0], 4 * 77, np.zeros(1, np.uint32))
+        chain.resources.queue.write_buffer(chain.resources.data[0], 4 * 77, np.zeros(1, np.uint32))
         expected = pytest.raises(Unverified, match="1 of 256 values disagree")
         with expected if target.executes else contextlib.nullcontext():
             assert chain.executed() == 0
@@ -273,7 +273,7 @@ def test_the_loop_makes_nothing_that_stays(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def _alive(chain: WebGpuChain) -> dict[str, int]:
-    chain.library.lib.wgpuDevicePoll(chain.rig.device._internal, 1, chain.library.ffi.NULL)
+    chain.library.lib.wgpuDevicePoll(chain.resources.device._internal, 1, chain.library.ffi.NULL)
     hub = chain.library._helpers.generate_report()["hub"]
     return {name: int(counts["kept"]) for name, counts in hub.items()}
 

@@ -75,9 +75,9 @@ class BrowserProbe(Probe):
 
     def open(self, target: Target, case: Case) -> Chain:
         if "elements" in case.params:
-            from overhead.probes._support.browser import work
+            from overhead.probes._support.browser import workload
 
-            return work.open_case(self.session(), case)
+            return workload.open_case(self.session(), case)
         case_spec(case)
         return BrowserChain(self.session(), case)
 

@@ -20,8 +20,8 @@ from overhead.probes._support.browser.importing import import_file
 from overhead.probes.base import Unsupported, Unverified
 from overhead.results import Case, FailedLine, OpenedLine, Pattern, RoundLine
 from overhead.workloads import sources
+from tests.probes.browser.browser_driver import ChromiumDriver, Driver, drive
 from tests.probes.browser.test_browser_server import Running
-from tests.probes.webgpu_driver import ChromiumDriver, Driver, drive
 
 KINDS = [
     pytest.param("chromium", marks=pytest.mark.needs("chromium")),
@@ -54,7 +54,7 @@ def test_identity(probe: browsers.BrowserProbe) -> None:
 
 
 @pytest.mark.parametrize("case", list(cases.space().star()), ids=lambda case: case.key)
-def test_every_case_runs_and_proves_it(probe: browsers.BrowserProbe, case: Any) -> None:
+def test_every_case_runs_and_is_verified(probe: browsers.BrowserProbe, case: Any) -> None:
     chain = probe.open(probe.targets()[0], case)
     try:
         ns = [0, 1, 3, 17] if chain.latency else [0, 1, 3, 17, 100, 256]
@@ -94,7 +94,9 @@ def test_a_workload_is_verified_and_counts(probe: browsers.BrowserProbe) -> None
         chain.close()
 
 
-def test_a_wrong_constant_in_the_page_is_found(probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_constant_in_the_page_is_unverified(
+    probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = sources.wgsl
     monkeypatch.setattr(
         sources, "wgsl", lambda *arguments: right(*arguments).replace("C: f32 = 0.4;", "C: f32 = 0.42;")
@@ -107,7 +109,7 @@ def test_a_program_that_does_not_compile_or_fit(probe: browsers.BrowserProbe) ->
     """Nothing of it is kept, and the page goes on."""
     session = probe.session()
     program = messages.PageProgram(
-        label="x", code="fn", entries=[messages.PageEntry(name="main", groups=1)], rounds=-1,
+        label="x", code="fn", entries=[messages.PageEntry(name="main", groups=1)], count_buffer=-1,
         buffers=[messages.PageBuffer(kind="storage", size=4)],
     )  # fmt: skip
 
@@ -142,7 +144,7 @@ def test_case_the_page_refuses(probe: browsers.BrowserProbe) -> None:
         probe.open(probe.targets()[0], Case(pattern="replay", caller="browser"))
 
 
-def test_attacked_while_measuring(probe: browsers.BrowserProbe) -> None:
+def test_samples_arrive_during_an_attack_on_the_server(probe: browsers.BrowserProbe) -> None:
     """A hundred silent connections and refused requests: the samples come all the same."""
     chain = probe.open(probe.targets()[0], cases.space().base)
     host = probe.session()._server._origin.removeprefix("http://")
@@ -175,7 +177,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return path.as_uri()
 
 
-def test_by_hand(driver: Driver, page: str) -> None:
+def test_a_person_runs_the_page(driver: Driver, page: str) -> None:
     """Opened as a file: start by keyboard or click, see samples, download, import."""
     driver.resize(1280, 900)
     driver.go(page)
@@ -207,7 +209,7 @@ def _downloaded(driver: Driver) -> Path:
     raise AssertionError(f"nothing downloaded: {list(driver.downloads.iterdir())}")
 
 
-def test_stopped_by_hand(driver: Driver, page: str) -> None:
+def test_a_person_stops_the_page(driver: Driver, page: str) -> None:
     driver.go(page)
     driver.until("!document.getElementById('start').disabled")
     driver.evaluate("document.getElementById('start').click(), document.getElementById('stop').click()")
@@ -290,7 +292,7 @@ _BAD_SUBMIT = """async ({ Gpu }) => {
 }"""
 
 
-def test_limits_hold_a_full_answer() -> None:
+def test_the_largest_answer_fits_the_size_limit() -> None:
     """The largest answer that the schema allows fits the body's bound."""
     rows = [[2**20, 10**10, 10**11]] * SAMPLES_PER_REQUEST
     values = [[2**32 - 1] * 256] * 8
@@ -298,7 +300,7 @@ def test_limits_hold_a_full_answer() -> None:
     assert len(raw) < messages.MAX_BODY_BYTES
 
 
-def test_served_page_shows_what_it_does(driver: Driver) -> None:
+def test_the_served_page_shows_its_progress(driver: Driver) -> None:
     """The page that obeys a program: adapter, clock, samples as they come, and nothing that overflows."""
     running = Running()
     try:

@@ -98,7 +98,7 @@ def open_page(running: Running) -> Running:
     return running
 
 
-def test_page_and_headers(running: Running) -> None:
+def test_the_page_is_served_with_security_headers(running: Running) -> None:
     for path, kind in (("/", "text/html"), ("/app.js", "text/javascript"), ("/style.css", "text/css")):
         status, headers, body = running.ask("GET", path)
         assert status == 200
@@ -113,7 +113,7 @@ def test_page_and_headers(running: Running) -> None:
         assert "unsafe" not in policy
 
 
-def test_page_takes_nothing_from_elsewhere(running: Running) -> None:
+def test_the_page_loads_nothing_from_other_hosts(running: Running) -> None:
     _, _, body = running.ask("GET", "/")
     assert b"//" not in body.replace(b"<!doctype html>", b"")
 
@@ -181,7 +181,7 @@ def test_methods(open_page: Running, method: str) -> None:
     assert open_page.ask(method, "/next")[0] == 405
 
 
-def test_unknown_place(open_page: Running) -> None:
+def test_an_unknown_path_is_refused(open_page: Running) -> None:
     assert open_page.post("/elsewhere", {})[0] == 404
 
 
@@ -217,7 +217,7 @@ def test_malformed(open_page: Running, body: bytes) -> None:
     open_page.converse()
 
 
-def test_answer_to_nothing(open_page: Running) -> None:
+def test_an_answer_without_a_command_is_refused(open_page: Running) -> None:
     assert open_page.post("/next", {"id": 5})[0] == 409
     open_page.converse()
 
@@ -253,7 +253,7 @@ def test_repeated_header(open_page: Running) -> None:
         assert raw.recv(100).startswith(b"HTTP/1.1 400")
 
 
-def test_a_hundred_connections(open_page: Running) -> None:
+def test_silent_connections_do_not_block_the_page(open_page: Running) -> None:
     """Silent ones, half a request each, do not shut out the page; the oldest are dropped."""
     crowd = [socket.create_connection(("127.0.0.1", open_page.port), timeout=20) for _ in range(100)]
     try:

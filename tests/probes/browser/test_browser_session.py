@@ -79,7 +79,7 @@ def _living(folder: Path) -> list[int]:
     return found
 
 
-def test_measures(probe: Callable[[str], browsers.BrowserProbe], tmp_path: Path) -> None:
+def test_a_chain_is_sampled_and_verified(probe: Callable[[str], browsers.BrowserProbe], tmp_path: Path) -> None:
     stack = probe("well")
     (target,) = stack.targets()
     assert (target.stack, target.api, target.adapter, target.software) == ("chromium", "Vulkan", "A GPU", False)
@@ -98,7 +98,7 @@ def test_measures(probe: Callable[[str], browsers.BrowserProbe], tmp_path: Path)
     assert gone(tmp_path)
 
 
-def test_software_is_no_gpu(probe: Callable[[str], browsers.BrowserProbe]) -> None:
+def test_a_software_adapter_is_marked_as_software(probe: Callable[[str], browsers.BrowserProbe]) -> None:
     assert probe("software").targets()[0].software
 
 
@@ -112,7 +112,7 @@ def test_software_is_no_gpu(probe: Callable[[str], browsers.BrowserProbe]) -> No
         ("other-browser", "the page ran in Firefox 1.0, which is no Chromium"),
     ],
 )
-def test_unavailable(
+def test_a_failing_start_is_unavailable_with_a_reason(
     probe: Callable[[str], browsers.BrowserProbe],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -157,7 +157,7 @@ def test_program_that_cannot_start(program: Callable[[str], str], tmp_path: Path
         ("other-n", Unverified, "the page answered for other n than it was asked for"),
     ],
 )
-def test_failing_sample(
+def test_a_failing_sample_raises(
     program: Callable[[str], str], tmp_path: Path, behaviour: str, error: type[Exception], words: str
 ) -> None:
     one = BrowserSession(Browser("chromium", program(behaviour)), answer_seconds=1 if behaviour == "hangs" else 20)
@@ -169,7 +169,7 @@ def test_failing_sample(
     assert gone(tmp_path)
 
 
-def test_lost_unit_is_seen(program: Callable[[str], str]) -> None:
+def test_a_lost_unit_is_unverified(program: Callable[[str], str]) -> None:
     one = BrowserSession(Browser("chromium", program("loses-one")))
     chain = browsers.BrowserChain(one, BASE)
     chain.sample([5, 5])
@@ -185,7 +185,7 @@ def test_hidden_page_is_flagged(program: Callable[[str], str]) -> None:
     one.close()
 
 
-def test_killed_worker_leaves_nothing(program: Callable[[str], str], tmp_path: Path) -> None:
+def test_a_killed_worker_leaves_no_browser_and_no_profile(program: Callable[[str], str], tmp_path: Path) -> None:
     """The keeper ends the browser and removes the profile, whatever became of the worker."""
     code = (
         "import tempfile, time; tempfile.tempdir = {folder!r}\n"
@@ -206,7 +206,7 @@ def test_killed_worker_leaves_nothing(program: Callable[[str], str], tmp_path: P
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="process groups are POSIX's")
-def test_the_keeper_does_not_wait_for_the_dead_that_nobody_reaps() -> None:
+def test_the_keeper_does_not_wait_for_zombies() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
     try:
         assert keeper._group_lives(child.pid)
@@ -239,7 +239,7 @@ def test_unsupported_cases(case: Case) -> None:
         cases.case_spec(case)
 
 
-def test_space_is_all_supported() -> None:
+def test_every_offered_case_is_supported() -> None:
     space = cases.space()
     found = list(space.star())
     assert {case.pattern for case in found} == {

@@ -38,7 +38,7 @@ def run(chain: Chain, *counts: int) -> int:
 
 
 @NEEDS
-def test_a_software_adapter_says_so(target: Target) -> None:
+def test_a_software_adapter_is_marked_as_software(target: Target) -> None:
     assert target.software
     assert target.api == "Vulkan"
     assert not target.device
@@ -64,7 +64,7 @@ def test_every_unit_runs_once_and_in_order(target: Target, case: Case) -> None:
 
 @NEEDS
 @pytest.mark.parametrize("params", [{}, {"reset": "pool"}, {"k": 64}], ids=str)
-def test_the_ring_turns_without_touching_what_is_pending(target: Target, params: dict[str, Any]) -> None:
+def test_batches_are_not_recorded_again_while_pending(target: Target, params: dict[str, Any]) -> None:
     from overhead.probes._support.vulkan.chains import BATCH_UNITS, BATCHES
 
     case = Case(pattern="per-k" if "k" in params else "per-submit", caller="native", params=params)
@@ -95,7 +95,7 @@ def test_the_calls_of_a_unit(target: Target, caller: str) -> None:
 
 
 @NEEDS
-def test_stages_of_more_units_than_a_lap(target: Target) -> None:
+def test_stages_of_more_units_than_a_batch(target: Target) -> None:
     chain = PROBE.open(target, BASE)
     try:
         assert len(chain.stages(600)["submit"]) == 600
@@ -105,7 +105,7 @@ def test_stages_of_more_units_than_a_lap(target: Target) -> None:
 
 
 @NEEDS
-def test_too_small_a_dispatch_is_noticed(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dispatch_that_is_too_small_is_unverified(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.vulkan import commands as _vulkan_commands
 
     monkeypatch.setattr(_vulkan_commands, "GROUPS", 3)
@@ -120,7 +120,7 @@ def test_too_small_a_dispatch_is_noticed(target: Target, monkeypatch: pytest.Mon
 
 @NEEDS
 @pytest.mark.parametrize("caller", ["ffi", "native"])
-def test_a_failed_call_is_told_later(target: Target, caller: str) -> None:
+def test_a_failed_call_makes_the_chain_unverified(target: Target, caller: str) -> None:
     from overhead.probes._support.common.native_loop import NativeProgram
 
     chain: Any = PROBE.open(target, Case(pattern="launches", caller=caller, unit="launch"))  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ def test_a_failed_call_is_told_later(target: Target, caller: str) -> None:
 
 
 @NEEDS
-def test_a_lost_device_is_told_by_name() -> None:
+def test_a_lost_device_is_named_in_the_error() -> None:
     from overhead.probes._support.vulkan.commands import raise_failures
 
     with pytest.raises(Unverified, match="VK_ERROR_DEVICE_LOST"):
@@ -186,7 +186,7 @@ def test_latency_from_submission_to_start(target: Target) -> None:
 
 
 @NEEDS
-def test_a_closed_chain_leaves_nothing(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_destroys_all_objects_of_a_chain(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.vulkan.gpu import VulkanGpu
 
     PROBE.open(target, BASE).close()  # what all chains share is there from now on
@@ -212,7 +212,7 @@ def test_a_closed_chain_leaves_nothing(target: Target, monkeypatch: pytest.Monke
 
 
 @NEEDS
-def test_a_failure_at_opening_leaves_nothing(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_at_opening_destroys_all_objects(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.common import native_loop
     from overhead.probes._support.vulkan import chains
     from overhead.probes._support.vulkan.gpu import VulkanGpu

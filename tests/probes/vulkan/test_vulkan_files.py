@@ -91,7 +91,7 @@ def test_the_space_begins_with_the_native_caller_where_there_is_one(monkeypatch:
 
 
 @pytest.mark.parametrize("cross", [False, True])
-def test_all_that_is_offered_is_accepted_and_each_case_is_there_once(cross: bool) -> None:
+def test_every_offered_case_is_accepted_and_occurs_once(cross: bool) -> None:
     space = Vulkan().space(TARGET)
     cases = list(space.cross() if cross else space.star())
     assert len({case.key for case in cases}) == len(cases)
@@ -113,6 +113,6 @@ def test_all_that_is_offered_is_accepted_and_each_case_is_there_once(cross: bool
         ("colour", "red", "no parameter colour"),
     ],
 )
-def test_what_means_nothing_is_refused_in_words(axis: str, value: str | int, reason: str) -> None:
+def test_an_invalid_case_is_unsupported_with_a_reason(axis: str, value: str | int, reason: str) -> None:
     with pytest.raises(Unsupported, match=reason):
         Vulkan().open(TARGET, vary(BASE, axis, value))

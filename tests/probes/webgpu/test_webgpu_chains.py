@@ -142,7 +142,7 @@ def cases(target: Target) -> list[Case]:
     return of_step(registry()[target.stack].space(target).star())
 
 
-def test_every_case_of_the_star_runs_as_often_as_issued(target: Target) -> None:
+def test_every_case_executes_as_many_units_as_issued(target: Target) -> None:
     wrong = {}
     for case in cases(target):
         try:
@@ -209,7 +209,7 @@ def test_rejected_submissions_are_unverified(caller: Any, monkeypatch: pytest.Mo
             chain.executed()
 
 
-def test_a_wrong_value_is_unverified_where_anything_runs(target: Target) -> None:
+def test_a_wrong_value_is_unverified(target: Target) -> None:
     with opened(target, Case(pattern="per-submit")) as chain:
         run(chain, 3)
         chain.resources.queue.write_buffer(chain.resources.data[0], 4 * 77, np.zeros(1, np.uint32))
@@ -222,7 +222,9 @@ def test_a_wrong_value_is_unverified_where_anything_runs(target: Target) -> None
 @pytest.mark.parametrize(
     ("pattern", "params"), [("per-submit", {}), ("per-k", {"k": 4}), ("per-pass", {}), ("fused", {})]
 )
-def test_stages_name_every_step_and_its_units_count(target: Target, caller: Any, pattern: Any, params: Any) -> None:
+def test_stages_name_every_step_and_their_units_count_as_executed(
+    target: Target, caller: Any, pattern: Any, params: Any
+) -> None:
     with opened(target, Case(pattern=pattern, caller=caller, params=params)) as chain:
         issued = run(chain, 2)
         found = chain.stages(8)
@@ -241,7 +243,7 @@ def test_stages_name_every_step_and_its_units_count(target: Target, caller: Any,
 @pytest.mark.parametrize(
     "case", [Case(pattern="per-submit", caller="native"), Case(pattern="fused")], ids=lambda c: c.key
 )
-def test_device_time_counts_aside_and_says_whether_the_device_starved(target: Target, case: Case) -> None:
+def test_units_of_a_device_time_measurement_do_not_count_as_executed(target: Target, case: Case) -> None:
     with opened(target, case) as chain:
         issued = run(chain, 5)
         held = chain.device(400)
@@ -252,7 +254,7 @@ def test_device_time_counts_aside_and_says_whether_the_device_starved(target: Ta
         assert chain.executed() == (issued if target.executes else 0)
 
 
-def test_the_window_says_what_it_holds(target: Target) -> None:
+def test_the_window_describes_submits_passes_and_wait(target: Target) -> None:
     with opened(target, Case(pattern="per-k", caller="ffi", params={"k": 16})) as chain:
         window = chain.window()
         assert (window["submits"], window["passes"], window["bind_changes"]) == ("1 per 16 units",) * 3
@@ -262,7 +264,7 @@ def test_the_window_says_what_it_holds(target: Target) -> None:
 
 
 @pytest.mark.needs("wgpu", "numba", "lavapipe")
-def test_the_loop_makes_nothing_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_releases_all_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     target = find("wgpu-native", "Vulkan", monkeypatch)
     with opened(target, Case(pattern="per-submit", caller="native", params={"bindgroup": "fresh"})) as chain:
         run(chain, 1)
@@ -279,7 +281,7 @@ def _alive(chain: WebGpuChain) -> dict[str, int]:
 
 
 @pytest.mark.needs("wgpu", "numba", "lavapipe")
-def test_a_wait_that_the_binding_breaks_is_unsupported_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_that_fails_in_the_binding_is_unsupported_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     target = find("wgpu-native", "Vulkan", monkeypatch)
     case = Case(pattern="per-submit", params={"wait": "work-done"})
 
@@ -304,7 +306,7 @@ def test_wgpu_native_always_validates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.needs("wgpudawn", "numba")
-def test_on_another_abi_only_dawns_native_wait_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_another_abi_only_the_native_wait_of_dawn_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     target = find("dawn", "Null", monkeypatch)
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
     with (
@@ -318,7 +320,7 @@ def test_on_another_abi_only_dawns_native_wait_is_lost(monkeypatch: pytest.Monke
 
 
 @pytest.mark.needs("wgpudawn", "numba")
-def test_a_missing_symbol_costs_the_native_caller_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_symbol_affects_only_the_native_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     target = find("dawn", "Null", monkeypatch)
     with opened(target, Case(pattern="per-submit")) as chain:
         real = chain.library.symbol

@@ -94,16 +94,16 @@ class PageBuffer(_Message, frozen=True, kw_only=True):
 class PageProgram(_Message, frozen=True, omit_defaults=True, kw_only=True):
     """A program that a case runs instead of the step: WGSL, the dispatches of a unit in order, and the buffers.
 
-    ``rounds``: number of the uniform buffer whose first word is the number of loops of a fused kernel. ``loops``: the
-    most loops in one dispatch, 0 without a limit. ``needs``: features of the device. ``label``: a name to show.
+    ``count_buffer``: number of the uniform buffer whose first word is the loop count of a fused kernel. ``max_loops``:
+    the most loops in one dispatch, 0 without a limit. ``needs``: features of the device. ``label``: a name to show.
     """
 
     label: str
     code: str
     entries: list[PageEntry]
     buffers: list[PageBuffer]
-    rounds: int
-    loops: int = 0
+    count_buffer: int
+    max_loops: int = 0
     needs: list[str] = []
 
 

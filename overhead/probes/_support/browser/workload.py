@@ -48,7 +48,7 @@ class BrowserWork(WorkChain, PageChain):
         WorkChain.__init__(self, case)
         PageChain.__init__(self, session, case.pattern)
         self._text, self._entries = kernels_of(self, "wgsl")
-        self._loops = LLVMPIPE_TURNS // self.workload.turns if _bounds_loops(session.page.adapter) else 0
+        self._max_loops = LLVMPIPE_TURNS // self.workload.turns if _bounds_loops(session.page.adapter) else 0
         if case.pattern != "fused":
             self.max_n //= len(self._entries)
         self._zeros = np.zeros(self.elements, np.uint32)
@@ -65,8 +65,8 @@ class BrowserWork(WorkChain, PageChain):
             code=self._text,
             entries=[messages.PageEntry(name=entry.name, groups=entry.groups) for entry in self._entries],
             buffers=[messages.PageBuffer(kind=kind, size=size) for kind, size in kinds],
-            rounds=_STEPS,
-            loops=self._loops,
+            count_buffer=_STEPS,
+            max_loops=self._max_loops,
             needs=["shader-f16"] if self.workload.precision == "float16" else [],
         )
 
@@ -107,11 +107,11 @@ class BrowserWork(WorkChain, PageChain):
         return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        split = self.case.pattern == "fused" and self._loops
+        split = self.case.pattern == "fused" and self._max_loops
         return {
             **super().window(),
             **wgsl_window(self.case.pattern, self._entries),
-            **({"dispatches": f"1 per {self._loops} units"} if split else {}),
+            **({"dispatches": f"1 per {self._max_loops} units"} if split else {}),
             "wait": "onSubmittedWorkDone",
             "checks": "on",
         }

@@ -7,8 +7,8 @@ import { ISSUE, SELF_WAITING } from "./patterns.js";
 const RING = 8;
 const STEP_BYTES = 256 * 4;
 const STEP_GROUPS = 4;
-// llvmpipe silently ends a loop after this many rounds. On software adapters longer loops are split.
-const SOFTWARE_LOOPS = 65535;
+// llvmpipe silently ends a loop after this many turns. On software adapters longer loops are split.
+const SOFTWARE_MAX_LOOPS = 65535;
 
 class Unsupported extends Error {}
 
@@ -27,15 +27,15 @@ function stepProgram({ kernels, seeds }, { pattern, dependency }, fallback) {
     code: kernels[fused ? "fused.wgsl" : "step.wgsl"],
     entries: [{ name: "main", groups: STEP_GROUPS }],
     buffers: fused ? [state, { kind: "uniform", size: 4 }] : [state],
-    rounds: fused ? 1 : -1,
-    loops: fallback ? SOFTWARE_LOOPS : 0,
+    count_buffer: fused ? 1 : -1,
+    max_loops: fallback ? SOFTWARE_MAX_LOOPS : 0,
     states: dependency === "independent" ? RING : 1,
   };
 }
 
 // Open a case of a program, or of the step if there is none. A program has WGSL (`code`), the dispatches of a unit
-// (`entries`), and the `buffers` of group 0 in order of their bindings. `rounds` is the number of the buffer that holds
-// the loop count of a fused kernel; `loops` limits the loops of one dispatch (0: no limit); `states` is the number of
+// (`entries`), and the `buffers` of group 0 in order of their bindings. `count_buffer` is the number of the buffer with
+// the loop count of a fused kernel; `max_loops` limits the loops of one dispatch (0: no limit); `states` is the number of
 // copies of the first buffer.
 export async function openChain(gpu, pageData, spec, program) {
   if (!(spec.pattern in ISSUE)) throw new Unsupported(`this page has no pattern ${spec.pattern}`);
@@ -65,24 +65,24 @@ async function build(device, spec, program) {
   const singleGroup = buffers.bind();
   const ring = Array.from({ length: RING }, (_, i) => (rotated ? buffers.bind([states[i % states.length]]) : singleGroup));
 
-  const { rounds } = program;
+  const { count_buffer: countBuffer } = program;
   const isFused = spec.pattern === "fused";
-  const loops = program.loops || Infinity;
+  const maxLoops = program.max_loops || Infinity;
   let fullGroup = null;
-  if (isFused && program.loops) {
-    const fullCount = buffers.create({ ...program.buffers[rounds], data: new Uint32Array([loops]) });
-    fullGroup = buffers.bind({ [rounds]: fullCount });
+  if (isFused && program.max_loops) {
+    const fullCount = buffers.create({ ...program.buffers[countBuffer], data: new Uint32Array([maxLoops]) });
+    fullGroup = buffers.bind({ [countBuffer]: fullCount });
   }
-  const loopsOfLast = (n) => (n > loops ? n - loops * (Math.ceil(n / loops) - 1) : n);
+  const loopsOfLast = (n) => (n > maxLoops ? n - maxLoops * (Math.ceil(n / maxLoops) - 1) : n);
 
   const byWorkDone = () => queue.onSubmittedWorkDone();
   const byMapping = () => buffers.readBack(states.slice(0, 1), [4]);
   const wait = spec.wait === "map" || spec.pattern === "read-each" ? byMapping : byWorkDone;
-  const parts = { device, queue, work, ring, rotated, fullGroup, loops, k: spec.k ?? 1 };
+  const parts = { device, queue, work, ring, rotated, fullGroup, maxLoops, k: spec.k ?? 1 };
 
   await byWorkDone();
   return {
-    prepare: isFused ? (n) => buffers.write(rounds, 0, new Uint32Array([loopsOfLast(n)])) : () => {},
+    prepare: isFused ? (n) => buffers.write(countBuffer, 0, new Uint32Array([loopsOfLast(n)])) : () => {},
     issue: ISSUE[spec.pattern](parts, wait),
     wait: SELF_WAITING.has(spec.pattern) ? () => {} : wait,
     // The words of each state buffer.

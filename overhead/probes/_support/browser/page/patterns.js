@@ -84,15 +84,15 @@ function onePass({ device, queue, work, ring, rotated }) {
   };
 }
 
-// One dispatch that loops n times; prepare(n) writes the count. If n is larger than `loops`, dispatches of `loops` loops
-// precede it.
-function fused({ device, queue, work, ring, fullGroup, loops }) {
+// One dispatch that loops n times; prepare(n) writes the count. If n is larger than `maxLoops`, dispatches of `maxLoops`
+// loops precede it.
+function fused({ device, queue, work, ring, fullGroup, maxLoops }) {
   const [{ pipeline, groups }] = work;
   return (n) => {
     const encoder = device.createCommandEncoder();
     const pass = encoder.beginComputePass();
     pass.setPipeline(pipeline);
-    for (let left = n; left > loops; left -= loops) {
+    for (let left = n; left > maxLoops; left -= maxLoops) {
       pass.setBindGroup(0, fullGroup);
       pass.dispatchWorkgroups(groups);
     }

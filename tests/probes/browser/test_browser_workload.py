@@ -34,7 +34,7 @@ def opened(page: FakePage, asked: Case) -> BrowserWork:
 
 
 @pytest.mark.parametrize("pattern", ["fused", "one-pass", "per-submit"])
-def test_it_is_verified_and_every_step_counts(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workload_is_verified_and_every_step_counts(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "PIECE_BYTES", 64)
     page = FakePage(case(pattern))
     chain = opened(page, case(pattern))
@@ -62,7 +62,7 @@ def test_the_page_gets_the_text_that_the_native_stacks_run() -> None:
     assert [(e.name, e.groups) for e in page.program.entries] == [("fused", 2)]
     assert tuple(buffer.kind for buffer in page.program.buffers) == WGSL_BINDINGS
     assert [buffer.size for buffer in page.program.buffers] == [800, 400, 400, 16]
-    assert page.program.buffers[page.program.rounds].kind == "uniform"
+    assert page.program.buffers[page.program.count_buffer].kind == "uniform"
 
 
 def test_a_split_step_is_several_entries() -> None:
@@ -78,12 +78,12 @@ def test_a_split_step_is_several_entries() -> None:
 def test_long_loops_are_split_where_llvmpipe_would_end_them(adapter: messages.PageAdapter | None, loops: int) -> None:
     page = FakePage(case(), kind="firefox", adapter=adapter)
     chain = opened(page, case())
-    assert page.program.loops == loops
+    assert page.program.max_loops == loops
     assert chain.window()["dispatches"] == (f"1 per {loops} units" if loops else "1")
     assert chain.poll_ns
 
 
-def test_wrong_values_are_found() -> None:
+def test_wrong_values_are_unverified() -> None:
     page = FakePage(case())
     page.wrong = 1.001
     with pytest.raises(Unverified, match="differs from the reference"):
@@ -91,7 +91,7 @@ def test_wrong_values_are_found() -> None:
     assert page.commands[-1] == "close"
 
 
-def test_elements_that_disagree_are_found() -> None:
+def test_elements_that_disagree_are_unverified() -> None:
     page = FakePage(case())
     chain = opened(page, case())
     page.idle = 1
@@ -100,7 +100,7 @@ def test_elements_that_disagree_are_found() -> None:
         chain.executed()
 
 
-def test_a_piece_of_another_length_is_refused() -> None:
+def test_a_piece_of_the_wrong_length_is_refused() -> None:
     page = FakePage(case())
     page.short = 4
     with pytest.raises(RuntimeError, match="the page gave 1196 bytes, not 1200"):
@@ -115,7 +115,7 @@ def test_a_piece_of_another_length_is_refused() -> None:
     ],
     ids=lambda case: case.key,
 )  # fmt: skip
-def test_unsupported(asked: Case) -> None:
+def test_unsupported_cases(asked: Case) -> None:
     with pytest.raises(Unsupported):
         open_case(cast(Any, FakePage(case())), asked)
 
@@ -140,7 +140,7 @@ def test_browsers_offer_what_the_native_stacks_offer_after_the_step(stack: str) 
     assert {c.workload for c in own if Choice().takes(c)} == {"step", "recurrence"}
 
 
-def test_readers_take_a_browser_as_one_more_arm() -> None:
+def test_chain_groups_include_browsers() -> None:
     found = fingerprint(
         arm("cuda-graph", "replay", 2_000.0, 20_000.0, params={"maker": "driver"}),
         arm("chromium", "fused", 50.0, 60_000.0, caller="browser"),

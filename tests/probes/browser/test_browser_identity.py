@@ -1,4 +1,4 @@
-"""Who measured: names, software or not, API, browser; where browsers are found and how they are started."""
+"""Name, API and kind of the adapter and the browser; how browsers are found and started."""
 
 from __future__ import annotations
 

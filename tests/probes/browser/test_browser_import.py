@@ -1,4 +1,4 @@
-"""A page's download becomes a journal, proved and bounded; the page as one file needs nothing else."""
+"""The download of a page becomes a journal after strict checks; the page as one file needs no other file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real browsers, headless: every case of the page runs and proves its values, by a program and by hand."""
+"""Real headless browsers: every case of the page runs and is verified, started by a program or by a person."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_case_runs_and_is_verified(probe: browsers.BrowserProbe, case: Any
 
 
 def test_long_fused_chain(probe: browsers.BrowserProbe) -> None:
-    """A software adapter may end a long loop early without a word: the values would tell."""
+    """A software adapter may silently end a long loop early; then the values are wrong."""
     case = next(case for case in cases.space().star() if case.pattern == "fused")
     chain = probe.open(probe.targets()[0], case)
     ns = [65534, 65535, 65536, 131070, 200000]
@@ -79,7 +79,7 @@ def test_long_fused_chain(probe: browsers.BrowserProbe) -> None:
 
 
 def _recurrence(pattern: Pattern) -> Case:
-    """With more elements than one piece of a buffer holds."""
+    """A case with more elements than one piece of a buffer holds."""
     return Case(pattern=pattern, caller="browser", unit="step", workload="recurrence", params={"elements": 40_001})
 
 
@@ -106,7 +106,7 @@ def test_a_wrong_constant_in_the_page_is_unverified(
 
 
 def test_a_program_that_does_not_compile_or_fit(probe: browsers.BrowserProbe) -> None:
-    """Nothing of it is kept, and the page goes on."""
+    """The page keeps nothing of such a program and continues."""
     session = probe.session()
     program = messages.PageProgram(
         label="x", code="fn", entries=[messages.PageEntry(name="main", groups=1)], count_buffer=-1,
@@ -145,7 +145,7 @@ def test_case_the_page_refuses(probe: browsers.BrowserProbe) -> None:
 
 
 def test_samples_arrive_during_an_attack_on_the_server(probe: browsers.BrowserProbe) -> None:
-    """A hundred silent connections and refused requests: the samples come all the same."""
+    """Samples arrive in spite of a hundred silent connections and refused requests."""
     chain = probe.open(probe.targets()[0], cases.space().base)
     host = probe.session()._server._origin.removeprefix("http://")
     address = ("127.0.0.1", int(host.partition(":")[2]))
@@ -240,7 +240,7 @@ def test_keyboard_and_screen_reader(page: str) -> None:
 
 @pytest.mark.needs("chromium")
 def test_error_scopes_catch(page: str) -> None:
-    """A rejected submit is fast and silent, but not for the page."""
+    """A rejected submit is fast and silent, but the page reports it."""
     with drive("chromium") as one:
         one.go(page)
         one.until("!document.getElementById('start').disabled")
@@ -293,7 +293,7 @@ _BAD_SUBMIT = """async ({ Gpu }) => {
 
 
 def test_the_largest_answer_fits_the_size_limit() -> None:
-    """The largest answer that the schema allows fits the body's bound."""
+    """The largest answer that the schema allows is smaller than the limit of a body."""
     rows = [[2**20, 10**10, 10**11]] * SAMPLES_PER_REQUEST
     values = [[2**32 - 1] * 256] * 8
     raw = messages.encode(messages.PageAnswer(id=2**31, samples=rows, values=values))
@@ -301,7 +301,7 @@ def test_the_largest_answer_fits_the_size_limit() -> None:
 
 
 def test_the_served_page_shows_its_progress(driver: Driver) -> None:
-    """The page that obeys a program: adapter, clock, samples as they come, and nothing that overflows."""
+    """The served page shows adapter, clock and samples, and nothing overflows."""
     running = Running()
     try:
         driver.resize(1280, 900)

@@ -1,4 +1,4 @@
-"""The scripts that bring a browser to a machine without one; a stand-in for Python tells what it was asked."""
+"""The scripts that bring a browser to a machine without one. A script replaces Python and prints its arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ esac
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A folder with a Python of its own, a wheel, and Chromium packed in two parts."""
+    """A folder with a replacement for Python, a wheel, and Chromium in two packed parts."""
     (tmp_path / "python").write_text(STAND_IN)
     (tmp_path / "python").chmod(0o755)
     for name in ("wheels", "parts", "chromium"):

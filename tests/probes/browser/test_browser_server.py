@@ -1,4 +1,4 @@
-"""The page's server under attack: refused is refused, and the conversation goes on unharmed."""
+"""The server refuses wrong requests, and the session with the page continues."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = {"user_agent": "a test", "kernels": hashes()}
 
 
 class Running:
-    """A server in a thread of the test's own, and a client for it."""
+    """A server in a thread, and a client for it."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -76,7 +76,7 @@ class Running:
         self.secret = answer["secret"]
 
     def converse(self) -> None:
-        """One whole command and answer, the page's part played here: what must still work after an attack."""
+        """Exchange one command and answer in place of the page. This must still work after an attack."""
         asked = self.later(self.server.ask("time", chain=1, ns=[7]))
         status, command = self.post("/next", {"id": 0})
         assert (status, command["do"], command["ns"]) == (200, "time", [7])
@@ -254,7 +254,7 @@ def test_repeated_header(open_page: Running) -> None:
 
 
 def test_silent_connections_do_not_block_the_page(open_page: Running) -> None:
-    """Silent ones, half a request each, do not shut out the page; the oldest are dropped."""
+    """Connections with half a request do not block the page: the server drops the oldest."""
     crowd = [socket.create_connection(("127.0.0.1", open_page.port), timeout=20) for _ in range(100)]
     try:
         for one in crowd:

@@ -1,4 +1,4 @@
-"""A browser that fails in every way it can: a reason each time, and nothing left behind."""
+"""A browser that fails in different ways: each gives a reason, and no process or profile stays behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BASE = Case(pattern="per-submit", caller="browser")
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """Makes a program that behaves as told; its profiles are made in the test's own folder."""
+    """Makes a program with this behaviour. Its profiles are in the folder of the test."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def make(behaviour: str) -> str:
@@ -59,7 +59,7 @@ def probe(
 
 
 def gone(folder: Path, seconds: float = 15.0) -> bool:
-    """Whether profile and processes of this test's browser are gone, soon."""
+    """Whether the profile and the processes of the browser of this test end within ``seconds``."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not list(folder.glob("overhead-browser-*")) and not _living(folder):
@@ -186,7 +186,7 @@ def test_hidden_page_is_flagged(program: Callable[[str], str]) -> None:
 
 
 def test_a_killed_worker_leaves_no_browser_and_no_profile(program: Callable[[str], str], tmp_path: Path) -> None:
-    """The keeper ends the browser and removes the profile, whatever became of the worker."""
+    """The keeper ends the browser and removes the profile even if the worker was killed."""
     code = (
         "import tempfile, time; tempfile.tempdir = {folder!r}\n"
         "from overhead.probes._support.browser.launch import Browser\n"

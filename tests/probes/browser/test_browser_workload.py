@@ -1,4 +1,4 @@
-"""Workloads in the page: what it is given and gives back, checked like every other arm; no browser here."""
+"""Workloads in a page without a browser: the data that the page gets and returns, and the checks of it."""
 
 from __future__ import annotations
 

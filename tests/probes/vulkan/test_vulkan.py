@@ -1,4 +1,4 @@
-"""Raw Vulkan on Mesa's and Chromium's software drivers: what runs is what was asked, in every case of the star."""
+"""Raw Vulkan on the software drivers of Mesa and Chromium: every offered case runs the units that were issued."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from overhead.probes._support.vulkan import drivers as _vulkan_icd
+from overhead.probes._support.vulkan import drivers
 from overhead.probes.base import Chain, Unavailable, Unverified
 from overhead.probes.vulkan import Vulkan
 from overhead.results import Case, Target
@@ -29,7 +29,7 @@ def target() -> Target:
 
 
 def run(chain: Chain, *counts: int) -> int:
-    """Issue and wait for each count; the units issued."""
+    """Issue each count and wait; return the units issued."""
     for n in counts:
         chain.prepare(n)
         chain.issue(n)
@@ -106,9 +106,9 @@ def test_stages_of_more_units_than_a_batch(target: Target) -> None:
 
 @NEEDS
 def test_a_dispatch_that_is_too_small_is_unverified(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.vulkan import commands as _vulkan_commands
+    from overhead.probes._support.vulkan import commands
 
-    monkeypatch.setattr(_vulkan_commands, "GROUPS", 3)
+    monkeypatch.setattr(commands, "GROUPS", 3)
     chain = PROBE.open(target, Case(pattern="one-pass", caller="ffi"))
     try:
         run(chain, 4)
@@ -189,7 +189,7 @@ def test_latency_from_submission_to_start(target: Target) -> None:
 def test_close_destroys_all_objects_of_a_chain(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.vulkan.gpu import VulkanGpu
 
-    PROBE.open(target, BASE).close()  # what all chains share is there from now on
+    PROBE.open(target, BASE).close()  # creates the objects that all chains share
     PROBE.open(target, Case(pattern="fused", caller="ffi")).close()
     alive: Counter[str] = Counter()
     create, destroy = VulkanGpu.create, VulkanGpu.destroy
@@ -285,8 +285,8 @@ print(json.dumps({"adapter": targets[0].adapter, "software": targets[0].software
 """
 
 
-def in_a_process(drivers: str) -> Any:
-    environment = {**os.environ, **dict.fromkeys(_vulkan_icd.DRIVER_VARIABLES, drivers)}
+def in_a_process(manifest: str) -> Any:
+    environment = {**os.environ, **dict.fromkeys(drivers.DRIVER_VARIABLES, manifest)}
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -296,7 +296,7 @@ def in_a_process(drivers: str) -> Any:
 
 @pytest.mark.needs("vulkan", "swiftshader", "numba")
 def test_swiftshader_runs_every_case() -> None:
-    found = in_a_process(str(_vulkan_icd.swiftshader_icd()))
+    found = in_a_process(str(drivers.swiftshader_icd()))
     assert "SwiftShader" in found["adapter"]
     assert found["software"]
     assert set(found["executed"].values()) == {321}

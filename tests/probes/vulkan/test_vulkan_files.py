@@ -1,4 +1,4 @@
-"""What needs no device: the committed SPIR-V, where drivers are found, what the probe offers and refuses."""
+"""Vulkan without a device: the committed SPIR-V, the search for drivers, valid and invalid cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WebGPU without a device: which adapters count, what a case may ask, what its loop holds."""
+"""WebGPU without a device: targets from adapters, valid and invalid cases, and the steps of a loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def info(backend: str, device: str, kind: str = "DiscreteGPU", **more: str) -> d
 
 
 class FakeLibrary:
-    """A library as far as looking for adapters goes."""
+    """A library with a list of adapters."""
 
     def __init__(self, *infos: dict[str, str], prints: str = "") -> None:
         self.stack, self.versions, self.prints = "dawn", {"dawn": "1"}, prints

@@ -1,4 +1,4 @@
-"""WebGPU chains on whatever software adapters there are: what ran, what was called, what a failure comes to."""
+"""WebGPU chains on software adapters and on the Null backend: units that ran, calls that were made, failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CALLERS = ["binding", "ffi", "native"]
 
 @pytest.fixture(params=[LAVAPIPE, SWIFTSHADER, NULL])
 def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Target:
-    """An adapter. A library's instance takes the environment that it is first asked in, so each has one here."""
+    """An adapter. A library reads the environment once per process, so each library has one environment here."""
     stack, api = request.param
     return find(stack, api, monkeypatch)
 
@@ -67,7 +67,7 @@ def run(chain: WebGpuChain, *ns: int) -> int:
 
 
 class Counting:
-    """Counts calls of webgpu.h by name, whoever makes them."""
+    """Counts calls of webgpu.h by name, from every caller."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -94,7 +94,7 @@ class Counting:
         return dataclasses.replace(step, function=self.wrap(step.name, step.function), address=address)
 
     def binding(self, chain: WebGpuChain, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Every way in which the binding's objects reach the library: methods, releases, the module's own handle."""
+        """Count calls that the binding makes: in methods, in releases, and through the handle of its module."""
         api = __import__(type(chain.resources.device).__module__, fromlist=["_"])
         for name, function in vars(api.libf).items():
             if name.startswith("wgpu"):
@@ -117,7 +117,7 @@ class _Proxy:
 
 
 def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
-    """What issuing n units calls, all that it makes released again."""
+    """The calls of ``issue(n)``, with the releases of all objects that it makes."""
     counting = Counting()
     with opened(target, case) as chain, pytest.MonkeyPatch.context() as monkeypatch:
         gc.disable()
@@ -177,7 +177,7 @@ def test_every_case_executes_as_many_units_as_issued(target: Target) -> None:
 def test_three_callers_make_the_same_calls(target: Target, case: Case) -> None:
     binding, ffi, native_ = (calls_of(target, msgspec.structs.replace(case, caller=caller), 10) for caller in CALLERS)
     for name in ("wgpuDevicePoll", "wgpuQueueOnSubmittedWorkDone", "wgpuInstanceWaitAny"):
-        # The wait is one callable, bound at open: in the binding's loop it doesn't pass by the counters.
+        # The wait is bound when the chain opens, so the loop of the binding does not count it.
         assert ffi[name] == native_[name]
         binding.pop(name, None), ffi.pop(name, None), native_.pop(name, None)
     assert binding == ffi == native_
@@ -200,7 +200,7 @@ def test_an_error_that_no_python_call_raises_is_unverified(target: Target) -> No
 @pytest.mark.needs("wgpudawn", "numba")
 @pytest.mark.parametrize("caller", ["ffi", "native"])
 def test_rejected_submissions_are_unverified(caller: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """wgpu-native ends the process here, which costs the worker; Dawn takes every submission without a word."""
+    """Dawn only: wgpu-native ends the process when a submission is rejected."""
     target = find("dawn", "Null", monkeypatch)
     with opened(target, Case(pattern="per-submit", caller=caller)) as chain:
         chain.resources.data[0].destroy()

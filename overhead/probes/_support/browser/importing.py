@@ -1,6 +1,7 @@
 """Turn the download of a page into a journal: decode it strictly, check its values, keep every sample.
 
-A page that a person opened cannot start processes. Its replicates are new devices in one page; a flag says so.
+A page that a person opened cannot start processes. Its replicates are new devices in one page; each record has a flag
+for that.
 """
 
 from __future__ import annotations

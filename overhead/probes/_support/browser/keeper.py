@@ -23,7 +23,7 @@ GRACE_SECONDS = 3.0
 
 def main(profile: str, command: list[str]) -> int:
     if hasattr(os, "fork") and os.fork():
-        os._exit(0)  # the worker's own children are killed with it: be nobody's child
+        os._exit(0)  # children of the worker are killed with it, so this process must not be one
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     try:
@@ -88,7 +88,7 @@ def _remove(profile: str) -> None:
         shutil.rmtree(profile, ignore_errors=True)
         if not os.path.exists(profile):
             return
-        time.sleep(0.1)  # a browser's last writer may still hold a file, on Windows above all
+        time.sleep(0.1)  # the browser may still hold a file open, mostly on Windows
 
 
 if __name__ == "__main__":

@@ -129,10 +129,10 @@ class Browser:
         if not self.program or self.kind == "safari" or sys.platform == "win32":
             return ""
         try:
-            said = subprocess.run([self.program, "--version"], capture_output=True, text=True, timeout=20, check=False)
+            done = subprocess.run([self.program, "--version"], capture_output=True, text=True, timeout=20, check=False)
         except (OSError, subprocess.TimeoutExpired):
             return ""
-        return " ".join(said.stdout.split())[:100]
+        return " ".join(done.stdout.split())[:100]
 
 
 def find(kind: Kind) -> Browser:

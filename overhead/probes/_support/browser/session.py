@@ -95,7 +95,7 @@ class BrowserSession:
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
             env={**os.environ, **self.browser.environment},
         )  # fmt: skip
-        if self.browser.kind != "safari":  # there the program only hands the address on, and ends
+        if self.browser.kind != "safari":  # the program of Safari passes the address on and ends
             self._ended = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> str:
@@ -120,8 +120,8 @@ class BrowserSession:
 
     def _last_words(self) -> str:
         """The last line in the log of the browser, after a colon; or an empty string."""
-        said = [line.strip() for line in self._log().splitlines() if line.strip()]
-        return f": {said[-1][:300]}" if said else ""
+        lines = [line.strip() for line in self._log().splitlines() if line.strip()]
+        return f": {lines[-1][:300]}" if lines else ""
 
     def _log(self) -> str:
         try:
@@ -132,7 +132,7 @@ class BrowserSession:
 
     async def _shut(self) -> None:
         await self._server.end()
-        await asyncio.sleep(0.05)  # the page hears it, and does not take the closed door for a failure
+        await asyncio.sleep(0.05)  # the page gets the command before the connection closes
         await self._server.stop()
         if self._keeper is None or self._keeper.stdin is None or self._keeper.stdout is None:
             return
@@ -141,4 +141,4 @@ class BrowserSession:
             async with asyncio.timeout(15):
                 if self._ended is not None:
                     await self._ended
-                await self._keeper.stdout.read()  # until it is gone, and with it browser and profile
+                await self._keeper.stdout.read()  # until the keeper has removed browser and profile

@@ -161,7 +161,7 @@ def _adapter(index: int, handle: Any) -> VulkanAdapter | None:
 
 
 def _family(handle: Any) -> tuple[int, int] | None:
-    """Index and timestamp bits of the queue family that WebGPU uses: graphics and compute, else compute alone."""
+    """Index and timestamp bits of the queue family that WebGPU uses: graphics and compute, else compute only."""
     _, vk = load()
     families = _listed(
         lambda count, out: vk.vkGetPhysicalDeviceQueueFamilyProperties(handle, count, out),

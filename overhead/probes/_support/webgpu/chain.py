@@ -129,7 +129,7 @@ class WebGpuChain(Chain):
         """Do not count these steps in ``executed``: ``device`` ran them."""
         self._excluded += steps
 
-    def units_a_submit(self, n: int) -> int:
+    def units_per_submit(self, n: int) -> int:
         """Units in each submission if n units are issued."""
         return self.spec.per or n
 

@@ -38,7 +38,7 @@ class TimedChain(Protocol):
     def prepare(self, n: int) -> None: ...
     def issue(self, n: int) -> None: ...
     def wait(self) -> None: ...
-    def units_a_submit(self, n: int) -> int: ...
+    def units_per_submit(self, n: int) -> int: ...
     def exclude(self, steps: int) -> None:
         """Do not count these steps as executed."""
 
@@ -75,7 +75,7 @@ class DeviceClock:
         The marker adds a constant, so it does not change a slope over n. Raises ``Unsupported`` if the time is less
         than 100 steps of the clock.
         """
-        n = min(n, _MAX_SUBMISSIONS * max(1, self.chain.units_a_submit(n)))
+        n = min(n, _MAX_SUBMISSIONS * max(1, self.chain.units_per_submit(n)))
         span, busy = self._behind_blocker(n)
         if span < _MIN_QUANTA * self.quantum:
             raise Unsupported(f"{span:.0f} ns of device time are under {_MIN_QUANTA} quanta of {self.quantum:g} ns")

@@ -16,7 +16,7 @@ from overhead.probes.base import Unsupported
 from overhead.probes.kernels import lcg, source
 from overhead.results import Target
 
-_COMPUTE_STAGE = 4
+COMPUTE_STAGE = 4
 """``GPUShaderStage.COMPUTE``."""
 
 
@@ -74,7 +74,7 @@ def bind_group_layout(device: Any, zeros: int, uniform: bool, dynamic: bool = Fa
     if uniform:
         kinds.append({"type": "uniform", "has_dynamic_offset": dynamic, "min_binding_size": 4})
     return device.create_bind_group_layout(
-        entries=[{"binding": i, "visibility": _COMPUTE_STAGE, "buffer": kind} for i, kind in enumerate(kinds)]
+        entries=[{"binding": i, "visibility": COMPUTE_STAGE, "buffer": kind} for i, kind in enumerate(kinds)]
     )
 
 

@@ -21,15 +21,13 @@ from overhead.probes._support.common.workload_chain import (
 )
 from overhead.probes._support.webgpu.cases import StepSpec
 from overhead.probes._support.webgpu.device_time import DeviceClock, wait_spins
-from overhead.probes._support.webgpu.resources import DeviceBuffers, session, shader_module
+from overhead.probes._support.webgpu.resources import COMPUTE_STAGE, DeviceBuffers, session, shader_module
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
 from overhead.workloads import sources
 from overhead.workloads.base import Array
 
-_COMPUTE_STAGE = 4
-"""``GPUShaderStage.COMPUTE``."""
 _LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
 
 
@@ -83,7 +81,7 @@ class WebGpuWork(WorkChain):
         buffers = (self._state, self._counters, self.resources.buffer(inputs, flags.STORAGE), self._steps)
         layout = device.create_bind_group_layout(
             entries=[
-                {"binding": i, "visibility": _COMPUTE_STAGE, "buffer": {"type": kind}}
+                {"binding": i, "visibility": COMPUTE_STAGE, "buffer": {"type": kind}}
                 for i, kind in enumerate(WGSL_BINDINGS)
             ]
         )
@@ -155,7 +153,7 @@ class WebGpuWork(WorkChain):
         counters = np.frombuffer(queue.read_buffer(self._counters), np.uint32)
         return sources.unpack(self.workload, state, self.elements), counters
 
-    def units_a_submit(self, n: int) -> int:
+    def units_per_submit(self, n: int) -> int:
         """Units in each submission if n units are issued."""
         return 1 if self.case.pattern == "per-submit" else n
 
@@ -189,7 +187,7 @@ class _TimedWork:
     def __init__(self, chain: WebGpuWork) -> None:
         self.resources: Any = chain.resources
         self.prepare, self.issue, self.wait = chain.prepare, chain.issue, chain.wait
-        self.units_a_submit = chain.units_a_submit
+        self.units_per_submit = chain.units_per_submit
 
     def exclude(self, steps: int) -> None:
         """Nothing to do: ``WebGpuWork.device`` excludes the steps."""

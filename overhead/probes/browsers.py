@@ -1,7 +1,7 @@
-"""Chromium, Firefox and Safari as they are: the sampling loop runs in a page, everything else here.
+"""WebGPU in Chromium, Firefox and Safari. Only the sampling loop runs in the page.
 
-The stacks differ in their browser alone. ``OVERHEAD_BROWSER`` names another program than the first one found, or
-``open`` for the browser that the desktop opens links with.
+``OVERHEAD_BROWSER`` names a program in place of the first one found, or ``open`` for the default browser of the
+desktop.
 """
 
 from __future__ import annotations
@@ -14,29 +14,30 @@ from numpy.typing import NDArray
 
 from overhead.probes import register
 from overhead.probes._support.browser import identity
-from overhead.probes._support.browser.cases import space, spec, window
-from overhead.probes._support.browser.chain import InPage
+from overhead.probes._support.browser.cases import case_spec, space, window
+from overhead.probes._support.browser.chain import PageChain
 from overhead.probes._support.browser.launch import Kind, find
-from overhead.probes._support.browser.material import hashes
+from overhead.probes._support.browser.page_files import hashes
 from overhead.probes._support.browser.session import BrowserSession
+from overhead.probes._support.common.step_kernel import RING
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unverified
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
 
 
-class BrowserChain(InPage):
-    """The step in the page."""
+class BrowserChain(PageChain):
+    """One case of the step in the page."""
 
     def __init__(self, session: BrowserSession, case: Case) -> None:
         super().__init__(session, case.pattern)
         self.case = case
         self._seen: list[NDArray[np.uint32]] = []
         self._executed = 0
-        self.ask("open", case=spec(case))
+        self.ask("open", case=case_spec(case))
 
     def executed(self) -> int:
         values = [np.array(words, np.uint32) for words in self.ask("read").values]
-        if len(values) != (8 if self.case.dependency == "independent" else 1):
+        if len(values) != (RING if self.case.dependency == "independent" else 1):
             raise Unverified(f"{len(values)} buffers read back")
         before = self._seen or [lcg.seeds()] * len(values)
         self._executed += sum(lcg.distance(x0, x) for x0, x in zip(before, values, strict=True))
@@ -52,7 +53,7 @@ class BrowserChain(InPage):
 
 
 class BrowserProbe(Probe):
-    """A browser of one kind; a process has one, started at the first need and ended with the process."""
+    """A browser of one kind. The process starts it at the first use and ends it at exit."""
 
     on_request = True
     cost: ClassVar[Literal["cheap", "fast", "slow", "polling"]] = "slow"
@@ -74,14 +75,14 @@ class BrowserProbe(Probe):
 
     def open(self, target: Target, case: Case) -> Chain:
         if "elements" in case.params:
-            from overhead.probes._support.browser import work
+            from overhead.probes._support.browser import workload
 
-            return work.open_case(self.session(), case)
-        spec(case)
+            return workload.open_case(self.session(), case)
+        case_spec(case)
         return BrowserChain(self.session(), case)
 
     def session(self) -> BrowserSession:
-        """This process's page. A browser that could not be had is not tried again."""
+        """The session of this process. If the browser was unavailable once, the same error is raised again."""
         if self._refused is not None:
             raise self._refused
         if self._session is None:
@@ -96,17 +97,17 @@ class BrowserProbe(Probe):
     def _open(self) -> BrowserSession:
         session = BrowserSession(find(self.kind))
         found = identity.engine(session.page)
-        wrong = {name: text for name, text in session.page.kernels.items() if text != hashes().get(name)}
-        if found != self.kind or wrong:
+        wrong_kernels = {name: text for name, text in session.page.kernels.items() if text != hashes().get(name)}
+        if found != self.kind or wrong_kernels:
             session.close()
             ran = f"the page ran in {identity.version(session.page)}, which is no {self.kind.title()}"
-            raise Unavailable(ran if found != self.kind else f"the page got other kernels: {', '.join(wrong)}")
+            raise Unavailable(ran if found != self.kind else f"the page got other kernels: {', '.join(wrong_kernels)}")
         return session
 
 
 @register
 class ChromiumProbe(BrowserProbe):
-    """Chromium, Chrome, Edge and what else is built of Chromium."""
+    """Chromium, Chrome, Edge and other browsers with the engine of Chromium."""
 
     name = "chromium"
     title = "WebGPU in Chromium"

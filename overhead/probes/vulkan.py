@@ -1,4 +1,4 @@
-"""Raw Vulkan: the named minimal program against which WebGPU's share is taken."""
+"""Raw Vulkan: the smallest program that does the same work. Its cost is subtracted from that of WebGPU."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Iterator
 
 from overhead.probes import register
+from overhead.probes._support.common.case_parameters import AllowedValues, accepts, check_parameters
 from overhead.probes._support.vulkan import drivers
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
 from overhead.results import Caller, Case, Pattern, Scalar, Target
@@ -13,7 +14,7 @@ from overhead.results import Caller, Case, Pattern, Scalar, Target
 
 @register
 class Vulkan(Probe):
-    """The step's kernel as SPIR-V, with the barriers that WebGPU implies; callers ``native`` and ``ffi``."""
+    """The step as SPIR-V, with the barriers that WebGPU implies; callers ``native`` and ``ffi``."""
 
     name = "vulkan"
     title = "raw Vulkan"
@@ -53,7 +54,7 @@ class Vulkan(Probe):
         }
         from overhead.probes._support.common import workload_chain
 
-        star = Space(base, axes, list(_extra(caller)), lambda case: not refusal(case))
+        star = Space(base, axes, list(_extra(caller)), lambda case: accepts(check_case, case))
         return workload_chain.space(star, workload_chain.spirv_arms(), software=target.software)
 
     def open(self, target: Target, case: Case) -> Chain:
@@ -61,9 +62,8 @@ class Vulkan(Probe):
         from overhead.probes._support.vulkan.chains import CHAINS
         from overhead.probes._support.vulkan.gpu import gpu
 
-        reason = "" if "elements" in case.params else refusal(case)
-        if reason:
-            raise Unsupported(reason)
+        if "elements" not in case.params:
+            check_case(case)
         index = int(target.options.get("index", 0))
         found = next((adapter for adapter in adapters() if adapter.index == index), None)
         if found is None or (found.name, found.device) != (target.adapter, target.device):
@@ -75,9 +75,9 @@ class Vulkan(Probe):
         return CHAINS[case.pattern](gpu(index), case)
 
 
-_CHOICES: dict[str, tuple[Scalar, ...]] = {
+_PARAMETERS: AllowedValues = {
     "bindgroup": ("once", "rotated"), "wait": ("idle", "fence", "timeline"), "barrier": ("each", "ring"),
-    "reset": ("buffer", "pool"),
+    "reset": ("buffer", "pool"), "k": None,
 }  # fmt: skip
 _PLAIN: tuple[Pattern, ...] = ("one-pass", "wait-each", "fused")
 _RECORDED: dict[Pattern, str] = {"replay": "node", "launches": "launch"}
@@ -101,15 +101,17 @@ def _extra(caller: Caller) -> Iterator[Case]:
     yield Case(pattern="wait-each", caller=caller, params={"wait": "fence"})
 
 
-def refusal(case: Case) -> str:
-    """Why Vulkan, or this probe, has no such case; empty where it has."""
+def check_case(case: Case) -> None:
+    """Raise ``Unsupported`` where this probe does not run the case."""
+    check_parameters(case, _PARAMETERS)
+    reason = _refusal(case)
+    if reason:
+        raise Unsupported(reason)
+
+
+def _refusal(case: Case) -> str:
+    """Why this probe does not run the case, or an empty string."""
     params = case.params
-    unknown = set(params) - {*_CHOICES, "k"}
-    if unknown:
-        return f"no parameter {', '.join(sorted(unknown))} here"
-    for name, choices in _CHOICES.items():
-        if name in params and params[name] not in choices:
-            return f"{name} has no value {params[name]}"
     if case.workload != "step":
         return f"no workload {case.workload} here"
     if case.caller not in ("ffi", "native"):

@@ -1,4 +1,4 @@
-"""WebGPU without a browser: wgpu-native and Dawn through one Python API, bare cffi, and compiled loops."""
+"""WebGPU without a browser: wgpu-native and Dawn, from the Python API, from cffi, and from compiled loops."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from overhead.results import Case, Target
 
 class _WebGpu(Probe):
     null: ClassVar[bool] = False
+    """Whether the library has a backend that runs nothing, which is measured too."""
 
     def environments(self) -> list[dict[str, str]]:
         from overhead.probes._support.webgpu.targets import environments
@@ -24,7 +25,7 @@ class _WebGpu(Probe):
 
     def space(self, target: Target) -> Space:
         from overhead.probes._support.common import workload_chain
-        from overhead.probes._support.webgpu.space import space
+        from overhead.probes._support.webgpu.cases import space
 
         if not target.executes:
             return space(target)
@@ -43,7 +44,7 @@ class _WebGpu(Probe):
 
 @register
 class WgpuNative(_WebGpu):
-    """gfx-rs' library, through wgpu-py."""
+    """The library of gfx-rs, through wgpu-py."""
 
     name = "wgpu-native"
     title = "WebGPU by wgpu-native (wgpu-py)"
@@ -53,7 +54,7 @@ class WgpuNative(_WebGpu):
 
 @register
 class Dawn(_WebGpu):
-    """Chromium's library, through wgpudawn, whose Python API is wgpu-py's; also on its Null backend."""
+    """The library of Chromium, through wgpudawn, which has the Python API of wgpu-py; also on its Null backend."""
 
     name = "dawn"
     title = "WebGPU by Dawn (wgpudawn)"

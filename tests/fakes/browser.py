@@ -1,4 +1,4 @@
-"""A program that stands in for a browser and its page, and behaves as its first argument says."""
+"""A program that stands in for a browser and its page. The first argument selects its behaviour."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ import sys
 import time
 import urllib.request
 from typing import Any
-
-from overhead.probes._support.browser.material import hashes
-from overhead.probes.kernels import lcg
 
 PAGE: dict[str, Any] = {
     "user_agent": "Mozilla/5.0 Chrome/1.0",
@@ -25,18 +22,17 @@ PAGE: dict[str, Any] = {
         "backend": "vulkan",
         "fallback": False,
     },
-    "kernels": hashes(),
 }
 
 
 class Page:
-    """Answers as the real page does; units advance 256 values by the step."""
+    """Answers commands like the real page. Units advance 256 values by the step."""
 
     def __init__(self, behaviour: str, url: str) -> None:
         self.behaviour = behaviour
         self.origin, _, self.token = url.partition("/#token=")
         self.secret = ""
-        self.done = 0
+        self.units_run = 0
 
     def post(self, path: str, body: Any) -> Any:
         headers = {"Content-Type": "application/json", "Origin": self.origin, "Authorization": f"Bearer {self.secret}"}
@@ -45,19 +41,24 @@ class Page:
             return json.load(answer)
 
     def run(self) -> None:
+        # Imported late: a browser that stays silent must print its line before the time limit of its test.
+        from overhead.probes._support.browser.page_files import hashes
+
         changes: dict[str, dict[str, Any]] = {
             "no-webgpu": {"adapter": None, "reason": "this browser offers no WebGPU"},
             "other-kernels": {"kernels": {"step.wgsl": "0" * 64}},
             "other-browser": {"user_agent": "Mozilla/5.0 Firefox/1.0", "brands": []},
             "software": {"adapter": {**PAGE["adapter"], "type": "CPU"}},
         }
-        self.secret = self.post("hello", {**PAGE, **changes.get(self.behaviour, {}), "token": self.token})["secret"]
+        self.secret = self.post(
+            "hello", {**PAGE, "kernels": hashes(), **changes.get(self.behaviour, {}), "token": self.token}
+        )["secret"]
         answer: dict[str, Any] = {"id": 0}
         while (command := self.post("next", answer))["do"] != "end":
             if command["do"] != "idle":
-                answer = {"id": command["id"], **self.obey(command)}
+                answer = {"id": command["id"], **self.answer(command)}
 
-    def obey(self, command: dict[str, Any]) -> dict[str, Any]:
+    def answer(self, command: dict[str, Any]) -> dict[str, Any]:
         if command["do"] == "time":
             if self.behaviour == "crashes":
                 os._exit(139)
@@ -65,14 +66,16 @@ class Page:
                 time.sleep(60)
             if self.behaviour == "scope":
                 return {"kind": "unverified", "error": "GPUValidationError: a rejected submit"}
-            self.done += sum(n + 1 for n in command["ns"])
+            self.units_run += sum(n + 1 for n in command["ns"])
             ns = [n + 1 for n in command["ns"]] if self.behaviour == "other-n" else command["ns"]
             return {"samples": [[n, 10 * n, 1000 + 20 * n] for n in ns], "visible": self.behaviour != "hidden"}
         if command["do"] == "run":
-            self.done += sum(command["ns"])
+            self.units_run += sum(command["ns"])
         if command["do"] == "read":
+            from overhead.probes.kernels import lcg
+
             lost = self.behaviour == "loses-one"
-            return {"values": [lcg.advance(lcg.seeds(), self.done - lost).tolist()]}
+            return {"values": [lcg.advance(lcg.seeds(), self.units_run - lost).tolist()]}
         return {}
 
 

@@ -1,4 +1,4 @@
-"""A page that runs programs without a browser: buffers of bytes, and the workload's own step in NumPy as its GPU."""
+"""A page without a browser. It keeps buffers as bytes and runs the step of a workload in NumPy."""
 
 from __future__ import annotations
 
@@ -7,40 +7,42 @@ from typing import Any
 
 import numpy as np
 
-from overhead.probes._support.browser import wire
+from overhead.probes._support.browser import messages
 from overhead.results import Case
 from overhead.workloads import sources, workloads
 
+_GPU = messages.PageAdapter(description="A GPU", fallback=False)
+
 
 class FakePage:
-    """Stands in for a ``Session``. ``wrong``: what the kernel's step gives is off by this factor; ``short``: bytes that
-    each fetched piece lacks; ``idle``: elements that take no step.
+    """Stands in for a ``BrowserSession``.
+
+    ``wrong``: factor on the results of the kernel. ``short``: bytes missing from each fetched piece. ``idle``: how many
+    elements take no step. ``commands``: the commands received.
     """
 
-    def __init__(self, case: Case, *, kind: str = "chromium", adapter: wire.PageAdapter | None = None) -> None:
+    def __init__(self, case: Case, *, kind: str = "chromium", adapter: messages.PageAdapter | None = None) -> None:
         self.workload = workloads()[case.workload].at(case.params)
         self.elements = int(case.params["elements"])
         self.browser = SimpleNamespace(kind=kind)
-        self.page = SimpleNamespace(
-            clock_step_ns=5000, isolated=True, adapter=adapter or wire.PageAdapter(description="A GPU", fallback=False)
-        )
-        self.said: list[str] = []
+        self.page = SimpleNamespace(clock_step_ns=5000, isolated=True, adapter=adapter or _GPU)
+        self.commands: list[str] = []
         self.wrong, self.short, self.idle = 1.0, 0, 0
 
     def next_chain(self) -> int:
         return 1
 
-    def ask(self, do: str, chain: int, **fields: Any) -> wire.PageAnswer:
-        self.said.append(do)
+    def ask(self, do: str, chain: int, **fields: Any) -> messages.PageAnswer:
+        self.commands.append(do)
         given = getattr(self, f"_{do}")(**fields) or {}
-        return wire.PageAnswer(id=1, **given)
+        return messages.PageAnswer(id=1, **given)
 
-    def _open(self, case: wire.CaseSpec, program: wire.PageProgram) -> None:
+    def _open(self, case: messages.CaseSpec, program: messages.PageProgram) -> None:
         self.case, self.program = case, program
         self.buffers = [bytearray(buffer.size) for buffer in program.buffers]
 
     def _write(self, buffer: int, at: int, data: bytes) -> None:
-        assert len(data) <= wire.PIECE_BYTES
+        assert len(data) <= messages.PIECE_BYTES
         assert at + len(data) <= len(self.buffers[buffer])
         self.buffers[buffer][at : at + len(data)] = data
 

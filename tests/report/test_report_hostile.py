@@ -29,7 +29,7 @@ from overhead.results import (
     write_fingerprint,
 )
 from tests.fakes.report import figure, fingerprint, record, share
-from tests.probes.webgpu_driver import drive
+from tests.probes.browser.browser_driver import drive
 from tests.report.report_page import Page
 
 needs_drawing = pytest.mark.needs("matplotlib", "seaborn", "jinja2")

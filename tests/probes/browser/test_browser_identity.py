@@ -1,4 +1,4 @@
-"""Who measured: names, software or not, API, browser; where browsers are found and how they are started."""
+"""Name, API and kind of the adapter and the browser; how browsers are found and started."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from overhead.probes._support.browser import identity, launch
 from overhead.probes._support.browser.launch import Browser
-from overhead.probes._support.browser.wire import Page, PageAdapter
+from overhead.probes._support.browser.messages import Page, PageAdapter
 from overhead.probes.base import Unavailable
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
@@ -46,7 +46,7 @@ def page(agent: str = CHROME, adapter: PageAdapter | None = None, **more: Any) -
         {},
     ],
 )
-def test_software_never_passes_as_gpu(fields: dict[str, Any]) -> None:
+def test_software_adapters_are_recognised(fields: dict[str, Any]) -> None:
     assert identity.is_software(PageAdapter(**fields))
 
 
@@ -59,7 +59,7 @@ def test_software_never_passes_as_gpu(fields: dict[str, Any]) -> None:
         {"vendor": "intel", "architecture": "gen-12lp", "device": "0x9a49"},
     ],
 )
-def test_gpus(fields: dict[str, Any]) -> None:
+def test_hardware_adapters_are_not_software(fields: dict[str, Any]) -> None:
     assert not identity.is_software(PageAdapter(**fields))
 
 
@@ -73,11 +73,11 @@ def test_gpus(fields: dict[str, Any]) -> None:
         ({"device": "0x2684"}, identity.UNNAMED),
     ],
 )
-def test_names(fields: dict[str, Any], name: str) -> None:
+def test_the_most_specific_name_is_used(fields: dict[str, Any], name: str) -> None:
     assert identity.adapter_name(PageAdapter(**fields)) == name
 
 
-def test_firefox_is_named_by_its_log() -> None:
+def test_the_log_of_firefox_names_the_adapter() -> None:
     named = identity.named_by_log(page(FIREFOX, PageAdapter(fallback=True)), LOG)
     target = identity.target("firefox", named, Browser("firefox", "/no/such/program"))
     assert target.adapter == "llvmpipe (LLVM 15.0.6, 256 bits)"
@@ -86,7 +86,7 @@ def test_firefox_is_named_by_its_log() -> None:
     assert identity.flags(named) == ["page-not-isolated"]
 
 
-def test_a_log_renames_nobody() -> None:
+def test_the_log_does_not_replace_a_name() -> None:
     named = page(CHROME, PageAdapter(description="NVIDIA H100"))
     assert identity.named_by_log(named, LOG) is named
     nameless = page(FIREFOX)
@@ -105,7 +105,7 @@ def test_a_log_renames_nobody() -> None:
         (FIREFOX.replace("X11; Linux x86_64", "Windows NT 10.0; Win64"), "", "Win32", "D3D12"),
     ],
 )
-def test_apis(agent: str, backend: str, platform: str, api: str) -> None:
+def test_the_api_from_the_backend_or_the_platform(agent: str, backend: str, platform: str, api: str) -> None:
     assert identity.api(page(agent, PageAdapter(backend=backend), platform=platform)) == api
 
 
@@ -120,7 +120,7 @@ def test_apis(agent: str, backend: str, platform: str, api: str) -> None:
         ("something else", [], "safari", "something else"),
     ],
 )
-def test_browsers(agent: str, brands: list[str], engine: str, version: str) -> None:
+def test_engine_and_version_of_a_browser(agent: str, brands: list[str], engine: str, version: str) -> None:
     one = page(agent, brands=brands)
     assert (identity.engine(one), identity.version(one)) == (engine, version)
 
@@ -163,7 +163,7 @@ def test_found_on_macos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert launch.candidates("firefox", "darwin") == [str(firefox)]
 
 
-def test_none_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_browser_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv(launch.BROWSER, raising=False)
     monkeypatch.setattr(launch, "candidates", lambda kind: [])
@@ -173,7 +173,7 @@ def test_none_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert refused.value.mend
 
 
-def test_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_names_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(launch.BROWSER, str(_program(tmp_path / "firefox-nightly")))
     monkeypatch.setattr(launch, "candidates", lambda kind: ["/usr/bin/chromium"])
     assert launch.find("firefox").program == str(tmp_path / "firefox-nightly")

@@ -1,4 +1,4 @@
-"""A page's download becomes a journal, proved and bounded; the page as one file needs nothing else."""
+"""The download of a page becomes a journal after strict checks; the page as one file needs no other file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from overhead import results
 from overhead.errors import BadFile, UsageError
 from overhead.loading.reduce import load
-from overhead.probes._support.browser import command, standalone
+from overhead.probes._support.browser import command, page_files
 from overhead.probes._support.browser.importing import import_file
 from overhead.probes._support.browser.launch import BROWSER
-from overhead.probes._support.browser.material import hashes
+from overhead.probes._support.browser.page_files import hashes
 from overhead.probes.kernels import lcg
 from overhead.results import EndedLine, FailedLine, HeaderLine, OneOffLine, OpenedLine, PlannedLine, RoundLine
 
@@ -50,7 +50,7 @@ def write(folder: Path, content: Any) -> Path:
     return path
 
 
-def test_import(tmp_path: Path) -> None:
+def test_a_download_becomes_a_journal(tmp_path: Path) -> None:
     cases: list[dict[str, Any]] = [
         {"pattern": "per-submit"}, {"pattern": "fused"}, {"pattern": "per-k", "k": 16},
         {"pattern": "per-submit", "dependency": "independent", "bindgroup": "rotated"},
@@ -82,7 +82,7 @@ def test_import(tmp_path: Path) -> None:
     assert complete.value == pytest.approx(1000)
 
 
-def test_polling_wait_is_named(tmp_path: Path) -> None:
+def test_the_quantum_of_a_polling_wait_is_recorded(tmp_path: Path) -> None:
     slow = [[row[0], row[1], row[2] + 100_000_000] for row in ROWS]
     one = entry({"pattern": "per-submit"}, trial=slow)
     quanta = [line for line in import_file(write(tmp_path, download([one]))) if isinstance(line, OneOffLine)]
@@ -106,7 +106,9 @@ def test_hidden_page_is_flagged(tmp_path: Path) -> None:
         (entry({"pattern": "per-k"}), "unavailable", "takes k"),
     ],
 )
-def test_failing_case(tmp_path: Path, one: dict[str, Any], status: str, reason: str) -> None:
+def test_a_failed_case_keeps_its_status_and_reason(
+    tmp_path: Path, one: dict[str, Any], status: str, reason: str
+) -> None:
     lines = import_file(write(tmp_path, download([one, entry({"pattern": "fused"})], 1)))
     (failed,) = [line for line in lines if isinstance(line, FailedLine)]
     assert failed.status == status
@@ -126,7 +128,7 @@ def test_failing_case(tmp_path: Path, one: dict[str, Any], status: str, reason: 
         download([], page={"user_agent": "x" * 401}),
     ],
 )  # fmt: skip
-def test_foreign_files(tmp_path: Path, content: Any) -> None:
+def test_other_files_are_refused(tmp_path: Path, content: Any) -> None:
     path = write(tmp_path, content)
     with pytest.raises(BadFile) as refused:
         import_file(path)
@@ -134,7 +136,7 @@ def test_foreign_files(tmp_path: Path, content: Any) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_unreadable_files(tmp_path: Path) -> None:
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     whole = json.dumps(download([entry({"pattern": "fused"})])).encode()
     for name, raw in (("cut", whole[:-10]), ("empty", b""), ("deep", b"[" * 100_000), ("bytes", b"\xff\xfe")):
         path = tmp_path / name
@@ -145,7 +147,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
         import_file(tmp_path / "missing")
 
 
-def test_nothing_is_overwritten(tmp_path: Path) -> None:
+def test_an_existing_journal_is_not_overwritten(tmp_path: Path) -> None:
     journal = tmp_path / "there.jsonl"
     journal.write_text("precious")
     with pytest.raises(UsageError):
@@ -153,13 +155,13 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert journal.read_text() == "precious"
 
 
-def test_one_file_needs_no_other() -> None:
-    text = standalone.page()
+def test_the_single_file_page_needs_no_other_file() -> None:
+    text = page_files.single_file_page()
     assert not re.search(r"""(?:src|href)=["'](?!data:)""", text)
     assert "http:" not in text.replace("http-equiv", "")
-    material = re.search(r'<script type="application/json" id="material">(.*?)</script>', text)
-    assert material is not None
-    found = json.loads(material[1])
+    embedded = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', text)
+    assert embedded is not None
+    found = json.loads(embedded[1])
     assert set(found["kernels"]) == set(hashes())
     assert found["plan"]["cases"]
 
@@ -173,12 +175,12 @@ def test_choosing_a_browser(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_page_is_written(tmp_path: Path) -> None:
     command.write_page(tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == standalone.page()
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page_files.single_file_page()
     with pytest.raises(UsageError):
         command.write_page(tmp_path / "no" / "page.html")
 
 
-def test_journal_is_strict(tmp_path: Path) -> None:
+def test_every_line_of_the_journal_decodes(tmp_path: Path) -> None:
     path = write(tmp_path, download([entry({"pattern": "fused"})]))
     raw = b"".join(map(results.encode_line, import_file(path)))
     assert all(results.decode_line(line) for line in raw.splitlines())

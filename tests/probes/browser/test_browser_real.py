@@ -1,4 +1,4 @@
-"""Real browsers, headless: every case of the page runs and proves its values, by a program and by hand."""
+"""Real headless browsers: every case of the page runs and is verified, started by a program or by a person."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 from overhead.measure.sampling.window import units
 from overhead.probes import browsers
-from overhead.probes._support.browser import cases, material, standalone, wire
-from overhead.probes._support.browser.chain import CHUNK
+from overhead.probes._support.browser import cases, messages, page_files
+from overhead.probes._support.browser.chain import SAMPLES_PER_REQUEST
 from overhead.probes._support.browser.importing import import_file
 from overhead.probes.base import Unsupported, Unverified
 from overhead.results import Case, FailedLine, OpenedLine, Pattern, RoundLine
 from overhead.workloads import sources
+from tests.probes.browser.browser_driver import ChromiumDriver, Driver, drive
 from tests.probes.browser.test_browser_server import Running
-from tests.probes.webgpu_driver import ChromiumDriver, Driver, drive
 
 KINDS = [
     pytest.param("chromium", marks=pytest.mark.needs("chromium")),
@@ -29,7 +29,7 @@ KINDS = [
 ]
 PROBES = {"chromium": browsers.ChromiumProbe, "firefox": browsers.FirefoxProbe}
 SHORT = {
-    **material.PLAN, "replicates": 2, "rounds": 2, "min_rounds": 2, "rungs": [1, 4, 100],
+    **page_files.PLAN, "replicates": 2, "rounds": 2, "min_rounds": 2, "rungs": [1, 4, 100],
     "cases": [{"pattern": "per-submit"}, {"pattern": "fused"}, {"pattern": "read-each", "rungs": [1, 2]}],
 }  # fmt: skip
 
@@ -50,11 +50,11 @@ def test_identity(probe: browsers.BrowserProbe) -> None:
     assert target.versions[f"{probe.name} fallback adapter"] in ("true", "false")
     assert page.isolated
     assert 0 < page.clock_step_ns <= 100_000
-    assert page.kernels == material.hashes()
+    assert page.kernels == page_files.hashes()
 
 
 @pytest.mark.parametrize("case", list(cases.space().star()), ids=lambda case: case.key)
-def test_every_case_runs_and_proves_it(probe: browsers.BrowserProbe, case: Any) -> None:
+def test_every_case_runs_and_is_verified(probe: browsers.BrowserProbe, case: Any) -> None:
     chain = probe.open(probe.targets()[0], case)
     try:
         ns = [0, 1, 3, 17] if chain.latency else [0, 1, 3, 17, 100, 256]
@@ -69,7 +69,7 @@ def test_every_case_runs_and_proves_it(probe: browsers.BrowserProbe, case: Any) 
 
 
 def test_long_fused_chain(probe: browsers.BrowserProbe) -> None:
-    """A software adapter may end a long loop early without a word: the values would tell."""
+    """A software adapter may silently end a long loop early; then the values are wrong."""
     case = next(case for case in cases.space().star() if case.pattern == "fused")
     chain = probe.open(probe.targets()[0], case)
     ns = [65534, 65535, 65536, 131070, 200000]
@@ -79,12 +79,12 @@ def test_long_fused_chain(probe: browsers.BrowserProbe) -> None:
 
 
 def _recurrence(pattern: Pattern) -> Case:
-    """With more elements than one piece of a buffer holds."""
+    """A case with more elements than one piece of a buffer holds."""
     return Case(pattern=pattern, caller="browser", unit="step", workload="recurrence", params={"elements": 40_001})
 
 
 def test_a_workload_is_verified_and_counts(probe: browsers.BrowserProbe) -> None:
-    assert wire.PIECE_BYTES < 2 * 4 * 40_001
+    assert messages.PIECE_BYTES < 2 * 4 * 40_001
     patterns: tuple[Pattern, ...] = ("fused", "per-submit")
     for pattern in patterns:
         chain = probe.open(probe.targets()[0], _recurrence(pattern))
@@ -94,7 +94,9 @@ def test_a_workload_is_verified_and_counts(probe: browsers.BrowserProbe) -> None
         chain.close()
 
 
-def test_a_wrong_constant_in_the_page_is_found(probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_constant_in_the_page_is_unverified(
+    probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = sources.wgsl
     monkeypatch.setattr(
         sources, "wgsl", lambda *arguments: right(*arguments).replace("C: f32 = 0.4;", "C: f32 = 0.42;")
@@ -104,20 +106,20 @@ def test_a_wrong_constant_in_the_page_is_found(probe: browsers.BrowserProbe, mon
 
 
 def test_a_program_that_does_not_compile_or_fit(probe: browsers.BrowserProbe) -> None:
-    """Nothing of it is kept, and the page goes on."""
+    """The page keeps nothing of such a program and continues."""
     session = probe.session()
-    program = wire.PageProgram(
-        label="x", code="fn", entries=[wire.PageEntry(name="main", groups=1)], rounds=-1,
-        buffers=[wire.PageBuffer(kind="storage", size=4)],
+    program = messages.PageProgram(
+        label="x", code="fn", entries=[messages.PageEntry(name="main", groups=1)], count_buffer=-1,
+        buffers=[messages.PageBuffer(kind="storage", size=4)],
     )  # fmt: skip
 
-    def tried(**changes: Any) -> wire.PageAnswer:
-        asked = wire.CaseSpec(pattern="one-pass")
+    def tried(**changes: Any) -> messages.PageAnswer:
+        asked = messages.CaseSpec(pattern="one-pass")
         return session.ask("open", chain=session.next_chain(), case=asked, program=replace(program, **changes))
 
     assert tried().kind in ("unverified", "failed")
     assert tried(needs=["no-such"]).error == "the adapter has no no-such"
-    assert tried(buffers=[wire.PageBuffer(kind="storage", size=1 << 40)]).kind == "unsupported"
+    assert tried(buffers=[messages.PageBuffer(kind="storage", size=1 << 40)]).kind == "unsupported"
     chain = probe.open(probe.targets()[0], cases.space().base)
     chain.wait()
     assert chain.executed() == 0
@@ -142,8 +144,8 @@ def test_case_the_page_refuses(probe: browsers.BrowserProbe) -> None:
         probe.open(probe.targets()[0], Case(pattern="replay", caller="browser"))
 
 
-def test_attacked_while_measuring(probe: browsers.BrowserProbe) -> None:
-    """A hundred silent connections and refused requests: the samples come all the same."""
+def test_samples_arrive_during_an_attack_on_the_server(probe: browsers.BrowserProbe) -> None:
+    """Samples arrive in spite of a hundred silent connections and refused requests."""
     chain = probe.open(probe.targets()[0], cases.space().base)
     host = probe.session()._server._origin.removeprefix("http://")
     address = ("127.0.0.1", int(host.partition(":")[2]))
@@ -169,13 +171,13 @@ def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The page as one file, with a short plan."""
-    monkeypatch.setattr(material, "PLAN", SHORT)
+    monkeypatch.setattr(page_files, "PLAN", SHORT)
     path = tmp_path / "page.html"
-    path.write_text(standalone.page(), encoding="utf-8")
+    path.write_text(page_files.single_file_page(), encoding="utf-8")
     return path.as_uri()
 
 
-def test_by_hand(driver: Driver, page: str) -> None:
+def test_a_person_runs_the_page(driver: Driver, page: str) -> None:
     """Opened as a file: start by keyboard or click, see samples, download, import."""
     driver.resize(1280, 900)
     driver.go(page)
@@ -207,7 +209,7 @@ def _downloaded(driver: Driver) -> Path:
     raise AssertionError(f"nothing downloaded: {list(driver.downloads.iterdir())}")
 
 
-def test_stopped_by_hand(driver: Driver, page: str) -> None:
+def test_a_person_stops_the_page(driver: Driver, page: str) -> None:
     driver.go(page)
     driver.until("!document.getElementById('start').disabled")
     driver.evaluate("document.getElementById('start').click(), document.getElementById('stop').click()")
@@ -238,36 +240,36 @@ def test_keyboard_and_screen_reader(page: str) -> None:
 
 @pytest.mark.needs("chromium")
 def test_error_scopes_catch(page: str) -> None:
-    """A rejected submit is fast and silent, but not for the page."""
+    """A rejected submit is fast and silent, but the page reports it."""
     with drive("chromium") as one:
         one.go(page)
         one.until("!document.getElementById('start').disabled")
-        module = base64.b64encode(material.page_files()["gpu.js"].encode()).decode()
+        module = base64.b64encode(page_files.page_files()["gpu.js"].encode()).decode()
         caught = one.evaluate(f"import('data:text/javascript;base64,{module}').then({_BAD_SUBMIT})")
     assert caught["inside"].startswith("Unverified")
     assert caught["clean"] == "fine"
 
 
 @pytest.mark.needs("chromium")
-def test_a_page_out_of_sight_is_told_even_if_it_came_back(page: str) -> None:
+def test_a_page_that_was_hidden_for_a_moment_is_flagged(page: str) -> None:
     with drive("chromium") as one:
         one.go(page)
-        module = base64.b64encode(material.page_files()["sight.js"].encode()).decode()
-        seen = one.evaluate(f"import('data:text/javascript;base64,{module}').then({_OUT_OF_SIGHT})")
+        module = base64.b64encode(page_files.page_files()["visibility.js"].encode()).decode()
+        seen = one.evaluate(f"import('data:text/javascript;base64,{module}').then({_HIDE_FOR_A_MOMENT})")
     assert seen == [False, True, False]
 
 
-_OUT_OF_SIGHT = """async ({ Sight }) => {
-  const sight = new Sight();
-  const before = sight.lost;
+_HIDE_FOR_A_MOMENT = """async ({ VisibilityWatch }) => {
+  const visibility = new VisibilityWatch();
+  const before = visibility.wasHidden;
   let hidden = true;
   Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
   document.dispatchEvent(new Event("visibilitychange"));
   hidden = false;
   document.dispatchEvent(new Event("visibilitychange"));
-  const after = sight.lost;
-  sight.look();
-  return [before, after, sight.lost];
+  const after = visibility.wasHidden;
+  visibility.reset();
+  return [before, after, visibility.wasHidden];
 }"""
 
 _BAD_SUBMIT = """async ({ Gpu }) => {
@@ -290,16 +292,16 @@ _BAD_SUBMIT = """async ({ Gpu }) => {
 }"""
 
 
-def test_limits_hold_a_full_answer() -> None:
-    """The largest answer that the schema allows fits the body's bound."""
-    rows = [[2**20, 10**10, 10**11]] * CHUNK
+def test_the_largest_answer_fits_the_size_limit() -> None:
+    """The largest answer that the schema allows is smaller than the limit of a body."""
+    rows = [[2**20, 10**10, 10**11]] * SAMPLES_PER_REQUEST
     values = [[2**32 - 1] * 256] * 8
-    raw = wire.encode(wire.PageAnswer(id=2**31, samples=rows, values=values))
-    assert len(raw) < wire.MAX_BODY_BYTES
+    raw = messages.encode(messages.PageAnswer(id=2**31, samples=rows, values=values))
+    assert len(raw) < messages.MAX_BODY_BYTES
 
 
-def test_served_page_shows_what_it_does(driver: Driver) -> None:
-    """The page that obeys a program: adapter, clock, samples as they come, and nothing that overflows."""
+def test_the_served_page_shows_its_progress(driver: Driver) -> None:
+    """The served page shows adapter, clock and samples, and nothing overflows."""
     running = Running()
     try:
         driver.resize(1280, 900)
@@ -307,7 +309,7 @@ def test_served_page_shows_what_it_does(driver: Driver) -> None:
         page = running.do(running.server.hello())
         assert page.isolated
         assert running.token not in driver.evaluate("location.href")
-        case = wire.CaseSpec(pattern="one-pass")
+        case = messages.CaseSpec(pattern="one-pass")
         assert running.do(running.server.ask("open", chain=1, case=case)).kind == ""
         assert len(running.do(running.server.ask("time", chain=1, ns=[0, 1, 100, 1000] * 3)).samples) == 12
         running.do(running.server.ask("read", chain=1))

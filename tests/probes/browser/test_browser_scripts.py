@@ -1,4 +1,4 @@
-"""The scripts that bring a browser to a machine without one; a stand-in for Python tells what it was asked."""
+"""The scripts that bring a browser to a machine without one. A script replaces Python and prints its arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ esac
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A folder with a Python of its own, a wheel, and Chromium packed in two parts."""
+    """A folder with a replacement for Python, a wheel, and Chromium in two packed parts."""
     (tmp_path / "python").write_text(STAND_IN)
     (tmp_path / "python").chmod(0o755)
     for name in ("wheels", "parts", "chromium"):
@@ -43,7 +43,7 @@ def trial(machine: Path, good: str, **environment: str) -> subprocess.CompletedP
     return subprocess.run(command, cwd=machine, env=settings, capture_output=True, text=True, timeout=60)
 
 
-def test_the_first_set_of_flags_that_gives_a_gpu_is_measured_with_its_library(machine: Path) -> None:
+def test_the_first_set_of_flags_with_a_gpu_is_measured(machine: Path) -> None:
     done = trial(machine, "--use-angle=gl-egl")
     assert done.returncode == 0, done.stderr
     tried = [line.split(":")[0] for line in done.stdout.splitlines() if line.startswith("== headless")]
@@ -54,14 +54,14 @@ def test_the_first_set_of_flags_that_gives_a_gpu_is_measured_with_its_library(ma
     assert (machine / "parts" / "chromium" / "chromium.sh").exists()
 
 
-def test_no_gpu_is_an_exit_code_of_its_own_and_nothing_is_measured(machine: Path) -> None:
+def test_without_a_gpu_the_exit_code_is_3_and_nothing_is_measured(machine: Path) -> None:
     done = trial(machine, "no such flag")
     assert done.returncode == 3
     assert "overhead run" not in done.stdout
     assert "browsers measured on a GPU: 0" in done.stdout
 
 
-def test_sets_can_be_chosen_by_name(machine: Path) -> None:
+def test_sets_of_flags_can_be_chosen_by_name(machine: Path) -> None:
     done = trial(machine, "--use-angle", ONLY="^headless-egl$")
     assert [line.split(":")[0] for line in done.stdout.splitlines() if line.startswith("== headless")] == [
         "== headless-egl"
@@ -69,7 +69,7 @@ def test_sets_can_be_chosen_by_name(machine: Path) -> None:
 
 
 @pytest.mark.parametrize("script", ["browser_gpu.sh", "pack_browsers.sh"])
-def test_wrong_use_says_how(script: str) -> None:
+def test_wrong_use_prints_the_usage(script: str) -> None:
     done = subprocess.run(["bash", str(SCRIPTS / script)], capture_output=True, text=True)
     assert done.returncode == 2
     assert f"scripts/offline/{script}" in done.stderr

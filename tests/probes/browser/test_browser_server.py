@@ -1,4 +1,4 @@
-"""The page's server under attack: refused is refused, and the conversation goes on unharmed."""
+"""The server refuses wrong requests, and the session with the page continues."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from overhead.probes._support.browser import server, wire
+from overhead.probes._support.browser import messages, server
 from overhead.probes._support.browser.http import MAX_HEAD_BYTES, MAX_UNREAD
-from overhead.probes._support.browser.material import hashes
+from overhead.probes._support.browser.page_files import hashes
 from overhead.probes._support.browser.server import PageServer
 
 PAGE = {"user_agent": "a test", "kernels": hashes()}
 
 
 class Running:
-    """A server in a thread of the test's own, and a client for it."""
+    """A server in a thread, and a client for it."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -76,7 +76,7 @@ class Running:
         self.secret = answer["secret"]
 
     def converse(self) -> None:
-        """One whole command and answer, the page's part played here: what must still work after an attack."""
+        """Exchange one command and answer in place of the page. This must still work after an attack."""
         asked = self.later(self.server.ask("time", chain=1, ns=[7]))
         status, command = self.post("/next", {"id": 0})
         assert (status, command["do"], command["ns"]) == (200, "time", [7])
@@ -98,7 +98,7 @@ def open_page(running: Running) -> Running:
     return running
 
 
-def test_page_and_headers(running: Running) -> None:
+def test_the_page_is_served_with_security_headers(running: Running) -> None:
     for path, kind in (("/", "text/html"), ("/app.js", "text/javascript"), ("/style.css", "text/css")):
         status, headers, body = running.ask("GET", path)
         assert status == 200
@@ -113,7 +113,7 @@ def test_page_and_headers(running: Running) -> None:
         assert "unsafe" not in policy
 
 
-def test_page_takes_nothing_from_elsewhere(running: Running) -> None:
+def test_the_page_loads_nothing_from_other_hosts(running: Running) -> None:
     _, _, body = running.ask("GET", "/")
     assert b"//" not in body.replace(b"<!doctype html>", b"")
 
@@ -161,13 +161,13 @@ def test_wrong_host(open_page: Running, host: str | None) -> None:
 
 
 def test_cross_site_fetch(open_page: Running) -> None:
-    assert open_page.ask("GET", "/material.json", Sec_Fetch_Site="cross-site")[0] == 403
+    assert open_page.ask("GET", "/page-data.json", Sec_Fetch_Site="cross-site")[0] == 403
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "/../server.py", "/..%2fserver.py", "/%2e%2e/server.py", "/page/../../wire.py", "//etc/passwd", "/etc/passwd",
+        "/../server.py", "/..%2fserver.py", "/%2e%2e/server.py", "/page/../../http.py", "//etc/passwd", "/etc/passwd",
         "/app.js/..", "/app.js?x", "/./app.js", "\\..\\server.py", "/index.html%00.js", "/__init__.py", "http://x/",
     ],
 )  # fmt: skip
@@ -181,7 +181,7 @@ def test_methods(open_page: Running, method: str) -> None:
     assert open_page.ask(method, "/next")[0] == 405
 
 
-def test_unknown_place(open_page: Running) -> None:
+def test_an_unknown_path_is_refused(open_page: Running) -> None:
     assert open_page.post("/elsewhere", {})[0] == 404
 
 
@@ -189,7 +189,7 @@ def test_content_type(open_page: Running) -> None:
     assert open_page.post("/next", {"id": 0}, Content_Type="text/plain")[0] == 415
 
 
-@pytest.mark.parametrize("length", [str(wire.MAX_BODY_BYTES + 1), "9" * 30])
+@pytest.mark.parametrize("length", [str(messages.MAX_BODY_BYTES + 1), "9" * 30])
 def test_body_over_the_limit(open_page: Running, length: str) -> None:
     assert open_page.ask("POST", "/next", b"{", Content_Length=length)[0] == 413
     open_page.converse()
@@ -217,7 +217,7 @@ def test_malformed(open_page: Running, body: bytes) -> None:
     open_page.converse()
 
 
-def test_answer_to_nothing(open_page: Running) -> None:
+def test_an_answer_without_a_command_is_refused(open_page: Running) -> None:
     assert open_page.post("/next", {"id": 5})[0] == 409
     open_page.converse()
 
@@ -253,8 +253,8 @@ def test_repeated_header(open_page: Running) -> None:
         assert raw.recv(100).startswith(b"HTTP/1.1 400")
 
 
-def test_a_hundred_connections(open_page: Running) -> None:
-    """Silent ones, half a request each, do not shut out the page; the oldest are dropped."""
+def test_silent_connections_do_not_block_the_page(open_page: Running) -> None:
+    """Connections with half a request do not block the page: the server drops the oldest."""
     crowd = [socket.create_connection(("127.0.0.1", open_page.port), timeout=20) for _ in range(100)]
     try:
         for one in crowd:

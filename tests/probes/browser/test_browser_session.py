@@ -1,4 +1,4 @@
-"""A browser that fails in every way it can: a reason each time, and nothing left behind."""
+"""A browser that fails in different ways: each gives a reason, and no process or profile stays behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BASE = Case(pattern="per-submit", caller="browser")
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """Makes a program that behaves as told; its profiles are made in the test's own folder."""
+    """Makes a program with this behaviour. Its profiles are in the folder of the test."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def make(behaviour: str) -> str:
@@ -59,7 +59,7 @@ def probe(
 
 
 def gone(folder: Path, seconds: float = 15.0) -> bool:
-    """Whether profile and processes of this test's browser are gone, soon."""
+    """Whether the profile and the processes of the browser of this test end within ``seconds``."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not list(folder.glob("overhead-browser-*")) and not _living(folder):
@@ -79,7 +79,7 @@ def _living(folder: Path) -> list[int]:
     return found
 
 
-def test_measures(probe: Callable[[str], browsers.BrowserProbe], tmp_path: Path) -> None:
+def test_a_chain_is_sampled_and_verified(probe: Callable[[str], browsers.BrowserProbe], tmp_path: Path) -> None:
     stack = probe("well")
     (target,) = stack.targets()
     assert (target.stack, target.api, target.adapter, target.software) == ("chromium", "Vulkan", "A GPU", False)
@@ -98,7 +98,7 @@ def test_measures(probe: Callable[[str], browsers.BrowserProbe], tmp_path: Path)
     assert gone(tmp_path)
 
 
-def test_software_is_no_gpu(probe: Callable[[str], browsers.BrowserProbe]) -> None:
+def test_a_software_adapter_is_marked_as_software(probe: Callable[[str], browsers.BrowserProbe]) -> None:
     assert probe("software").targets()[0].software
 
 
@@ -112,7 +112,7 @@ def test_software_is_no_gpu(probe: Callable[[str], browsers.BrowserProbe]) -> No
         ("other-browser", "the page ran in Firefox 1.0, which is no Chromium"),
     ],
 )
-def test_unavailable(
+def test_a_failing_start_is_unavailable_with_a_reason(
     probe: Callable[[str], browsers.BrowserProbe],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -157,7 +157,7 @@ def test_program_that_cannot_start(program: Callable[[str], str], tmp_path: Path
         ("other-n", Unverified, "the page answered for other n than it was asked for"),
     ],
 )
-def test_failing_sample(
+def test_a_failing_sample_raises(
     program: Callable[[str], str], tmp_path: Path, behaviour: str, error: type[Exception], words: str
 ) -> None:
     one = BrowserSession(Browser("chromium", program(behaviour)), answer_seconds=1 if behaviour == "hangs" else 20)
@@ -169,7 +169,7 @@ def test_failing_sample(
     assert gone(tmp_path)
 
 
-def test_lost_unit_is_seen(program: Callable[[str], str]) -> None:
+def test_a_lost_unit_is_unverified(program: Callable[[str], str]) -> None:
     one = BrowserSession(Browser("chromium", program("loses-one")))
     chain = browsers.BrowserChain(one, BASE)
     chain.sample([5, 5])
@@ -185,8 +185,8 @@ def test_hidden_page_is_flagged(program: Callable[[str], str]) -> None:
     one.close()
 
 
-def test_killed_worker_leaves_nothing(program: Callable[[str], str], tmp_path: Path) -> None:
-    """The keeper ends the browser and removes the profile, whatever became of the worker."""
+def test_a_killed_worker_leaves_no_browser_and_no_profile(program: Callable[[str], str], tmp_path: Path) -> None:
+    """The keeper ends the browser and removes the profile even if the worker was killed."""
     code = (
         "import tempfile, time; tempfile.tempdir = {folder!r}\n"
         "from overhead.probes._support.browser.launch import Browser\n"
@@ -206,7 +206,7 @@ def test_killed_worker_leaves_nothing(program: Callable[[str], str], tmp_path: P
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="process groups are POSIX's")
-def test_the_keeper_does_not_wait_for_the_dead_that_nobody_reaps() -> None:
+def test_the_keeper_does_not_wait_for_zombies() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
     try:
         assert keeper._group_lives(child.pid)
@@ -236,10 +236,10 @@ def test_the_keeper_does_not_wait_for_the_dead_that_nobody_reaps() -> None:
 )
 def test_unsupported_cases(case: Case) -> None:
     with pytest.raises(Unsupported):
-        cases.spec(case)
+        cases.case_spec(case)
 
 
-def test_space_is_all_supported() -> None:
+def test_every_offered_case_is_supported() -> None:
     space = cases.space()
     found = list(space.star())
     assert {case.pattern for case in found} == {
@@ -247,4 +247,4 @@ def test_space_is_all_supported() -> None:
     }  # fmt: skip
     assert [case.pattern for case in found[:3]] == ["per-submit", "one-pass", "fused"]
     for case in space.cross():
-        cases.spec(case)
+        cases.case_spec(case)

@@ -1,4 +1,4 @@
-"""Raw Vulkan on Mesa's and Chromium's software drivers: what runs is what was asked, in every case of the star."""
+"""Raw Vulkan on the software drivers of Mesa and Chromium: every offered case runs the units that were issued."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from overhead.probes._support.vulkan import drivers as _vulkan_icd
+from overhead.probes._support.vulkan import drivers
 from overhead.probes.base import Chain, Unavailable, Unverified
 from overhead.probes.vulkan import Vulkan
 from overhead.results import Case, Target
@@ -29,7 +29,7 @@ def target() -> Target:
 
 
 def run(chain: Chain, *counts: int) -> int:
-    """Issue and wait for each count; the units issued."""
+    """Issue each count and wait; return the units issued."""
     for n in counts:
         chain.prepare(n)
         chain.issue(n)
@@ -38,7 +38,7 @@ def run(chain: Chain, *counts: int) -> int:
 
 
 @NEEDS
-def test_a_software_adapter_says_so(target: Target) -> None:
+def test_a_software_adapter_is_marked_as_software(target: Target) -> None:
     assert target.software
     assert target.api == "Vulkan"
     assert not target.device
@@ -64,13 +64,13 @@ def test_every_unit_runs_once_and_in_order(target: Target, case: Case) -> None:
 
 @NEEDS
 @pytest.mark.parametrize("params", [{}, {"reset": "pool"}, {"k": 64}], ids=str)
-def test_the_ring_turns_without_touching_what_is_pending(target: Target, params: dict[str, Any]) -> None:
-    from overhead.probes._support.vulkan.chains import LAP, LAPS
+def test_batches_are_not_recorded_again_while_pending(target: Target, params: dict[str, Any]) -> None:
+    from overhead.probes._support.vulkan.chains import BATCH_UNITS, BATCHES
 
     case = Case(pattern="per-k" if "k" in params else "per-submit", caller="native", params=params)
     chain = PROBE.open(target, case)
     try:
-        assert run(chain, (LAPS + 2) * LAP * 2 + 5, LAP, LAP - 1, 1) == chain.executed()
+        assert run(chain, (BATCHES + 2) * BATCH_UNITS * 2 + 5, BATCH_UNITS, BATCH_UNITS - 1, 1) == chain.executed()
     finally:
         chain.close()
 
@@ -95,7 +95,7 @@ def test_the_calls_of_a_unit(target: Target, caller: str) -> None:
 
 
 @NEEDS
-def test_stages_of_more_units_than_a_lap(target: Target) -> None:
+def test_stages_of_more_units_than_a_batch(target: Target) -> None:
     chain = PROBE.open(target, BASE)
     try:
         assert len(chain.stages(600)["submit"]) == 600
@@ -105,10 +105,10 @@ def test_stages_of_more_units_than_a_lap(target: Target) -> None:
 
 
 @NEEDS
-def test_too_small_a_dispatch_is_noticed(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.vulkan import commands as _vulkan_commands
+def test_a_dispatch_that_is_too_small_is_unverified(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.vulkan import commands
 
-    monkeypatch.setattr(_vulkan_commands, "GROUPS", 3)
+    monkeypatch.setattr(commands, "GROUPS", 3)
     chain = PROBE.open(target, Case(pattern="one-pass", caller="ffi"))
     try:
         run(chain, 4)
@@ -120,7 +120,7 @@ def test_too_small_a_dispatch_is_noticed(target: Target, monkeypatch: pytest.Mon
 
 @NEEDS
 @pytest.mark.parametrize("caller", ["ffi", "native"])
-def test_a_failed_call_is_told_later(target: Target, caller: str) -> None:
+def test_a_failed_call_makes_the_chain_unverified(target: Target, caller: str) -> None:
     from overhead.probes._support.common.native_loop import NativeProgram
 
     chain: Any = PROBE.open(target, Case(pattern="launches", caller=caller, unit="launch"))  # type: ignore[arg-type]
@@ -137,12 +137,12 @@ def test_a_failed_call_is_told_later(target: Target, caller: str) -> None:
 
 
 @NEEDS
-def test_a_lost_device_is_told_by_name() -> None:
-    from overhead.probes._support.vulkan.commands import refuse
+def test_a_lost_device_is_named_in_the_error() -> None:
+    from overhead.probes._support.vulkan.commands import raise_failures
 
     with pytest.raises(Unverified, match="VK_ERROR_DEVICE_LOST"):
-        refuse([0, -4 & 0xFFFFFFFF])
-    refuse([0, 0])
+        raise_failures([0, -4 & 0xFFFFFFFF])
+    raise_failures([0, 0])
 
 
 @NEEDS
@@ -186,10 +186,10 @@ def test_latency_from_submission_to_start(target: Target) -> None:
 
 
 @NEEDS
-def test_a_closed_chain_leaves_nothing(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_destroys_all_objects_of_a_chain(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.vulkan.gpu import VulkanGpu
 
-    PROBE.open(target, BASE).close()  # what all chains share is there from now on
+    PROBE.open(target, BASE).close()  # creates the objects that all chains share
     PROBE.open(target, Case(pattern="fused", caller="ffi")).close()
     alive: Counter[str] = Counter()
     create, destroy = VulkanGpu.create, VulkanGpu.destroy
@@ -212,12 +212,12 @@ def test_a_closed_chain_leaves_nothing(target: Target, monkeypatch: pytest.Monke
 
 
 @NEEDS
-def test_a_failure_at_opening_leaves_nothing(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_at_opening_destroys_all_objects(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.common import native_loop
-    from overhead.probes._support.vulkan import chain_base
+    from overhead.probes._support.vulkan import chains
     from overhead.probes._support.vulkan.gpu import VulkanGpu
 
-    def refuse(program: native_loop.NativeProgram) -> native_loop.NativeLoop:
+    def raise_failures(program: native_loop.NativeProgram) -> native_loop.NativeLoop:
         raise native_loop.NativeUnavailable("no numba today")
 
     gone: list[str] = []
@@ -228,7 +228,7 @@ def test_a_failure_at_opening_leaves_nothing(target: Target, monkeypatch: pytest
         destroy(gpu, what, handle)
 
     monkeypatch.setattr(VulkanGpu, "destroy", destroying)
-    monkeypatch.setattr(chain_base, "compile_native", refuse)
+    monkeypatch.setattr(chains, "compile_native", raise_failures)
     with pytest.raises(Unavailable, match="no numba today"):
         PROBE.open(target, BASE)
     assert {"CommandPool", "DescriptorPool", "Buffer", "Memory", "Fence"} <= set(gone)
@@ -285,8 +285,8 @@ print(json.dumps({"adapter": targets[0].adapter, "software": targets[0].software
 """
 
 
-def in_a_process(drivers: str) -> Any:
-    environment = {**os.environ, **dict.fromkeys(_vulkan_icd.DRIVER_VARIABLES, drivers)}
+def in_a_process(manifest: str) -> Any:
+    environment = {**os.environ, **dict.fromkeys(drivers.DRIVER_VARIABLES, manifest)}
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -296,7 +296,7 @@ def in_a_process(drivers: str) -> Any:
 
 @pytest.mark.needs("vulkan", "swiftshader", "numba")
 def test_swiftshader_runs_every_case() -> None:
-    found = in_a_process(str(_vulkan_icd.swiftshader_icd()))
+    found = in_a_process(str(drivers.swiftshader_icd()))
     assert "SwiftShader" in found["adapter"]
     assert found["software"]
     assert set(found["executed"].values()) == {321}

@@ -1,4 +1,4 @@
-"""What needs no device: the committed SPIR-V, where drivers are found, what the probe offers and refuses."""
+"""Vulkan without a device: the committed SPIR-V, the search for drivers, valid and invalid cases."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from overhead.probes import kernels
+from overhead.probes._support.common.case_parameters import accepts
 from overhead.probes._support.vulkan import drivers
 from overhead.probes.base import Unsupported, vary
-from overhead.probes.vulkan import Vulkan, refusal
+from overhead.probes.vulkan import Vulkan, check_case
 from overhead.results import Case, Target
 from scripts import build_spirv
 
@@ -90,11 +91,11 @@ def test_the_space_begins_with_the_native_caller_where_there_is_one(monkeypatch:
 
 
 @pytest.mark.parametrize("cross", [False, True])
-def test_all_that_is_offered_is_accepted_and_each_case_is_there_once(cross: bool) -> None:
+def test_every_offered_case_is_accepted_and_occurs_once(cross: bool) -> None:
     space = Vulkan().space(TARGET)
     cases = list(space.cross() if cross else space.star())
     assert len({case.key for case in cases}) == len(cases)
-    assert not [case.key for case in cases if case.workload == "step" and refusal(case)]
+    assert not [case.key for case in cases if case.workload == "step" and not accepts(check_case, case)]
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,6 @@ def test_all_that_is_offered_is_accepted_and_each_case_is_there_once(cross: bool
         ("colour", "red", "no parameter colour"),
     ],
 )
-def test_what_means_nothing_is_refused_in_words(axis: str, value: str | int, reason: str) -> None:
+def test_an_invalid_case_is_unsupported_with_a_reason(axis: str, value: str | int, reason: str) -> None:
     with pytest.raises(Unsupported, match=reason):
         Vulkan().open(TARGET, vary(BASE, axis, value))

@@ -1,4 +1,4 @@
-"""WebGPU without a device: which adapters count, what a case may ask, what its loop holds."""
+"""WebGPU without a device: targets from adapters, valid and invalid cases, and the steps of a loop."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from overhead.probes import registry
 from overhead.probes._support.vulkan import drivers
 from overhead.probes._support.webgpu import targets as targets
-from overhead.probes._support.webgpu.case import Recipe, steps
-from overhead.probes._support.webgpu.library import heard
+from overhead.probes._support.webgpu.cases import StepSpec, steps
+from overhead.probes._support.webgpu.library import captured_stderr
 from overhead.probes.base import Unavailable, Unsupported
 from overhead.results import Case, Target
 from tests.fakes.of_step import of_step
@@ -30,7 +30,7 @@ def info(backend: str, device: str, kind: str = "DiscreteGPU", **more: str) -> d
 
 
 class FakeLibrary:
-    """A library as far as looking for adapters goes."""
+    """A library with a list of adapters."""
 
     def __init__(self, *infos: dict[str, str], prints: str = "") -> None:
         self.stack, self.versions, self.prints = "dawn", {"dawn": "1"}, prints
@@ -83,11 +83,11 @@ def test_every_backend_is_a_target_of_its_own_api() -> None:
     ],
     ids=lambda value: value["device"] if isinstance(value, dict) else "",
 )
-def test_software_adapters_are_told_by_type_and_by_name(adapter: dict[str, str], software: bool) -> None:
+def test_software_adapters_are_recognised_by_type_and_by_name(adapter: dict[str, str], software: bool) -> None:
     assert targets.is_software(adapter) is software
 
 
-def test_two_cards_of_one_name_are_two_targets_and_each_is_found_again() -> None:
+def test_two_cards_with_the_same_name_are_two_targets() -> None:
     library: Any = FakeLibrary(info("Vulkan", "H100"), info("Vulkan", "H100"), info("OpenGL", "H100"))
     one, two, three = targets.targets(library)
     assert [t.device for t in (one, two, three)] == ["", "1", ""]
@@ -97,19 +97,19 @@ def test_two_cards_of_one_name_are_two_targets_and_each_is_found_again() -> None
         targets.adapter(FakeLibrary(), two)  # type: ignore[arg-type]
 
 
-def test_an_adapter_without_a_name_takes_the_next_best() -> None:
+def test_an_adapter_without_a_name_is_named_after_its_vendor() -> None:
     (target,) = found(info("Metal", "", vendor="apple"))
     assert (target.adapter, target.driver) == ("apple", "apple")
 
 
-def test_the_null_backend_is_a_target_only_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_null_backend_is_a_target_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [t.api for t in found(info("Vulkan", "GeForce"), info("Null", "Null backend"))] == ["Vulkan"]
     monkeypatch.setenv(targets.BACKEND_VARIABLE, "Null")
     (target,) = found(info("Vulkan", "GeForce"))
     assert (target.api, target.executes, target.software) == ("Null", False, False)
 
 
-def test_the_environment_of_swiftshader_yields_vulkan_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_swiftshader_environment_offers_only_vulkan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     manifest = tmp_path / "vk_swiftshader_icd.json"
     manifest.write_text("{}")
     monkeypatch.setattr(drivers, "swiftshader_icd", lambda: manifest)
@@ -119,7 +119,7 @@ def test_the_environment_of_swiftshader_yields_vulkan_alone(monkeypatch: pytest.
     assert [t.adapter for t in found(swiftshader, mesa)] == ["SwiftShader"]
 
 
-def test_a_refused_driver_is_unavailable_with_what_the_library_said() -> None:
+def test_a_refused_driver_is_unavailable_with_the_message_of_the_library() -> None:
     said = "error: XDG_RUNTIME_DIR is invalid or not set\nWarning: Vulkan feature required.\n - While initializing\n"
     with pytest.raises(Unavailable, match=r"^dawn refuses the driver: Vulkan feature required\.$") as caught:
         found(prints=said)
@@ -127,7 +127,7 @@ def test_a_refused_driver_is_unavailable_with_what_the_library_said() -> None:
 
 
 @pytest.mark.parametrize(("loader", "reason"), [(True, "no driver that has an adapter"), (False, "no Vulkan loader")])
-def test_no_adapter_is_unavailable_and_says_what_is_missing(
+def test_without_an_adapter_the_reason_names_what_is_missing(
     loader: bool, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(targets, "_loader", lambda: loader)
@@ -136,8 +136,8 @@ def test_no_adapter_is_unavailable_and_says_what_is_missing(
     assert "libvulkan1" in caught.value.mend
 
 
-def test_what_c_code_prints_is_heard_and_standard_error_comes_back(capfd: pytest.CaptureFixture[str]) -> None:
-    with heard() as lines:
+def test_output_of_c_code_is_captured_and_standard_error_is_restored(capfd: pytest.CaptureFixture[str]) -> None:
+    with captured_stderr() as lines:
         print("from Python", file=sys.__stderr__, flush=True)
         subprocess.run([sys.executable, "-c", "import os; os.write(2, b'from C')"], check=True)
     assert "from C" in "\n".join(lines)
@@ -145,7 +145,7 @@ def test_what_c_code_prints_is_heard_and_standard_error_comes_back(capfd: pytest
     assert "afterwards" in capfd.readouterr().err
 
 
-def test_environments_are_files_and_names_alone() -> None:
+def test_the_null_backend_adds_an_environment() -> None:
     assert targets.environments(null=False) == drivers.environments()
     assert targets.environments(null=True)[-1] == {"WGPU_BACKEND_TYPE": "Null"}
 
@@ -161,20 +161,20 @@ def test_the_parent_loads_no_gpu_library() -> None:
 
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("executes", [True, False])
-def test_the_star_holds_what_was_promised(stack: str, executes: bool) -> None:
+def test_the_cases_of_a_target(stack: str, executes: bool) -> None:
     target = Target(stack=stack, api="Vulkan" if executes else "Null", adapter="x", executes=executes)
     space = registry()[stack].space(target)
     star = of_step(space.star())
     assert star[0] == space.base == Case(pattern="per-submit")
-    recipes = [Recipe.of(case) for case in star]
+    specs = [StepSpec.of(case) for case in star]
     patterns = {"per-submit", "per-k", "per-pass", "one-pass", "wait-each"} | (
         {"fused", "read-each"} if executes else set()
     )
-    assert {recipe.pattern for recipe in recipes} == patterns
-    assert {recipe.k for recipe in recipes if recipe.caller == "binding"} >= {4, 16, 64, 256}
-    assert {recipe.validation for recipe in recipes} == ({"on", "skip"} if stack == "dawn" else {"on"})
+    assert {spec.pattern for spec in specs} == patterns
+    assert {spec.k for spec in specs if spec.caller == "binding"} >= {4, 16, 64, 256}
+    assert {spec.validation for spec in specs} == ({"on", "skip"} if stack == "dawn" else {"on"})
     for caller in ("ffi", "native"):
-        own = {(r.pattern, r.k) for r in recipes if r.caller == caller}
+        own = {(r.pattern, r.k) for r in specs if r.caller == caller}
         assert own >= {
             ("per-submit", 0),
             ("one-pass", 0),
@@ -183,7 +183,7 @@ def test_the_star_holds_what_was_promised(stack: str, executes: bool) -> None:
             ("per-k", 64),
             ("wait-each", 0),
         }
-        assert any(recipe.independent for recipe in recipes if recipe.caller == caller)
+        assert any(spec.independent for spec in specs if spec.caller == caller)
     cross = of_step(space.cross())
     assert {case.key for case in star} <= {case.key for case in cross}
     assert len(cross) < 300
@@ -209,9 +209,9 @@ def test_the_star_holds_what_was_promised(stack: str, executes: bool) -> None:
     ],
     ids=lambda value: value.key if isinstance(value, Case) else "",
 )
-def test_a_case_that_means_nothing_is_unsupported_in_words(case: Case, reason: str) -> None:
+def test_an_invalid_case_is_unsupported_with_a_reason(case: Case, reason: str) -> None:
     with pytest.raises(Unsupported, match=reason):
-        Recipe.of(case)
+        StepSpec.of(case)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_a_case_that_means_nothing_is_unsupported_in_words(case: Case, reason: s
     ids=lambda value: value.key if isinstance(value, Case) else "",
 )
 def test_the_steps_of_a_pattern(case: Case, head: Any, body: Any, tail: Any, per: int) -> None:
-    made = steps(Recipe.of(case))
+    made = steps(StepSpec.of(case))
     assert (made.head, made.body, made.tail, made.per) == (head, body, tail, per)
 
 
@@ -265,4 +265,4 @@ def test_the_steps_of_a_pattern(case: Case, head: Any, body: Any, tail: Any, per
     ids=lambda value: value.key if isinstance(value, Case) else "",
 )
 def test_the_kernel_of_a_case(case: Case, kernel: str) -> None:
-    assert Recipe.of(case).kernel == kernel
+    assert StepSpec.of(case).kernel == kernel

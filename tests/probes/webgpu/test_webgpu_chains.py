@@ -1,4 +1,4 @@
-"""WebGPU chains on whatever software adapters there are: what ran, what was called, what a failure comes to."""
+"""WebGPU chains on software adapters and on the Null backend: units that ran, calls that were made, failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CALLERS = ["binding", "ffi", "native"]
 
 @pytest.fixture(params=[LAVAPIPE, SWIFTSHADER, NULL])
 def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Target:
-    """An adapter. A library's instance takes the environment that it is first asked in, so each has one here."""
+    """An adapter. A library reads the environment once per process, so each library has one environment here."""
     stack, api = request.param
     return find(stack, api, monkeypatch)
 
@@ -67,7 +67,7 @@ def run(chain: WebGpuChain, *ns: int) -> int:
 
 
 class Counting:
-    """Counts calls of webgpu.h by name, whoever makes them."""
+    """Counts calls of webgpu.h by name, from every caller."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -94,8 +94,8 @@ class Counting:
         return dataclasses.replace(step, function=self.wrap(step.name, step.function), address=address)
 
     def binding(self, chain: WebGpuChain, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Every way in which the binding's objects reach the library: methods, releases, the module's own handle."""
-        api = __import__(type(chain.rig.device).__module__, fromlist=["_"])
+        """Count calls that the binding makes: in methods, in releases, and through the handle of its module."""
+        api = __import__(type(chain.resources.device).__module__, fromlist=["_"])
         for name, function in vars(api.libf).items():
             if name.startswith("wgpu"):
                 monkeypatch.setattr(api.libf, name, self.wrap(name, function))
@@ -117,7 +117,7 @@ class _Proxy:
 
 
 def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
-    """What issuing n units calls, all that it makes released again."""
+    """The calls of ``issue(n)``, with the releases of all objects that it makes."""
     counting = Counting()
     with opened(target, case) as chain, pytest.MonkeyPatch.context() as monkeypatch:
         gc.disable()
@@ -142,7 +142,7 @@ def cases(target: Target) -> list[Case]:
     return of_step(registry()[target.stack].space(target).star())
 
 
-def test_every_case_of_the_star_runs_as_often_as_issued(target: Target) -> None:
+def test_every_case_executes_as_many_units_as_issued(target: Target) -> None:
     wrong = {}
     for case in cases(target):
         try:
@@ -177,7 +177,7 @@ def test_every_case_of_the_star_runs_as_often_as_issued(target: Target) -> None:
 def test_three_callers_make_the_same_calls(target: Target, case: Case) -> None:
     binding, ffi, native_ = (calls_of(target, msgspec.structs.replace(case, caller=caller), 10) for caller in CALLERS)
     for name in ("wgpuDevicePoll", "wgpuQueueOnSubmittedWorkDone", "wgpuInstanceWaitAny"):
-        # The wait is one callable, bound at open: in the binding's loop it doesn't pass by the counters.
+        # The wait is bound when the chain opens, so the loop of the binding does not count it.
         assert ffi[name] == native_[name]
         binding.pop(name, None), ffi.pop(name, None), native_.pop(name, None)
     assert binding == ffi == native_
@@ -189,9 +189,9 @@ def test_three_callers_make_the_same_calls(target: Target, case: Case) -> None:
 def test_an_error_that_no_python_call_raises_is_unverified(target: Target) -> None:
     with opened(target, Case(pattern="per-submit", caller="native")) as chain:
         run(chain, 3)
-        data, library = chain.rig.data[0], chain.library
+        data, library = chain.resources.data[0], chain.library
         words = library.ffi.new("uint32_t[1]")
-        library.lib.wgpuQueueWriteBuffer(chain.rig.queue._internal, data._internal, 1 << 20, words, 4)
+        library.lib.wgpuQueueWriteBuffer(chain.resources.queue._internal, data._internal, 1 << 20, words, 4)
         with pytest.raises(Unverified, match="1 errors reported"):
             chain.executed()
         assert chain.executed() == (3 if target.executes else 0)
@@ -200,19 +200,19 @@ def test_an_error_that_no_python_call_raises_is_unverified(target: Target) -> No
 @pytest.mark.needs("wgpudawn", "numba")
 @pytest.mark.parametrize("caller", ["ffi", "native"])
 def test_rejected_submissions_are_unverified(caller: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """wgpu-native ends the process here, which costs the worker; Dawn takes every submission without a word."""
+    """Dawn only: wgpu-native ends the process when a submission is rejected."""
     target = find("dawn", "Null", monkeypatch)
     with opened(target, Case(pattern="per-submit", caller=caller)) as chain:
-        chain.rig.data[0].destroy()
+        chain.resources.data[0].destroy()
         run(chain, 20)
         with pytest.raises(Unverified, match="20 errors reported"):
             chain.executed()
 
 
-def test_a_wrong_value_is_unverified_where_anything_runs(target: Target) -> None:
+def test_a_wrong_value_is_unverified(target: Target) -> None:
     with opened(target, Case(pattern="per-submit")) as chain:
         run(chain, 3)
-        chain.rig.queue.write_buffer(chain.rig.data[0], 4 * 77, np.zeros(1, np.uint32))
+        chain.resources.queue.write_buffer(chain.resources.data[0], 4 * 77, np.zeros(1, np.uint32))
         expected = pytest.raises(Unverified, match="1 of 256 values disagree")
         with expected if target.executes else contextlib.nullcontext():
             assert chain.executed() == 0
@@ -222,7 +222,9 @@ def test_a_wrong_value_is_unverified_where_anything_runs(target: Target) -> None
 @pytest.mark.parametrize(
     ("pattern", "params"), [("per-submit", {}), ("per-k", {"k": 4}), ("per-pass", {}), ("fused", {})]
 )
-def test_stages_name_every_step_and_its_units_count(target: Target, caller: Any, pattern: Any, params: Any) -> None:
+def test_stages_name_every_step_and_their_units_count_as_executed(
+    target: Target, caller: Any, pattern: Any, params: Any
+) -> None:
     with opened(target, Case(pattern=pattern, caller=caller, params=params)) as chain:
         issued = run(chain, 2)
         found = chain.stages(8)
@@ -241,7 +243,7 @@ def test_stages_name_every_step_and_its_units_count(target: Target, caller: Any,
 @pytest.mark.parametrize(
     "case", [Case(pattern="per-submit", caller="native"), Case(pattern="fused")], ids=lambda c: c.key
 )
-def test_device_time_counts_aside_and_says_whether_the_device_starved(target: Target, case: Case) -> None:
+def test_units_of_a_device_time_measurement_do_not_count_as_executed(target: Target, case: Case) -> None:
     with opened(target, case) as chain:
         issued = run(chain, 5)
         held = chain.device(400)
@@ -252,7 +254,7 @@ def test_device_time_counts_aside_and_says_whether_the_device_starved(target: Ta
         assert chain.executed() == (issued if target.executes else 0)
 
 
-def test_the_window_says_what_it_holds(target: Target) -> None:
+def test_the_window_describes_submits_passes_and_wait(target: Target) -> None:
     with opened(target, Case(pattern="per-k", caller="ffi", params={"k": 16})) as chain:
         window = chain.window()
         assert (window["submits"], window["passes"], window["bind_changes"]) == ("1 per 16 units",) * 3
@@ -262,7 +264,7 @@ def test_the_window_says_what_it_holds(target: Target) -> None:
 
 
 @pytest.mark.needs("wgpu", "numba", "lavapipe")
-def test_the_loop_makes_nothing_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_releases_all_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     target = find("wgpu-native", "Vulkan", monkeypatch)
     with opened(target, Case(pattern="per-submit", caller="native", params={"bindgroup": "fresh"})) as chain:
         run(chain, 1)
@@ -273,13 +275,13 @@ def test_the_loop_makes_nothing_that_stays(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def _alive(chain: WebGpuChain) -> dict[str, int]:
-    chain.library.lib.wgpuDevicePoll(chain.rig.device._internal, 1, chain.library.ffi.NULL)
+    chain.library.lib.wgpuDevicePoll(chain.resources.device._internal, 1, chain.library.ffi.NULL)
     hub = chain.library._helpers.generate_report()["hub"]
     return {name: int(counts["kept"]) for name, counts in hub.items()}
 
 
 @pytest.mark.needs("wgpu", "numba", "lavapipe")
-def test_a_wait_that_the_binding_breaks_is_unsupported_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_that_fails_in_the_binding_is_unsupported_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     target = find("wgpu-native", "Vulkan", monkeypatch)
     case = Case(pattern="per-submit", params={"wait": "work-done"})
 
@@ -304,7 +306,7 @@ def test_wgpu_native_always_validates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.needs("wgpudawn", "numba")
-def test_on_another_abi_only_dawns_native_wait_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_another_abi_only_the_native_wait_of_dawn_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     target = find("dawn", "Null", monkeypatch)
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
     with (
@@ -318,7 +320,7 @@ def test_on_another_abi_only_dawns_native_wait_is_lost(monkeypatch: pytest.Monke
 
 
 @pytest.mark.needs("wgpudawn", "numba")
-def test_a_missing_symbol_costs_the_native_caller_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_symbol_affects_only_the_native_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     target = find("dawn", "Null", monkeypatch)
     with opened(target, Case(pattern="per-submit")) as chain:
         real = chain.library.symbol

@@ -1,4 +1,4 @@
-"""The browser's share: a page that times what it is asked to time, and the loopback server that asks.
+"""WebGPU in browsers: a page that takes samples, and a loopback server that sends it commands.
 
-The page returns raw clocks and raw values; planner, fit, gates and proof stay in Python.
+The page returns raw times and raw values. Planning, fitting and checks stay in Python.
 """

@@ -1,4 +1,4 @@
-"""The cases that the page can run, and what their windows hold."""
+"""The cases that the page can run, and what the timed window of each contains."""
 
 from __future__ import annotations
 
@@ -6,47 +6,50 @@ from collections.abc import Sequence
 
 import msgspec
 
-from overhead.probes._support.browser import wire
-from overhead.probes._support.browser.chain import LATENT
+from overhead.probes._support.browser import messages
+from overhead.probes._support.browser.chain import WAITING_PATTERNS
+from overhead.probes._support.common.case_parameters import accepts
 from overhead.probes.base import Space, Unsupported
 from overhead.probes.kernels import LLVMPIPE_TURNS
 from overhead.results import Case, Scalar
 
-_ORDERLESS = frozenset({"per-submit", "per-k", "per-pass", "one-pass"})
+_MAY_BE_INDEPENDENT = frozenset({"per-submit", "per-k", "per-pass", "one-pass"})
 
 
-def spec(case: Case) -> wire.CaseSpec:
-    """The case in the page's words. Raises ``Unsupported`` where the page has none for it."""
+def case_spec(case: Case) -> messages.CaseSpec:
+    """The case as the page takes it. Raises ``Unsupported`` if the page cannot run the case."""
     if case.workload != "step" or case.caller != "browser":
         raise Unsupported(f"the page runs the step from JavaScript, not {case.workload} by {case.caller}")
     try:
-        asked = msgspec.convert({"pattern": case.pattern, "dependency": case.dependency, **case.params}, wire.CaseSpec)
+        spec = msgspec.convert(
+            {"pattern": case.pattern, "dependency": case.dependency, **case.params}, messages.CaseSpec
+        )
     except msgspec.ValidationError as error:
         raise Unsupported(f"the page has no such case: {error}") from None
-    if asked.dependency == "independent" and (asked.bindgroup == "once" or asked.pattern not in _ORDERLESS):
+    if spec.dependency == "independent" and (spec.bindgroup == "once" or spec.pattern not in _MAY_BE_INDEPENDENT):
         raise Unsupported("independent dispatches rotate bind groups, many to a wait")
-    if "wait" in case.params and case.pattern in LATENT:
+    if "wait" in case.params and case.pattern in WAITING_PATTERNS:
         raise Unsupported(f"{case.pattern} brings its own wait")
-    if (asked.pattern == "per-k") != (asked.k > 1):
+    if (spec.pattern == "per-k") != (spec.k > 1):
         raise Unsupported("per-k, and it alone, takes k of at least 2")
-    return asked
+    return spec
 
 
-def window(case: Case, page: wire.Page) -> dict[str, Scalar]:
-    """What the timed window holds: the same keys and words as the native WebGPU stacks."""
+def window(case: Case, page: messages.Page) -> dict[str, Scalar]:
+    """What the timed window contains, with the keys and words of the native WebGPU stacks."""
     split = case.pattern == "fused" and page.adapter is not None and page.adapter.fallback
-    asked = spec(case)
-    each = {"per-k": f"1 per {asked.k} units", "per-pass": "1", "one-pass": "1", "fused": "1"}.get(
+    spec = case_spec(case)
+    submits = {"per-k": f"1 per {spec.k} units", "per-pass": "1", "one-pass": "1", "fused": "1"}.get(
         case.pattern, "1 per unit"
     )
-    every = asked.bindgroup == "rotated" or case.pattern == "per-pass"
-    reads = asked.wait == "map" or case.pattern == "read-each"
+    binds_each = spec.bindgroup == "rotated" or case.pattern == "per-pass"
+    reads = spec.wait == "map" or case.pattern == "read-each"
     return {
-        "submits": each,
+        "submits": submits,
         **({"dispatches": f"1 per {LLVMPIPE_TURNS} units"} if split else {}),
-        "passes": "1 per unit" if case.pattern == "per-pass" else each,
-        "bind_changes": "1 per unit" if every else each,
-        "bindgroup": asked.bindgroup,
+        "passes": "1 per unit" if case.pattern == "per-pass" else submits,
+        "bind_changes": "1 per unit" if binds_each else submits,
+        "bindgroup": spec.bindgroup,
         "bindings": 1,
         "argument": "none",
         "indirect": False,
@@ -60,7 +63,7 @@ def window(case: Case, page: wire.Page) -> dict[str, Scalar]:
 
 
 def space() -> Space:
-    """The star of every browser: what tells most first, since a polling wait leaves time for little."""
+    """The cases of every browser, the most informative first: a wait that polls rarely leaves time for only a few."""
     base = Case(pattern="per-submit", caller="browser")
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
     extra = [
@@ -73,12 +76,4 @@ def space() -> Space:
         "pattern": ["one-pass", "fused", "per-pass", "wait-each", "read-each"],
         "wait": ["map"],
     }
-    return Space(base, axes, extra, _allowed)
-
-
-def _allowed(case: Case) -> bool:
-    try:
-        spec(case)
-    except Unsupported:
-        return False
-    return True
+    return Space(base, axes, extra, lambda case: accepts(case_spec, case))

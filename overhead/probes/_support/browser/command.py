@@ -1,4 +1,4 @@
-"""What ``overhead browser`` does beside a run of the browser's stack: choose it, write the page, import a file."""
+"""The parts of ``overhead browser`` besides the run: choose a browser, write the page, import a download."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from overhead import results
 from overhead.errors import UsageError
-from overhead.probes._support.browser import identity, standalone
+from overhead.probes._support.browser import identity, page_files
 from overhead.probes._support.browser.importing import import_file
 from overhead.probes._support.browser.launch import BROWSER, OPEN, Browser, Kind, kind_of
 from overhead.probes._support.browser.session import BrowserSession
@@ -18,9 +18,9 @@ KINDS: tuple[Kind, ...] = ("chromium", "firefox", "safari")
 
 
 def choose(browser: str) -> str:
-    """The stack that measures in ``browser``: a kind, a program, or ``open`` for what the desktop opens links with.
+    """The stack for ``browser``: a kind, a program, or ``open`` for the default browser of the desktop.
 
-    Sets the environment that the workers inherit. Raises ``UsageError`` where there is no such browser.
+    Sets the environment that the workers inherit. Raises ``UsageError`` if there is no such browser.
     """
     if browser in KINDS:
         return browser
@@ -41,13 +41,13 @@ def choose(browser: str) -> str:
 def write_page(path: Path) -> None:
     """Write the page as one file that a person can open anywhere. Raises ``UsageError``."""
     try:
-        path.write_text(standalone.page(), encoding="utf-8")
+        path.write_text(page_files.single_file_page(), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
 
 
 def write_import(path: Path, journal: Path) -> None:
-    """Turn a page's download into a journal. Raises ``BadFile``, or ``UsageError`` where it can't be written."""
+    """Write the download of a page as a journal. Raises ``BadFile``, or ``UsageError`` if it cannot be written."""
     raw = b"".join(map(results.encode_line, import_file(path)))
     try:
         with open(journal, "xb") as file:

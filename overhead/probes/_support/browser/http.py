@@ -1,4 +1,4 @@
-"""The little of HTTP/1.1 that one page needs: a request a connection, every part of it bounded in size and time."""
+"""A small HTTP/1.1 server: one request per connection, with limits on the size and the time of every part."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 MAX_HEAD_BYTES = 16 << 10
 MAX_UNREAD = 32
-"""Connections whose request has not come yet; one more and the oldest is dropped: they cannot shut out the page."""
+"""Most connections without a request. The server drops the oldest, so that silent connections cannot block the page."""
 READ_SECONDS = 5.0
 
 _POLICY = (
@@ -33,7 +33,7 @@ _REASONS = {
 
 
 class Refusal(Exception):
-    """A request that is not answered as asked: status and a line of plain text."""
+    """A refused request: the status, and a line of plain text."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -60,7 +60,7 @@ Checker = Callable[[Request], None]
 
 
 class HttpServer:
-    """Listens on the loopback interface alone. ``check`` sees each head before its body is read and may refuse it."""
+    """Listens on the loopback interface only. ``check`` gets each head before the body is read, and may refuse it."""
 
     def __init__(self, handle: Handler, check: Checker, max_body: int) -> None:
         self._handle, self._check, self._max_body = handle, check, max_body
@@ -69,7 +69,7 @@ class HttpServer:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> int:
-        """Begin to listen; returns the port."""
+        """Start to listen and return the port."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=MAX_HEAD_BYTES, backlog=256)
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -91,7 +91,7 @@ class HttpServer:
         try:
             await _send(writer, await self._answer(reader, task))
         except (ConnectionError, asyncio.IncompleteReadError, TimeoutError, asyncio.CancelledError):
-            pass  # gone, slow or no longer wanted: nobody is left to tell
+            pass  # the client is gone or slow, or the server stops
         finally:
             self._open.discard(task)
             self._unread.pop(task, None)

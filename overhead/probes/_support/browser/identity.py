@@ -1,4 +1,4 @@
-"""Who measured: browser, adapter and API from what the page says of itself, and whether that is a GPU at all."""
+"""Browser, adapter and API from the description that the page sends, and whether the adapter is a GPU."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import re
 from msgspec.structs import replace
 
 from overhead.probes._support.browser.launch import Browser, Kind
-from overhead.probes._support.browser.wire import Page, PageAdapter
+from overhead.probes._support.browser.messages import Page, PageAdapter
+from overhead.probes._support.common.software_adapters import names_software_renderer
 from overhead.results import Api, Target
 
-_SOFTWARE = re.compile(r"swiftshader|llvmpipe|lavapipe|softpipe|software|warp\b|basic render|\bcpu\b", re.IGNORECASE)
+_SOFTWARE = re.compile(r"software|\bcpu\b", re.IGNORECASE)
 _LOGGED = re.compile(
     r'Request adapter result AdapterInfo \{ name: "([^"]*)".*? device_type: (\w+),.*? driver: "([^"]*)", '
     r'driver_info: "([^"]*)", backend: (\w+)'
@@ -19,7 +20,7 @@ UNNAMED = "not named by the browser"
 
 
 def named_by_log(page: Page, log: str) -> Page:
-    """The page with the adapter that Firefox's log names, where the page itself was told nothing."""
+    """The page, with the adapter from the log of Firefox if the page has no name for it."""
     found = _LOGGED.findall(log)
     if page.adapter is None or adapter_name(page.adapter) != UNNAMED or not found:
         return page
@@ -32,25 +33,26 @@ def named_by_log(page: Page, log: str) -> Page:
 
 
 def adapter_name(adapter: PageAdapter) -> str:
-    """The most telling of the names that the browser gives."""
+    """The most specific name that the browser gives, or ``UNNAMED``."""
     family = " ".join(word for word in (adapter.vendor, adapter.architecture) if word)
     return adapter.description or (adapter.device if _is_name(adapter.device) else "") or family or UNNAMED
 
 
 def is_software(adapter: PageAdapter) -> bool:
-    """Whether it must not pass as a GPU: a fallback, a processor, a software renderer's name, or no name at all."""
-    said = " ".join((adapter.vendor, adapter.architecture, adapter.device, adapter.description, adapter.driver))
-    unknown = adapter_name(adapter) == UNNAMED
-    return bool(adapter.fallback or adapter.forced or adapter.type == "CPU" or _SOFTWARE.search(said) or unknown)
+    """Whether the adapter is no GPU: a fallback adapter, a CPU, a software renderer, or an adapter without a name."""
+    text = " ".join((adapter.vendor, adapter.architecture, adapter.device, adapter.description, adapter.driver))
+    named = names_software_renderer(text) or _SOFTWARE.search(text)
+    unnamed = adapter_name(adapter) == UNNAMED
+    return bool(adapter.fallback or adapter.forced or adapter.type == "CPU" or named or unnamed)
 
 
 def api(page: Page) -> Api:
-    """The API below WebGPU: as the browser says, else the one that browsers use on the platform."""
-    said = page.adapter.backend.lower() if page.adapter else ""
+    """The API below WebGPU: the one that the browser names, else the usual one of the platform."""
+    backend = page.adapter.backend.lower() if page.adapter else ""
     named: dict[str, Api] = {"vulkan": "Vulkan", "metal": "Metal", "d3d12": "D3D12", "d3d11": "D3D12",
                              "opengl": "OpenGL", "opengles": "OpenGL"}  # fmt: skip
-    if said in named:
-        return named[said]
+    if backend in named:
+        return named[backend]
     where = f"{page.platform} {page.user_agent}".lower()
     if "mac" in where or "iphone" in where or "ipad" in where:
         return "Metal"
@@ -58,14 +60,14 @@ def api(page: Page) -> Api:
 
 
 def engine(page: Page) -> Kind:
-    """The family of the browser: its engine decides what a dispatch costs, not its maker."""
+    """The engine of the browser, from its user agent."""
     if "Firefox/" in page.user_agent:
         return "firefox"
     return "chromium" if "Chrome/" in page.user_agent or page.brands else "safari"
 
 
 def version(page: Page) -> str:
-    """Name and version from the page's own words."""
+    """Name and version of the browser, from its brands or its user agent."""
     named = [brand for brand in page.brands if not brand.startswith("Not")]
     if named:
         return next((brand for brand in named if not brand.startswith("Chromium ")), named[0])
@@ -74,7 +76,7 @@ def version(page: Page) -> str:
 
 
 def flags(page: Page) -> list[str]:
-    """What a reader of the figures should know of the page."""
+    """Flags of the page that a reader of the figures should see."""
     found = [] if page.isolated else ["page-not-isolated"]
     if page.adapter is not None and adapter_name(page.adapter) == UNNAMED:
         found.append("adapter-unnamed-counted-as-software")
@@ -82,10 +84,10 @@ def flags(page: Page) -> list[str]:
 
 
 def target(stack: str, page: Page, browser: Browser) -> Target:
-    """The browser's adapter as a target; what the browser was set to goes into the versions."""
+    """The adapter of the browser as a target. Its versions include the settings of the browser."""
     assert page.adapter is not None
     adapter = page.adapter
-    said = {
+    described = {
         "": browser.version() or version(page),
         "user-agent": page.user_agent[:200],
         "fallback adapter": "not said" if adapter.fallback is None else str(adapter.fallback).lower(),
@@ -96,10 +98,10 @@ def target(stack: str, page: Page, browser: Browser) -> Target:
     return Target(
         stack=stack, api=api(page), adapter=adapter_name(adapter)[:200], software=is_software(adapter),
         driver=adapter.driver,
-        versions={f"{stack} {name}".strip(): text for name, text in {**said, **browser.settings}.items()},
+        versions={f"{stack} {name}".strip(): text for name, text in {**described, **browser.settings}.items()},
     )  # fmt: skip
 
 
 def _is_name(text: str) -> bool:
-    """Chromium's ``device`` is a PCI number, which is no name."""
+    """Whether the text is a name. In Chromium ``device`` is a PCI number."""
     return bool(text) and not text.startswith("0x")

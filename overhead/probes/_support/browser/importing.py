@@ -1,6 +1,7 @@
-"""A page's download as a journal: decoded strictly, its values proved here, every sample kept.
+"""Turn the download of a page into a journal: decode it strictly, check its values, keep every sample.
 
-A page opened by hand starts no fresh processes: its replicates are fresh devices in one page, and each record says so.
+A page that a person opened cannot start processes. Its replicates are new devices in one page; each record has a flag
+for that.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from msgspec import Meta, Struct
 
 from overhead import results
 from overhead.errors import BadFile
-from overhead.probes._support.browser import identity, wire
-from overhead.probes._support.browser.cases import spec, window
+from overhead.probes._support.browser import identity, messages
+from overhead.probes._support.browser.cases import case_spec, window
 from overhead.probes._support.browser.launch import Browser
-from overhead.probes._support.browser.material import PLAN, hashes
+from overhead.probes._support.browser.page_files import PLAN, hashes
+from overhead.probes._support.common.step_kernel import RING
 from overhead.probes.base import Unsupported, Unverified
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Gpu, HeaderLine, JournalLine, Machine, Target
@@ -30,26 +32,26 @@ from overhead.results import Case, Gpu, HeaderLine, JournalLine, Machine, Target
 MAX_BYTES = 64 << 20
 
 
-class _Entry(Struct, forbid_unknown_fields=True, frozen=True):
-    """One case of one replicate: the samples that found its ladder, its rounds, the values at the end."""
+class _CaseEntry(Struct, forbid_unknown_fields=True, frozen=True):
+    """One case of one replicate: the samples that chose the ladder, the rounds, the values at the end."""
 
-    case: wire.CaseSpec
-    trial: wire.Rows
-    rounds: Annotated[list[wire.Rows], Meta(max_length=1000)]
-    values: wire.Values
-    kind: wire.Failure
-    error: wire.Long
+    case: messages.CaseSpec
+    trial: messages.Rows
+    rounds: Annotated[list[messages.Rows], Meta(max_length=1000)]
+    values: messages.Values
+    kind: messages.Failure
+    error: messages.LongText
 
 
 class Download(Struct, forbid_unknown_fields=True, frozen=True):
-    """The file that the page offers."""
+    """The file that a person downloads from the page."""
 
     format: Literal["overhead-browser"]
     version: Literal[1]
     created: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     hidden: bool
-    page: wire.Page
-    replicates: Annotated[list[Annotated[list[_Entry], Meta(max_length=64)]], Meta(min_length=1, max_length=100)]
+    page: messages.Page
+    replicates: Annotated[list[Annotated[list[_CaseEntry], Meta(max_length=64)]], Meta(min_length=1, max_length=100)]
 
 
 def read_download(path: Path) -> Download:
@@ -68,7 +70,7 @@ def read_download(path: Path) -> Download:
 
 
 def import_file(path: Path) -> list[JournalLine]:
-    """The journal of a page's download, header first. Raises ``BadFile``."""
+    """The lines of the journal for a download, header first. Raises ``BadFile``."""
     found = read_download(path)
     if found.page.adapter is None:
         raise BadFile(f"{path}: measured on no adapter")
@@ -94,37 +96,39 @@ def import_file(path: Path) -> list[JournalLine]:
     return lines
 
 
-def _lines(target: Target, process: int, page: wire.Page, entry: _Entry, flags: list[str]) -> Iterator[JournalLine]:
+def _lines(
+    target: Target, process: int, page: messages.Page, entry: _CaseEntry, flags: list[str]
+) -> Iterator[JournalLine]:
     case = _case(entry.case)
-    at = _Where(target.key, case.key, process, page)
+    make = _LineMaker(target.key, case.key, process, page)
     try:
-        spec(case)
+        case_spec(case)
         if not entry.kind:
-            _prove(entry)
+            _check_values(entry)
     except (Unsupported, Unverified) as error:
-        yield at.failed("unavailable" if isinstance(error, Unsupported) else "unverified", str(error))
+        yield make.failed("unavailable" if isinstance(error, Unsupported) else "unverified", str(error))
         return
     if entry.kind:
-        yield at.failed("unavailable" if entry.kind == "unsupported" else entry.kind, entry.error)
+        yield make.failed("unavailable" if entry.kind == "unsupported" else entry.kind, entry.error)
         return
-    yield at.opened(case, flags)
+    yield make.opened(case, flags)
     empty = [float(row[2]) for row in entry.trial if row[0] == 0]
-    yield at.once("empty_wait", 0, empty)
-    yield at.once("naive", 1, [float(row[2]) for row in entry.trial if row[0] == 1])
+    yield make.once("empty_wait", 0, empty)
+    yield make.once("naive", 1, [float(row[2]) for row in entry.trial if row[0] == 1])
     if empty and min(empty) > PLAN["polling_ms"] * 1e6:
-        yield at.once("wait_quantum", 0, [statistics.median(empty)])
+        yield make.once("wait_quantum", 0, [statistics.median(empty)])
     for number, rows in enumerate(entry.rounds):
-        yield at.round(number, rows)
+        yield make.round(number, rows)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Where:
-    """Makes the journal's lines of one case in one replicate."""
+class _LineMaker:
+    """Makes the journal lines of one case in one replicate."""
 
     target: str
     case: str
     process: int
-    page: wire.Page
+    page: messages.Page
 
     def failed(self, status: results.Status, reason: str) -> JournalLine:
         return results.FailedLine(
@@ -152,26 +156,26 @@ class _Where:
         )
 
 
-def _prove(entry: _Entry) -> None:
-    """Every unit of every window and of its warm-up ran: raises ``Unverified`` where the values say otherwise."""
+def _check_values(entry: _CaseEntry) -> None:
+    """Raise ``Unverified`` unless the values show that every unit of every window and warm-up ran."""
     rows = [*entry.trial, *(row for rows in entry.rounds for row in rows)]
     issued = sum(row[0] + 1 for row in rows)
-    if len(entry.values) != (8 if entry.case.dependency == "independent" else 1):
+    if len(entry.values) != (RING if entry.case.dependency == "independent" else 1):
         raise Unverified(f"{len(entry.values)} buffers read back")
     executed = sum(lcg.distance(lcg.seeds(), np.array(words, np.uint32)) for words in entry.values)
     if executed != issued % lcg.PERIOD:
         raise Unverified(f"{issued} units issued, {executed} executed")
 
 
-def _case(asked: wire.CaseSpec) -> Case:
-    defaults = wire.CaseSpec(pattern=asked.pattern)
-    params = {k: getattr(asked, k) for k in ("k", "bindgroup", "wait") if getattr(asked, k) != getattr(defaults, k)}
-    unit = "step" if asked.pattern == "fused" else "dispatch"
-    return Case(pattern=asked.pattern, caller="browser", dependency=asked.dependency, unit=unit, params=params)
+def _case(spec: messages.CaseSpec) -> Case:
+    defaults = messages.CaseSpec(pattern=spec.pattern)
+    params = {k: getattr(spec, k) for k in ("k", "bindgroup", "wait") if getattr(spec, k) != getattr(defaults, k)}
+    unit = "step" if spec.pattern == "fused" else "dispatch"
+    return Case(pattern=spec.pattern, caller="browser", dependency=spec.dependency, unit=unit, params=params)
 
 
-def _machine(page: wire.Page, target: Target) -> Machine:
-    """What a page can know of a machine; the id hashes just that, so it never equals a measured machine's."""
+def _machine(page: messages.Page, target: Target) -> Machine:
+    """The machine as a page sees it. The id hashes only that, so it differs from the id of a measured machine."""
     cpu = f"not told to a browser ({page.platform or 'unknown platform'})"
     gpus = [] if target.software else [Gpu(name=target.adapter)]
     seed = json.dumps(["browser", cpu, page.cores, page.memory_gib, [gpu.name for gpu in gpus]])

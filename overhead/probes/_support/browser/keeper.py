@@ -1,8 +1,8 @@
-"""Keeps one browser: starts it in a process group of its own, and when its standard input ends, ends the group and
-removes the profile folder. It outlives a worker that is killed, so no browser and no profile is left behind.
+"""Starts a browser in a new process group. When standard input ends, it kills the group and removes the profile folder.
+It survives if the worker is killed, so no browser and no profile stays behind.
 
-Run as a script with the profile folder and the command line; standard library and psutil only. It says ``ended CODE``
-when the browser ends by itself.
+Run as a script with the profile folder and the command line; needs only the standard library and psutil. Prints
+``ended CODE`` when the browser ends by itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GRACE_SECONDS = 3.0
 
 def main(profile: str, command: list[str]) -> int:
     if hasattr(os, "fork") and os.fork():
-        os._exit(0)  # the worker's own children are killed with it: be nobody's child
+        os._exit(0)  # children of the worker are killed with it, so this process must not be one
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     try:
@@ -49,7 +49,7 @@ def _say(line: str) -> None:
 
 
 def _end(browser: subprocess.Popen[bytes]) -> None:
-    """Kill the whole group, or where there are no groups the tree of children: the profile is thrown away with it."""
+    """Kill the process group, or the tree of children where the system has no groups."""
     children = _children(browser.pid)
     if hasattr(os, "killpg"):
         with contextlib.suppress(OSError):
@@ -72,7 +72,7 @@ def _children(pid: int) -> list[psutil.Process]:
 
 
 def _group_lives(group: int) -> bool:
-    """Whether a process of the group still runs; a dead one that nobody has reaped holds nothing, and may stay long."""
+    """Whether a process of the group still runs. Zombies do not count: they hold no files."""
     return hasattr(os, "killpg") and any(_runs_in(process, group) for process in psutil.process_iter())
 
 
@@ -88,7 +88,7 @@ def _remove(profile: str) -> None:
         shutil.rmtree(profile, ignore_errors=True)
         if not os.path.exists(profile):
             return
-        time.sleep(0.1)  # a browser's last writer may still hold a file, on Windows above all
+        time.sleep(0.1)  # the browser may still hold a file open, mostly on Windows
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which browsers there are on this machine, and the command line that starts one with an empty profile."""
+"""The browsers on this machine, and the command line that starts one with an empty profile."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Literal
 from overhead.probes.base import Unavailable
 
 BROWSER = "OVERHEAD_BROWSER"
-"""Environment variable: the browser's program, or ``open`` for whatever this desktop opens a link with."""
+"""Environment variable: the program of the browser, or ``open`` for the default browser of the desktop."""
 FLAGS = "OVERHEAD_BROWSER_FLAGS"
-"""Environment variable: flags added to the command line, or left out of it if a ``!`` precedes them; recorded."""
+"""Environment variable: flags to add to the command line, or to leave out if ``!`` precedes them."""
 
 Kind = Literal["chromium", "firefox", "safari"]
 OPEN = "open"
@@ -45,7 +45,7 @@ _WINDOWS: dict[str, tuple[str, ...]] = {
 _WINDOWS_ROOTS = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
 
 FIREFOX_ENVIRONMENT = {"RUST_LOG": "wgpu_core::instance=info", "MOZ_CRASHREPORTER_DISABLE": "1"}
-"""Firefox tells a page nothing of its adapter, but its log names it."""
+"""With this log level the log of Firefox names the adapter. A page in Firefox cannot see it."""
 CHROMIUM_FLAGS = {
     "--headless": "new",
     "--enable-unsafe-webgpu": "",
@@ -91,9 +91,9 @@ FIREFOX_PREFERENCES: dict[str, bool | int | str] = {
 
 @dataclasses.dataclass(frozen=True)
 class Browser:
-    """A browser that can be started: its kind, its program, and the settings that it is started with.
+    """A browser: its kind, its program, and its settings.
 
-    An empty ``program`` stands for the desktop's own way to open a link: nothing is started, set or ended by us.
+    With an empty ``program`` the desktop opens a link: then overhead does not start, configure or end the browser.
     """
 
     kind: Kind
@@ -101,7 +101,7 @@ class Browser:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Flags or preferences by name, as they go into the record."""
+        """Flags, preferences and variables by name, for the record."""
         if not self.program or self.kind == "safari":
             return {}
         preferences = FIREFOX_PREFERENCES if self.kind == "firefox" else {}
@@ -110,11 +110,11 @@ class Browser:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables that it is started with beside this process's own."""
+        """Environment variables to add when the browser starts."""
         return FIREFOX_ENVIRONMENT if self.kind == "firefox" else {}
 
     def command(self, profile: Path, url: str) -> list[str]:
-        """The command line; writes what the profile needs."""
+        """The command line that opens the URL. Writes the preferences of Firefox into the profile."""
         if self.kind == "safari":
             return ["open", "-a", self.program, url]
         flags = [f"{name}={value}" if value else name for name, value in _flags(self.kind).items()]
@@ -125,14 +125,14 @@ class Browser:
         return [self.program, *flags, "--profile", str(profile), url]
 
     def version(self) -> str:
-        """What the program says of its own version, or an empty string."""
+        """The output of the program for ``--version``, or an empty string."""
         if not self.program or self.kind == "safari" or sys.platform == "win32":
             return ""
         try:
-            said = subprocess.run([self.program, "--version"], capture_output=True, text=True, timeout=20, check=False)
+            done = subprocess.run([self.program, "--version"], capture_output=True, text=True, timeout=20, check=False)
         except (OSError, subprocess.TimeoutExpired):
             return ""
-        return " ".join(said.stdout.split())[:100]
+        return " ".join(done.stdout.split())[:100]
 
 
 def find(kind: Kind) -> Browser:
@@ -154,7 +154,7 @@ def find(kind: Kind) -> Browser:
 
 
 def candidates(kind: Kind, platform: str = sys.platform) -> list[str]:
-    """Programs of this kind found where the platform keeps them, best first."""
+    """Programs of this kind in PATH and in the usual folders of the platform, best first."""
     if platform == "darwin":
         roots = [Path("/Applications"), Path.home() / "Applications"]
         if kind == "safari":
@@ -171,16 +171,16 @@ def candidates(kind: Kind, platform: str = sys.platform) -> list[str]:
 
 
 def kind_of(program: str) -> Kind:
-    """A browser's kind by its program's name; all but Firefox's and Safari's are taken for Chromium's."""
+    """The kind of a browser from its program name; any other name counts as Chromium."""
     name = Path(program).name.lower()
     return "firefox" if "firefox" in name else "safari" if "safari" in name else "chromium"
 
 
 def _flags(kind: Kind) -> dict[str, str]:
-    """Flags by name: ours, changed by what the environment asks for."""
+    """Flags by name: the default flags, changed by the environment."""
     flags = dict(CHROMIUM_FLAGS if kind == "chromium" else FIREFOX_FLAGS)
     if kind == "chromium" and sys.platform.startswith("linux") and os.geteuid() == 0:
-        flags["--no-sandbox"] = ""  # Chromium refuses its sandbox to root
+        flags["--no-sandbox"] = ""  # as root, Chromium does not start with its sandbox
     for word in shlex.split(os.environ.get(FLAGS, "")):
         name, _, value = word.partition("=")
         if name.startswith("!"):

@@ -1,7 +1,7 @@
-"""One browser, one page, one conversation: started at the first need, ended with the worker.
+"""A session with one page in one browser.
 
-The server's loop runs only inside these calls, in the caller's thread: while the page measures, nothing of ours runs
-but a wait for its answer, and there is no other thread.
+The event loop of the server runs only inside these calls, in the thread of the caller. While the page measures, this
+process only waits for the answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from overhead.probes._support.browser import wire
+from overhead.probes._support.browser import messages
 from overhead.probes._support.browser.identity import named_by_log
 from overhead.probes._support.browser.launch import Browser
 from overhead.probes._support.browser.server import PageServer
@@ -24,18 +24,18 @@ from overhead.probes.base import Unavailable
 
 START_SECONDS = 45.0
 PERSON_SECONDS = 300.0
-"""How long a page that the desktop or a person opens may take."""
+"""Time limit for a page that the desktop opens."""
 ANSWER_SECONDS = 60.0
 
 T = TypeVar("T")
 
 
 class BrowserEnded(Exception):
-    """The browser or its page is gone, or gives no answer."""
+    """The browser or its page has ended, or does not answer."""
 
 
 class BrowserSession:
-    """An open page that obeys. Raises ``Unavailable`` where none can be had."""
+    """An open page that runs commands. Raises ``Unavailable`` if it cannot be opened."""
 
     def __init__(
         self, browser: Browser, start_seconds: float = START_SECONDS, answer_seconds: float = ANSWER_SECONDS
@@ -54,16 +54,16 @@ class BrowserSession:
             raise
 
     def next_chain(self) -> int:
-        """A number that no chain of this page has."""
+        """A new number for a chain of this page."""
         self._chains += 1
         return self._chains
 
-    def ask(self, do: str, **fields: Any) -> wire.PageAnswer:
-        """Give the page a command; raises ``BrowserEnded`` where no answer comes."""
+    def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
+        """Send the page a command and return its answer. Raises ``BrowserEnded`` if no answer comes."""
         return self._run(self._unless_ended(self._server.ask(do, **fields), self._answer_seconds, "gave no answer"))
 
     def close(self) -> None:
-        """End the page, the browser and the server. Harmless when called again."""
+        """End the page, the browser and the server. A second call does nothing."""
         if self._loop.is_closed():
             return
         with contextlib.suppress(Exception):
@@ -73,7 +73,7 @@ class BrowserSession:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
 
-    async def _open(self, seconds: float) -> wire.Page:
+    async def _open(self, seconds: float) -> messages.Page:
         url = await self._server.start()
         if self.browser.program:
             await self._start(url)
@@ -95,7 +95,7 @@ class BrowserSession:
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
             env={**os.environ, **self.browser.environment},
         )  # fmt: skip
-        if self.browser.kind != "safari":  # there the program only hands the address on, and ends
+        if self.browser.kind != "safari":  # the program of Safari passes the address on and ends
             self._ended = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> str:
@@ -119,9 +119,9 @@ class BrowserSession:
         raise BrowserEnded(f"{name} {failing} for {seconds:.0f} s")
 
     def _last_words(self) -> str:
-        """The last line that the browser wrote, where it wrote one."""
-        said = [line.strip() for line in self._log().splitlines() if line.strip()]
-        return f": {said[-1][:300]}" if said else ""
+        """The last line in the log of the browser, after a colon; or an empty string."""
+        lines = [line.strip() for line in self._log().splitlines() if line.strip()]
+        return f": {lines[-1][:300]}" if lines else ""
 
     def _log(self) -> str:
         try:
@@ -132,7 +132,7 @@ class BrowserSession:
 
     async def _shut(self) -> None:
         await self._server.end()
-        await asyncio.sleep(0.05)  # the page hears it, and does not take the closed door for a failure
+        await asyncio.sleep(0.05)  # the page gets the command before the connection closes
         await self._server.stop()
         if self._keeper is None or self._keeper.stdin is None or self._keeper.stdout is None:
             return
@@ -141,4 +141,4 @@ class BrowserSession:
             async with asyncio.timeout(15):
                 if self._ended is not None:
                     await self._ended
-                await self._keeper.stdout.read()  # until it is gone, and with it browser and profile
+                await self._keeper.stdout.read()  # until the keeper has removed browser and profile

@@ -1,7 +1,7 @@
-"""Vulkan's loader and the adapters that it finds.
+"""The Vulkan loader and the adapters that it finds.
 
-Structures, prototypes and constants come from the ``vulkan`` package's cffi; its Python wrappers are not used (1.3.275
-has wrong values for the constants of extensions).
+Structures, prototypes and constants come from the cffi module of the ``vulkan`` package. Its Python wrappers are not
+used: in 1.3.275 they have wrong values for the constants of extensions.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from overhead.probes._support.common.software_adapters import names_software_renderer
 from overhead.probes.base import Unavailable, device_id
 
 _LOADER_MEND = {
     "linux": "apt install libvulkan1 mesa-vulkan-drivers",
     "darwin": "brew install vulkan-loader molten-vk",
 }.get(sys.platform, "install the GPU vendor's driver")
-_SOFTWARE = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
 
 
 class VulkanError(RuntimeError):
-    """A Vulkan function failed: its name and the result's."""
+    """A Vulkan function failed. The message names the function and the result."""
 
 
 @functools.cache
 def load() -> tuple[Any, Any]:
-    """cffi's ``ffi`` with Vulkan's types, and the loader's functions and constants. Raises ``Unavailable``."""
+    """The cffi ``ffi`` with the Vulkan types, and the functions and constants of the loader. Raises ``Unavailable``."""
     try:
         import vulkan
     except ImportError as error:
@@ -44,19 +44,19 @@ def check(result: int, what: str) -> None:
 
 
 def result_name(result: int) -> str:
-    """``VK_ERROR_DEVICE_LOST`` for -4."""
+    """The name of a result, such as ``VK_ERROR_DEVICE_LOST`` for -4."""
     ffi, _ = load()
     return str(ffi.string(ffi.cast("VkResult", result)))
 
 
 def word(value: Any) -> int:
-    """A handle, pointer or number as the integer that goes into a register."""
+    """A handle, pointer or number as the integer that a C call passes in a register."""
     return value if isinstance(value, int) else int(load()[0].cast("uintptr_t", value))
 
 
 @dataclass(frozen=True)
 class VulkanAdapter:
-    """A physical device with a queue that computes. ``device`` is a short hash of its UUID, empty for software."""
+    """A physical device with a compute queue. ``device``: a short hash of its UUID, empty for a software adapter."""
 
     index: int
     handle: Any
@@ -73,7 +73,7 @@ class VulkanAdapter:
 
 @functools.cache
 def adapters() -> tuple[VulkanAdapter, ...]:
-    """The adapters of this process's environment, in the loader's order. Raises ``Unavailable``."""
+    """The adapters that this process can see, in the order of the loader. Raises ``Unavailable``."""
     _, vk = load()
     handles = _listed(lambda count, out: vk.vkEnumeratePhysicalDevices(instance(), count, out), "VkPhysicalDevice")
     found = [adapter for index, handle in enumerate(handles) if (adapter := _adapter(index, handle)) is not None]
@@ -83,7 +83,7 @@ def adapters() -> tuple[VulkanAdapter, ...]:
 
 
 def loader_version() -> tuple[int, int, int]:
-    """The loader's Vulkan version."""
+    """The Vulkan version of the loader."""
     ffi, vk = load()
     version = ffi.new("uint32_t *")
     try:
@@ -95,7 +95,7 @@ def loader_version() -> tuple[int, int, int]:
 
 @functools.cache
 def instance() -> Any:
-    """The process's instance, of Vulkan 1.2 where the loader knows it. Raises ``Unavailable``."""
+    """The instance of this process, for Vulkan 1.2 if the loader supports it, else 1.1. Raises ``Unavailable``."""
     ffi, vk = load()
     offered = _extensions(lambda count, out: vk.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, out))
     portability = "VK_KHR_portability_enumeration" in offered
@@ -141,7 +141,7 @@ def _adapter(index: int, handle: Any) -> VulkanAdapter | None:
         return None
     vk.vkGetPhysicalDeviceProperties2(handle, properties)
     name = _text(core.deviceName)
-    software = core.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU or any(word in name.lower() for word in _SOFTWARE)
+    software = core.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU or names_software_renderer(name)
     uuid = bytes(identity.deviceUUID)
     return VulkanAdapter(
         index=index,
@@ -161,7 +161,7 @@ def _adapter(index: int, handle: Any) -> VulkanAdapter | None:
 
 
 def _family(handle: Any) -> tuple[int, int] | None:
-    """Index and timestamp bits of the queue family that WebGPU uses: graphics and compute, else compute alone."""
+    """Index and timestamp bits of the queue family that WebGPU uses: graphics and compute, else compute only."""
     _, vk = load()
     families = _listed(
         lambda count, out: vk.vkGetPhysicalDeviceQueueFamilyProperties(handle, count, out),
@@ -187,7 +187,7 @@ class Strings:
 
 
 def _listed(ask: Callable[[Any, Any], Any], kind: str) -> list[Any]:
-    """The two-call idiom: how many, then all."""
+    """All items that a Vulkan function lists. The first call returns the count, the second the items."""
     ffi, _ = load()
     count = ffi.new("uint32_t *")
     check(ask(count, ffi.NULL) or 0, f"counting {kind}")

@@ -1,4 +1,4 @@
-"""What the step works on: eight buffers of 256 words, sixteen descriptor sets, and a proof of how often it ran."""
+"""Storage buffers with descriptor sets, their upload and download, and the number of steps that the values show."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from overhead.probes._support.common.step_kernel import RING, WORDS
 from overhead.probes._support.vulkan.gpu import VulkanGpu
 from overhead.probes.kernels import lcg
 
-RING = 8
-WORDS = 256
-GROUPS = 4
 
-
-class Buffers:
-    """Storage buffers of as many 32-bit words each, descriptor sets of one of them, and the way there and back."""
+class StorageBuffers:
+    """``count`` storage buffers of ``words`` 32-bit words each, and room for ``sets`` descriptor sets."""
 
     def __init__(self, gpu: VulkanGpu, count: int, words: int, sets: int) -> None:
         vk = gpu.vk
         self._gpu, self._size = gpu, 4 * words
-        self._record = OneTime(gpu)
+        self._record = OneTimeCommands(gpu)
         usage = (
             vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
             | vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT
@@ -51,7 +48,7 @@ class Buffers:
         ))  # fmt: skip
 
     def sets(self, layout: Any, buffers: list[int]) -> tuple[Any, ...]:
-        """Descriptor sets, each of the buffer of that number."""
+        """One new descriptor set for each buffer index."""
         gpu, ffi, vk = self._gpu, self._gpu.ffi, self._gpu.vk
         layouts = ffi.new("VkDescriptorSetLayout[]", [layout] * len(buffers))
         info = gpu.new(
@@ -59,7 +56,7 @@ class Buffers:
             descriptorSetCount=len(buffers), pSetLayouts=layouts,
         )  # fmt: skip
         sets = ffi.new("VkDescriptorSet[]", len(buffers))
-        gpu.call("vkAllocateDescriptorSets", info, sets)
+        gpu.device_call("vkAllocateDescriptorSets", info, sets)
         for each, index in zip(sets, buffers, strict=True):
             buffer = ffi.new("VkDescriptorBufferInfo *", {
                 "buffer": self._buffers[index].handle, "range": self._size,
@@ -68,11 +65,11 @@ class Buffers:
                 "WRITE_DESCRIPTOR_SET", "VkWriteDescriptorSet", dstSet=each, descriptorCount=1,
                 descriptorType=vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, pBufferInfo=buffer,
             )  # fmt: skip
-            gpu.call("vkUpdateDescriptorSets", 1, write, 0, ffi.NULL)
+            gpu.device_call("vkUpdateDescriptorSets", 1, write, 0, ffi.NULL)
         return tuple(sets)
 
     def upload(self, words: lcg.Words) -> None:
-        """Fill the buffers, a row each, and wait."""
+        """Fill the buffers, one row of ``words`` for each, and wait."""
         self._mapped[:] = words
         vk = self._gpu.vk
         into = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT
@@ -85,7 +82,7 @@ class Buffers:
         self._record(record)
 
     def download(self) -> lcg.Words:
-        """What the buffers hold when all work is done, a row each."""
+        """Wait for all work, then return the contents of the buffers, one row for each."""
         vk = self._gpu.vk
         transfer = vk.VK_PIPELINE_STAGE_TRANSFER_BIT
 
@@ -111,8 +108,8 @@ class Buffers:
         gpu.function("vkCmdPipelineBarrier")(cb, before[0], after[0], 0, 1, memory, 0, null, 0, null)
 
 
-class State(Buffers):
-    """``own[i]`` is a set on buffer i, ``shared[i]`` are as many sets on buffer 0: the two ways to rotate a ring."""
+class StepBuffers(StorageBuffers):
+    """The buffers of the step. ``own[i]`` is a descriptor set of buffer i; each ``shared[i]`` is a set of buffer 0."""
 
     def __init__(self, gpu: VulkanGpu, set_layout: Any) -> None:
         super().__init__(gpu, RING, WORDS, 2 * RING)
@@ -123,9 +120,9 @@ class State(Buffers):
         self.upload(self._last)
 
     def steps(self) -> int:
-        """Steps that the device has run on all buffers. Raises ``Unverified`` where values disagree.
+        """Steps that the device has run on all buffers. Raises ``Unverified`` if values disagree.
 
-        Must be asked before any buffer is 2^32 steps past the last answer.
+        Correct only if every buffer ran fewer than 2^32 steps since the previous call.
         """
         now = self.download()
         self._steps += sum(lcg.distance(before, after) for before, after in zip(self._last, now, strict=True))
@@ -133,8 +130,8 @@ class State(Buffers):
         return self._steps
 
 
-class OneTime:
-    """Records a command buffer by a Python function, runs it and waits: all that is outside every window."""
+class OneTimeCommands:
+    """A command buffer for work outside the timed window: a Python function records it, then it runs once."""
 
     def __init__(self, gpu: VulkanGpu) -> None:
         self._gpu = gpu
@@ -146,23 +143,23 @@ class OneTime:
         self._submit = gpu.new("SUBMIT_INFO", "VkSubmitInfo", commandBufferCount=1, pCommandBuffers=self._list)
 
     def __call__(self, record: Callable[[Any], None]) -> None:
-        """Run once whatever is pending has finished, and wait for it."""
+        """Wait for pending work, then record, run and wait."""
         self._gpu.drain()
         self.start(record, self._gpu.ffi.NULL)
         self._gpu.drain()
 
     def record(self, record: Callable[[Any], None]) -> Any:
-        """The submission of what the function records; the command buffer must not be pending."""
+        """Record, and return the ``VkSubmitInfo``. The command buffer must not be pending."""
         gpu = self._gpu
-        gpu.done("vkBeginCommandBuffer", self.cb, self._begin)
+        gpu.call("vkBeginCommandBuffer", self.cb, self._begin)
         record(self.cb)
-        gpu.done("vkEndCommandBuffer", self.cb)
+        gpu.call("vkEndCommandBuffer", self.cb)
         return self._submit
 
     def start(self, record: Callable[[Any], None], fence: Any) -> None:
-        """Record and submit."""
+        """Record and submit, without a wait."""
         submission = self.record(record)
-        self._gpu.done("vkQueueSubmit", self._gpu.queue, 1, submission, fence)
+        self._gpu.call("vkQueueSubmit", self._gpu.queue, 1, submission, fence)
 
     def close(self) -> None:
         self._gpu.destroy("CommandPool", self._pool)

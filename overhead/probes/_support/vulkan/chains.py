@@ -1,104 +1,262 @@
-"""Vulkan chains, one class a shape of submission: laps, one recording in or outside the window, launches, waits."""
+"""Vulkan chains: the base class, and a class for each shape of submission."""
 
 from __future__ import annotations
 
+import abc
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from overhead.probes import kernels
 from overhead.probes._support.common.loop_text import Issue
-from overhead.probes._support.common.native_loop import Cycle, NativeCall, NativeProgram
-from overhead.probes._support.vulkan.chain_base import VulkanChain
-from overhead.probes._support.vulkan.device_time import alone, held
-from overhead.probes.base import DeviceTime
-from overhead.probes.kernels import LLVMPIPE_TURNS
-from overhead.results import Scalar
+from overhead.probes._support.common.native_loop import (
+    Cycle,
+    NativeCall,
+    NativeLoop,
+    NativeProgram,
+    compile_ffi,
+    compile_native,
+    compile_stages,
+)
+from overhead.probes._support.common.software_adapters import longest_fused_chain
+from overhead.probes._support.common.step_kernel import RING
+from overhead.probes._support.vulkan.buffers import StepBuffers
+from overhead.probes._support.vulkan.commands import WAITS, Commands, Wait, raise_failures
+from overhead.probes._support.vulkan.device_time import (
+    time_behind_blocker,
+    time_one_submission,
+    timer,
+    wait_spins,
+)
+from overhead.probes._support.vulkan.gpu import VulkanGpu
+from overhead.probes.base import Chain, DeviceTime, StartLatency
+from overhead.results import Case, Scalar
 
-LAP = 256
-"""Units, or 8 submissions where that is more, between two uses of a fence."""
-LAPS = 3
-"""Laps whose command buffers may be pending while the next is recorded: the depth of the ring."""
+BATCH_UNITS = 256
+"""Units of a batch. A batch has at least 8 submissions, so with many units in a submission it has more units."""
+BATCHES = 3
+"""Batches that take turns, each with its own command buffers and fence."""
 
 
-class Laps(VulkanChain):
+class VulkanChain(Chain):
+    """The buffers, the command pool, the wait and the loops of one case.
+
+    Call ``wait`` or ``prepare`` before each ``issue``: ``issue`` records command buffers that must not be pending.
+    """
+
+    kernel = "step"
+
+    def __init__(self, gpu: VulkanGpu, case: Case) -> None:
+        self._gpu, self._case = gpu, case
+        self.unit = case.unit
+        self._rotates = case.params.get("bindgroup") == "rotated"
+        self._loops: list[NativeLoop] = []
+        self._stages: Callable[[int], dict[str, Any]] | None = None
+        self._cleanup = contextlib.ExitStack()
+        try:
+            kernel = gpu.kernel(self.kernel)
+            self._commands = Commands(gpu, kernel)
+            self._pool = gpu.command_pool()
+            self._cleanup.callback(gpu.destroy, "CommandPool", self._pool)
+            self._state = StepBuffers(gpu, kernel.set_layout)
+            self._cleanup.callback(self._state.close)
+            self._wait = Wait(gpu, str(case.params.get("wait", next(iter(WAITS)))))
+            self._cleanup.callback(self._wait.close)
+            self.wait_spins = wait_spins(gpu, self._wait.kind)
+            self._program, self._issue = self._build()
+        except BaseException:
+            self._cleanup.close()
+            raise
+        # Bound to the instance: a method of this class would add a Python call to the window.
+        self.issue = self._issue  # type: ignore[assignment, method-assign]
+        self.wait = self._wait  # type: ignore[method-assign]
+
+    @abc.abstractmethod
+    def _build(self) -> tuple[NativeProgram, Issue]:
+        """The calls of the window, and the function ``issue(n)`` that makes them."""
+
+    def issue(self, n: int) -> None:
+        self._issue(n)
+
+    def wait(self) -> None:
+        self._wait()
+
+    def prepare(self, n: int) -> None:
+        self._gpu.drain()
+
+    def executed(self) -> int:
+        raise_failures([self._wait.failed, *(loop.failure() for loop in self._loops)])
+        return self._state.steps()
+
+    def stages(self, n: int) -> Mapping[str, Any]:
+        if self._stages is None:
+            self._stages = compile_stages(self._program, "native" if self._case.caller == "native" else "ffi")
+        self.prepare(n)
+        found = self._stages(n)
+        self.wait()
+        return found
+
+    def start_latency(self, n: int) -> StartLatency:
+        """Measure n times how long an idle queue takes from submission to start. Raises ``Unsupported``."""
+        return timer(self._gpu).start_latency(n)
+
+    def window(self) -> dict[str, Scalar]:
+        per = {0: "one submission of all"}.get(self._program.per, "a submission each")
+        if self._program.per > 1:
+            per = f"a submission for {self._program.per}"
+        return {
+            "submits": per,
+            "passes": "none: Vulkan compute has no passes",
+            "calls": self._calls(),
+            "bindgroup": "rotated" if self._rotates else "once",
+            "barrier": str(self._case.params.get("barrier", "before each dispatch")),
+            "arguments": "none",
+            "wait": self._wait.words,
+            "recording": True,
+            "validation": "none",
+            "precision": "uint32",
+        }
+
+    def _calls(self) -> float:
+        """C calls per unit, without the calls that a chain makes once."""
+        around = len(self._program.head) + len(self._program.tail)
+        return len(self._program.body) + (around / self._program.per if self._program.per else 0)
+
+    def kernels(self) -> dict[str, str]:
+        return {f"{self.kernel}.spv": kernels.binary(f"{self.kernel}.spv")[1]}
+
+    def close(self) -> None:
+        self._gpu.drain()
+        self._cleanup.close()
+
+    def _fence(self, signalled: bool = False) -> Any:
+        fence = self._gpu.fence(signalled)
+        self._cleanup.callback(self._gpu.destroy, "Fence", fence)
+        return fence
+
+    def _call_now(self, calls: Iterable[NativeCall]) -> None:
+        """Make the calls now, outside the window."""
+        for call in calls:
+            self._gpu.call(call.name, *call.ffi_args)
+
+    def _compile(self, program: NativeProgram) -> NativeLoop:
+        loop = (compile_native if self._case.caller == "native" else compile_ffi)(program)
+        self._loops.append(loop)
+        return loop
+
+    def _unit_recorder(self, cb: Any) -> Callable[[int], None]:
+        """A function that records n units into a command buffer, outside the window."""
+        c = self._commands
+        if self._case.params.get("barrier") == "ring":
+            nodes = NativeProgram((c.barrier(cb),), (c.bind(cb, self._sets), c.dispatch(cb)), per=RING)
+        else:
+            nodes = NativeProgram(body=self._unit(cb))
+        head, loop = self._head(cb, 0)[1:], self._compile(nodes)
+
+        def record(n: int) -> None:
+            self._call_now(head)
+            loop(n)
+
+        return record
+
+    def _command_buffers(self, count: int) -> list[Any]:
+        return self._gpu.command_buffers(self._pool, count)
+
+    @property
+    def _sets(self) -> Any:
+        if not self._rotates:
+            return self._state.own[0]
+        return Cycle(self._state.own if self._case.dependency == "independent" else self._state.shared)
+
+    def _head(self, cb: Any, flags: int) -> tuple[NativeCall, ...]:
+        c = self._commands
+        return (c.begin(cb, flags), c.pipeline(cb), *(() if self._rotates else (c.bind(cb, self._sets),)))
+
+    def _unit(self, cb: Any) -> tuple[NativeCall, ...]:
+        c = self._commands
+        return (*((c.bind(cb, self._sets),) if self._rotates else ()), c.barrier(cb), c.dispatch(cb))
+
+
+class BatchedSubmissions(VulkanChain):
     """``per-submit`` and ``per-k``: a command buffer and a submission for each group of k units.
 
-    Command buffers turn in a ring of ``LAPS`` laps. The last submission of a lap signals the lap's fence, which is
-    waited for before the lap is recorded again; the units that do not fill a lap have command buffers of their own and
-    no fence, since ``issue`` begins on an idle queue. ``reset``: beginning a command buffer resets it (``buffer``), or
-    the command buffers of a lap are reset together, by their pool.
+    Submissions run in batches; ``BATCHES`` batches take turns. The last submission of a batch signals its fence, and
+    the loop waits for that fence before it records the batch again. The units that do not fill a batch have their own
+    command buffers and no fence, since ``issue`` begins on an idle queue. With ``reset=buffer``,
+    ``vkBeginCommandBuffer`` resets each command buffer; with ``reset=pool``, a batch is reset at once.
     """
 
     overlap = "pipelined"
 
     def _build(self) -> tuple[NativeProgram, Issue]:
         self._k = int(self._case.params.get("k", 1))
-        self._submissions = max(LAP // self._k, 8)
-        self._lap = lap = self._submissions * self._k
+        self._submissions = max(BATCH_UNITS // self._k, 8)
+        self._batch = batch = self._submissions * self._k
         self._pooled = self._case.params.get("reset") == "pool"
-        fences = [self._fence(signalled=True) for _ in range(LAPS)]
-        laps = []
+        fences = [self._fence(signalled=True) for _ in range(BATCHES)]
+        batches = []
         for fence in fences:
-            again, program = self._recorded(fence)
-            recycle = NativeProgram(body=(*self._commands.wait_fence(fence), *again))
-            laps.append((self._compile(recycle), self._compile(program)))
-        again, program = self._recorded(None)
-        fresh = [self._compile(NativeProgram(body=again))] if again else []
-        rest_of = self._compile(program)
+            reset, program = self._batch_program(fence)
+            recycle = NativeProgram(body=(*self._commands.wait_fence(fence), *reset))
+            batches.append((self._compile(recycle), self._compile(program)))
+        reset, program = self._batch_program(None)
+        reset_rest = [self._compile(NativeProgram(body=reset))] if reset else []
+        record_rest = self._compile(program)
 
         def issue(n: int) -> None:
-            whole, rest = divmod(n, lap)
+            whole, rest = divmod(n, batch)
             for turn in range(whole):
-                recycle, record = laps[turn % LAPS]
+                recycle, record = batches[turn % BATCHES]
                 recycle(1)
-                record(lap)
-            for reset in fresh:
-                reset(1)
-            rest_of(rest)
+                record(batch)
+            for reset_loop in reset_rest:
+                reset_loop(1)
+            record_rest(rest)
 
         return program, issue
 
-    def _recorded(self, fence: Any) -> tuple[tuple[NativeCall, ...], NativeProgram]:
-        """A lap on command buffers of its own, its last submission with the fence if there is one.
+    def _batch_program(self, fence: Any) -> tuple[tuple[NativeCall, ...], NativeProgram]:
+        """The calls that reset a batch before it is used again, and the calls that record and submit it.
 
-        First what must precede a use of these command buffers, where it is not in the program itself.
+        The batch has its own command buffers. Its last submission signals the fence, unless that is None.
         """
         c, k, null = self._commands, self._k, self._gpu.ffi.NULL
         pool: Any = self._pool
-        again: tuple[NativeCall, ...] = ()
+        reset: tuple[NativeCall, ...] = ()
         if self._pooled:
             pool = self._gpu.command_pool(resets_buffers=False)
-            self._undo.callback(self._gpu.destroy, "CommandPool", pool)
-            again = (c.reset(pool),)
+            self._cleanup.callback(self._gpu.destroy, "CommandPool", pool)
+            reset = (c.reset(pool),)
         buffers = self._gpu.command_buffers(pool, self._submissions)
         fences = [null] * (self._submissions - 1) + [null if fence is None else fence]
-        cb, info, signal = (_spread(each, k) for each in (buffers, map(c.info, buffers), fences))
+        cb, info, signal = (_repeat_each(each, k) for each in (buffers, map(c.info, buffers), fences))
         head, tail = self._head(cb, c.once), (c.end(cb), c.submit(info, None if fence is None else signal))
         if k == 1:
-            return again, NativeProgram(body=(*head, *self._unit(cb), *tail))
-        return again, NativeProgram(head, self._unit(cb), tail, per=k)
+            return reset, NativeProgram(body=(*head, *self._unit(cb), *tail))
+        return reset, NativeProgram(head, self._unit(cb), tail, per=k)
 
     def stages(self, n: int) -> Mapping[str, Any]:
         chunks = []
-        for at in range(0, n, self._lap):
+        for at in range(0, n, self._batch):
             self.prepare(1)
             self.issue(0)
-            chunks.append(super().stages(min(self._lap, n - at)))
+            chunks.append(super().stages(min(self._batch, n - at)))
         return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]} if chunks else {}
 
     @property
     def held_n(self) -> int:
-        """The most units that can be submitted while the device stands still."""
-        return LAPS * self._lap
+        """The most units that ``issue`` can submit while a blocker holds the device."""
+        return BATCHES * self._batch
 
     def device(self, n: int) -> DeviceTime | None:
-        return held(self, self._gpu, min(n, self.held_n))
+        return time_behind_blocker(self, self._gpu, min(n, self.held_n))
 
     def window(self) -> dict[str, Scalar]:
         return {
             **super().window(),
-            "ring": LAPS * self._submissions,
+            "ring": BATCHES * self._submissions,
             "fence": f"each {self._submissions} submissions",
             "reset": f"the pool, each {self._submissions} submissions" if self._pooled else "each command buffer",
         }
@@ -116,13 +274,13 @@ class OnePass(VulkanChain):
         return program, self._compile(program)
 
     def device(self, n: int) -> DeviceTime | None:
-        return alone(self._gpu, n, self._nodes)
+        return time_one_submission(self._gpu, n, self._unit_recorder)
 
 
 class VulkanReplay(VulkanChain):
     """``replay``: n dispatches recorded by ``prepare(n)``; the window holds one submission.
 
-    With ``barrier=ring``, dispatches on the ring's eight buffers may overlap: the barrier comes before every eighth.
+    With ``barrier=ring``, dispatches on the eight buffers may overlap: a barrier precedes every eighth dispatch.
     """
 
     overlap = "serial"
@@ -131,7 +289,7 @@ class VulkanReplay(VulkanChain):
 
     def _build(self) -> tuple[NativeProgram, Issue]:
         c, (cb,) = self._commands, self._command_buffers(1)
-        record = self._nodes(cb)
+        record = self._unit_recorder(cb)
         self._recorded_n = -1
         program = NativeProgram(head=(c.submit(c.info(cb)),), per=0)
         submit = self._compile(program)
@@ -139,9 +297,9 @@ class VulkanReplay(VulkanChain):
         def prepare(n: int) -> None:
             self._gpu.drain()
             if n != self._recorded_n:
-                self._do([c.begin(cb, 0)])
+                self._call_now([c.begin(cb, 0)])
                 record(n)
-                self._do([c.end(cb)])
+                self._call_now([c.end(cb)])
                 self._recorded_n = n
 
         self._prepare = prepare
@@ -151,7 +309,7 @@ class VulkanReplay(VulkanChain):
         self._prepare(n)
 
     def device(self, n: int) -> DeviceTime | None:
-        return alone(self._gpu, n, self._nodes)
+        return time_one_submission(self._gpu, n, self._unit_recorder)
 
     def stages(self, n: int) -> Mapping[str, Any]:
         return {}
@@ -167,14 +325,14 @@ class VulkanLaunches(VulkanChain):
 
     def _build(self) -> tuple[NativeProgram, Issue]:
         c, (cb,) = self._commands, self._command_buffers(1)
-        self._do([*self._head(cb, c.simultaneous), *self._unit(cb), c.end(cb)])
+        self._call_now([*self._head(cb, c.simultaneous), *self._unit(cb), c.end(cb)])
         program = NativeProgram(body=(c.submit(c.info(cb)),))
         return program, self._compile(program)
 
-    held_n = LAPS * LAP
+    held_n = BATCHES * BATCH_UNITS
 
     def device(self, n: int) -> DeviceTime | None:
-        return held(self, self._gpu, min(n, self.held_n))
+        return time_behind_blocker(self, self._gpu, min(n, self.held_n))
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "recording": False}
@@ -185,13 +343,11 @@ class VulkanFused(VulkanChain):
 
     kernel = "fused"
     overlap = "serial"
-    max_n = 1 << 26
 
     def _build(self) -> tuple[NativeProgram, Issue]:
         c, (cb,) = self._commands, self._command_buffers(1)
         self._steps = steps = self._gpu.ffi.new("uint32_t *")
-        if "llvmpipe" in self._gpu.adapter.name:
-            self.max_n = LLVMPIPE_TURNS
+        self.max_n = longest_fused_chain(self._gpu.adapter.name)
         program = NativeProgram((c.begin(cb, c.once), *self._work(cb), c.end(cb), c.submit(c.info(cb))), per=0)
         loop = self._compile(program)
 
@@ -208,9 +364,9 @@ class VulkanFused(VulkanChain):
     def device(self, n: int) -> DeviceTime | None:
         def recorder(cb: Any) -> Callable[[int], None]:
             self._steps[0] = n
-            return lambda n: self._do(self._work(cb))
+            return lambda n: self._call_now(self._work(cb))
 
-        return alone(self._gpu, n, recorder)
+        return time_one_submission(self._gpu, n, recorder)
 
     def stages(self, n: int) -> Mapping[str, Any]:
         return {}
@@ -220,7 +376,7 @@ class VulkanFused(VulkanChain):
 
 
 class WaitEach(VulkanChain):
-    """``wait-each``: a submission for each unit, and a wait for it before the next."""
+    """``wait-each``: a submission for each unit, then a wait."""
 
     overlap = "serial"
     synchronous = True
@@ -241,12 +397,17 @@ class WaitEach(VulkanChain):
 
 
 CHAINS: dict[str, type[VulkanChain]] = {
-    "per-submit": Laps, "per-k": Laps, "one-pass": OnePass, "replay": VulkanReplay, "launches": VulkanLaunches,
-    "fused": VulkanFused, "wait-each": WaitEach,
-}  # fmt: skip
-"""Pattern to chain."""
+    "per-submit": BatchedSubmissions,
+    "per-k": BatchedSubmissions,
+    "one-pass": OnePass,
+    "replay": VulkanReplay,
+    "launches": VulkanLaunches,
+    "fused": VulkanFused,
+    "wait-each": WaitEach,
+}
+"""Class of each pattern."""
 
 
-def _spread(values: Iterable[Any], times: int) -> Cycle:
-    """Each value for as many units."""
+def _repeat_each(values: Iterable[Any], times: int) -> Cycle:
+    """Each value for ``times`` units in a row."""
     return Cycle(tuple(value for value in values for _ in range(times)))

@@ -1,4 +1,4 @@
-"""The C calls of a command buffer and of the queue, each written once for the Python loop and the compiled one."""
+"""The C calls that record and submit command buffers, for the Python loop and the compiled loop; and the waits."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from overhead.probes._support.common.native_loop import Cycle, NativeCall
+from overhead.probes._support.common.step_kernel import GROUPS
 from overhead.probes._support.vulkan.adapters import result_name, word
-from overhead.probes._support.vulkan.buffers import GROUPS
 from overhead.probes._support.vulkan.gpu import Pipeline, VulkanGpu
 from overhead.probes.base import Unsupported, Unverified
 
@@ -19,11 +19,11 @@ WAITS = {
 }
 """The ways to wait for the queue, the cheapest first."""
 WAIT_NS = 20_000_000_000
-"""A wait that has not ended by then has failed."""
+"""A wait that takes longer has failed."""
 
 
 class Commands:
-    """Makes ``NativeCall``s. Arguments are cffi values, numbers, or a ``Cycle`` of them, which advances every unit."""
+    """Makes ``NativeCall`` objects. An argument is a cffi value, a number, or a ``Cycle``: a value for each unit."""
 
     def __init__(self, gpu: VulkanGpu, pipeline: Pipeline) -> None:
         vk = gpu.vk
@@ -38,7 +38,7 @@ class Commands:
         )  # fmt: skip
 
     def call(self, name: str, *args: Any, stage: str) -> NativeCall:
-        """A call of any device function; one that returns a result is checked."""
+        """A call of any device function. If the function returns a ``VkResult``, the loop keeps a failure."""
         function = self._gpu.function(name)
         words = tuple(Cycle(tuple(map(word, a.values))) if isinstance(a, Cycle) else word(a) for a in args)
         checked = self._gpu.ffi.typeof(function).result.kind == "enum"
@@ -53,7 +53,7 @@ class Commands:
         return self.call("vkCmdBindPipeline", cb, point, self._pipeline.handle, stage="pipeline")
 
     def bind(self, cb: Any, sets: Any) -> NativeCall:
-        """Bind a descriptor set, or the ring's set of the unit where ``sets`` is a ``Cycle``."""
+        """Bind a descriptor set; with a ``Cycle``, the set of the unit."""
         rotating = isinstance(sets, Cycle)
         handles = sets.values if rotating else [sets]
         pointers = [self._keep(self._gpu.ffi.new("VkDescriptorSet *", each)) for each in handles]
@@ -64,19 +64,19 @@ class Commands:
         )
 
     def barrier(self, cb: Any) -> NativeCall:
-        """What WebGPU implies between dispatches: what compute shaders wrote is there for those that follow."""
+        """The barrier that WebGPU implies between dispatches: later compute shaders see the writes of earlier ones."""
         stage, null = self._compute, self._null
         return self.call(
             "vkCmdPipelineBarrier", cb, stage, stage, 0, 1, self._memory, 0, null, 0, null, stage="barrier"
         )
 
     def push(self, cb: Any, pointer: Any) -> NativeCall:
-        """Push constants: the 4 bytes at the pointer when the call is made."""
+        """Push the 4 bytes that are at the pointer when the loop makes the call."""
         stage = self._gpu.vk.VK_SHADER_STAGE_COMPUTE_BIT
         return self.call("vkCmdPushConstants", cb, self._pipeline.layout, stage, 0, 4, pointer, stage="push")
 
     def dispatch(self, cb: Any, groups: int = 0) -> NativeCall:
-        """Of so many groups, or of the step's."""
+        """Dispatch this many workgroups; 0: as many as the step has."""
         return self.call("vkCmdDispatch", cb, groups or GROUPS, 1, 1, stage="dispatch")
 
     def end(self, cb: Any) -> NativeCall:
@@ -90,7 +90,7 @@ class Commands:
         return self.call("vkQueueWaitIdle", self._gpu.queue, stage="wait")
 
     def wait_fence(self, fence: Any) -> tuple[NativeCall, NativeCall]:
-        """Wait for a fence, then make it unsignalled again."""
+        """Wait for a fence, then reset it."""
         pointer = self._keep(self._gpu.ffi.new("VkFence *", fence))
         device = self._gpu.device
         return (
@@ -113,7 +113,7 @@ class Commands:
 
 
 class Wait:
-    """Waits for the queue in one of three ways; the first failure is kept for ``executed``."""
+    """Waits for the queue in one of three ways. ``failed`` keeps the first failure, for ``executed``."""
 
     def __init__(self, gpu: VulkanGpu, kind: str) -> None:
         if kind == "timeline" and not gpu.timeline:
@@ -176,8 +176,8 @@ class Wait:
         return loop
 
 
-def refuse(failures: Iterable[int]) -> None:
-    """Raise ``Unverified`` where a call has failed; a failure is an or of results, low halves."""
+def raise_failures(failures: Iterable[int]) -> None:
+    """Raise ``Unverified`` for the first nonzero number. Each is the bitwise or of the low 32 bits of results."""
     for failure in filter(None, failures):
         signed = failure - (1 << 32) if failure >> 31 & 1 else failure
         raise Unverified(f"a Vulkan call did not succeed: {result_name(signed)}")

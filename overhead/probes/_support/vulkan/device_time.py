@@ -1,4 +1,4 @@
-"""The device's own clock: spans between timestamps, a time-limited blocker, the way from submission to start."""
+"""Device time from timestamps, with or without a blocker; and the time from submission to start."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from typing import Any
 
 import numpy as np
 
-from overhead.probes._support.vulkan.buffers import OneTime, State
+from overhead.probes._support.vulkan.buffers import OneTimeCommands, StepBuffers
 from overhead.probes._support.vulkan.commands import Commands, Wait
 from overhead.probes._support.vulkan.gpu import VulkanGpu
 from overhead.probes.base import Chain, DeviceTime, StartLatency, Unsupported
 
-HOLD_LIMIT_NS = 250e6
-"""The longest that a blocker holds the device."""
-MIN_QUANTA = 100
+_HOLD_LIMIT_NS = 250e6
+"""The longest time that a blocker runs."""
+_MIN_QUANTA = 100
 _QUERIES = 64
 
 
 class Timer:
-    """Timestamps of a queue. Opened once a device; what it runs itself works on buffers of its own."""
+    """Reads the timestamps of a queue. A device has one; its own dispatches use its own buffers."""
 
     def __init__(self, gpu: VulkanGpu) -> None:
         if not gpu.adapter.timestamp_bits:
             raise Unsupported("the queue family has no timestamps")
         self._gpu = gpu
         kernel = gpu.kernel("fused")
-        self._state = State(gpu, kernel.set_layout)
+        self._state = StepBuffers(gpu, kernel.set_layout)
         self._commands = Commands(gpu, kernel)
-        self._first, self._last = OneTime(gpu), OneTime(gpu)
+        self._first, self._last = OneTimeCommands(gpu), OneTimeCommands(gpu)
         self._fence = gpu.fence()
         self._fences = gpu.ffi.new("VkFence *", self._fence)
         self._steps = gpu.ffi.new("uint32_t *")
@@ -42,7 +42,7 @@ class Timer:
 
     @functools.cached_property
     def quantum(self) -> float:
-        """What the timestamps are whole multiples of, ns: measured on 64 in a row, 4 times over."""
+        """The step of the device clock, ns: the greatest common divisor of 256 timestamps."""
         ticks: list[int] = []
         for _ in range(4):
             self._first(lambda cb: self._stamps(cb, range(_QUERIES)))
@@ -52,8 +52,8 @@ class Timer:
             raise Unsupported("the device's clock stands still")
         return steps * self._gpu.adapter.timestamp_period
 
-    def alone(self, record: Callable[[Any], None]) -> float:
-        """ns between the timestamps around what ``record`` puts into one command buffer, run alone."""
+    def span_of(self, record: Callable[[Any], None]) -> float:
+        """ns between two timestamps around the commands that ``record`` puts into one command buffer."""
 
         def stamped(cb: Any) -> None:
             self._stamps(cb, [0])
@@ -63,33 +63,33 @@ class Timer:
         self._first(stamped)
         return self._between(*self._read(2))
 
-    def held(self, issue: Callable[[], None], hold_ns: float) -> tuple[float, bool]:
-        """ns between a blocker's end and the end of all that ``issue`` submits meanwhile.
+    def span_behind_blocker(self, issue: Callable[[], None], hold_ns: float) -> tuple[float, bool]:
+        """ns from the end of a blocker to the end of the work that ``issue`` submits while the blocker runs.
 
-        True where the blocker was still running when ``issue`` had returned, so that the device never had to wait.
+        Also whether the blocker still ran when ``issue`` returned: then the device never waited for the host.
         """
         gpu = self._gpu
         gpu.drain()
-        self._steps[0] = max(1, int(min(hold_ns, HOLD_LIMIT_NS) / self.step_ns))
+        self._steps[0] = max(1, int(min(hold_ns, _HOLD_LIMIT_NS) / self.step_ns))
         self._first.start(self._blocker, self._fence)
         issue()
         status = gpu.function("vkGetFenceStatus")(gpu.device, self._fence)
         self._last(lambda cb: self._stamps(cb, [1]))
-        gpu.call("vkResetFences", 1, self._fences)
+        gpu.device_call("vkResetFences", 1, self._fences)
         return self._between(*self._read(2)), status == gpu.vk.VK_NOT_READY
 
     @functools.cached_property
     def step_ns(self) -> float:
-        """ns of one step of the blocker, measured on a run of at least 2 ms."""
+        """ns per step of the blocker, measured on a run of at least 2 ms."""
         self._steps[0] = 1 << 12
         while True:
-            span = self.alone(self._burn)
+            span = self.span_of(self._burn)
             if span >= 2e6:
                 return span / self._steps[0]
             self._steps[0] *= 4
 
     def spins(self, wait: Wait) -> bool:
-        """Whether a wait for a device busy for 10 ms burns the caller's CPU for more than half of that time."""
+        """Whether a wait for 10 ms of device work uses the CPU of the caller for more than half of the time."""
         self._steps[0] = max(1, int(10e6 / self.step_ns))
         self._gpu.drain()
         self._first.start(self._burn, self._gpu.ffi.NULL)
@@ -99,10 +99,9 @@ class Timer:
         return time.thread_time_ns() - cpu > wall / 2
 
     def start_latency(self, n: int) -> StartLatency:
-        """From just before ``vkQueueSubmit`` to the device's first timestamp on an idle queue, n times.
+        """ns from just before ``vkQueueSubmit`` to the first timestamp on an idle queue, n times.
 
-        By VK_EXT_calibrated_timestamps, calibrated before each. Raises ``Unsupported`` where the device's clock and the
-        host's cannot be read together.
+        VK_EXT_calibrated_timestamps aligns the two clocks before each. Raises ``Unsupported`` without it.
         """
         gpu, submit = self._gpu, self._gpu.function("vkQueueSubmit")
         half = 1 << gpu.adapter.timestamp_bits - 1
@@ -142,14 +141,14 @@ class Timer:
         vk, ticks = self._gpu.vk, np.zeros(count, np.uint64)
         flags = vk.VK_QUERY_RESULT_64_BIT | vk.VK_QUERY_RESULT_WAIT_BIT
         data = self._gpu.ffi.from_buffer(ticks)
-        self._gpu.call("vkGetQueryPoolResults", self._queries, 0, count, ticks.nbytes, data, 8, flags)
+        self._gpu.device_call("vkGetQueryPoolResults", self._queries, 0, count, ticks.nbytes, data, 8, flags)
         return [int(tick) for tick in ticks]
 
     def _between(self, begin: int, end: int) -> float:
         adapter = self._gpu.adapter
         span = ((end - begin) & ((1 << adapter.timestamp_bits) - 1)) * adapter.timestamp_period
-        if span < MIN_QUANTA * self.quantum:
-            raise Unsupported(f"{span:.0f} ns on the device is under {MIN_QUANTA} quanta of {self.quantum:.0f} ns")
+        if span < _MIN_QUANTA * self.quantum:
+            raise Unsupported(f"{span:.0f} ns on the device is under {_MIN_QUANTA} quanta of {self.quantum:.0f} ns")
         return span
 
     @functools.cached_property
@@ -174,13 +173,13 @@ class Timer:
         return int(domain)
 
     def _both_clocks(self) -> tuple[int, float, float]:
-        """The device's ticks and the host's ns at one moment, and by how many ns they may be apart."""
+        """Device ticks and host ns at one moment, and the largest error between the two readings, ns."""
         gpu, vk = self._gpu, self._gpu.vk
         kind = vk.VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT
         domains = (vk.VK_TIME_DOMAIN_DEVICE_EXT, self._host_domain)
         infos = gpu.ffi.new("VkCalibratedTimestampInfoEXT[]", [{"sType": kind, "timeDomain": each} for each in domains])
         values, deviation = gpu.ffi.new("uint64_t[2]"), gpu.ffi.new("uint64_t *")
-        gpu.call("vkGetCalibratedTimestampsEXT", 2, infos, values, deviation)
+        gpu.device_call("vkGetCalibratedTimestampsEXT", 2, infos, values, deviation)
         return values[0], values[1] * _TICK_NS, float(deviation[0])
 
 
@@ -194,13 +193,13 @@ else:
 
 @functools.cache
 def timer(gpu: VulkanGpu) -> Timer:
-    """The device's timer, one for all chains; lives as long as the device. Raises ``Unsupported``."""
+    """The timer of the device, shared by all chains. Raises ``Unsupported``."""
     return Timer(gpu)
 
 
 @functools.cache
-def spins(gpu: VulkanGpu, kind: str) -> bool:
-    """Whether this way to wait burns the caller's CPU; False where the device has no clock to find out with."""
+def wait_spins(gpu: VulkanGpu, kind: str) -> bool:
+    """Whether this kind of wait uses the CPU of the caller; False if the device has no timestamps to measure it."""
     wait = Wait(gpu, kind)
     try:
         return timer(gpu).spins(wait)
@@ -210,20 +209,20 @@ def spins(gpu: VulkanGpu, kind: str) -> bool:
         wait.close()
 
 
-def alone(gpu: VulkanGpu, n: int, recorder: Callable[[Any], Callable[[int], None]]) -> DeviceTime:
-    """Device time of n units in one submission: ``recorder(cb)`` gives the function that records n of them.
+def time_one_submission(gpu: VulkanGpu, n: int, recorder: Callable[[Any], Callable[[int], None]]) -> DeviceTime:
+    """Device time of n units in one submission; ``recorder(cb)`` returns the function that records n units.
 
-    ``busy``, since a submission holds all that the device has to do. Raises ``Unsupported``.
+    Always ``busy``: the device has all the work when it starts. Raises ``Unsupported``.
     """
     clock = timer(gpu)
-    span = clock.alone(lambda cb: recorder(cb)(n))
+    span = clock.span_of(lambda cb: recorder(cb)(n))
     return DeviceTime(n, span, True, clock.quantum, "vkCmdWriteTimestamp around all units in one command buffer")
 
 
-def held(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
-    """Device time of n units submitted while a blocker holds the device, fewer where its queue does not take as many.
+def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
+    """Device time of n units that are submitted while a blocker runs; fewer units if the queue holds fewer.
 
-    ``busy`` where the blocker was still running when the last had been submitted. Raises ``Unsupported``.
+    ``busy`` if the blocker still ran when the last unit was submitted. Raises ``Unsupported``.
     """
     clock = timer(gpu)
     while True:
@@ -234,7 +233,7 @@ def held(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
         chain.wait()
         issue = functools.partial(chain.issue, n)
         for times in (3, 12, 48):
-            span, busy = clock.held(issue, times * took + 1e6)
+            span, busy = clock.span_behind_blocker(issue, times * took + 1e6)
             if busy:
                 return DeviceTime(
                     n, span, True, clock.quantum, "vkCmdWriteTimestamp; a blocker outlasted the submissions"

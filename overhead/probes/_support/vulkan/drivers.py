@@ -1,6 +1,6 @@
-"""Where Vulkan drivers may be found beside the system's own: SwiftShader in the folders of Chromium's relatives.
+"""The SwiftShader driver that Chromium and related browsers install, and the environment that selects it.
 
-Files only, so that the parent may ask. Shared by every stack that sits on the Vulkan loader.
+Reads files only: the parent process calls it. Every stack that uses the Vulkan loader shares it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
-"""The loader's list of drivers: the name since loader 1.3.207, and the older one, which older loaders alone know."""
+"""Variables that list drivers for the loader: the name since loader 1.3.207, and the name that older loaders read."""
 
 _MANIFEST = "vk_swiftshader_icd.json"
 
 
 def environments() -> list[dict[str, str]]:
-    """The environment as it is and, unless it names drivers already, one that leads the loader to SwiftShader alone."""
+    """The unchanged environment, and one in which the loader finds only SwiftShader.
+
+    The second is left out if there is no SwiftShader, or if the environment already names drivers.
+    """
     found: list[dict[str, str]] = [{}]
     manifest = swiftshader_icd()
     if manifest is not None and not any(os.environ.get(variable) for variable in DRIVER_VARIABLES):
@@ -30,7 +33,7 @@ def swiftshader_icd() -> Path | None:
 
 
 def _manifests() -> Iterator[Path]:
-    """Where Chromium, Chrome, Edge and Playwright put the manifest on Linux, macOS and Windows."""
+    """Paths of the manifest in Chromium, Chrome, Edge and Playwright on Linux, macOS and Windows."""
     for folder in (
         "/usr/lib/chromium",
         "/usr/lib64/chromium-browser",

@@ -1,7 +1,7 @@
 """A logical device with one queue: its functions, buffers, pipelines and command buffers.
 
-Device functions are taken by address from ``vkGetDeviceProcAddr``, so that calls reach the driver without the loader's
-trampolines.
+Addresses of device functions come from ``vkGetDeviceProcAddr``, so calls reach the driver without the trampolines of
+the loader.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from overhead.probes.base import Unavailable
 
 @dataclass(frozen=True)
 class VulkanBuffer:
-    """``mapped`` is the memory's address where the host sees it, else NULL."""
+    """A buffer and its memory. ``mapped``: the address of the memory on the host, or NULL if the host cannot see it."""
 
     handle: Any
     memory: Any
@@ -43,7 +43,7 @@ class Pipeline:
 
 
 class VulkanGpu:
-    """A logical device and its queue. Lives as long as the process: chains share it."""
+    """A logical device and its queue. All chains share it, so it lives as long as the process."""
 
     def __init__(self, adapter: VulkanAdapter) -> None:
         self.adapter = adapter
@@ -53,7 +53,7 @@ class VulkanGpu:
         self.calibrated = "VK_EXT_calibrated_timestamps" in adapter.extensions
         self.device = self._create()
         out = self.ffi.new("VkQueue *")
-        self.call("vkGetDeviceQueue", adapter.family, 0, out)
+        self.device_call("vkGetDeviceQueue", adapter.family, 0, out)
         self.queue = out[0]
         self._memory = self.ffi.new("VkPhysicalDeviceMemoryProperties *")
         self.vk.vkGetPhysicalDeviceMemoryProperties(adapter.handle, self._memory)
@@ -89,20 +89,20 @@ class VulkanGpu:
         """A structure with its ``sType`` set."""
         return self.ffi.new(f"{struct} *", {"sType": getattr(self.vk, f"VK_STRUCTURE_TYPE_{kind}"), **fields})
 
-    @functools.cache  # noqa: B019 - a Gpu lives as long as the process
+    @functools.cache  # noqa: B019 - a VulkanGpu lives as long as the process
     def function(self, name: str) -> Any:
-        """A device function by its address, as a cffi callable. Raises ``Unavailable``."""
+        """A device function as a cffi callable. Raises ``Unavailable`` if the driver does not have it."""
         found = self.vk.vkGetDeviceProcAddr(self.device, name.encode())
         if found == self.ffi.NULL:
             raise Unavailable(f"the driver has no {name}")
         return self.ffi.cast(f"PFN_{name}", found)
 
-    def call(self, name: str, *args: Any) -> None:
-        """Call a function whose first argument is the device, and check its result."""
-        self.done(name, self.device, *args)
+    def device_call(self, name: str, *args: Any) -> None:
+        """Call a function whose first argument is the device. Raises ``VulkanError``."""
+        self.call(name, self.device, *args)
 
-    def done(self, name: str, *args: Any) -> None:
-        """Call a function and check its result, if it has one."""
+    def call(self, name: str, *args: Any) -> None:
+        """Call a function. Raises ``VulkanError`` if it returns a negative result."""
         result = self.function(name)(*args)
         if isinstance(result, int):
             check(result, name)
@@ -110,11 +110,11 @@ class VulkanGpu:
     def create(self, what: str, info: Any) -> Any:
         """A new object: ``create("Fence", info)`` is ``vkCreateFence``."""
         out = self.ffi.new(f"Vk{what} *")
-        self.call(f"vkCreate{what}", info, self.ffi.NULL, out)
+        self.device_call(f"vkCreate{what}", info, self.ffi.NULL, out)
         return out[0]
 
     def destroy(self, what: str, handle: Any) -> None:
-        self.call(f"vk{'Free' if what == 'Memory' else 'Destroy'}{what}", handle, self.ffi.NULL)
+        self.device_call(f"vk{'Free' if what == 'Memory' else 'Destroy'}{what}", handle, self.ffi.NULL)
 
     def fence(self, signalled: bool = False) -> Any:
         """A new fence."""
@@ -123,23 +123,23 @@ class VulkanGpu:
 
     def drain(self) -> None:
         """Wait until the queue is empty."""
-        self.done("vkQueueWaitIdle", self.queue)
+        self.call("vkQueueWaitIdle", self.queue)
 
     def buffer(self, size: int, usage: int, host: bool = False) -> VulkanBuffer:
-        """A buffer with memory of its own: the device's, or coherent memory that the host sees."""
+        """A buffer with its own memory: device memory, or coherent memory that the host can see (``host``)."""
         vk, ffi = self.vk, self.ffi
         handle = self.create("Buffer", self.new("BUFFER_CREATE_INFO", "VkBufferCreateInfo", size=size, usage=usage))
         needs = ffi.new("VkMemoryRequirements *")
-        self.call("vkGetBufferMemoryRequirements", handle, needs)
+        self.device_call("vkGetBufferMemoryRequirements", handle, needs)
         coherent = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
         kind = self._memory_type(needs.memoryTypeBits, coherent if host else vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
         memory = ffi.new("VkDeviceMemory *")
         info = self.new("MEMORY_ALLOCATE_INFO", "VkMemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=kind)
-        self.call("vkAllocateMemory", info, ffi.NULL, memory)
-        self.call("vkBindBufferMemory", handle, memory[0], 0)
+        self.device_call("vkAllocateMemory", info, ffi.NULL, memory)
+        self.device_call("vkBindBufferMemory", handle, memory[0], 0)
         mapped = ffi.new("void **")
         if host:
-            self.call("vkMapMemory", memory[0], 0, size, 0, mapped)
+            self.device_call("vkMapMemory", memory[0], 0, size, 0, mapped)
         return VulkanBuffer(handle, memory[0], size, mapped[0])
 
     def release(self, buffer: VulkanBuffer) -> None:
@@ -154,7 +154,7 @@ class VulkanGpu:
 
     @functools.cache  # noqa: B019
     def kernel(self, name: str) -> Pipeline:
-        """The compute pipeline of a committed kernel: ``step``, ``fused``, a workload's."""
+        """The compute pipeline of the committed kernel ``<name>.spv``."""
         vk, ffi = self.vk, self.ffi
         code, _ = kernels.binary(f"{name}.spv")
         binding = ffi.new(
@@ -185,21 +185,21 @@ class VulkanGpu:
         info.stage.stage = vk.VK_SHADER_STAGE_COMPUTE_BIT
         info.stage.module, info.stage.pName = module, entry
         out = ffi.new("VkPipeline *")
-        self.call("vkCreateComputePipelines", ffi.NULL, 1, info, ffi.NULL, out)
+        self.device_call("vkCreateComputePipelines", ffi.NULL, 1, info, ffi.NULL, out)
         self.destroy("ShaderModule", module)
         return Pipeline(out[0], layout, set_layout[0])
 
     def command_buffers(self, pool: Any, count: int) -> list[Any]:
-        """Primary command buffers of a pool."""
+        """Allocate primary command buffers from a pool."""
         info = self.new(
             "COMMAND_BUFFER_ALLOCATE_INFO", "VkCommandBufferAllocateInfo", commandPool=pool, commandBufferCount=count
         )
         out = self.ffi.new("VkCommandBuffer[]", count)
-        self.call("vkAllocateCommandBuffers", info, out)
+        self.device_call("vkAllocateCommandBuffers", info, out)
         return list(out)
 
     def command_pool(self, resets_buffers: bool = True) -> Any:
-        """A pool whose command buffers ``vkBeginCommandBuffer`` resets, or one that is only reset whole."""
+        """A new pool. Without ``resets_buffers``, only ``vkResetCommandPool`` can reset its command buffers."""
         flags = self.vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT if resets_buffers else 0
         return self.create("CommandPool", self.new(
             "COMMAND_POOL_CREATE_INFO", "VkCommandPoolCreateInfo", flags=flags, queueFamilyIndex=self.adapter.family,
@@ -208,5 +208,5 @@ class VulkanGpu:
 
 @functools.cache
 def gpu(index: int) -> VulkanGpu:
-    """The device of the adapter with this index, one for all chains of the process."""
+    """The device of the adapter with this index; the process opens it once."""
     return VulkanGpu(next(adapter for adapter in adapters() if adapter.index == index))

@@ -1,4 +1,4 @@
-"""A workload's committed SPIR-V through raw Vulkan: n dispatches recorded before the window, or one that loops."""
+"""Workloads in committed SPIR-V on raw Vulkan: n dispatches that are recorded before the window, or one that loops."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 
 from overhead.probes import kernels
 from overhead.probes._support.common.native_loop import NativeCall
+from overhead.probes._support.common.software_adapters import longest_fused_chain
 from overhead.probes._support.common.workload_chain import IN_SPIRV, WorkChain, verified
-from overhead.probes._support.vulkan.buffers import Buffers
-from overhead.probes._support.vulkan.commands import WAITS, Commands, Wait, refuse
-from overhead.probes._support.vulkan.device_time import alone, spins
+from overhead.probes._support.vulkan.buffers import StorageBuffers
+from overhead.probes._support.vulkan.commands import WAITS, Commands, Wait, raise_failures
+from overhead.probes._support.vulkan.device_time import time_one_submission, wait_spins
 from overhead.probes._support.vulkan.gpu import VulkanGpu
 from overhead.probes.base import DeviceTime, Unsupported
-from overhead.probes.kernels import LLVMPIPE_TURNS
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array
 
 
 def open_case(gpu: VulkanGpu, case: Case) -> WorkChain:
-    """Raises ``Unsupported`` where there is no SPIR-V or no such pattern."""
+    """The chain of a workload's case. Raises ``Unsupported`` if there is no SPIR-V or no such pattern."""
     if case.workload not in IN_SPIRV:
         raise Unsupported(f"{case.workload} has no committed SPIR-V")
     if case.pattern not in ("replay", "fused"):
@@ -32,7 +32,7 @@ def open_case(gpu: VulkanGpu, case: Case) -> WorkChain:
 
 
 class VulkanWork(WorkChain):
-    """The window holds one submission and the wait. One buffer: state, inputs, counters, field after field."""
+    """One submission and the wait. One buffer holds the state, then the inputs, then the counters, field by field."""
 
     language = "spirv"
     overlap = "serial"
@@ -43,27 +43,25 @@ class VulkanWork(WorkChain):
         super().__init__(case)
         self._gpu, self._fused = gpu, case.pattern == "fused"
         self._name = f"{case.workload}_{'fused' if self._fused else 'once'}"
-        self.max_n = 1 << (26 if self._fused else 16)
-        if self._fused and "llvmpipe" in gpu.adapter.name:
-            self.max_n = LLVMPIPE_TURNS
+        self.max_n = longest_fused_chain(gpu.adapter.name) if self._fused else 1 << 16
         self._inputs = sources.inputs(self.workload, self.inputs).view(np.uint32)
         self._words = self.elements * sum(f.width for f in self.workload.state)
-        self._undo = contextlib.ExitStack()
+        self._cleanup = contextlib.ExitStack()
         try:
             pipeline = gpu.kernel(self._name)
             self._commands, self._wait = Commands(gpu, pipeline), Wait(gpu, next(iter(WAITS)))
-            self._undo.callback(self._wait.close)
-            self._buffers = Buffers(gpu, 1, self._words + len(self._inputs) + self.elements, 1)
-            self._undo.callback(self._buffers.close)
+            self._cleanup.callback(self._wait.close)
+            self._buffers = StorageBuffers(gpu, 1, self._words + len(self._inputs) + self.elements, 1)
+            self._cleanup.callback(self._buffers.close)
             (self._set,) = self._buffers.sets(pipeline.set_layout, [0])
             pool = gpu.command_pool()
-            self._undo.callback(gpu.destroy, "CommandPool", pool)
+            self._cleanup.callback(gpu.destroy, "CommandPool", pool)
             (self._cb,) = gpu.command_buffers(pool, 1)
             self._info = self._commands.info(self._cb)
             self._steps = gpu.ffi.new("uint32_t *")
-            self.wait_spins = spins(gpu, self._wait.kind)
+            self.wait_spins = wait_spins(gpu, self._wait.kind)
         except BaseException:
-            self._undo.close()
+            self._cleanup.close()
             raise
         self._recorded_n, self._failed = -1, 0
         self._submit = gpu.function("vkQueueSubmit")
@@ -74,7 +72,7 @@ class VulkanWork(WorkChain):
         self._buffers.upload(np.concatenate([words, self._inputs, np.zeros(self.elements, np.uint32)])[None])
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
-        refuse([self._wait.failed, self._failed])
+        raise_failures([self._wait.failed, self._failed])
         (words,) = self._buffers.download()
         state = words[: self._words].view(np.float32)
         return sources.unpack(self.workload, state, self.elements), words[-self.elements :]
@@ -83,9 +81,9 @@ class VulkanWork(WorkChain):
         self._gpu.drain()
         if n != self._recorded_n:
             c, cb = self._commands, self._cb
-            self._do(c.begin(cb, 0))
+            self._call_now(c.begin(cb, 0))
             self._recorder(cb)(n)
-            self._do(c.end(cb))
+            self._call_now(c.end(cb))
             self._recorded_n = n
 
     def _recorder(self, cb: Any) -> Callable[[int], None]:
@@ -94,18 +92,18 @@ class VulkanWork(WorkChain):
         push, step = c.push(cb, self._steps), (c.barrier(cb), c.dispatch(cb, groups))
 
         def record(n: int) -> None:
-            self._do(*head)
+            self._call_now(*head)
             if self._fused:
                 self._steps[0] = n
-                self._do(push)
+                self._call_now(push)
             for _ in range(1 if self._fused else n):
-                self._do(*step)
+                self._call_now(*step)
 
         return record
 
-    def _do(self, *calls: NativeCall) -> None:
+    def _call_now(self, *calls: NativeCall) -> None:
         for call in calls:
-            self._gpu.done(call.name, *call.ffi_args)
+            self._gpu.call(call.name, *call.ffi_args)
 
     def issue(self, n: int) -> None:
         self._failed |= self._submit(*self._submission) & 0xFFFFFFFF
@@ -117,7 +115,7 @@ class VulkanWork(WorkChain):
         n = min(n, self.held_n)
         before = self.get()[1]
         try:
-            return alone(self._gpu, n, self._recorder)
+            return time_one_submission(self._gpu, n, self._recorder)
         finally:
             self.aside += (self.get()[1] - before) % (1 << 32)
 
@@ -136,4 +134,4 @@ class VulkanWork(WorkChain):
 
     def close(self) -> None:
         self._gpu.drain()
-        self._undo.close()
+        self._cleanup.close()

@@ -1,4 +1,4 @@
-"""The steps of a case rendered for its caller: statements of the Python API, or C calls for ``ffi`` and ``native``."""
+"""The steps of a case for its caller: statements of the Python API, or C calls for ``ffi`` and ``native``."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Any
 
 from overhead.probes._support.common.loop_text import Script, Statement
 from overhead.probes._support.common.native_loop import NativeCall, NativeProgram, Slot, Store
-from overhead.probes._support.webgpu.case import GROUPS, RING, Steps
-from overhead.probes._support.webgpu.setup import StepSetup
+from overhead.probes._support.common.step_kernel import GROUPS, RING
+from overhead.probes._support.webgpu.cases import Steps
+from overhead.probes._support.webgpu.resources import StepResources
 
 _ENCODER, _PASS, _COMMANDS, _GROUP = Slot(0), Slot(1), Slot(2), Slot(3)
 
 
-def script(steps: Steps, rig: StepSetup, wait: Callable[[], None]) -> Script:
-    """The loop as one writes it with the Python API."""
-    recipe = rig.recipe
-    turn = f"[u & {RING - 1}]"
-    group = {"once": "group", "rotated": f"groups{turn}", "fresh": "fresh"}[recipe.bindgroup]
-    offset = f", offsets{turn}" if recipe.argument == "dynamic-offset" else ""
-    entries = f"entries{turn}" if recipe.independent else "entries[0]"
+def python_statements(steps: Steps, resources: StepResources, wait: Callable[[], None]) -> Script:
+    """The loop in statements of the Python API."""
+    spec = resources.spec
+    index = f"[u & {RING - 1}]"
+    group = {"once": "group", "rotated": f"groups{index}", "fresh": "fresh"}[spec.bindgroup]
+    offset = f", offsets{index}" if spec.argument == "dynamic-offset" else ""
+    entries = f"entries{index}" if spec.independent else "entries[0]"
     lines = {
         "write buffer": "queue.write_buffer(uniform, 0, value)",
         "create encoder": "encoder = device.create_command_encoder()",
@@ -38,13 +39,23 @@ def script(steps: Steps, rig: StepSetup, wait: Callable[[], None]) -> Script:
         "wait": "wait()",
         "read": "queue.read_buffer(data, 0, 4)",
     }
-    if recipe.indirect:
+    if spec.indirect:
         lines["dispatch"] = "compute.dispatch_workgroups_indirect(indirect, 0)"
     names = {
-        "device": rig.device, "queue": rig.queue, "pipeline": rig.pipeline, "layout": rig.layout, "data": rig.data[0],
-        "group": rig.groups[0], "groups": rig.groups, "entries": rig.entries, "value": rig.value,
-        "uniform": rig.uniform, "indirect": rig.indirect, "offsets": [[offset] for offset in rig.offsets], "wait": wait,
-    }  # fmt: skip
+        "device": resources.device,
+        "queue": resources.queue,
+        "pipeline": resources.pipeline,
+        "layout": resources.layout,
+        "data": resources.data[0],
+        "group": resources.groups[0],
+        "groups": resources.groups,
+        "entries": resources.entries,
+        "value": resources.value,
+        "uniform": resources.uniform,
+        "indirect": resources.indirect,
+        "offsets": [[offset] for offset in resources.offsets],
+        "wait": wait,
+    }
 
     def render(part: tuple[str, ...]) -> tuple[Statement, ...]:
         return tuple(Statement(lines[step], step) for step in part)
@@ -54,27 +65,27 @@ def script(steps: Steps, rig: StepSetup, wait: Callable[[], None]) -> Script:
     return Script(render(steps.head), render(steps.body), render(steps.tail), steps.per, bound)
 
 
-def program(steps: Steps, rig: StepSetup) -> NativeProgram:
-    """The same loop as C calls of webgpu.h. Raises ``Unsupported`` or ``NativeUnavailable``."""
-    calls = _Calls(rig)
+def c_calls(steps: Steps, resources: StepResources) -> NativeProgram:
+    """The loop in C calls of webgpu.h. Raises ``Unsupported`` or ``NativeUnavailable``."""
+    calls = _StepCalls(resources)
     head, body, tail = (
         tuple(call for step in part for call in calls.of(step)) for part in (steps.head, steps.body, steps.tail)
     )
     return NativeProgram(head, body, tail, steps.per)
 
 
-class _Calls:
-    """The C calls of each step. Descriptors and arrays that the calls point to live as long as the rig."""
+class _StepCalls:
+    """Makes the C calls of each step. The resources keep the descriptors and arrays that the calls point to."""
 
-    def __init__(self, rig: StepSetup) -> None:
-        self.rig, self.library = rig, rig.session.library
+    def __init__(self, resources: StepResources) -> None:
+        self.resources, self.library = resources, resources.session.library
         self.ffi = self.library.ffi
-        self.device, self.queue = rig.device._internal, rig.queue._internal
-        self.submitted = rig.keep(self.ffi.new("WGPUCommandBuffer[1]"))
+        self.device, self.queue = resources.device._internal, resources.queue._internal
+        self.submitted = resources.keep(self.ffi.new("WGPUCommandBuffer[1]"))
 
     def of(self, step: str) -> tuple[NativeCall | Store, ...]:
         if step == "wait":
-            return self.library.wait_calls(self.rig.device, self.rig.queue)
+            return self.library.wait_calls(self.resources.device, self.resources.queue)
         if step == "submit":
             return self._submit()
         name, args, result = self._one(step)
@@ -92,16 +103,16 @@ class _Calls:
         return store, self._call("QueueSubmit", "submit", self.queue, 1, self.submitted)
 
     def _one(self, step: str) -> tuple[str, tuple[Any, ...], Slot | None]:
-        null, recipe = self.ffi.NULL, self.rig.recipe
+        null, spec = self.ffi.NULL, self.resources.spec
         match step:
             case "write buffer":
-                return "QueueWriteBuffer", (self.queue, self._handle(self.rig.uniform), 0, self._value(), 4), None
+                return "QueueWriteBuffer", (self.queue, self._handle(self.resources.uniform), 0, self._value(), 4), None
             case "create encoder":
                 return "DeviceCreateCommandEncoder", (self.device, null), _ENCODER
             case "begin pass":
                 return "CommandEncoderBeginComputePass", (_ENCODER, null), _PASS
             case "set pipeline":
-                return "ComputePassEncoderSetPipeline", (_PASS, self._handle(self.rig.pipeline)), None
+                return "ComputePassEncoderSetPipeline", (_PASS, self._handle(self.resources.pipeline)), None
             case "create bind group":
                 return "DeviceCreateBindGroup", (self.device, self._descriptors()), _GROUP
             case "set bind group":
@@ -110,8 +121,12 @@ class _Calls:
                 return "BindGroupRelease", (_GROUP,), None
             case "set immediates":
                 return "ComputePassEncoderSetImmediates", (_PASS, 0, self._value(), 4), None
-            case "dispatch" if recipe.indirect:
-                return "ComputePassEncoderDispatchWorkgroupsIndirect", (_PASS, self._handle(self.rig.indirect), 0), None
+            case "dispatch" if spec.indirect:
+                return (
+                    "ComputePassEncoderDispatchWorkgroupsIndirect",
+                    (_PASS, self._handle(self.resources.indirect), 0),
+                    None,
+                )
             case "dispatch":
                 return "ComputePassEncoderDispatchWorkgroups", (_PASS, GROUPS, 1, 1), None
             case "end pass":
@@ -128,32 +143,32 @@ class _Calls:
         return wrapped._internal
 
     def _value(self) -> Any:
-        return self.rig.keep(self.ffi.from_buffer("uint32_t[]", self.rig.value))
+        return self.resources.keep(self.ffi.from_buffer("uint32_t[]", self.resources.value))
 
     def _group(self) -> Any:
-        if self.rig.recipe.bindgroup == "fresh":
+        if self.resources.spec.bindgroup == "fresh":
             return _GROUP
-        if self.rig.recipe.bindgroup == "rotated":
-            return self.library.cycle(group._internal for group in self.rig.groups)
-        return self._handle(self.rig.groups[0])
+        if self.resources.spec.bindgroup == "rotated":
+            return self.library.cycle(group._internal for group in self.resources.groups)
+        return self._handle(self.resources.groups[0])
 
     def _offsets(self) -> tuple[Any, ...]:
-        if self.rig.recipe.argument != "dynamic-offset":
+        if self.resources.spec.argument != "dynamic-offset":
             return 0, self.ffi.NULL
-        array = self.rig.keep(self.ffi.new("uint32_t[]", self.rig.offsets))
+        array = self.resources.keep(self.ffi.new("uint32_t[]", self.resources.offsets))
         return 1, self.library.cycle(array + i for i in range(RING))
 
     def _descriptors(self) -> Any:
-        made = [self._descriptor(entries) for entries in self.rig.entries]
+        made = [self._descriptor(entries) for entries in self.resources.entries]
         return self.library.cycle(made) if len(made) > 1 else made[0]
 
     def _descriptor(self, entries: list[dict[str, Any]]) -> Any:
-        array = self.rig.keep(self.ffi.new("WGPUBindGroupEntry[]", len(entries)))
+        array = self.resources.keep(self.ffi.new("WGPUBindGroupEntry[]", len(entries)))
         for slot, entry in zip(array, entries, strict=True):
             resource = entry["resource"]
             slot.binding, slot.buffer = entry["binding"], resource["buffer"]._internal
             slot.offset, slot.size = resource["offset"], resource["size"]
-        descriptor = self.rig.keep(self.ffi.new("WGPUBindGroupDescriptor *"))
-        descriptor.layout = self._handle(self.rig.layout)
+        descriptor = self.resources.keep(self.ffi.new("WGPUBindGroupDescriptor *"))
+        descriptor.layout = self._handle(self.resources.layout)
         descriptor.entryCount, descriptor.entries = len(entries), array
         return descriptor

@@ -8,70 +8,72 @@ from typing import cast
 
 from overhead.probes._support.common import native_loop
 from overhead.probes._support.common.loop_text import Issue, Script, Stages, compile_python, compile_python_stages
+from overhead.probes._support.common.software_adapters import longest_fused_chain
+from overhead.probes._support.common.step_kernel import GROUPS
 from overhead.probes._support.webgpu import callers
-from overhead.probes._support.webgpu.case import GROUPS, Recipe, steps
+from overhead.probes._support.webgpu.cases import StepSpec, steps
 from overhead.probes._support.webgpu.device_time import DeviceClock, wait_spins
-from overhead.probes._support.webgpu.setup import StepSetup, session
+from overhead.probes._support.webgpu.resources import StepResources, session
 from overhead.probes.base import Chain, DeviceTime, Unsupported, Unverified
-from overhead.probes.kernels import LLVMPIPE_TURNS, lcg
+from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
 
 Wait = Callable[[], None]
 
 
 class WebGpuChain(Chain):
-    """``issue`` and ``wait`` are bound at open to the cheapest callables there are."""
+    """One case of the step. ``__init__`` binds ``issue`` and ``wait`` to callables without a method call in between."""
 
     def __init__(self, target: Target, case: Case) -> None:
-        self.recipe = recipe = Recipe.of(case)
-        self.session = session(target, recipe)
+        self.spec = spec = StepSpec.of(case)
+        self.session = session(target, spec)
         self.library = self.session.library
         self.library.forget_errors()
-        self.rig = StepSetup(self.session, recipe)
+        self.resources = StepResources(self.session, spec)
         self.executes = target.executes
-        self.overlap = recipe.overlap
-        self.latency = self.synchronous = recipe.waits_each
-        self.max_n = _max_n(recipe, target)
+        self.overlap = spec.overlap
+        self.latency = self.synchronous = spec.waits_each
+        self.max_n = _max_n(spec, target)
         self._wait_name, wait = self._waiter()
-        self._loop = self._rendered(wait)
+        self._loop = self._render_loop(wait)
         self.wait_spins = self.executes and wait_spins(self.session)
         self.wait = wait  # type: ignore[method-assign]
-        self.issue = self._compiled()  # type: ignore[method-assign, assignment]
-        self._count = -1
-        self._at = [0] * recipe.buffers
-        self._total = self._aside = 0
+        self.issue = self._compile_loop()  # type: ignore[method-assign, assignment]
+        self._written_n = -1
+        self._steps_read = [0] * spec.buffers
+        self._total = self._excluded = 0
         self.library.raise_errors()
 
-    def _rendered(self, wait: Wait) -> Script | native_loop.NativeProgram:
-        if self.recipe.caller == "binding":
-            return callers.script(steps(self.recipe), self.rig, wait)
-        return callers.program(steps(self.recipe), self.rig)
+    def _render_loop(self, wait: Wait) -> Script | native_loop.NativeProgram:
+        if self.spec.caller == "binding":
+            return callers.python_statements(steps(self.spec), self.resources, wait)
+        return callers.c_calls(steps(self.spec), self.resources)
 
-    def _compiled(self) -> Issue:
+    def _compile_loop(self) -> Issue:
         if isinstance(self._loop, Script):
             return compile_python(self._loop)
-        return (native_loop.compile_native if self.recipe.caller == "native" else native_loop.compile_ffi)(self._loop)
+        return (native_loop.compile_native if self.spec.caller == "native" else native_loop.compile_ffi)(self._loop)
 
     def _waiter(self) -> tuple[str, Wait]:
-        """The wait's name, and the callable. Raises ``Unsupported`` where the binding's own does not work."""
-        device, queue, data = self.rig.device, self.rig.queue, self.rig.data[0]
-        match self.recipe.wait:
+        """The name of the wait, and the function that waits. Raises ``Unsupported`` if the binding fails at it."""
+        device, queue, data = self.resources.device, self.resources.queue, self.resources.data[0]
+        match self.spec.wait:
             case "":
                 return self.library.wait_name, self.library.waiter(device, queue)
             case "read-buffer":
                 return "read-buffer", functools.partial(queue.read_buffer, data, 0, 4)
             case "map":
-                return "map", self._mapping_wait()
+                return "map", self._map_wait()
         try:
             queue.on_submitted_work_done_sync()
-        except Exception as error:  # whatever a broken binding raises is the reason
+        except Exception as error:  # a broken binding may raise any error; it becomes the reason
             raise Unsupported(f"on_submitted_work_done_sync: {type(error).__name__}: {str(error)[:200]}") from error
         return "work-done", queue.on_submitted_work_done_sync
 
-    def _mapping_wait(self) -> Wait:
-        """Copy four bytes to a buffer kept for that, and map it: what a reader of results waits for."""
-        device, queue, data = self.rig.device, self.rig.queue, self.rig.data[0]
-        staging = self.rig.staging()
+    def _map_wait(self) -> Wait:
+        """A wait that copies 4 bytes to a staging buffer and maps it, as a program does that reads results."""
+        device, queue, data = self.resources.device, self.resources.queue, self.resources.data[0]
+        staging = self.resources.staging()
 
         def wait() -> None:
             encoder = device.create_command_encoder()
@@ -83,11 +85,11 @@ class WebGpuChain(Chain):
         return wait
 
     def prepare(self, n: int) -> None:
-        """For the fused dispatch, put n where the kernel reads it."""
-        if self.recipe.pattern == "fused" and n != self._count:
-            self.rig.put(self.rig.uniform, n)
+        """For ``fused``, write n to the uniform that the kernel reads."""
+        if self.spec.pattern == "fused" and n != self._written_n:
+            self.resources.put(self.resources.uniform, n)
             self.wait()
-            self._count = n
+            self._written_n = n
 
     def issue(self, n: int) -> None:
         raise NotImplementedError  # bound in __init__
@@ -96,24 +98,26 @@ class WebGpuChain(Chain):
         raise NotImplementedError  # bound in __init__
 
     def executed(self) -> int:
-        """Steps read back from the buffers; on Dawn's Null, where nothing runs, 0. Raises ``Unverified``."""
+        """Steps since ``open``, from the buffers; 0 on the Null backend of Dawn. Raises ``Unverified``."""
         self.wait()
         self.library.raise_errors()
         if not self.executes:
             return 0
         try:
-            at = self.rig.read()
+            steps_read = self.resources.read()
         except Unverified:
             raise
-        except Exception as error:  # the binding raises its own kinds of error while it reads
+        except Exception as error:  # the binding raises its own error classes
             raise Unverified(f"reading back: {type(error).__name__}: {str(error)[:300]}") from error
-        self._total += sum((now - before) % lcg.PERIOD for now, before in zip(at, self._at, strict=True))
-        self._at = at
-        return self._total - self._aside
+        self._total += sum(
+            (now - before) % lcg.PERIOD for now, before in zip(steps_read, self._steps_read, strict=True)
+        )
+        self._steps_read = steps_read
+        return self._total - self._excluded
 
     def device(self, n: int) -> DeviceTime | None:
-        """By timestamp queries behind a plug. Raises ``Unsupported``; None where units wait, or nothing runs."""
-        if not self.executes or self.recipe.waits_each:
+        """Device time behind a blocker; None if units wait or nothing runs. Raises ``Unsupported``."""
+        if not self.executes or self.spec.waits_each:
             return None
         return self._clock.measure(n)
 
@@ -121,16 +125,16 @@ class WebGpuChain(Chain):
     def _clock(self) -> DeviceClock:
         return DeviceClock(self)
 
-    def aside(self, steps: int) -> None:
-        """Steps that ran but are not to count as executed: those of ``device``."""
-        self._aside += steps
+    def exclude(self, steps: int) -> None:
+        """Do not count these steps in ``executed``: ``device`` ran them."""
+        self._excluded += steps
 
-    def units_a_submit(self, n: int) -> int:
-        """Units that one submission holds if n are issued."""
-        return self.recipe.per or n
+    def units_per_submit(self, n: int) -> int:
+        """Units in each submission if n units are issued."""
+        return self.spec.per or n
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-        """Stage to durations, and ``clock``: durations of nothing, whose cost each of the others holds once."""
+        """Durations of each stage, ns, each with one clock reading in it; ``clock``: durations of a reading alone."""
         self.prepare(n)
         found = self._stages(n)
         self.wait()
@@ -140,37 +144,37 @@ class WebGpuChain(Chain):
     def _stages(self) -> Stages:
         if isinstance(self._loop, Script):
             return compile_python_stages(self._loop)
-        return native_loop.compile_stages(self._loop, "native" if self.recipe.caller == "native" else "ffi")
+        return native_loop.compile_stages(self._loop, "native" if self.spec.caller == "native" else "ffi")
 
     def window(self) -> dict[str, Scalar]:
-        recipe = self.recipe
-        each = {1: "1 per unit", 0: "1"}.get(recipe.per, f"1 per {recipe.per} units")
-        rotates = recipe.bindgroup != "once" or recipe.argument == "dynamic-offset"
+        spec = self.spec
+        submits = {1: "1 per unit", 0: "1"}.get(spec.per, f"1 per {spec.per} units")
+        rotates = spec.bindgroup != "once" or spec.argument == "dynamic-offset"
         return {
-            "submits": each,
-            "passes": "1 per unit" if recipe.pattern == "per-pass" else each,
-            "bind_changes": "1 per unit" if rotates or recipe.pattern == "per-pass" else each,
-            "bindgroup": recipe.bindgroup,
-            "bindings": recipe.bindings,
-            "argument": recipe.argument,
-            "indirect": recipe.indirect,
+            "submits": submits,
+            "passes": "1 per unit" if spec.pattern == "per-pass" else submits,
+            "bind_changes": "1 per unit" if rotates or spec.pattern == "per-pass" else submits,
+            "bindgroup": spec.bindgroup,
+            "bindings": spec.bindings,
+            "argument": spec.argument,
+            "indirect": spec.indirect,
             "wait": self._wait_name,
             "recording": "inside",
-            "validation": recipe.validation,
-            "checks": recipe.checks,
+            "validation": spec.validation,
+            "checks": spec.checks,
             "precision": "u32",
             "workgroups": GROUPS,
         }
 
     def kernels(self) -> dict[str, str]:
-        return {self.recipe.kernel: self.rig.sha256}
+        return {self.spec.kernel: self.resources.sha256}
 
     def close(self) -> None:
         self.wait()
-        self.rig.destroy()
+        self.resources.destroy()
 
 
-def _max_n(recipe: Recipe, target: Target) -> int:
-    if recipe.pattern == "fused":
-        return LLVMPIPE_TURNS if "llvmpipe" in target.adapter else 1 << 26
-    return {"per-submit": 1 << 17, "per-k": 1 << 18}.get(recipe.pattern, 1 << 16)
+def _max_n(spec: StepSpec, target: Target) -> int:
+    if spec.pattern == "fused":
+        return longest_fused_chain(target.adapter)
+    return {"per-submit": 1 << 17, "per-k": 1 << 18}.get(spec.pattern, 1 << 16)

@@ -1,7 +1,7 @@
-"""wgpu-native and Dawn under one face: their modules, C functions, errors, and the few things in which they differ.
+"""wgpu-native and Dawn behind one interface: modules, C functions, errors, waits.
 
-Both have wgpu-py's API and webgpu.h. The handles, the C library and the error handler are private attributes of the
-bindings, of the versions that ``pyproject.toml`` names.
+Both have the API of wgpu-py and webgpu.h. The handles, the C library and the error handler are private attributes of
+the bindings, in the versions that ``pyproject.toml`` names.
 """
 
 from __future__ import annotations
@@ -33,40 +33,40 @@ _FOREVER = 2**64 - 1
 
 
 @dataclass(frozen=True)
-class Flavour:
-    """Where a library's parts are found."""
+class PythonBinding:
+    """The Python modules of a library."""
 
     stack: str
     module: str
     backend: str
 
 
-FLAVOURS = {
-    "wgpu-native": Flavour("wgpu-native", "wgpu", "wgpu.backends.wgpu_native"),
-    "dawn": Flavour("dawn", "wgpudawn", "wgpudawn.backends.dawn"),
+_BINDINGS = {
+    "wgpu-native": PythonBinding("wgpu-native", "wgpu", "wgpu.backends.wgpu_native"),
+    "dawn": PythonBinding("dawn", "wgpudawn", "wgpudawn.backends.dawn"),
 }
 
 
 class Library:
-    """One of the two libraries, loaded."""
+    """A loaded library: wgpu-native or Dawn."""
 
-    def __init__(self, flavour: Flavour) -> None:
-        # Without it Mesa's EGL prints an error for every adapter that is looked at.
+    def __init__(self, binding: PythonBinding) -> None:
+        # Without this variable, the EGL of Mesa prints an error for every adapter.
         os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
-        self.stack = flavour.stack
-        self.webgpu = importlib.import_module(flavour.module)
-        self.extras = importlib.import_module(f"{flavour.backend}.extras")
-        c = importlib.import_module(f"{flavour.backend}._ffi")
+        self.stack = binding.stack
+        self.webgpu = importlib.import_module(binding.module)
+        self.extras = importlib.import_module(f"{binding.backend}.extras")
+        c = importlib.import_module(f"{binding.backend}._ffi")
         self.ffi, self.lib = c.ffi, c.lib
-        self._helpers = importlib.import_module(f"{flavour.backend}._helpers")
-        handler = importlib.import_module(f"{flavour.backend}._api").error_handler
+        self._helpers = importlib.import_module(f"{binding.backend}._helpers")
+        handler = importlib.import_module(f"{binding.backend}._api").error_handler
         self._errors: list[str] = []
-        # The handler would log the first ten errors of a kind and drop the rest; a measurement wants to know of all.
+        # By default the handler logs the first ten errors of a kind and drops the rest.
         handler.log_error = self._errors.append
-        # Dawn's binding keeps errors that no Python call was there to raise.
+        # The binding of Dawn keeps errors that occur outside a Python call.
         self._pending: list[tuple[str, str]] = getattr(handler, "pending", [])
         self.versions = {
-            flavour.module: str(self.webgpu.__version__),
+            binding.module: str(self.webgpu.__version__),
             self.stack: ".".join(map(str, c.lib_version_info)),
         }
 
@@ -79,41 +79,41 @@ class Library:
         return self._helpers.get_wgpu_instance()
 
     def forget_errors(self) -> list[str]:
-        """The errors that the library reported since the last time."""
+        """Return the errors since the previous call, and forget them."""
         found = [*self._errors, *(message for _, message in self._pending)]
         self._errors.clear()
         self._pending.clear()
         return found
 
     def raise_errors(self) -> None:
-        """Raise ``Unverified`` if the library reported an error since the last time: a rejected submit is silent."""
+        """Raise ``Unverified`` if the library reported an error since the last call. A rejected submit is silent."""
         found = self.forget_errors()
         if found:
             raise Unverified(f"{len(found)} errors reported by {self.stack}, the first: {_one_line(found[0])}")
 
     def symbol(self, name: str) -> tuple[Callable[..., Any], int]:
-        """A C function for Python, and its address. Raises ``NativeUnavailable``."""
+        """A C function as a Python callable, and its address. Raises ``NativeUnavailable``."""
         try:
             return getattr(self.lib, name), self.address(self.ffi.addressof(self.lib, name))
         except AttributeError:
             raise NativeUnavailable(f"{self.stack} exports no {name}") from None
 
     def address(self, pointer: Any) -> int:
-        """A handle or pointer as a number."""
+        """A handle or pointer as an integer."""
         return int(self.ffi.cast("uintptr_t", pointer))
 
     def call(self, name: str, *args: Any, stage: str, result: Slot | None = None) -> NativeCall:
-        """A call in both renderings: arguments are numbers, slots, cffi objects, or cycles made by ``cycle``."""
+        """A call for either loop. Arguments: numbers, slots, cffi objects, and results of ``cycle``."""
         function, address = self.symbol(name)
-        words = tuple(arg.words if isinstance(arg, Ring) else self._word(arg) for arg in args)
-        objects = tuple(arg.objects if isinstance(arg, Ring) else arg for arg in args)
+        words = tuple(arg.words if isinstance(arg, RotatingArgument) else self._word(arg) for arg in args)
+        objects = tuple(arg.objects if isinstance(arg, RotatingArgument) else arg for arg in args)
         return NativeCall(name, function, address, words, result=result, stage=stage, ffi_args=objects)
 
     def _word(self, arg: Any) -> Word:
         return arg if isinstance(arg, int | Slot) else self.address(arg)
 
     def waiter(self, device: Any, queue: Any) -> Callable[[], None]:
-        """The cheapest direct wait for all that was submitted; ``wait_name`` names it."""
+        """The cheapest function that waits for all submitted work; ``wait_name`` names it."""
         if not self.is_dawn:
             return functools.partial(self.lib.wgpuDevicePoll, device._internal, 1, self.ffi.NULL)
         done, wait_any = self.lib.wgpuQueueOnSubmittedWorkDone, self.lib.wgpuInstanceWaitAny
@@ -130,12 +130,12 @@ class Library:
         return "wait-any" if self.is_dawn else "poll"
 
     def wait_calls(self, device: Any, queue: Any) -> tuple[NativeCall | Store, ...]:
-        """The same wait as C calls. Raises ``Unsupported`` for Dawn where the ABI is not System V on x86-64."""
+        """The same wait as C calls. Raises ``Unsupported`` for Dawn on any ABI but System V on x86-64."""
         if not self.is_dawn:
             return (self.call("wgpuDevicePoll", device._internal, 1, self.ffi.NULL, stage="wait"),)
         if platform.machine().lower() not in ("x86_64", "amd64") or sys.platform == "win32":
             raise Unsupported("wgpuQueueOnSubmittedWorkDone takes a struct by value: known on x86-64 System V alone")
-        # The struct's 40 bytes go on the stack, as the five words after the six that have registers.
+        # The ABI passes six words in registers, then the 40 bytes of the struct as five words on the stack.
         info, future = self._done_info, Slot(7)
         fields = [int(word) for word in self.ffi.unpack(self.ffi.cast("uint64_t *", self.ffi.addressof(info)), 5)]
         function, address = self.symbol("wgpuQueueOnSubmittedWorkDone")
@@ -153,8 +153,8 @@ class Library:
     def _done_info(self) -> Any:
         pointer = self.ffi.new("WGPUQueueWorkDoneCallbackInfo *")
         pointer.mode = self.lib.WGPUCallbackMode_WaitAnyOnly
-        # Dawn calls the callback without looking whether there is one. Any leaf function will do: it leaves the
-        # arguments alone, and the caller clears them away on every ABI of native.ABIS.
+        # Dawn calls the callback even if it is NULL. Any C function without side effects works: on every ABI in
+        # native_loop.ABIS the caller removes the arguments.
         c_library = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
         pointer.callback = self.ffi.cast("WGPUQueueWorkDoneCallback", address_of(c_library, "labs"))
         self._done_pointer = pointer
@@ -164,15 +164,15 @@ class Library:
     def _futures(self) -> Any:
         return self.ffi.new("WGPUFutureWaitInfo *")
 
-    def cycle(self, objects: Any) -> Ring:
-        """An argument that rotates with the unit."""
+    def cycle(self, objects: Any) -> RotatingArgument:
+        """An argument that takes the next of these objects at each unit."""
         items = tuple(objects)
-        return Ring(Cycle(tuple(self.address(item) for item in items)), Cycle(items))
+        return RotatingArgument(Cycle(tuple(self.address(item) for item in items)), Cycle(items))
 
 
 @dataclass(frozen=True)
-class Ring:
-    """A rotating argument in both renderings."""
+class RotatingArgument:
+    """An argument that changes with the unit: ``words`` for the compiled loop, ``objects`` for the Python loop."""
 
     words: Any
     objects: Any
@@ -180,20 +180,20 @@ class Ring:
 
 @functools.cache
 def library(stack: str) -> Library:
-    """The library of a stack, loaded once a process. Raises ``Unavailable``."""
-    flavour = FLAVOURS[stack]
+    """The library of a stack, loaded at the first call. Raises ``Unavailable``."""
+    binding = _BINDINGS[stack]
     try:
-        return Library(flavour)
+        return Library(binding)
     except ModuleNotFoundError as error:
-        raise Unavailable(f"no Python package {error.name} is installed", f"pip install {flavour.module}") from None
-    except Exception as error:  # RuntimeError, OSError, AttributeError: the binding doesn't fit its library
-        reason = f"{flavour.module} does not load: {type(error).__name__}: {_one_line(error)}"
-        raise Unavailable(reason, f"pip install --upgrade {flavour.module}") from error
+        raise Unavailable(f"no Python package {error.name} is installed", f"pip install {binding.module}") from None
+    except Exception as error:  # RuntimeError, OSError, AttributeError: the binding does not match its library
+        reason = f"{binding.module} does not load: {type(error).__name__}: {_one_line(error)}"
+        raise Unavailable(reason, f"pip install --upgrade {binding.module}") from error
 
 
 @contextlib.contextmanager
-def heard() -> Iterator[list[str]]:
-    """Collect what C code prints to standard error meanwhile; the list is filled at the end."""
+def captured_stderr() -> Iterator[list[str]]:
+    """Collect the lines that C code prints to standard error. The list is filled when the context ends."""
     lines: list[str] = []
     sys.stderr.flush()
     with tempfile.TemporaryFile() as file:

@@ -1,4 +1,4 @@
-"""Which adapters a WebGPU library has here, chosen by ``backend_type``: the same code on every platform."""
+"""The adapters of a WebGPU library on this machine, as targets."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from overhead.probes._support.common.software_adapters import names_software_renderer
 from overhead.probes._support.vulkan import drivers
-from overhead.probes._support.webgpu.library import Library, heard
+from overhead.probes._support.webgpu.library import Library, captured_stderr
 from overhead.probes.base import Unavailable
 from overhead.results import Api, Target
 
@@ -21,32 +22,33 @@ REFUSED_MEND = "a newer driver; or apt install chromium, whose SwiftShader serve
 _APIS: Mapping[str, Api] = {
     "Vulkan": "Vulkan", "Metal": "Metal", "D3D12": "D3D12", "OpenGL": "OpenGL", "OpenGLES": "OpenGL", NULL: "Null",
 }  # fmt: skip
-_SOFTWARE = ("llvmpipe", "swiftshader", "lavapipe", "microsoft basic render", "warp")
 
 Info = Mapping[str, Any]
 
 
 def environments(null: bool) -> list[dict[str, str]]:
-    """The environment as it is, one that leads to SwiftShader where there is one, and Dawn's Null backend if asked."""
+    """The unchanged environment, one for SwiftShader if installed, and one for the Null backend if ``null``."""
     return [*drivers.environments(), *([{BACKEND_VARIABLE: NULL}] if null else [])]
 
 
 def targets(library: Library) -> list[Target]:
-    """The adapters of this process's environment. Raises ``Unavailable`` with the reason that the library printed."""
-    with heard() as printed:
+    """The adapters that this process can see. Raises ``Unavailable`` with the reason that the library printed."""
+    with captured_stderr() as printed:
         adapters = _adapters(library)
     described = describe(library.stack, [one.info for one in adapters], library.versions)
-    found = [target for target in described if target is not None and belongs(target)]
+    found = [target for target in described if target is not None and belongs_to_environment(target)]
     if not found:
-        raise none_found(library.stack, printed)
+        raise no_adapter_error(library.stack, printed)
     return found
 
 
-def none_found(stack: str, printed: Iterable[str]) -> Unavailable:
-    """Why there is no adapter, from what the library printed while it looked, and what mends it."""
-    said = [line.removeprefix("Warning: ") for line in printed if line[:1].strip() and "XDG_RUNTIME_DIR" not in line]
-    if said:
-        return Unavailable(f"{stack} refuses the driver: {'; '.join(said)[:500]}", REFUSED_MEND)
+def no_adapter_error(stack: str, printed: Iterable[str]) -> Unavailable:
+    """The reason why there is no adapter, from what the library printed, and how to fix it."""
+    messages = [
+        line.removeprefix("Warning: ") for line in printed if line[:1].strip() and "XDG_RUNTIME_DIR" not in line
+    ]
+    if messages:
+        return Unavailable(f"{stack} refuses the driver: {'; '.join(messages)[:500]}", REFUSED_MEND)
     return Unavailable("no driver that has an adapter" if _loader() else "there is no Vulkan loader here", LOADER_MEND)
 
 
@@ -60,8 +62,8 @@ def _loader() -> bool:
 
 
 def adapter(library: Library, target: Target) -> Any:
-    """The target's adapter in this process. Raises ``Unavailable``."""
-    with heard():
+    """The adapter of a target in this process. Raises ``Unavailable`` if it is gone."""
+    with captured_stderr():
         adapters = _adapters(library)
     infos = [one.info for one in adapters]
     for one, found in zip(adapters, describe(library.stack, infos, library.versions), strict=True):
@@ -71,23 +73,23 @@ def adapter(library: Library, target: Target) -> Any:
 
 
 def describe(stack: str, infos: Iterable[Info], versions: Mapping[str, str]) -> list[Target | None]:
-    """A target for each adapter, None for one of a backend that has no name here (D3D11, WebGPU).
+    """A target for each adapter, in order; None for a backend without an API name here (D3D11, WebGPU).
 
-    Adapters that share API and name are told apart by their place: WebGPU gives no UUID and no address.
+    WebGPU gives no UUID and no address. Adapters with the same API and name are numbered in the order of the list.
     """
     seen: Counter[tuple[str, str]] = Counter()
     found: list[Target | None] = []
     for info in infos:
         api = _APIS.get(info["backend_type"])
         name = (info["device"] or info["description"] or info["vendor"] or "unnamed")[:200]
-        place = seen[api or "", name]
+        number = seen[api or "", name]
         seen[api or "", name] += 1
         found.append(
             Target(
                 stack=stack,
                 api=api,
                 adapter=name,
-                device=str(place) if place else "",
+                device=str(number) if number else "",
                 software=is_software(info),
                 executes=api != NULL,
                 driver=" ".join(filter(None, (info["vendor"], info["description"])))[:200],
@@ -100,22 +102,22 @@ def describe(stack: str, infos: Iterable[Info], versions: Mapping[str, str]) -> 
 
 
 def is_software(info: Info) -> bool:
-    """Whether the adapter computes on the CPU; Dawn's Null computes nowhere."""
-    words = " ".join(str(info[key]) for key in ("device", "description", "vendor", "architecture")).lower()
-    return info["adapter_type"] == "CPU" or any(name in words for name in _SOFTWARE)
+    """Whether the adapter computes on the CPU. The Null backend of Dawn computes nothing, so it is not software."""
+    names = [str(info[key]) for key in ("device", "description", "vendor", "architecture")]
+    return info["adapter_type"] == "CPU" or names_software_renderer(*names)
 
 
-def belongs(target: Target) -> bool:
-    """Whether the target is this environment's own: SwiftShader's holds Vulkan alone, Null's holds Null alone."""
+def belongs_to_environment(target: Target) -> bool:
+    """Whether this environment measures the target: Vulkan only with SwiftShader, Null only with the Null backend."""
     if os.environ.get(BACKEND_VARIABLE) == NULL:
         return target.api == NULL
     manifest = drivers.swiftshader_icd()
-    led = manifest is not None and os.environ.get(drivers.DRIVER_VARIABLES[0]) == str(manifest)
-    return target.api == "Vulkan" if led else target.api != NULL
+    only_swiftshader = manifest is not None and os.environ.get(drivers.DRIVER_VARIABLES[0]) == str(manifest)
+    return target.api == "Vulkan" if only_swiftshader else target.api != NULL
 
 
 def _adapters(library: Library) -> list[Any]:
-    # Dawn's list leaves its Null backend out; asked for by name it comes.
+    # Dawn leaves its Null backend out of the list, but gives it on request.
     if os.environ.get(BACKEND_VARIABLE) == NULL:
         return [library.webgpu.gpu.request_adapter_sync()]
     return list(library.webgpu.gpu.enumerate_adapters_sync())

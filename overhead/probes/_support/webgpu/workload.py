@@ -1,4 +1,4 @@
-"""A workload's WGSL: a step's dispatches in one pass or a submission each, and one dispatch that loops."""
+"""Workloads in WGSL: the dispatches of a step in one pass, in a submission each, or fused into one that loops."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from overhead.probes._support.common.loop_text import Script, Statement, compile_python
+from overhead.probes._support.common.software_adapters import longest_fused_chain
+from overhead.probes._support.common.step_kernel import WORDS
 from overhead.probes._support.common.workload_chain import (
     WGSL_BINDINGS,
     WorkChain,
@@ -17,52 +19,28 @@ from overhead.probes._support.common.workload_chain import (
     verified,
     wgsl_window,
 )
-from overhead.probes._support.webgpu.case import GROUPS, Recipe
+from overhead.probes._support.webgpu.cases import StepSpec
 from overhead.probes._support.webgpu.device_time import DeviceClock, wait_spins
-from overhead.probes._support.webgpu.setup import WebgpuSession, session, shader_module
+from overhead.probes._support.webgpu.resources import COMPUTE_STAGE, DeviceBuffers, session, shader_module
 from overhead.probes.base import DeviceTime, Unsupported
-from overhead.probes.kernels import LLVMPIPE_TURNS, lcg
+from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
 from overhead.workloads import sources
 from overhead.workloads.base import Array
 
-_COMPUTE = 4
-"""``GPUShaderStage.COMPUTE``."""
 _LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
 
 
 def open_case(target: Target, case: Case) -> WorkChain:
-    """``fused``, or a step by its dispatches: all in ``one-pass``, or ``per-submit`` each in a submission."""
+    """The chain of a workload: ``fused``, ``one-pass`` or ``per-submit``. Raises ``Unsupported``, ``Unverified``."""
     refuse_wgsl(case)
     if not target.executes:
         raise Unsupported("nothing runs here")
     return verified(WebGpuWork(target, case))
 
 
-class ClockSetup:
-    """What ``DeviceClock`` needs besides the chain: a device, and words of its own for the plug to work on."""
-
-    def __init__(self, found: WebgpuSession) -> None:
-        self.session, self.device, self.queue = found, found.device, found.queue
-        self.flags = found.library.webgpu.BufferUsage
-        self._owned: list[Any] = []
-        usage = self.flags.STORAGE | self.flags.COPY_SRC | self.flags.COPY_DST
-        self.data = [self.buffer(lcg.seeds(64 * GROUPS), usage)]
-
-    def buffer(self, data: Array, usage: int) -> Any:
-        """A buffer with these contents, destroyed with the rig."""
-        made = self.device.create_buffer_with_data(data=data, usage=usage)
-        self._owned.append(made)
-        return made
-
-    def destroy(self) -> None:
-        """Release all buffers."""
-        while self._owned:
-            self._owned.pop().destroy()
-
-
 class WebGpuWork(WorkChain):
-    """One pass of all dispatches, a submission for each, or one dispatch of n steps."""
+    """One pass with all dispatches, a submission for each dispatch, or one dispatch of n steps."""
 
     language = "wgsl"
 
@@ -72,16 +50,17 @@ class WebGpuWork(WorkChain):
         self._fused = case.pattern == "fused"
         self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
         self._checks = str(case.params.get("checks", "on"))
-        self.session = session(target, Recipe("fused", "binding", independent=False, checks=self._checks))
+        self.session = session(target, StepSpec("fused", "binding", independent=False, checks=self._checks))
         self.library = self.session.library
         self.library.forget_errors()
         if self.workload.precision == "float16" and "shader-f16" not in self.session.device.features:
             raise Unsupported("the adapter has no shader-f16")
         self._zeros = np.zeros(self.elements, np.uint32)
-        self.rig = ClockSetup(self.session)
-        self._buffers()
+        self.resources = DeviceBuffers(self.session)
+        self.resources.data = [self.resources.buffer(lcg.seeds(WORDS), self.resources.storage)]  # for the blocker
+        self._bind_buffers()
         self._prepared = -1
-        bounded = LLVMPIPE_TURNS // self.workload.turns if "llvmpipe" in target.adapter else 1 << 26
+        bounded = longest_fused_chain(target.adapter, turns=self.workload.turns)
         self.max_n = bounded if self._fused else (1 << 15) // len(self._entries)
         self.wait_spins = wait_spins(self.session)
         waiter = self.library.waiter(self.session.device, self.session.queue)
@@ -89,20 +68,21 @@ class WebGpuWork(WorkChain):
         self.issue = self._loop()  # type: ignore[method-assign]
         self.library.raise_errors()
 
-    def _buffers(self) -> None:
-        device, flags = self.session.device, self.rig.flags
-        both = flags.STORAGE | flags.COPY_SRC | flags.COPY_DST
+    def _bind_buffers(self) -> None:
+        device, flags = self.session.device, self.resources.flags
+        storage = self.resources.storage
         state = sources.state(self.workload, self.zeros(), self.elements)
         inputs = sources.inputs(self.workload, self.inputs)
         largest = max(state.nbytes, inputs.nbytes)
         if any(largest > int(device.limits[name]) for name in _LIMITS):
             raise Unsupported(f"the device binds less than {largest} bytes")
-        self._state, self._counters = self.rig.buffer(state, both), self.rig.buffer(self._zeros, both)
-        self._steps = self.rig.buffer(np.zeros(4, np.uint32), flags.UNIFORM | flags.COPY_DST)
-        buffers = (self._state, self._counters, self.rig.buffer(inputs, flags.STORAGE), self._steps)
+        self._state, self._counters = self.resources.buffer(state, storage), self.resources.buffer(self._zeros, storage)
+        self._steps = self.resources.buffer(np.zeros(4, np.uint32), flags.UNIFORM | flags.COPY_DST)
+        buffers = (self._state, self._counters, self.resources.buffer(inputs, flags.STORAGE), self._steps)
         layout = device.create_bind_group_layout(
             entries=[
-                {"binding": i, "visibility": _COMPUTE, "buffer": {"type": kind}} for i, kind in enumerate(WGSL_BINDINGS)
+                {"binding": i, "visibility": COMPUTE_STAGE, "buffer": {"type": kind}}
+                for i, kind in enumerate(WGSL_BINDINGS)
             ]
         )
         self._group = device.create_bind_group(
@@ -127,16 +107,16 @@ class WebGpuWork(WorkChain):
             (f"compute.set_pipeline(pipeline{i})", f"compute.dispatch_workgroups({entry.groups})")
             for i, entry in enumerate(self._entries)
         ]
-        every = tuple(itertools.chain(*work))
+        all_dispatches = tuple(itertools.chain(*work))
         if self._fused:
-            parts: tuple[tuple[str, ...], ...] = ((*head, *every), (), tail)
+            parts: tuple[tuple[str, ...], ...] = ((*head, *all_dispatches), (), tail)
         elif self.case.pattern == "per-submit":
             parts = ((), tuple(itertools.chain(*((*head, *one, *tail) for one in work))), ())
         elif len(work) == 1:
             ((bind, dispatch),) = work
             parts = ((*head, bind), (dispatch,), tail)
         else:
-            parts = (head, every, tail)
+            parts = (head, all_dispatches, tail)
         begin, each, end = (tuple(Statement(line, "") for line in part) for part in parts)
         if end:
             end = (*end, Statement("del compute, commands, encoder", ""))
@@ -151,7 +131,7 @@ class WebGpuWork(WorkChain):
 
     def _write(self, buffer: Any, values: Array) -> None:
         self.session.queue.write_buffer(buffer, 0, values)
-        # Left pending, the write would be part of the next window.
+        # A pending write would become part of the next window.
         self.session.queue.submit([])
         self.wait()
 
@@ -173,24 +153,20 @@ class WebGpuWork(WorkChain):
         counters = np.frombuffer(queue.read_buffer(self._counters), np.uint32)
         return sources.unpack(self.workload, state, self.elements), counters
 
-    def units_a_submit(self, n: int) -> int:
-        """Units that one submission holds if n are issued."""
+    def units_per_submit(self, n: int) -> int:
+        """Units in each submission if n units are issued."""
         return 1 if self.case.pattern == "per-submit" else n
 
-    def note(self) -> int:
-        """The count now, for steps that belong to no sample."""
-        return self.get()[1]
-
     def device(self, n: int) -> DeviceTime | None:
-        before = self.note()
+        before = self.get()[1]
         try:
             return self._clock.measure(n)
         finally:
-            self.aside += (self.note() - before) % (1 << 32)
+            self.aside += (self.get()[1] - before) % (1 << 32)
 
     @functools.cached_property
     def _clock(self) -> DeviceClock:
-        return DeviceClock(_Held(self))
+        return DeviceClock(_TimedWork(self))
 
     def kernels(self) -> dict[str, str]:
         return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
@@ -202,16 +178,16 @@ class WebGpuWork(WorkChain):
     def close(self) -> None:
         if "wait" in vars(self):
             self.wait()
-        self.rig.destroy()
+        self.resources.destroy()
 
 
-class _Held:
-    """The chain as the device clock sees it; its steps are counted by ``WebGpuWork.device``, not here."""
+class _TimedWork:
+    """A workload chain for ``DeviceClock``. ``WebGpuWork.device`` counts the steps."""
 
     def __init__(self, chain: WebGpuWork) -> None:
-        self.rig: Any = chain.rig
+        self.resources: Any = chain.resources
         self.prepare, self.issue, self.wait = chain.prepare, chain.issue, chain.wait
-        self.units_a_submit = chain.units_a_submit
+        self.units_per_submit = chain.units_per_submit
 
-    def aside(self, steps: int) -> None:
-        """Of the plug's words no one reads the count."""
+    def exclude(self, steps: int) -> None:
+        """Nothing to do: ``WebGpuWork.device`` excludes the steps."""

@@ -1,19 +1,18 @@
-// The page's beginning: who am I, and who asks? A token in the address means a program; without one a person does.
+// Start of the page. With a token in the address a program sends commands; without one a person starts the measurement.
 
-import { bytesOf, textOf } from "./base64.js";
 import { clockStep, sample } from "./clock.js";
 import { failureOf, openChain } from "./chains.js";
 import { Gpu, findAdapter } from "./gpu.js";
-import { converse } from "./link.js";
-import { offer } from "./byhand.js";
-import { Sight } from "./sight.js";
+import { base64Of, bytesOf, runCommands } from "./commands.js";
+import { offerManualRun } from "./manual.js";
 import { View } from "./view.js";
+import { VisibilityWatch } from "./visibility.js";
 
 const view = new View();
 
-async function material() {
-  const embedded = document.getElementById("material");
-  return embedded ? JSON.parse(embedded.textContent) : (await fetch("material.json")).json();
+async function loadPageData() {
+  const embedded = document.getElementById("page-data");
+  return embedded ? JSON.parse(embedded.textContent) : (await fetch("page-data.json")).json();
 }
 
 async function sha256(text) {
@@ -42,24 +41,23 @@ async function identify({ kernels }) {
   };
 }
 
-const VERBS = ["open", "write", "run", "time", "read", "fetch", "close"];
+const COMMANDS = ["open", "write", "run", "time", "read", "fetch", "close"];
 
-// Obeys the program: open a case, time these n for it, read its values, close it. Of a case that came with a program of
-// its own, `write` some bytes of a buffer, `run` units that nobody times, `fetch` what buffers hold, a piece at a time.
-class Servant {
-  constructor(stuff) {
-    this.material = stuff;
+// Runs the commands of the program; messages.py documents them.
+class CommandRunner {
+  constructor(pageData) {
+    this.pageData = pageData;
     this.chains = new Map();
-    this.sight = new Sight();
+    this.visibility = new VisibilityWatch();
   }
 
   async perform(command) {
-    this.sight.look();
+    this.visibility.reset();
     try {
-      if (!VERBS.includes(command.do)) throw new Error(`this page does not know how to ${command.do}`);
+      if (!COMMANDS.includes(command.do)) throw new Error(`this page does not know how to ${command.do}`);
       const result = await this[command.do](command);
-      await view.settle(command.do === "open");
-      return { ...result, visible: !this.sight.lost };
+      await view.redraw(command.do === "open");
+      return { ...result, visible: !this.visibility.wasHidden };
     } catch (error) {
       return failureOf(error);
     }
@@ -67,9 +65,9 @@ class Servant {
 
   async open({ chain, case: spec, program }) {
     if (!this.gpu || this.gpu.lost) this.gpu = await Gpu.open();
-    this.chains.set(chain, { gpu: this.gpu, chain: await openChain(this.gpu, this.material, spec, program) });
-    view.opened(chain, { ...spec, label: program?.label });
-    view.say("Measuring. Leave this tab in front and the machine alone.");
+    this.chains.set(chain, { gpu: this.gpu, chain: await openChain(this.gpu, this.pageData, spec, program) });
+    view.addCase(chain, { ...spec, label: program?.label });
+    view.showStatus("Measuring. Leave this tab in front and the machine alone.");
     return {};
   }
 
@@ -92,7 +90,7 @@ class Servant {
   async time({ chain, ns, idle_ms, warm }) {
     const { gpu, chain: found } = this.chains.get(chain);
     const samples = await gpu.checked(() => sample(found, ns, idle_ms, warm));
-    view.took(chain, samples);
+    view.addSamples(chain, samples);
     return { samples };
   }
 
@@ -104,7 +102,7 @@ class Servant {
   async fetch({ chain, buffers, at = 0, size }) {
     const opened = this.chains.get(chain);
     if (!at) opened.bytes = new Uint8Array(await opened.gpu.checked(() => opened.chain.fetch(buffers)));
-    return { data: textOf(opened.bytes.subarray(at, at + size)) };
+    return { data: base64Of(opened.bytes.subarray(at, at + size)) };
   }
 
   async close({ chain }) {
@@ -117,18 +115,18 @@ class Servant {
 async function main() {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   history.replaceState(null, "", location.pathname + location.search);
-  const stuff = await material();
-  const identity = await identify(stuff);
-  view.identity(identity);
+  const pageData = await loadPageData();
+  const identity = await identify(pageData);
+  view.showIdentity(identity);
   if (!token) {
-    await offer(stuff, identity, view);
+    await offerManualRun(pageData, identity, view);
     return;
   }
-  view.say("Connected; waiting for the first case.");
-  const servant = new Servant(stuff);
-  await converse(token, identity, (command) => servant.perform(command));
-  await view.settle(true);
-  view.say("Done. The program has everything; this page can be closed.");
+  view.showStatus("Connected; waiting for the first case.");
+  const runner = new CommandRunner(pageData);
+  await runCommands(token, identity, (command) => runner.perform(command));
+  await view.redraw(true);
+  view.showStatus("Done. The program has everything; this page can be closed.");
 }
 
-main().catch((error) => view.say(`Stopped: ${error.message}`, true));
+main().catch((error) => view.showStatus(`Stopped: ${error.message}`, true));

@@ -1,4 +1,4 @@
-// A chain of identical units of work: prepare(n), issue(n), wait(), and its buffers, written and read back.
+// A chain of identical units of work: prepare(n), issue(n), wait(), and access to its buffers.
 
 import { Buffers } from "./buffers.js";
 import { Unverified } from "./gpu.js";
@@ -7,43 +7,44 @@ import { ISSUE, SELF_WAITING } from "./patterns.js";
 const RING = 8;
 const STEP_BYTES = 256 * 4;
 const STEP_GROUPS = 4;
-// llvmpipe ends a loop after so many rounds, without a word: on software adapters longer chains are split.
-const SOFTWARE_LOOPS = 65535;
+// llvmpipe silently ends a loop after this many turns. On software adapters longer loops are split.
+const SOFTWARE_MAX_LOOPS = 65535;
 
 class Unsupported extends Error {}
 
-// The status that an error stands for, and its words.
+// The kind of failure, and the message.
 export function failureOf(error) {
   const kind = error instanceof Unverified ? "unverified" : error instanceof Unsupported ? "unsupported" : "failed";
-  const words = error?.message ?? String(error);
-  return { kind, error: (kind === "failed" ? `${error?.name ?? "Error"}: ${words}` : words).slice(0, 1000) };
+  const message = error?.message ?? String(error);
+  return { kind, error: (kind === "failed" ? `${error?.name ?? "Error"}: ${message}` : message).slice(0, 1000) };
 }
 
-// The step, as `spec` asks for it, as a program with 256 seeds in each of its states.
-function stepOf({ kernels, seeds }, { pattern, dependency }, fallback) {
+// The program of the step for this case. Each state buffer starts with 256 seeds.
+function stepProgram({ kernels, seeds }, { pattern, dependency }, fallback) {
   const state = { kind: "storage", size: STEP_BYTES, data: new Uint32Array(seeds) };
   const fused = pattern === "fused";
   return {
     code: kernels[fused ? "fused.wgsl" : "step.wgsl"],
     entries: [{ name: "main", groups: STEP_GROUPS }],
     buffers: fused ? [state, { kind: "uniform", size: 4 }] : [state],
-    rounds: fused ? 1 : -1,
-    loops: fallback ? SOFTWARE_LOOPS : 0,
+    count_buffer: fused ? 1 : -1,
+    max_loops: fallback ? SOFTWARE_MAX_LOOPS : 0,
     states: dependency === "independent" ? RING : 1,
   };
 }
 
-// Open the step under a pattern or, where there is one, a program: WGSL (`code`), its `entries` in the order of a unit's
-// dispatches, and the `buffers` bound to it, by number, in group 0. The buffer `rounds` holds how often a fused kernel
-// loops, `loops` at most where that is not 0. Of the first buffer there are as many as `states` says.
-export async function openChain(gpu, material, spec, program) {
+// Open a case of a program, or of the step if there is none. A program has WGSL (`code`), the dispatches of a unit
+// (`entries`), and the `buffers` of group 0 in order of their bindings. `count_buffer` is the number of the buffer with
+// the loop count of a fused kernel; `max_loops` limits the loops of one dispatch (0: no limit); `states` is the number of
+// copies of the first buffer.
+export async function openChain(gpu, pageData, spec, program) {
   if (!(spec.pattern in ISSUE)) throw new Unsupported(`this page has no pattern ${spec.pattern}`);
-  return gpu.checked(() => build(gpu.device, spec, program ?? stepOf(material, spec, gpu.fallback)));
+  return gpu.checked(() => build(gpu.device, spec, program ?? stepProgram(pageData, spec, gpu.fallback)));
 }
 
-function refuse({ features, limits }, { needs = [], buffers }) {
-  const lacking = needs.find((name) => !features.has(name));
-  if (lacking) throw new Unsupported(`the adapter has no ${lacking}`);
+function checkSupport({ features, limits }, { needs = [], buffers }) {
+  const missing = needs.find((name) => !features.has(name));
+  if (missing) throw new Unsupported(`the adapter has no ${missing}`);
   const largest = Math.max(...buffers.map(({ size }) => size));
   if (largest > Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize)) {
     throw new Unsupported(`the device binds less than ${largest} bytes`);
@@ -51,7 +52,7 @@ function refuse({ features, limits }, { needs = [], buffers }) {
 }
 
 async function build(device, spec, program) {
-  refuse(device, program);
+  checkSupport(device, program);
   const queue = device.queue;
   const buffers = new Buffers(device, program);
   const module = device.createShaderModule({ code: program.code });
@@ -61,37 +62,37 @@ async function build(device, spec, program) {
 
   const { states } = buffers;
   const rotated = states.length > 1 || spec.bindgroup === "rotated";
-  const once = buffers.bind();
-  const ring = Array.from({ length: RING }, (_, i) => (rotated ? buffers.bind([states[i % states.length]]) : once));
+  const singleGroup = buffers.bind();
+  const ring = Array.from({ length: RING }, (_, i) => (rotated ? buffers.bind([states[i % states.length]]) : singleGroup));
 
-  const { rounds } = program;
+  const { count_buffer: countBuffer } = program;
   const isFused = spec.pattern === "fused";
-  const loops = program.loops || Infinity;
-  let whole = null;
-  if (isFused && program.loops) {
-    const most = buffers.made({ ...program.buffers[rounds], data: new Uint32Array([loops]) });
-    whole = buffers.bind({ [rounds]: most });
+  const maxLoops = program.max_loops || Infinity;
+  let fullGroup = null;
+  if (isFused && program.max_loops) {
+    const fullCount = buffers.create({ ...program.buffers[countBuffer], data: new Uint32Array([maxLoops]) });
+    fullGroup = buffers.bind({ [countBuffer]: fullCount });
   }
-  const inLast = (n) => (n > loops ? n - loops * (Math.ceil(n / loops) - 1) : n);
+  const loopsOfLast = (n) => (n > maxLoops ? n - maxLoops * (Math.ceil(n / maxLoops) - 1) : n);
 
   const byWorkDone = () => queue.onSubmittedWorkDone();
-  const byMapping = () => buffers.copied(states.slice(0, 1), [4]);
+  const byMapping = () => buffers.readBack(states.slice(0, 1), [4]);
   const wait = spec.wait === "map" || spec.pattern === "read-each" ? byMapping : byWorkDone;
-  const parts = { device, queue, work, ring, rotated, whole, loops, k: spec.k ?? 1 };
+  const parts = { device, queue, work, ring, rotated, fullGroup, maxLoops, k: spec.k ?? 1 };
 
   await byWorkDone();
   return {
-    prepare: isFused ? (n) => buffers.write(rounds, 0, new Uint32Array([inLast(n)])) : () => {},
+    prepare: isFused ? (n) => buffers.write(countBuffer, 0, new Uint32Array([loopsOfLast(n)])) : () => {},
     issue: ISSUE[spec.pattern](parts, wait),
     wait: SELF_WAITING.has(spec.pattern) ? () => {} : wait,
-    // Each state's words.
+    // The words of each state buffer.
     async read() {
-      const all = [];
-      for (const state of states) all.push(Array.from(new Uint32Array(await buffers.copied([state], [program.buffers[0].size]))));
-      return all;
+      const words = [];
+      for (const state of states) words.push(Array.from(new Uint32Array(await buffers.readBack([state], [program.buffers[0].size]))));
+      return words;
     },
     fetch: (numbers) => buffers.fetch(numbers),
-    // The empty submission flushes what would else be part of the next window.
+    // The empty submission flushes the write, which would otherwise become part of the next window.
     write(number, at, bytes) {
       buffers.write(number, at, bytes);
       queue.submit([]);

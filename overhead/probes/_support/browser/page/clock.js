@@ -1,9 +1,9 @@
-// The sampling loop: raw clocks, nothing derived. Times in ns.
+// The sampling loop. It returns raw times in ns.
 
 const now = () => performance.now();
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// The smallest step of the clock seen in about 20 ms, ns.
+// The smallest step of the clock during 20 ms, ns.
 export function clockStep() {
   let step = Infinity;
   const end = now() + 20;
@@ -15,8 +15,8 @@ export function clockStep() {
   return Math.round(step * 1e6);
 }
 
-// Run each n once, in order: warm one unit, prepare, then the window. Rows of [n, issue_ns, total_ns]. Behind a wait that
-// looks every 100 ms the unit is left out (`warm` false): the last window has only just ended.
+// Sample each n once, in order. Returns rows of [n, issue_ns, total_ns]. With `warm`, one untimed unit and its wait run
+// before each window.
 export async function sample(chain, ns, idleMs = 0, warm = true) {
   const rows = [];
   for (const n of ns) {
@@ -38,8 +38,8 @@ export async function sample(chain, ns, idleMs = 0, warm = true) {
   return rows;
 }
 
-// Let the browser draw what was just changed, so that it does not draw inside a window.
-export async function drawn() {
+// Wait for two frames, so that the browser draws pending changes now and not inside a window.
+export async function nextFrames() {
   const frame = () => Promise.race([new Promise((resolve) => requestAnimationFrame(resolve)), sleep(100)]);
   await frame();
   await frame();

@@ -1,8 +1,8 @@
-// The adapter, what it says of itself, and a device of it.
+// The adapter, its description, and a device.
 
 const INFO = ["vendor", "architecture", "device", "description", "backend", "type", "driver"];
 
-// GPUAdapterInfo's fields are getters: JSON.stringify drops them, so they are copied one by one.
+// The fields of GPUAdapterInfo are getters, which JSON.stringify drops.
 function describe(adapter, forced) {
   const info = adapter.info ?? {};
   const found = { forced };
@@ -28,11 +28,11 @@ export async function findAdapter() {
   }
 }
 
-// What a program may need beyond the base.
+// Optional features that a program may need.
 const FEATURES = ["shader-f16"];
 const SCOPES = ["validation", "internal", "out-of-memory"];
 
-// A device whose errors are all seen: those inside `checked`, uncaptured ones, and its loss.
+// A device that reports all errors: those inside `checked`, uncaptured errors, and the loss of the device.
 export class Gpu {
   static async open() {
     const { adapter, identity, reason } = await findAdapter();
@@ -45,22 +45,22 @@ export class Gpu {
     this.device = device;
     this.fallback = fallback;
     this.lost = "";
-    this.stray = "";
-    device.addEventListener("uncapturederror", (event) => { this.stray ||= event.error.message; });
+    this.uncaptured = "";
+    device.addEventListener("uncapturederror", (event) => { this.uncaptured ||= event.error.message; });
     device.lost.then((info) => { this.lost = `the device was lost (${info.reason}): ${info.message}`; });
   }
 
-  // Run `act` inside error scopes. What they catch is thrown as Unverified: a rejected submit is fast and silent.
-  async checked(act) {
+  // Run `action` inside error scopes. Throws Unverified for an error that they catch: a rejected submit is fast and silent.
+  async checked(action) {
     if (this.lost) throw new Error(this.lost);
     for (const filter of SCOPES) this.device.pushErrorScope(filter);
     let result, thrown;
-    try { result = await act(); } catch (error) { thrown = error; }
+    try { result = await action(); } catch (error) { thrown = error; }
     const caught = await Promise.all(SCOPES.map(() => this.device.popErrorScope().catch(() => null)));
     if (this.lost) throw new Error(this.lost);
     if (thrown) throw thrown;
     const error = caught.find((found) => found);
-    if (error || this.stray) throw new Unverified(`${error?.constructor.name ?? "uncaptured error"}: ${error?.message ?? this.stray}`);
+    if (error || this.uncaptured) throw new Unverified(`${error?.constructor.name ?? "uncaptured error"}: ${error?.message ?? this.uncaptured}`);
     return result;
   }
 

@@ -1,8 +1,8 @@
-// What issue(n) does, one body a pattern. `work`: the dispatches of a unit, each a pipeline and its number of groups;
-// `ring`: the bind groups of dispatch i, i + 1, ...
+// issue(n) of each pattern. `work`: the dispatches of a unit, each with a pipeline and a number of workgroups. `ring`: the
+// bind groups that take turns, 8 of them.
 
-// The dispatches of a unit, in a pass whose pipeline is that of the first.
-function unitOf(work) {
+// A function that puts the dispatches of a unit into a pass. The pass already has the pipeline of the first dispatch.
+function unitRecorder(work) {
   const [{ groups }] = work;
   if (work.length === 1) return (pass) => pass.dispatchWorkgroups(groups);
   return (pass) => {
@@ -13,7 +13,7 @@ function unitOf(work) {
   };
 }
 
-// A submission for each dispatch, one wait at the end.
+// One submission for each dispatch.
 function perSubmit({ device, queue, work, ring }) {
   return (n) => {
     for (let i = 0; i < n; i++) {
@@ -30,9 +30,9 @@ function perSubmit({ device, queue, work, ring }) {
   };
 }
 
-// k units in one pass of each submission.
+// One submission with one pass for each k units.
 function perK({ device, queue, work, ring, rotated, k }) {
-  const dispatch = unitOf(work);
+  const dispatch = unitRecorder(work);
   return (n) => {
     for (let done = 0; done < n; done += k) {
       const encoder = device.createCommandEncoder();
@@ -69,7 +69,7 @@ function perPass({ device, queue, work, ring }) {
 
 // One submission, one pass, n units.
 function onePass({ device, queue, work, ring, rotated }) {
-  const dispatch = unitOf(work);
+  const dispatch = unitRecorder(work);
   return (n) => {
     const encoder = device.createCommandEncoder();
     const pass = encoder.beginComputePass();
@@ -84,15 +84,16 @@ function onePass({ device, queue, work, ring, rotated }) {
   };
 }
 
-// One dispatch that loops as often as the buffer written by prepare(n) says; whole dispatches of `loops` before it.
-function fused({ device, queue, work, ring, whole, loops }) {
+// One dispatch that loops n times; prepare(n) writes the count. If n is larger than `maxLoops`, dispatches of `maxLoops`
+// loops precede it.
+function fused({ device, queue, work, ring, fullGroup, maxLoops }) {
   const [{ pipeline, groups }] = work;
   return (n) => {
     const encoder = device.createCommandEncoder();
     const pass = encoder.beginComputePass();
     pass.setPipeline(pipeline);
-    for (let left = n; left > loops; left -= loops) {
-      pass.setBindGroup(0, whole);
+    for (let left = n; left > maxLoops; left -= maxLoops) {
+      pass.setBindGroup(0, fullGroup);
       pass.dispatchWorkgroups(groups);
     }
     pass.setBindGroup(0, ring[0]);
@@ -102,7 +103,7 @@ function fused({ device, queue, work, ring, whole, loops }) {
   };
 }
 
-// Each unit with its own wait.
+// A wait after each unit.
 function waitEach(parts, wait) {
   const single = perSubmit(parts);
   return async (n) => {

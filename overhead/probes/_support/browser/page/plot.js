@@ -1,4 +1,4 @@
-// T(n) of the case at hand, and a line through two of its points that is a preview and nothing more.
+// Plot of T(n) of the current case, with a preview line.
 
 const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 300, LEFT = 68, RIGHT = 24, TOP = 16, BOTTOM = 44;
@@ -8,7 +8,7 @@ export const median = (values) => {
   return sorted[sorted.length >> 1];
 };
 
-// The line through the medians at the smallest and the largest n above 0; ns. The real fit is made elsewhere.
+// The line through the medians at the smallest and the largest n above 0, in ns. It is only a preview: the program fits.
 export function preview(rows) {
   const byN = Map.groupBy ? Map.groupBy(rows, (row) => row[0]) : grouped(rows);
   const ns = [...byN.keys()].filter((n) => n > 0).sort((a, b) => a - b);
@@ -27,7 +27,7 @@ function grouped(rows) {
 
 const UNITS = [[1e6, 1e3, "µs"], [1e9, 1e6, "ms"], [Infinity, 1e9, "s"]];
 
-// ns in words, three digits.
+// A time in ns as text with a unit and three digits.
 export function time(ns) {
   const [, scale, unit] = UNITS.find(([limit]) => Math.abs(ns) < limit * 0.9995);
   return `${(ns / scale).toPrecision(3)} ${unit}`;
@@ -51,10 +51,10 @@ export function draw(svg, rows, title) {
   const width = Math.max(280, svg.parentElement.clientWidth);
   svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
   const line = preview(rows);
-  const said = line
+  const description = line
     ? `${title}: ${rows.length} samples up to n = ${line.high}; the preview line rises ${time(line.slope)} a unit`
     : `${title}: ${rows.length} samples`;
-  svg.setAttribute("aria-label", `Time T(n) against n. ${said}.`);
+  svg.setAttribute("aria-label", `Time T(n) against n. ${description}.`);
   if (!rows.length) return svg.replaceChildren();
   const maxN = Math.max(1, ...rows.map((row) => row[0]));
   const maxT = Math.max(1, ...rows.map((row) => row[2]));

@@ -1,10 +1,10 @@
-// What a person sees. Everything is written as text, never as markup.
+// The visible part of the page. It inserts text only, never markup.
 
 import { draw, preview, time } from "./plot.js";
-import { drawn } from "./clock.js";
+import { nextFrames } from "./clock.js";
 
-const MIN_PAUSE_MS = 500;
-const MAX_SHOWN = 400;
+const MIN_REDRAW_MS = 500;
+const MAX_DRAWN_SAMPLES = 400;
 const $ = (id) => document.getElementById(id);
 
 export function caseName(spec) {
@@ -15,15 +15,15 @@ export function caseName(spec) {
 export class View {
   constructor() {
     this.cases = new Map();
-    this.last = 0;
+    this.lastRedraw = 0;
   }
 
-  say(text, bad = false) {
+  showStatus(text, bad = false) {
     $("status").textContent = text;
     $("status").classList.toggle("bad", bad);
   }
 
-  identity({ adapter, reason, isolated, clock_step_ns }) {
+  showIdentity({ adapter, reason, isolated, clock_step_ns }) {
     const name = adapter ? adapter.description || adapter.device || [adapter.vendor, adapter.architecture].filter(Boolean).join(" ") : "";
     $("adapter").textContent = adapter ? name || "not named by the browser" : `none: ${reason}`;
     $("fallback").textContent = !adapter ? "-" : adapter.fallback === null ? "the browser does not say" : adapter.fallback ? "yes: software" : "no";
@@ -37,20 +37,20 @@ export class View {
     $("progress").value = done;
   }
 
-  opened(key, spec) {
+  addCase(key, spec) {
     this.cases.set(key, { name: caseName(spec), rows: [], count: 0 });
   }
 
-  took(key, rows) {
+  addSamples(key, rows) {
     const found = this.cases.get(key);
     found.count += rows.length;
-    found.rows = [...found.rows, ...rows].slice(-MAX_SHOWN);
+    found.rows = [...found.rows, ...rows].slice(-MAX_DRAWN_SAMPLES);
     this.current = found;
   }
 
-  // Draw at most twice a second, and wait until the browser has done it: nothing is drawn inside a window.
-  async settle(force = false) {
-    if (!force && performance.now() - this.last < MIN_PAUSE_MS) return;
+  // Draw at most twice a second, and wait until the browser has drawn: it must not draw inside a window.
+  async redraw(force = false) {
+    if (!force && performance.now() - this.lastRedraw < MIN_REDRAW_MS) return;
     if (this.current) {
       $("case").textContent = this.current.name;
       draw($("plot"), this.current.rows, this.current.name);
@@ -59,14 +59,14 @@ export class View {
     $("results").hidden = this.cases.size === 0;
     const samples = [...this.cases.values()].reduce((sum, found) => sum + found.count, 0);
     $("count").textContent = `${samples.toLocaleString("en")} samples of ${this.cases.size} cases so far`;
-    await drawn();
-    this.last = performance.now();
+    await nextFrames();
+    this.lastRedraw = performance.now();
   }
 }
 
 function row({ name, rows, count }) {
   const found = preview(rows);
-  const line = found?.slope > 0 ? found : null; // else it is lost in the wait so far
+  const line = found?.slope > 0 ? found : null; // else the wait still hides it
   const cells = [name, String(count), line ? time(line.slope) : "-", line ? time(line.fixed) : "-"];
   const tr = document.createElement("tr");
   tr.append(...cells.map((text, i) => {

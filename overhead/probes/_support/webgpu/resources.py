@@ -1,4 +1,4 @@
-"""What a case runs on: a device, buffers with known seeds, the pipeline and the bind groups."""
+"""The device of a case, its buffers with known seeds, its pipeline and its bind groups."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from overhead.probes._support.common.step_kernel import GROUPS, RING, WORDS
 from overhead.probes._support.webgpu import targets
-from overhead.probes._support.webgpu.case import GROUPS, RING, Recipe
+from overhead.probes._support.webgpu.cases import StepSpec
 from overhead.probes._support.webgpu.library import Library, library
 from overhead.probes.base import Unsupported
 from overhead.probes.kernels import lcg, source
 from overhead.results import Target
 
-_WORDS = 64 * GROUPS
-_VISIBLE = 4
+COMPUTE_STAGE = 4
 """``GPUShaderStage.COMPUTE``."""
 
 
-class WebgpuSession:
-    """A device of an adapter, shared by all chains of a process that need it alike."""
+class WebGpuSession:
+    """A device of an adapter. All chains that need the same validation and checks share it."""
 
     def __init__(self, loaded: Library, target: Target, validation: str, robust: bool) -> None:
         self.library = loaded
         adapter = targets.adapter(loaded, target)
         features = [name for name in ("timestamp-query", "immediates", "shader-f16") if name in adapter.features]
         if loaded.is_dawn:
-            # Dawn's WebGPU timestamps move in steps of 0.1 ms unless told otherwise.
+            # With timestamp_quantization, Dawn rounds timestamps to 0.1 ms.
             self.device = loaded.extras.request_device_sync(
                 adapter,
                 required_features=features,
@@ -50,44 +50,44 @@ class WebgpuSession:
 
     @functools.cached_property
     def tick(self) -> float:
-        """Nanoseconds of one unit of a resolved timestamp; Dawn resolves to nanoseconds itself."""
+        """Nanoseconds per unit of a resolved timestamp. Dawn resolves to nanoseconds, so 1."""
         if self.library.is_dawn:
             return 1.0
         return float(self.library.lib.wgpuQueueGetTimestampPeriod(self.queue._internal))
 
 
-_sessions: dict[tuple[str, str, bool], WebgpuSession] = {}
+_sessions: dict[tuple[str, str, bool], WebGpuSession] = {}
 
 
-def session(target: Target, recipe: Recipe) -> WebgpuSession:
-    """The device for a case, one for all cases that need it alike. Raises ``Unavailable``, ``Unsupported``."""
-    robust = recipe.checks == "on" or target.stack != "dawn"
-    key = (target.key, recipe.validation, robust)
+def session(target: Target, spec: StepSpec) -> WebGpuSession:
+    """The session of a case, opened at the first call. Raises ``Unavailable`` or ``Unsupported``."""
+    robust = spec.checks == "on" or target.stack != "dawn"
+    key = (target.key, spec.validation, robust)
     if key not in _sessions:
-        _sessions[key] = WebgpuSession(library(target.stack), target, recipe.validation, robust)
+        _sessions[key] = WebGpuSession(library(target.stack), target, spec.validation, robust)
     return _sessions[key]
 
 
-def data_layout(device: Any, zeros: int, uniform: bool, dynamic: bool = False) -> Any:
-    """The data buffer at binding 0, then buffers of zeros, then the uniform."""
+def bind_group_layout(device: Any, zeros: int, uniform: bool, dynamic: bool = False) -> Any:
+    """A layout: the data buffer at binding 0, then ``zeros`` read-only buffers, then the uniform if there is one."""
     kinds: list[dict[str, Any]] = [{"type": "storage"}, *[{"type": "read-only-storage"} for _ in range(zeros)]]
     if uniform:
         kinds.append({"type": "uniform", "has_dynamic_offset": dynamic, "min_binding_size": 4})
     return device.create_bind_group_layout(
-        entries=[{"binding": i, "visibility": _VISIBLE, "buffer": kind} for i, kind in enumerate(kinds)]
+        entries=[{"binding": i, "visibility": COMPUTE_STAGE, "buffer": kind} for i, kind in enumerate(kinds)]
     )
 
 
 def entries(data: Any, zeros: list[Any], uniform: Any) -> list[dict[str, Any]]:
-    """A bind group's entries for ``data_layout``."""
-    bound = [{"buffer": buffer, "offset": 0, "size": 4 * _WORDS} for buffer in (data, *zeros)]
+    """The entries of a bind group for ``bind_group_layout``."""
+    bound = [{"buffer": buffer, "offset": 0, "size": 4 * WORDS} for buffer in (data, *zeros)]
     if uniform is not None:
         bound.append({"buffer": uniform, "offset": 0, "size": 4})
     return [{"binding": i, "resource": resource} for i, resource in enumerate(bound)]
 
 
-def shader_module(session: WebgpuSession, text: str, checks: str) -> Any:
-    """WGSL compiled with the library's own checks in it, or without some of them. Raises ``Unsupported``."""
+def shader_module(session: WebGpuSession, text: str, checks: str) -> Any:
+    """WGSL compiled with all checks that the library adds, or without some of them. Raises ``Unsupported``."""
     library, device = session.library, session.device
     if checks == "on" or (library.is_dawn and checks == "off"):
         return device.create_shader_module(code=text)
@@ -107,48 +107,68 @@ def shader_module(session: WebgpuSession, text: str, checks: str) -> Any:
     return type(device.create_shader_module(code=text))("", made, device)
 
 
-class StepSetup:
-    """Buffers, pipeline and bind groups of one case. ``read`` says how far the buffers have come."""
+class DeviceBuffers:
+    """A device and the buffers that were made on it. ``data``: the buffers that the units work on."""
 
-    def __init__(self, session: WebgpuSession, recipe: Recipe) -> None:
-        self.session, self.recipe = session, recipe
-        self.device, self.queue, self.flags = session.device, session.queue, session.library.webgpu.BufferUsage
-        self.text, self.sha256 = source(recipe.kernel)
+    def __init__(self, session: WebGpuSession) -> None:
+        self.session, self.device, self.queue = session, session.device, session.queue
+        self.flags = session.library.webgpu.BufferUsage
+        self.storage = self.flags.STORAGE | self.flags.COPY_SRC | self.flags.COPY_DST
+        self.data: list[Any] = []
         self._owned: list[Any] = []
+
+    def buffer(self, data: NDArray[Any], usage: int) -> Any:
+        """A buffer with these contents; ``destroy`` releases it."""
+        made = self.device.create_buffer_with_data(data=data, usage=usage)
+        self._owned.append(made)
+        return made
+
+    def destroy(self) -> None:
+        """Release all buffers."""
+        while self._owned:
+            self._owned.pop().destroy()
+
+
+class StepResources(DeviceBuffers):
+    """Buffers, pipeline and bind groups of one case of the step."""
+
+    def __init__(self, session: WebGpuSession, spec: StepSpec) -> None:
+        super().__init__(session)
+        self.spec = spec
+        self.text, self.sha256 = source(spec.kernel)
         self._kept: list[Any] = []
-        if recipe.argument == "immediates" and not session.immediates:
+        if spec.argument == "immediates" and not session.immediates:
             raise Unsupported("the adapter has no immediates")
-        if recipe.bindings > int(self.device.limits["max-storage-buffers-per-shader-stage"]):
-            raise Unsupported(f"the adapter binds fewer than {recipe.bindings} storage buffers")
-        self.seeds = lcg.seeds(_WORDS * recipe.buffers).reshape(recipe.buffers, _WORDS)
-        usage = self.flags.STORAGE | self.flags.COPY_SRC | self.flags.COPY_DST
-        self.data = [self.buffer(seeds, usage) for seeds in self.seeds]
-        self.zeros = [self.buffer(np.zeros(_WORDS, np.uint32), usage) for _ in range(recipe.bindings - 1)]
+        if spec.bindings > int(self.device.limits["max-storage-buffers-per-shader-stage"]):
+            raise Unsupported(f"the adapter binds fewer than {spec.bindings} storage buffers")
+        self.seeds = lcg.seeds(WORDS * spec.buffers).reshape(spec.buffers, WORDS)
+        self.data = [self.buffer(seeds, self.storage) for seeds in self.seeds]
+        self.zeros = [self.buffer(np.zeros(WORDS, np.uint32), self.storage) for _ in range(spec.bindings - 1)]
         self.value = np.array([lcg.INCREMENT], np.uint32)
         self.offsets = [i * max(session.alignment, 4) for i in range(RING)]
-        self.uniform = self._uniform() if recipe.uniform else None
+        self.uniform = self._uniform() if spec.uniform else None
         self.indirect = (
             self.buffer(np.array([GROUPS, 1, 1], np.uint32), self.flags.INDIRECT | self.flags.COPY_DST)
-            if recipe.indirect
+            if spec.indirect
             else None
         )
-        self.layout = data_layout(
-            self.device, len(self.zeros), self.uniform is not None, recipe.argument == "dynamic-offset"
+        self.layout = bind_group_layout(
+            self.device, len(self.zeros), self.uniform is not None, spec.argument == "dynamic-offset"
         )
         self.pipeline = self._pipeline()
         self.entries = [entries(data, self.zeros, self.uniform) for data in self.data]
         self.groups = [
             self.device.create_bind_group(layout=self.layout, entries=self.entries[i % len(self.entries)])
-            for i in range(RING if recipe.bindgroup == "rotated" else len(self.entries))
+            for i in range(RING if spec.bindgroup == "rotated" else len(self.entries))
         ]
 
     def keep(self, thing: Any) -> Any:
-        """Hold what C code points to as long as the rig lives."""
+        """Keep an object alive that C code points to."""
         self._kept.append(thing)
         return thing
 
     def put(self, uniform: Any, value: int) -> None:
-        """Write one word and submit the write: left pending it would be part of the next window."""
+        """Write one word and submit the write. A pending write would become part of the next window."""
         self.queue.write_buffer(uniform, 0, np.array([value], np.uint32))
         self.queue.submit([])
 
@@ -158,35 +178,25 @@ class StepSetup:
         self._owned.append(made)
         return made
 
-    def buffer(self, data: NDArray[Any], usage: int) -> Any:
-        made = self.device.create_buffer_with_data(data=data, usage=usage)
-        self._owned.append(made)
-        return made
-
     def _uniform(self) -> Any:
         words = np.zeros(self.offsets[-1] // 4 + 1, np.uint32)
-        if self.recipe.argument == "dynamic-offset":
+        if self.spec.argument == "dynamic-offset":
             words[[offset // 4 for offset in self.offsets]] = self.value
         return self.buffer(words, self.flags.UNIFORM | self.flags.COPY_DST)
 
     def _pipeline(self) -> Any:
         layout = self.device.create_pipeline_layout(
-            bind_group_layouts=[self.layout], immediate_size=4 if self.recipe.argument == "immediates" else 0
+            bind_group_layouts=[self.layout], immediate_size=4 if self.spec.argument == "immediates" else 0
         )
         compute = {"module": self._module(), "entry_point": "main"}
         return self.device.create_compute_pipeline(layout=layout, compute=compute)
 
     def _module(self) -> Any:
-        return shader_module(self.session, self.text, self.recipe.checks)
+        return shader_module(self.session, self.text, self.spec.checks)
 
     def read(self) -> list[int]:
-        """Steps that each buffer has come from its seeds, modulo 2^32. Raises ``Unverified``."""
+        """Steps between the seeds and the values of each buffer, modulo 2^32. Raises ``Unverified``."""
         return [
             lcg.distance(seeds, np.frombuffer(self.queue.read_buffer(data), np.uint32))
             for seeds, data in zip(self.seeds, self.data, strict=True)
         ]
-
-    def destroy(self) -> None:
-        for buffer in self._owned:
-            buffer.destroy()
-        self._owned.clear()

@@ -1,12 +1,12 @@
-"""A workload's WGSL in the page: the text, buffers and bindings of the native stacks, checked here like theirs."""
+"""Workloads in the page: the same WGSL, buffers and checks as on the native stacks."""
 
 from __future__ import annotations
 
 import msgspec
 import numpy as np
 
-from overhead.probes._support.browser import identity, wire
-from overhead.probes._support.browser.chain import InPage
+from overhead.probes._support.browser import identity, messages
+from overhead.probes._support.browser.chain import PageChain
 from overhead.probes._support.browser.session import BrowserSession
 from overhead.probes._support.common.workload_chain import (
     WGSL_BINDINGS,
@@ -27,59 +27,59 @@ _STEPS_BYTES = 16
 
 
 def open_case(session: BrowserSession, case: Case) -> WorkChain:
-    """``fused``, or a step by its dispatches: all in ``one-pass``, or ``per-submit`` each in a submission."""
+    """The chain of a workload: ``fused``, ``one-pass`` or ``per-submit``. Raises ``Unsupported``, ``Unverified``."""
     refuse_wgsl(case)
     if case.caller != "browser":
         raise Unsupported(f"in a page the browser calls, not {case.caller}")
     return verified(BrowserWork(session, case))
 
 
-def _bounds_loops(adapter: wire.PageAdapter | None) -> bool:
-    """Whether it is llvmpipe, or a software adapter that can't be told from it."""
+def _bounds_loops(adapter: messages.PageAdapter | None) -> bool:
+    """Whether the adapter may be llvmpipe, which ends long loops early."""
     return adapter is not None and identity.is_software(adapter) and "swiftshader" not in adapter.description.lower()
 
 
-class BrowserWork(WorkChain, InPage):
-    """The page is given buffers and WGSL and gives back bytes; what they mean is known here alone."""
+class BrowserWork(WorkChain, PageChain):
+    """Sends buffers and WGSL to the page and gets bytes back. The page does not know what they mean."""
 
     language = "wgsl"
 
     def __init__(self, session: BrowserSession, case: Case) -> None:
         WorkChain.__init__(self, case)
-        InPage.__init__(self, session, case.pattern)
+        PageChain.__init__(self, session, case.pattern)
         self._text, self._entries = kernels_of(self, "wgsl")
-        self._loops = LLVMPIPE_TURNS // self.workload.turns if _bounds_loops(session.page.adapter) else 0
+        self._max_loops = LLVMPIPE_TURNS // self.workload.turns if _bounds_loops(session.page.adapter) else 0
         if case.pattern != "fused":
             self.max_n //= len(self._entries)
         self._zeros = np.zeros(self.elements, np.uint32)
         state = sources.state(self.workload, self.zeros(), self.elements)
-        self._given = sources.inputs(self.workload, self.inputs)
-        self._sizes = (state.nbytes, self._zeros.nbytes, self._given.nbytes, _STEPS_BYTES)
-        spec = msgspec.convert({"pattern": case.pattern}, wire.CaseSpec)
+        self._input_values = sources.inputs(self.workload, self.inputs)
+        self._sizes = (state.nbytes, self._zeros.nbytes, self._input_values.nbytes, _STEPS_BYTES)
+        spec = msgspec.convert({"pattern": case.pattern}, messages.CaseSpec)
         self.ask("open", case=spec, program=self._program())
 
-    def _program(self) -> wire.PageProgram:
+    def _program(self) -> messages.PageProgram:
         kinds = zip(WGSL_BINDINGS, self._sizes, strict=True)
-        return wire.PageProgram(
+        return messages.PageProgram(
             label=f"{self.workload.name}, {self.elements:,} elements,",
             code=self._text,
-            entries=[wire.PageEntry(name=entry.name, groups=entry.groups) for entry in self._entries],
-            buffers=[wire.PageBuffer(kind=kind, size=size) for kind, size in kinds],
-            rounds=_STEPS,
-            loops=self._loops,
+            entries=[messages.PageEntry(name=entry.name, groups=entry.groups) for entry in self._entries],
+            buffers=[messages.PageBuffer(kind=kind, size=size) for kind, size in kinds],
+            count_buffer=_STEPS,
+            max_loops=self._max_loops,
             needs=["shader-f16"] if self.workload.precision == "float16" else [],
         )
 
     def _write(self, buffer: int, values: Array) -> None:
         raw = values.tobytes()
-        for at in range(0, len(raw), wire.PIECE_BYTES):
-            self.ask("write", buffer=buffer, at=at, data=raw[at : at + wire.PIECE_BYTES])
+        for at in range(0, len(raw), messages.PIECE_BYTES):
+            self.ask("write", buffer=buffer, at=at, data=raw[at : at + messages.PIECE_BYTES])
 
     def _fetch(self, *buffers: int) -> bytes:
         size = sum(self._sizes[buffer] for buffer in buffers)
         pieces = []
-        for at in range(0, size, wire.PIECE_BYTES):
-            asked = min(wire.PIECE_BYTES, size - at)
+        for at in range(0, size, messages.PIECE_BYTES):
+            asked = min(messages.PIECE_BYTES, size - at)
             piece = self.ask("fetch", buffers=list(buffers), at=at, size=asked).data
             if len(piece) != asked:
                 raise RuntimeError(f"the page gave {len(piece)} bytes, not {asked}")
@@ -87,7 +87,7 @@ class BrowserWork(WorkChain, InPage):
         return b"".join(pieces)
 
     def verify(self) -> None:
-        self._write(_INPUTS, self._given)
+        self._write(_INPUTS, self._input_values)
         super().verify()
 
     def put(self, state: dict[str, Array]) -> None:
@@ -107,11 +107,11 @@ class BrowserWork(WorkChain, InPage):
         return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        split = self.case.pattern == "fused" and self._loops
+        split = self.case.pattern == "fused" and self._max_loops
         return {
             **super().window(),
             **wgsl_window(self.case.pattern, self._entries),
-            **({"dispatches": f"1 per {self._loops} units"} if split else {}),
+            **({"dispatches": f"1 per {self._max_loops} units"} if split else {}),
             "wait": "onSubmittedWorkDone",
             "checks": "on",
         }

@@ -1,6 +1,6 @@
-"""Drives a real browser for the tests alone: Chromium over its debugging pipe, Firefox over Marionette.
+"""Drives a real browser in tests: Chromium over its debugging pipe, Firefox over Marionette.
 
-The program itself needs neither; here they press buttons and take pictures.
+The tests press buttons and take pictures with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 from overhead.probes._support.browser.launch import Browser, find
 
-_PATIENCE = 30.0
+_TIMEOUT_S = 30.0
 _PIPED = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3]]
@@ -32,7 +32,7 @@ os.execvp(sys.argv[3], sys.argv[3:])
 
 
 class Driver:
-    """A browser that is told what to do; a context manager that ends it and removes its profile."""
+    """A browser under remote control. As a context manager it ends the browser and removes the profile."""
 
     def __init__(self, browser: Browser) -> None:
         self.profile = Path(tempfile.mkdtemp(prefix="overhead-driver-"))
@@ -54,7 +54,7 @@ class Driver:
     def close(self) -> None:
         if self.process is not None:
             with contextlib.suppress(OSError):
-                while True:  # until nobody is left in its group
+                while True:  # until the process group is empty
                     os.killpg(self.process.pid, signal.SIGKILL)
                     self.process.poll()
                     time.sleep(0.02)
@@ -77,7 +77,7 @@ class Driver:
         """A PNG of the whole page."""
         raise NotImplementedError
 
-    def until(self, expression: str, seconds: float = _PATIENCE) -> Any:
+    def until(self, expression: str, seconds: float = _TIMEOUT_S) -> Any:
         """Wait until the expression is true in the page; returns its value."""
         deadline = time.monotonic() + seconds
         while not (value := self.evaluate(expression)):
@@ -178,7 +178,7 @@ class FirefoxDriver(Driver):
             start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         port = self._port()
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT_S)
         self._left, self._number = b"", 0
         self._message()
         self._call("WebDriver:NewSession", {"capabilities": {}})
@@ -189,7 +189,7 @@ class FirefoxDriver(Driver):
         super().close()
 
     def _port(self) -> int:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError, ValueError):
                 return int((self.profile / "MarionetteActivePort").read_text())

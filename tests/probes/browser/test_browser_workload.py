@@ -1,4 +1,4 @@
-"""Workloads in the page: what it is given and gives back, checked like every other arm; no browser here."""
+"""Workloads in a page without a browser: the data that the page gets and returns, and the checks of it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from overhead.probes import registry
-from overhead.probes._support.browser import wire
-from overhead.probes._support.browser.work import BrowserWork, open_case
+from overhead.probes._support.browser import messages
+from overhead.probes._support.browser.workload import BrowserWork, open_case
 from overhead.probes._support.common.workload_chain import WGSL_BINDINGS
 from overhead.probes.base import Unsupported, Unverified, vary
 from overhead.reading.chains import graph_against_wgsl, groups
@@ -21,8 +21,8 @@ from tests.fakes.page import FakePage
 from tests.fakes.report import fingerprint
 from tests.reading.test_chains import arm
 
-LLVMPIPE = wire.PageAdapter(description="llvmpipe (LLVM 15.0.6, 256 bits)", fallback=True)
-SWIFTSHADER = wire.PageAdapter(description="SwiftShader Device (Subzero)", fallback=True)
+LLVMPIPE = messages.PageAdapter(description="llvmpipe (LLVM 15.0.6, 256 bits)", fallback=True)
+SWIFTSHADER = messages.PageAdapter(description="SwiftShader Device (Subzero)", fallback=True)
 
 
 def case(pattern: Any = "fused", workload: str = "recurrence", **params: Scalar) -> Case:
@@ -34,11 +34,11 @@ def opened(page: FakePage, asked: Case) -> BrowserWork:
 
 
 @pytest.mark.parametrize("pattern", ["fused", "one-pass", "per-submit"])
-def test_it_is_verified_and_every_step_counts(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "PIECE_BYTES", 64)
+def test_a_workload_is_verified_and_every_step_counts(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "PIECE_BYTES", 64)
     page = FakePage(case(pattern))
     chain = opened(page, case(pattern))
-    assert page.said.count("open") == 1
+    assert page.commands.count("open") == 1
     assert chain.executed() == 0
     assert [row[0] for row in chain.sample([0, 3, 20])] == [0, 3, 20]
     assert chain.executed() == chain.units([0, 3, 20]) == 26
@@ -62,7 +62,7 @@ def test_the_page_gets_the_text_that_the_native_stacks_run() -> None:
     assert [(e.name, e.groups) for e in page.program.entries] == [("fused", 2)]
     assert tuple(buffer.kind for buffer in page.program.buffers) == WGSL_BINDINGS
     assert [buffer.size for buffer in page.program.buffers] == [800, 400, 400, 16]
-    assert page.program.buffers[page.program.rounds].kind == "uniform"
+    assert page.program.buffers[page.program.count_buffer].kind == "uniform"
 
 
 def test_a_split_step_is_several_entries() -> None:
@@ -75,23 +75,23 @@ def test_a_split_step_is_several_entries() -> None:
 
 
 @pytest.mark.parametrize(("adapter", "loops"), [(None, 0), (LLVMPIPE, 65_535), (SWIFTSHADER, 0)])
-def test_long_loops_are_split_where_llvmpipe_would_end_them(adapter: wire.PageAdapter | None, loops: int) -> None:
+def test_long_loops_are_split_where_llvmpipe_would_end_them(adapter: messages.PageAdapter | None, loops: int) -> None:
     page = FakePage(case(), kind="firefox", adapter=adapter)
     chain = opened(page, case())
-    assert page.program.loops == loops
+    assert page.program.max_loops == loops
     assert chain.window()["dispatches"] == (f"1 per {loops} units" if loops else "1")
     assert chain.poll_ns
 
 
-def test_wrong_values_are_found() -> None:
+def test_wrong_values_are_unverified() -> None:
     page = FakePage(case())
     page.wrong = 1.001
     with pytest.raises(Unverified, match="differs from the reference"):
         opened(page, case())
-    assert page.said[-1] == "close"
+    assert page.commands[-1] == "close"
 
 
-def test_elements_that_disagree_are_found() -> None:
+def test_elements_that_disagree_are_unverified() -> None:
     page = FakePage(case())
     chain = opened(page, case())
     page.idle = 1
@@ -100,7 +100,7 @@ def test_elements_that_disagree_are_found() -> None:
         chain.executed()
 
 
-def test_a_piece_of_another_length_is_refused() -> None:
+def test_a_piece_of_the_wrong_length_is_refused() -> None:
     page = FakePage(case())
     page.short = 4
     with pytest.raises(RuntimeError, match="the page gave 1196 bytes, not 1200"):
@@ -115,7 +115,7 @@ def test_a_piece_of_another_length_is_refused() -> None:
     ],
     ids=lambda case: case.key,
 )  # fmt: skip
-def test_unsupported(asked: Case) -> None:
+def test_unsupported_cases(asked: Case) -> None:
     with pytest.raises(Unsupported):
         open_case(cast(Any, FakePage(case())), asked)
 
@@ -140,7 +140,7 @@ def test_browsers_offer_what_the_native_stacks_offer_after_the_step(stack: str) 
     assert {c.workload for c in own if Choice().takes(c)} == {"step", "recurrence"}
 
 
-def test_readers_take_a_browser_as_one_more_arm() -> None:
+def test_chain_groups_include_browsers() -> None:
     found = fingerprint(
         arm("cuda-graph", "replay", 2_000.0, 20_000.0, params={"maker": "driver"}),
         arm("chromium", "fused", 50.0, 60_000.0, caller="browser"),
@@ -154,15 +154,15 @@ def test_readers_take_a_browser_as_one_more_arm() -> None:
     assert [one.record.stack for one in pair[1:]] == ["cuda-graph", "chromium"]
 
 
-@pytest.mark.parametrize("size", [0, 3, wire.PIECE_BYTES])
+@pytest.mark.parametrize("size", [0, 3, messages.PIECE_BYTES])
 def test_a_piece_fits_an_answer(size: int) -> None:
-    raw = wire.encode(wire.PageAnswer(id=1, data=b"\xff" * size))
-    assert len(raw) < wire.MAX_BODY_BYTES
-    assert wire.decode_answer(raw).data == b"\xff" * size
+    raw = messages.encode(messages.PageAnswer(id=1, data=b"\xff" * size))
+    assert len(raw) < messages.MAX_BODY_BYTES
+    assert messages.decode_answer(raw).data == b"\xff" * size
 
 
 def test_a_piece_over_its_bound_is_refused() -> None:
-    raw = wire.encode(wire.PageAnswer(id=1, data=b"\xff" * (wire.PIECE_BYTES + 1)))
-    assert len(raw) < wire.MAX_BODY_BYTES
+    raw = messages.encode(messages.PageAnswer(id=1, data=b"\xff" * (messages.PIECE_BYTES + 1)))
+    assert len(raw) < messages.MAX_BODY_BYTES
     with pytest.raises(msgspec.ValidationError, match="length <= 131072"):
-        wire.decode_answer(raw)
+        messages.decode_answer(raw)

@@ -1,0 +1,149 @@
+"""The messages between page and program. Messages of the page are untrusted: they are bounded and decoded strictly."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+MAX_BODY_BYTES = 1 << 18
+"""The largest answer that the schema allows is well below this."""
+MAX_SAMPLES = 4096
+PIECE_BYTES = 1 << 17
+"""Size of the pieces in which buffers are sent, before base64."""
+
+ShortText = Annotated[str, Meta(max_length=200)]
+LongText = Annotated[str, Meta(max_length=1000)]
+NonNegative = Annotated[int, Meta(ge=0, le=2**53)]
+Row = Annotated[list[NonNegative], Meta(min_length=3, max_length=3)]
+Rows = Annotated[list[Row], Meta(max_length=MAX_SAMPLES)]
+BufferWords = Annotated[list[Annotated[int, Meta(ge=0, lt=2**32)]], Meta(min_length=256, max_length=256)]
+Values = Annotated[list[BufferWords], Meta(max_length=8)]
+Piece = Annotated[bytes, Meta(max_length=PIECE_BYTES)]
+Failure = Literal["", "unverified", "unsupported", "failed"]
+Hashes = Annotated[dict[ShortText, Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?$")]], Meta(max_length=8)]
+
+
+class _Message(Struct, forbid_unknown_fields=True, frozen=True):
+    pass
+
+
+class PageAdapter(_Message, frozen=True, kw_only=True):
+    """``GPUAdapterInfo`` field by field.
+
+    ``forced``: only ``forceFallbackAdapter`` gave an adapter. ``fallback``: None if the browser does not give it.
+    ``backend``, ``type`` and ``driver`` exist only in Chromium with developer features.
+    """
+
+    vendor: ShortText = ""
+    architecture: ShortText = ""
+    device: ShortText = ""
+    description: ShortText = ""
+    backend: ShortText = ""
+    type: ShortText = ""
+    driver: ShortText = ""
+    fallback: bool | None = None
+    forced: bool = False
+
+
+class Page(_Message, frozen=True, kw_only=True):
+    """The page: browser, adapter or the reason why there is none, clock, and SHA-256 of the WGSL that it loaded."""
+
+    adapter: PageAdapter | None = None
+    reason: LongText = ""
+    user_agent: Annotated[str, Meta(max_length=400)]
+    brands: Annotated[list[ShortText], Meta(max_length=8)] = []
+    platform: ShortText = ""
+    cores: Annotated[int, Meta(ge=0, le=65536)] = 0
+    memory_gib: Annotated[int, Meta(ge=0, le=65536)] = 0
+    isolated: bool = False
+    clock_step_ns: NonNegative = 0
+    kernels: Hashes = {}
+
+
+class Hello(Page, frozen=True, kw_only=True):
+    token: ShortText
+
+
+class CaseSpec(_Message, frozen=True, omit_defaults=True, kw_only=True):
+    """A case of the step, as the page takes it."""
+
+    pattern: Literal["per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each"]
+    dependency: Literal["chained", "independent"] = "chained"
+    bindgroup: Literal["once", "rotated"] = "once"
+    wait: Literal["work-done", "map"] = "work-done"
+    k: Annotated[int, Meta(ge=1, le=4096)] = 1
+
+
+class PageEntry(_Message, frozen=True, kw_only=True):
+    """An entry point, and the workgroups of its dispatch."""
+
+    name: str
+    groups: int
+
+
+class PageBuffer(_Message, frozen=True, kw_only=True):
+    """A buffer of zeros. Its number is its binding in group 0. Only ``storage`` can be fetched."""
+
+    kind: Literal["storage", "read-only-storage", "uniform"]
+    size: int
+    """Bytes."""
+
+
+class PageProgram(_Message, frozen=True, omit_defaults=True, kw_only=True):
+    """A program that a case runs instead of the step: WGSL, the dispatches of a unit in order, and the buffers.
+
+    ``count_buffer``: number of the uniform buffer whose first word is the loop count of a fused kernel. ``max_loops``:
+    the most loops in one dispatch, 0 without a limit. ``needs``: features of the device. ``label``: a name to show.
+    """
+
+    label: str
+    code: str
+    entries: list[PageEntry]
+    buffers: list[PageBuffer]
+    count_buffer: int
+    max_loops: int = 0
+    needs: list[str] = []
+
+
+class Command(_Message, frozen=True, omit_defaults=True, kw_only=True):
+    """A command to the page: ``open`` a case as chain number ``chain``, ``time`` the n in ``ns``, ``read``, ``close``.
+
+    ``run`` runs the n in ``ns`` untimed. With a ``program`` also ``write``: put ``data`` at byte ``at`` of ``buffer``;
+    and ``fetch``: return ``size`` bytes from byte ``at`` of the concatenated ``buffers``. A ``fetch`` at byte 0 copies
+    the buffers; the others return parts of that copy.
+
+    ``warm``: run one unit and its wait before each window.
+    """
+
+    id: int
+    do: Literal["open", "write", "run", "time", "read", "fetch", "close", "idle", "end"]
+    chain: int = 0
+    case: CaseSpec | None = None
+    program: PageProgram | None = None
+    ns: list[int] = []
+    idle_ms: float = 0
+    warm: bool = True
+    buffer: int = 0
+    buffers: list[int] = []
+    at: int = 0
+    size: int = 0
+    data: bytes = b""
+
+
+class PageAnswer(_Message, frozen=True, kw_only=True):
+    """The answer to the command with the same ``id``. The first answer has ``id`` 0 and is empty."""
+
+    id: NonNegative
+    samples: Rows = []
+    values: Values = []
+    data: Piece = b""
+    visible: bool = True
+    kind: Failure = ""
+    error: LongText = ""
+
+
+decode_hello = msgspec.json.Decoder(Hello).decode
+decode_answer = msgspec.json.Decoder(PageAnswer).decode
+encode = msgspec.json.Encoder().encode

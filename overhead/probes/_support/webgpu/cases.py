@@ -1,0 +1,207 @@
+"""The cases of WebGPU: their parameters, the steps of their loops by name, and the cases that a target offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from overhead.probes._support.common.case_parameters import AllowedValues, accepts, check_parameters
+from overhead.probes._support.common.step_kernel import RING
+from overhead.probes.base import Space, Unsupported
+from overhead.results import Caller, Case, Overlap, Pattern, Scalar, Target
+
+_PATTERNS = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each")
+_PARAMETERS: AllowedValues = {
+    "k": None,
+    "bindgroup": ("once", "rotated", "fresh"),
+    "argument": ("none", "write-buffer", "dynamic-offset", "immediates"),
+    "bindings": (1, 4, 8),
+    "indirect": (False, True),
+    "wait": ("", "work-done", "map", "read-buffer"),
+    "validation": ("on", "skip"),
+    "checks": ("on", "unbounded-loops", "off"),
+}
+
+
+@dataclass(frozen=True)
+class StepSpec:
+    """A case of the step with a value for every parameter."""
+
+    pattern: str
+    caller: str
+    independent: bool
+    k: int = 0
+    bindgroup: str = "once"
+    argument: str = "none"
+    bindings: int = 1
+    indirect: bool = False
+    wait: str = ""
+    validation: str = "on"
+    checks: str = "on"
+
+    @classmethod
+    def of(cls, case: Case) -> StepSpec:
+        """The spec of a case. Raises ``Unsupported`` where this probe does not run the case."""
+        if case.pattern not in _PATTERNS:
+            raise Unsupported(f"WebGPU compute has no {case.pattern}")
+        if case.workload != "step":
+            raise Unsupported(f"no workload {case.workload} here")
+        if case.caller not in ("binding", "ffi", "native"):
+            raise Unsupported(f"no caller {case.caller} here")
+        check_parameters(case, _PARAMETERS)
+        spec = cls(case.pattern, case.caller, case.dependency == "independent", **case.params)  # type: ignore[arg-type]
+        reason = spec._refusal()
+        if reason:
+            raise Unsupported(reason)
+        return spec
+
+    def _refusal(self) -> str:
+        """Why this combination of parameters means nothing, or an empty string."""
+        if (self.pattern == "per-k") != (self.k > 1):
+            return "per-k, and it alone, takes k: dispatches a submission, at least 2"
+        if self.independent and self.bindgroup == "once":
+            return "independent dispatches rotate bind groups: each on a buffer of its own"
+        if self.argument == "write-buffer" and self.pattern not in ("per-submit", "wait-each"):
+            return "write_buffer takes effect between submissions, so it needs one a dispatch"
+        if self.pattern == "fused" and (self.bindgroup, self.argument, self.bindings, self.indirect) != _DEFAULTS:
+            return "the fused dispatch is one, with one bind group"
+        if self.pattern != "fused" and self.checks == "unbounded-loops":
+            return "only the fused kernel holds a loop"
+        if self.argument != "none" and (self.bindings != 1 or self.bindgroup != "once" or self.independent):
+            return "arguments are varied on one bind group of one buffer"
+        if self.pattern == "read-each" and self.caller != "binding":
+            return "reading back needs a callback into Python"
+        return ""
+
+    @property
+    def per(self) -> int:
+        """Units in a submission; 0: all units in one submission."""
+        return {"per-k": self.k, "per-pass": 0, "one-pass": 0, "fused": 0}.get(self.pattern, 1)
+
+    @property
+    def overlap(self) -> Overlap:
+        """``pipelined`` if the device can start while the host still issues units, else ``serial``."""
+        return "pipelined" if self.pattern in ("per-submit", "per-k") else "serial"
+
+    @property
+    def waits_each(self) -> bool:
+        """Whether each unit includes a wait."""
+        return self.pattern in ("wait-each", "read-each")
+
+    @property
+    def buffers(self) -> int:
+        """Number of data buffers: unit i works on buffer ``i % buffers``."""
+        return RING if self.independent else 1
+
+    @property
+    def kernel(self) -> str:
+        """File name of the WGSL kernel."""
+        if self.pattern == "fused":
+            return "fused.wgsl"
+        if self.bindings > 1:
+            return f"step_{self.bindings}_bindings.wgsl"
+        named = {"none": "step", "immediates": "step_immediate"}
+        return f"{named.get(self.argument, 'step_uniform')}.wgsl"
+
+    @property
+    def uniform(self) -> bool:
+        """Whether the kernel reads a uniform buffer."""
+        return self.pattern == "fused" or self.argument in ("write-buffer", "dynamic-offset")
+
+
+_DEFAULTS = ("once", "none", 1, False)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of a loop by name: head and tail run once for each group of ``per`` units, body once for each unit.
+
+    ``per`` 0: one group of all units. Each name is also a stage that can be timed.
+    """
+
+    head: tuple[str, ...]
+    body: tuple[str, ...]
+    tail: tuple[str, ...]
+    per: int
+
+
+def steps(spec: StepSpec) -> Steps:
+    """The steps of a case. Every caller makes the same steps."""
+    binds_each = spec.bindgroup != "once" or spec.argument == "dynamic-offset"
+    bind = {"fresh": ("create bind group", "set bind group", "release bind group")}.get(
+        spec.bindgroup, ("set bind group",)
+    )
+    dispatch = (*(("set immediates",) if spec.argument == "immediates" else ()), "dispatch")
+    unit = (*bind, *dispatch) if binds_each else dispatch
+    begin = ("begin pass", "set pipeline", *(() if binds_each else bind))
+    write = ("write buffer",) if spec.argument == "write-buffer" else ()
+    close = {"wait-each": ("wait",), "read-each": ("read",)}.get(spec.pattern, ())
+    if spec.pattern == "per-pass":
+        whole = (*begin, *unit, "end pass", "release pass")
+        return Steps(("create encoder",), whole, ("finish", "submit", "release"), 0)
+    head = (*write, "create encoder", *begin)
+    tail = ("end pass", "finish", "submit", "release pass", "release", *close)
+    if spec.pattern == "fused":
+        return Steps((*head, *unit), (), tail, 0)
+    return Steps(head, unit, tail, spec.per)
+
+
+_BASE = Case(pattern="per-submit")
+_DETAIL_PARAMETERS = ("bindgroup", "argument", "wait", "bindings", "indirect", "validation", "checks")
+
+
+def space(target: Target) -> Space:
+    """The cases of a target, the most informative first.
+
+    The base case has one dispatch per submission, chained, with one bind group and the cheapest wait, from the Python
+    API.
+    """
+    dawn = target.stack == "dawn"
+    waits: dict[str, list[Scalar]] = {"wait": [*(["work-done"] if dawn else []), "map", "read-buffer"]}
+    axes: dict[str, list[Scalar]] = {
+        "caller": ["ffi"],
+        "pattern": ["one-pass", "per-pass", "fused", "wait-each", "read-each"],
+        "bindgroup": ["rotated", "fresh"],
+        "argument": ["write-buffer", "dynamic-offset", "immediates"],
+        **(waits if target.executes else {}),
+        "bindings": [4, 8],
+        "indirect": [True],
+        **({"validation": ["skip"]} if dawn else {}),
+        "dependency": ["independent"],
+    }
+    extra = [case for case in _extra_cases(dawn) if _offers(target, case)]
+    native = Case(pattern="per-submit", caller="native")
+    return Space(_BASE, axes, extra, lambda case: _offers(target, case), early=[native])
+
+
+def _extra_cases(dawn: bool) -> Iterator[Case]:
+    callers: tuple[Caller, ...] = ("binding", "native", "ffi")
+    for caller in callers:
+        for k in (4, 16, 64, 256) if caller == "binding" else (16, 64):
+            yield Case(pattern="per-k", caller=caller, params={"k": k})
+        yield Case(pattern="per-submit", caller=caller, dependency="independent", params={"bindgroup": "rotated"})
+        yield Case(pattern="per-submit", caller=caller, params={"bindgroup": "rotated"})
+        yield Case(pattern="one-pass", caller=caller, params={"bindgroup": "rotated"})
+    patterns: tuple[Pattern, ...] = ("one-pass", "per-pass", "fused", "wait-each")
+    for caller in callers[1:]:
+        for pattern in patterns:
+            yield Case(pattern=pattern, caller=caller)
+    if dawn:
+        yield Case(pattern="per-submit", caller="native", params={"validation": "skip"})
+        yield Case(pattern="one-pass", caller="native", params={"validation": "skip"})
+        yield Case(pattern="fused", params={"checks": "off"})
+    else:
+        yield Case(pattern="fused", params={"checks": "unbounded-loops"})
+        yield Case(pattern="fused", params={"checks": "off"})
+
+
+def _offers(target: Target, case: Case) -> bool:
+    """Whether the target offers the case: it can run, and at most one detail differs from the base."""
+    if not accepts(StepSpec.of, case):
+        return False
+    spec = StepSpec.of(case)
+    if not target.executes and spec.pattern in ("fused", "read-each"):
+        return False
+    if spec.wait and (spec.caller != "binding" or spec.pattern not in ("per-submit", "wait-each")):
+        return False
+    return len([name for name in _DETAIL_PARAMETERS if name in case.params]) <= 1

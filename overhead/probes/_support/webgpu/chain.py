@@ -28,6 +28,7 @@ class WebGpuChain(Chain):
         self.library = self.session.library
         self.library.forget_errors()
         self.rig = StepSetup(self.session, recipe)
+        self.unit = case.unit
         self.executes = target.executes
         self.overlap = recipe.overlap
         self.latency = self.synchronous = recipe.waits_each

@@ -61,9 +61,9 @@ def _work(ordinal: int, case: Case) -> Chain:
     from overhead.probes._support.torch.targets import cuda_torch
 
     cuda_torch()
-    from overhead.probes._support.torch.workload import open_graph
+    from overhead.probes._support.torch.workload import open_case
 
-    return open_graph(f"cuda:{ordinal}", case)
+    return open_case(f"cuda:{ordinal}", case)
 
 
 def _by_driver(ordinal: int, case: Case) -> Chain:
@@ -76,13 +76,13 @@ def _by_driver(ordinal: int, case: Case) -> Chain:
 def _by_torch(ordinal: int, case: Case) -> Chain:
     from overhead.probes._support.cuda.api import driver
     from overhead.probes._support.torch import graphs, waits
-    from overhead.probes._support.torch.steps import Add
+    from overhead.probes._support.torch.bodies import AddOne
     from overhead.probes._support.torch.targets import cuda_torch
 
     torch = cuda_torch()
     torch.cuda.set_device(ordinal)
     device = torch.device("cuda", ordinal)
-    body, wait = Add(device, mode="no_grad"), waits.wait(device, "stream")
+    body, wait = AddOne(device, mode="no_grad"), waits.wait(device, "stream")
     if case.pattern == "replay":
         return graphs.TorchReplay(device, body, case.unit, wait, spins=True)
     nodes = int(case.params["nodes"])

@@ -16,7 +16,7 @@ from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.results import Caller, Case, Scalar, Target
 
-CALLS: dict[str, Caller] = {
+_CALLERS: dict[str, Caller] = {
     "native": "native", "cffi": "ffi", "ctypes": "ffi", "python": "binding", "loop": "binding",
 }  # fmt: skip
 """What a unit calls, and who calls."""
@@ -37,23 +37,23 @@ class Floor(Probe):
 
     def space(self, target: Target) -> Space:
         needs = {"native": "numba", "cffi": "cffi"}
-        base, *others = (call for call in CALLS if call not in needs or importlib.util.find_spec(needs[call]))
+        base, *others = (call for call in _CALLERS if call not in needs or importlib.util.find_spec(needs[call]))
         return Space(_case(base), extra=[_case(call) for call in others])
 
     def open(self, target: Target, case: Case) -> Chain:
         call = str(case.params.get("call", ""))
         if case != _case(call):
             raise Unsupported(
-                f"no {case.key} here: params hold call, one of {', '.join(CALLS)}, and the caller follows"
+                f"no {case.key} here: params hold call, one of {', '.join(_CALLERS)}, and the caller follows"
             )
-        return PythonLoop(call) if CALLS[call] == "binding" else Leaf(call)
+        return PythonLoop(call) if _CALLERS[call] == "binding" else Leaf(call)
 
 
 def _case(call: str) -> Case:
-    return Case(pattern="per-submit", caller=CALLS.get(call, "binding"), unit="call", params={"call": call})
+    return Case(pattern="per-submit", caller=_CALLERS.get(call, "binding"), unit="call", params={"call": call})
 
 
-class _Calls(Chain):
+class _CountedCalls(Chain):
     unit = "call"
     overlap = "serial"
     synchronous = True
@@ -69,7 +69,7 @@ class _Calls(Chain):
         return self._window
 
 
-class PythonLoop(_Calls):
+class PythonLoop(_CountedCalls):
     """A Python loop around nothing, or around a Python function that does nothing; the loop's variable is the count."""
 
     def __init__(self, call: str) -> None:
@@ -99,7 +99,7 @@ def _calling(n: int, *, nothing: Callable[[], None] = lambda: None) -> int:
     return i + 1
 
 
-class Leaf(_Calls):
+class Leaf(_CountedCalls):
     """``Py_IncRef`` on an object that nobody else holds; its reference count is the count."""
 
     def __init__(self, call: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space, Unavailable
+from overhead.probes._support.common.library_import import import_library
+from overhead.probes.base import Chain, Probe, Space
 from overhead.results import Api, Case, Scalar, Target
 
 
@@ -26,7 +27,7 @@ class JaxProbe(Probe):
         return [{"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}]
 
     def targets(self) -> list[Target]:
-        jax = import_jax(self.mend)
+        jax = import_library("jax", self.mend)
         return [
             _target(jax, self.name, platform, index)
             for platform in ("cpu", "cuda", "rocm")
@@ -43,7 +44,7 @@ class JaxProbe(Probe):
         return space(Space(base, axes, fused), arms, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
-        jax = import_jax(self.mend)
+        jax = import_library("jax", self.mend)
         from overhead.probes._support.jax.chains import Calls, FusedLoop
 
         device = devices(jax, str(target.options["platform"]))[int(target.options["index"])]
@@ -55,15 +56,6 @@ class JaxProbe(Probe):
 
 
 _APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "rocm": "HIP"}
-
-
-def import_jax(mend: str) -> Any:
-    """The jax module. Raises ``Unavailable``."""
-    try:
-        import jax
-    except Exception as error:  # a plugin of another version makes the import raise what it likes
-        raise Unavailable(f"jax does not import: {' '.join(str(error).split())[:200]}", mend) from error
-    return jax
 
 
 def devices(jax: Any, platform: str) -> list[Any]:

@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from overhead.probes import register
-from overhead.probes._support.common.add_one import starts, steps
+from overhead.probes._support.common.add_one import count_steps, start_values
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
 from overhead.results import Case, Scalar, Target
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-LINE = 64
-"""Bytes of a cache line."""
+_CACHE_LINE_BYTES = 64
 
 
 @register
@@ -68,7 +67,7 @@ class Ufunc(Chain):
 
     def __init__(self, *, allocating: bool) -> None:
         self._allocating = allocating
-        self._values = _aligned(starts())
+        self._values = _aligned(start_values())
         self._loop: Callable[[int], None] = self._allocate if allocating else _in_place(self._values)
 
     def issue(self, n: int) -> None:
@@ -78,7 +77,7 @@ class Ufunc(Chain):
         return
 
     def executed(self) -> int:
-        return steps(self._values)
+        return count_steps(self._values)
 
     def window(self) -> dict[str, Scalar]:
         operation = "x = x + 1" if self._allocating else "np.add(x, 1, out=x)"
@@ -110,8 +109,8 @@ def _aligned(values: NDArray[int32]) -> NDArray[int32]:
     """The values at the start of a cache line: malloc's place, a process's luck, makes a native call 15 or 23 ns."""
     from numpy import empty
 
-    room = empty(values.nbytes + LINE, "u1")
-    start = -room.ctypes.data % LINE
+    room = empty(values.nbytes + _CACHE_LINE_BYTES, "u1")
+    start = -room.ctypes.data % _CACHE_LINE_BYTES
     own: NDArray[int32] = room[start : start + values.nbytes].view(values.dtype)
     own[:] = values
     return own

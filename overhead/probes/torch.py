@@ -51,25 +51,24 @@ class TorchProbe(Probe):
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)
         if "elements" in case.params:
-            from overhead.probes._support.torch import workload as _work_torch
+            from overhead.probes._support.torch import workload
 
-            return _work_torch.open_eager(str(target.options["device"]), case)
-        from overhead.probes._support.torch import chains, steps
-        from overhead.probes._support.torch import waits as _torch_waits
+            return workload.open_case(str(target.options["device"]), case)
+        from overhead.probes._support.torch import bodies, chains, waits
 
         torch.set_num_threads(1)
         device = torch.device(target.options["device"])
         if device.index is not None:
             getattr(torch, device.type).set_device(device)
         wait_name = str(case.params.get("wait", ""))
-        wait = _torch_waits.wait(device, wait_name)
+        wait = waits.wait(device, wait_name)
         spins = device.type != "cpu" and wait_name != "event-blocking"
         if case.workload != "step":
             varying = case.params["shapes"] == "varying"
-            body: Any = steps.Network(device, train=case.workload == "mlp-train", varying=varying)
+            body: Any = bodies.NetworkStep(device, train=case.workload == "mlp-train", varying=varying)
         else:
             number, in_place = case.params["operand"] == "number", case.params["alloc"] == "in-place"
-            body = steps.Add(device, in_place=in_place, number=number)
+            body = bodies.AddOne(device, in_place=in_place, number=number)
         if case.caller == "native":
             if case.params.get("operand") != "tensor":
                 raise Unsupported("the native caller adds a tensor made beforehand, one operation a step")
@@ -77,8 +76,10 @@ class TorchProbe(Probe):
         if "sync" not in case.params:
             return chains.Eager(device, body, case.unit, wait, spins=spins)
         sync, every = str(case.params["sync"]), int(case.params["every"])
-        action, waits = _torch_waits.action(device, sync, body.reading), _torch_waits.waits(sync)
-        return chains.Acting(device, body, case.unit, wait, spins=spins, action=action, every=every, waits=waits)
+        action = waits.action(device, sync, body.reading)
+        return chains.Acting(
+            device, body, case.unit, wait, spins=spins, action=action, every=every, waits=waits.waits(sync)
+        )
 
 
 _TYPES: dict[str, str] = {"CPU": "cpu", "CUDA": "cuda", "HIP": "cuda", "LevelZero": "xpu", "MPS": "mps"}

@@ -58,7 +58,7 @@ class TorchCompileProbe(Probe):
         if "elements" in case.params:
             from overhead.probes._support.torch import workload
 
-            return workload.open_compiled(str(target.options["device"]), case)
+            return workload.open_case(str(target.options["device"]), case)
         from overhead.probes._support.torch.compiled import Compiled
 
         return Compiled(str(target.options["device"]), case)

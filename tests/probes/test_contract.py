@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 from overhead import probes
+from overhead.probes._support.common.library_import import import_library
 from overhead.probes._support.vulkan import drivers
-from overhead.probes.base import Chain, DeviceTime, Probe, Unsupported
+from overhead.probes.base import Chain, DeviceTime, Probe, Unavailable, Unsupported
 from overhead.results import Api, Case, Scalar, Target
 from tests.fakes import cuda_driver, cupy
 from tests.fakes.of_step import of_step
@@ -251,6 +252,14 @@ def test_cases_are_valid_and_each_stands_in_a_space_once(subject: Subject, cross
     assert len({case.key for case in cases}) == len(cases)
     for case in cases:
         assert msgspec.json.decode(msgspec.json.encode(case), type=Case) == case
+
+
+@pytest.mark.parametrize("name", ["cupy", "jax", "torch", "triton"])
+def test_a_failed_import_is_the_reason(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(Unavailable, match=f"^{name} does not import: ") as caught:
+        import_library(name, "pip install it")
+    assert caught.value.mend == "pip install it"
 
 
 def test_every_stack_of_this_package_is_a_subject_or_is_tested_elsewhere() -> None:

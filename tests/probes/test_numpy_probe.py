@@ -37,16 +37,16 @@ def test_an_impossible_case_is_unsupported(axis: str, value: str) -> None:
 
 
 def test_values_that_disagree_are_unverified() -> None:
-    values = add_one.starts() + 3
-    assert add_one.steps(values) == 3
+    values = add_one.start_values() + 3
+    assert add_one.count_steps(values) == 3
     values[7] += 1
     with pytest.raises(Unverified, match="between 3 and 4"):
-        add_one.steps(values)
+        add_one.count_steps(values)
 
 
 def test_more_steps_than_int32_holds_are_counted() -> None:
-    far = (add_one.starts().astype(np.int64) + 2**31 + 5).astype(np.int32)
-    assert add_one.steps(far) == 2**31 + 5
+    far = (add_one.start_values().astype(np.int64) + 2**31 + 5).astype(np.int32)
+    assert add_one.count_steps(far) == 2**31 + 5
 
 
 @pytest.mark.needs("numba")
@@ -60,4 +60,4 @@ def test_another_memory_layout_of_the_ufunc_is_unavailable(monkeypatch: pytest.M
     fields: Any = Other
     monkeypatch.setattr(numpy_ufunc, "_Fields", fields)
     with pytest.raises(NativeUnavailable, match="not laid out"):
-        numpy_ufunc.InnerLoop(add_one.starts())
+        numpy_ufunc.InnerLoop(add_one.start_values())

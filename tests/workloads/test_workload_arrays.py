@@ -26,7 +26,7 @@ def test_a_host_starts_over_before_numbers_are_subnormal(monkeypatch: pytest.Mon
 def test_torch(name: str) -> None:
     from overhead.probes._support.torch import workload
 
-    counts(workload.open_eager("cpu", case(name, "per-submit")))
+    counts(workload.open_case("cpu", case(name, "per-submit")))
 
 
 @pytest.mark.needs("torch")
@@ -36,12 +36,12 @@ def test_torch_by_its_own_norm(precision: str, monkeypatch: pytest.MonkeyPatch) 
 
     from overhead.probes._support.torch import workload
 
-    counts(workload.open_eager("cpu", case(f"rmsnorm 896 {precision}", "per-submit", body="library")))
+    counts(workload.open_case("cpu", case(f"rmsnorm 896 {precision}", "per-submit", body="library")))
     own = torch.nn.functional.rms_norm
     wrong = lambda x, shape, weight, eps: own(x, shape, weight, 0.2)  # noqa: E731
     monkeypatch.setattr(torch.nn.functional, "rms_norm", wrong)
     with pytest.raises(Unverified, match="differs from the reference"):
-        workload.open_eager("cpu", case(f"rmsnorm 896 {precision}", "per-submit", body="library"))
+        workload.open_case("cpu", case(f"rmsnorm 896 {precision}", "per-submit", body="library"))
 
 
 @pytest.mark.needs("torch")
@@ -52,7 +52,7 @@ def test_torch_on_one_thread_and_on_all() -> None:
     from overhead.probes._support.torch import workload
 
     every = workload.PROCESSORS
-    chains = [workload.open_eager("cpu", case("hybrid elementwise", "hybrid", **extra))
+    chains = [workload.open_case("cpu", case("hybrid elementwise", "hybrid", **extra))
               for extra in ({"threads": "all"}, {})]  # fmt: skip
     if sys.platform == "linux":
         os.sched_setaffinity(0, {min(every)})
@@ -82,7 +82,7 @@ def test_one_sample_on_the_host_is_no_longer_than_the_numbers_last() -> None:
 def test_torch_on_the_host_starts_over_too(pattern: str) -> None:
     from overhead.probes._support.torch import workload
 
-    long_run(workload.open_eager("cpu", case("recurrence", pattern)))
+    long_run(workload.open_case("cpu", case("recurrence", pattern)))
 
 
 @pytest.mark.needs("torch")
@@ -90,7 +90,7 @@ def test_torch_in_turn_with_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every other step is the host's."""
     from overhead.probes._support.torch import workload
 
-    made = workload.open_eager("cpu", case("acrobot", "hybrid"))
+    made = workload.open_case("cpu", case("acrobot", "hybrid"))
     assert isinstance(made, workload.HybridWork)
     seen: list[str] = []
 
@@ -111,7 +111,7 @@ def test_torch_in_turn_with_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_torch_compiled() -> None:
     from overhead.probes._support.torch import workload
 
-    counts(workload.open_compiled("cpu", case("recurrence", "per-submit", mode="default")))
+    counts(workload.open_case("cpu", case("recurrence", "per-submit", mode="default")))
 
 
 @pytest.mark.needs("jax")

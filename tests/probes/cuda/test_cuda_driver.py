@@ -151,17 +151,17 @@ def test_the_nodes_of_a_graph_work_on_several_sets_of_words() -> None:
 
 
 def test_capture_and_instantiation_are_timed_by_size() -> None:
-    from overhead.probes._support.cuda.graphs import SIZES, CudaReplay
+    from overhead.probes._support.cuda.graphs import TIMED_SIZES, CudaReplay
 
     chain = opened(the("cuda-graph", pattern="replay"))
     assert isinstance(chain, CudaReplay)
     run(chain, 2)
     found = chain.making()
     assert set(found) == {"capture", "instantiate", "upload", "first_launch", "update"}
-    assert all(tuple(at) == SIZES and all(ns > 0 for ns in values) for at, values in found.values())
+    assert all(tuple(at) == TIMED_SIZES and all(ns > 0 for ns in values) for at, values in found.values())
     assert chain.executed() == 2
     assert chain.recorded
-    assert chain.max_n == SIZES[-1]
+    assert chain.max_n == TIMED_SIZES[-1]
     chain.close()
 
 

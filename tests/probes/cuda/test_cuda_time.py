@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from overhead.probes._support.cuda.held_stream import LONGEST_NS, HeldChain, StreamHolder, hold
+from overhead.probes._support.cuda.device_time import LONGEST_NS, HeldChain, StreamHolder, time_held
 
 
 class FakeStream(StreamHolder):
@@ -41,13 +41,13 @@ class FakeStream(StreamHolder):
 
 def test_a_chain_queued_before_the_blocker_ends_is_busy() -> None:
     clock = FakeStream(host=1000, unit=300)
-    found = hold(clock, clock.issue, 100)
+    found = time_held(clock, clock.issue, 100)
     assert (found.busy, found.span, found.n, clock.blocks) == (True, 100 * 300, 100, [1e6])
 
 
 def test_a_blocker_that_ends_too_soon_is_made_longer() -> None:
     clock = FakeStream(host=50_000, unit=300)
-    found = hold(clock, clock.issue, 100)
+    found = time_held(clock, clock.issue, 100)
     assert found.busy
     assert found.span == 100 * 300
     assert len(clock.blocks) > 1
@@ -56,7 +56,7 @@ def test_a_blocker_that_ends_too_soon_is_made_longer() -> None:
 
 def test_a_chain_that_takes_too_long_to_issue_is_not_busy() -> None:
     clock = FakeStream(host=1e6, unit=300)
-    found = hold(clock, clock.issue, 100)
+    found = time_held(clock, clock.issue, 100)
     assert not found.busy
     assert clock.blocks[-1] == LONGEST_NS
     assert found.span > 100 * 300

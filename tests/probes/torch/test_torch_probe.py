@@ -47,9 +47,9 @@ def test_the_native_caller_cannot_add_a_number() -> None:
 @pytest.mark.needs("numba")
 def test_a_missing_symbol_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.common.native_loop import NativeUnavailable
-    from overhead.probes._support.torch import native as _torch_native
+    from overhead.probes._support.torch import libtorch_add
 
-    monkeypatch.setattr(_torch_native, "_ADD_IN_PLACE", "_ZN2at4_ops4gone4callEv")
+    monkeypatch.setattr(libtorch_add, "_ADD_IN_PLACE", "_ZN2at4_ops4gone4callEv")
     case = next(case for case in CASES.values() if case.caller == "native")
     with pytest.raises(NativeUnavailable, match="_ZN2at4_ops4gone4callEv"):
         PROBE.open(CPU, case)
@@ -59,14 +59,14 @@ def test_a_missing_symbol_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_chains_of_different_modes_alternate() -> None:
     import torch
 
-    from overhead.probes._support.torch.steps import Add, Network, enter
+    from overhead.probes._support.torch.bodies import AddOne, NetworkStep, set_autograd_mode
 
     device = torch.device("cpu")
-    add, graphed = Add(device), Add(device, mode="no_grad")
-    train = Network(device, train=True, varying=False)
+    add, graphed = AddOne(device), AddOne(device, mode="no_grad")
+    train = NetworkStep(device, train=True, varying=False)
     for _ in range(2):
         for body in (add, train, graphed):
-            enter(body.mode)
+            set_autograd_mode(body.mode)
             body.loop()(1)
             assert torch.is_inference_mode_enabled() == (body.mode == "inference")
     assert (add.executed(), train.executed(), graphed.executed()) == (2, 2, 2)
@@ -78,14 +78,14 @@ def test_an_action_after_a_network_runs_in_the_autograd_mode_of_the_network(trai
     import torch
 
     from overhead.probes._support.torch import waits
+    from overhead.probes._support.torch.bodies import AddOne, NetworkStep
     from overhead.probes._support.torch.chains import Acting
-    from overhead.probes._support.torch.steps import Add, Network
 
     cpu = torch.device("cpu")
-    network = Network(cpu, train=train, varying=False)
+    network = NetworkStep(cpu, train=train, varying=False)
     act = waits.copy(cpu, name) if name == "h2d" else waits.action(cpu, name, network.reading)
     chain = Acting(cpu, network, "2 steps", lambda: None, spins=False, action=act, every=2, waits=True)
-    beside = Acting(cpu, Add(cpu), "launch", lambda: None, spins=False, action=act, every=1, waits=True)
+    beside = Acting(cpu, AddOne(cpu), "launch", lambda: None, spins=False, action=act, every=1, waits=True)
     for one in (chain, beside, chain):
         one.prepare(1)
         one.issue(1)
@@ -109,10 +109,10 @@ def test_the_first_cases_include_a_synchronisation_and_the_training_step() -> No
 def test_the_forward_pass_is_counted_by_its_losses(varying: bool) -> None:
     import torch
 
-    from overhead.probes._support.torch.steps import Network, enter
+    from overhead.probes._support.torch.bodies import NetworkStep, set_autograd_mode
 
-    network = Network(torch.device("cpu"), train=False, varying=varying)
-    enter(network.mode)
+    network = NetworkStep(torch.device("cpu"), train=False, varying=varying)
+    set_autograd_mode(network.mode)
     done = 0
     for n in (1, 5, 2):
         network.loop()(n)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Issue = Callable[[int], None]
+from overhead.probes._support.common.python_loops import Issue
+
 Stages = Callable[[int], dict[str, NDArray[np.int64]]]
 CLOCK = "clock"
 """The stage that holds nothing: the cost of one clock reading."""

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.probes._support.common import loop_text
-from overhead.probes._support.common.loop_text import Issue, Script, Stages, Statement
+from overhead.probes._support.common.loop_text import Script, Stages, Statement
+from overhead.probes._support.common.python_loops import Issue
 from overhead.probes.base import Unavailable
 
 ABIS = ("x86_64", "amd64", "aarch64", "arm64")
@@ -239,7 +240,7 @@ class _Native:
         return "\n".join(
             [
                 "import numba",
-                "from overhead.probes._support.common.native_calls import call, store",
+                "from overhead.probes._support.common.numba_intrinsics import call, store",
                 "",
                 "@numba.njit('void(int64[::1], int64)', nogil=True, cache=True)",
                 "def loop(t, n):",
@@ -256,7 +257,7 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
         import numba  # noqa: F401
     except Exception as error:  # numba refuses a numpy newer than itself with ImportError or SystemError
         raise NativeUnavailable(f"numba does not load: {error}", "pip install numba") from error
-    module = Path(loop_text.__file__).with_name("native_calls.py").read_bytes()
+    module = Path(loop_text.__file__).with_name("numba_intrinsics.py").read_bytes()
     text = rendered.source(lines)
     name = "loop_" + hashlib.sha256(module + text.encode()).hexdigest()[:24]
     loaded = sys.modules.get(name)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from overhead.probes._support.cuda.held_stream import HeldChain
+from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes.base import Space, Unsupported, Unverified
 from overhead.results import Caller, Case, Pattern, Scalar
 from overhead.workloads import sources, workloads

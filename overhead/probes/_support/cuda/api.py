@@ -15,7 +15,9 @@ from overhead.probes.base import Unavailable, device_id
 DRIVER_PAGE = "install NVIDIA's driver: https://www.nvidia.com/drivers"
 OLDEST = 12000
 """The oldest driver interface that serves: 1000 * major + 10 * minor."""
-NOT_READY = 600
+THREAD_LOCAL_CAPTURE = 1
+"""``CU_STREAM_CAPTURE_MODE_THREAD_LOCAL``."""
+_NOT_READY = 600
 _NO_DEVICE = 100
 _COMPUTE_MAJOR, _COMPUTE_MINOR = 75, 76
 
@@ -120,7 +122,7 @@ class CudaDriver:
     def reached(self, event: int) -> bool:
         """Whether the device has passed an event."""
         code = self.library.cuEventQuery(event)
-        if code not in (0, NOT_READY):
+        if code not in (0, _NOT_READY):
             raise CudaError("cuEventQuery", code, self.error_name(code))
         return code == 0
 

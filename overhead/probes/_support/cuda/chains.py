@@ -5,15 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from ctypes import addressof, c_uint
-from itertools import repeat
 
 from overhead.probes._support.common.loop_text import Stages
 from overhead.probes._support.common.native_loop import NativeProgram, compile_ffi, compile_native, compile_stages
+from overhead.probes._support.common.python_loops import Action, Issue, alternating
 from overhead.probes._support.cuda.api import CudaDriver
-from overhead.probes._support.cuda.held_stream import HeldChain, StreamHolder
+from overhead.probes._support.cuda.device_time import HeldChain, StreamHolder
 from overhead.probes._support.cuda.launch import (
-    Action,
-    Issue,
     bindings,
     bound_launch,
     bound_wait,
@@ -92,7 +90,7 @@ class CudaLaunches(CudaChain):
         self._stages: Stages = lambda n: {}
         if case.caller == "binding":
             issue = bound_launch(session, function, self._arguments)
-            self._issue: Issue = _each(issue, self._after()) if self.latency else issue
+            self._issue: Issue = alternating(functools.partial(issue, 1), self._after()) if self.latency else issue
             return
         checked = case.caller == "native"
         calls = [launch_call(session, function, self._arguments, checked=checked)]
@@ -193,14 +191,3 @@ def launches_of(steps: int, size: int) -> int:
     if rest:
         raise Unverified(f"{launches} launches of {size} steps ran, and {rest} steps")
     return launches
-
-
-def _each(issue: Issue, after: Action) -> Issue:
-    one = functools.partial(issue, 1)
-
-    def loop(n: int) -> None:
-        for _ in repeat(None, n):
-            one()
-            after()
-
-    return loop

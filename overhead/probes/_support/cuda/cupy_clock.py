@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from overhead.probes._support.cuda.held_stream import StreamHolder
+from overhead.probes._support.cuda.device_time import StreamHolder
 
 
 class CupyClock(StreamHolder):

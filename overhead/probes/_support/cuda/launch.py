@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from ctypes import c_uint, c_void_p
 from itertools import repeat
 from typing import Any
 
 from overhead.probes._support.common.native_loop import NativeCall, address_of
+from overhead.probes._support.common.python_loops import Action, Issue, in_sequence
 from overhead.probes._support.cuda.session import (
     BLOCKING_EVENT,
     GROUP_SIZE,
@@ -19,8 +19,6 @@ from overhead.probes._support.cuda.session import (
 )
 from overhead.probes.base import Unavailable
 
-Action = Callable[[], object]
-Issue = Callable[[int], None]
 GRID = (GROUPS, 1, 1, GROUP_SIZE, 1, 1, 0)
 """Grid, block and dynamic shared memory of every launch."""
 
@@ -68,15 +66,7 @@ def wait_calls(session: CudaSession, name: str, *, checked: bool) -> tuple[Nativ
 def once(calls: tuple[NativeCall, ...]) -> Action:
     """The calls one after another, from Python through ctypes."""
     bound = [functools.partial(call.function, *call.ffi_args) for call in calls]
-    if len(bound) == 1:
-        return bound[0]
-    first, second = bound
-
-    def both() -> None:
-        first()
-        second()
-
-    return both
+    return bound[0] if len(bound) == 1 else in_sequence(*bound)
 
 
 def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> Issue:
@@ -105,8 +95,8 @@ def bound_wait(session: CudaSession, name: str) -> Action:
     event = driver.CUevent(session.event(UNTIMED_EVENT | (BLOCKING_EVENT if name == "event-blocking" else 0)))
     record, synchronize = driver.cuEventRecord, driver.cuEventSynchronize
 
-    def both() -> None:
+    def recorded() -> None:
         record(event, stream)
         synchronize(event)
 
-    return both
+    return recorded

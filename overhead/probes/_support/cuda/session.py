@@ -8,7 +8,7 @@ from typing import Any
 
 from overhead.probes._support.cuda.api import CudaDriver
 from overhead.probes._support.cuda.compile import machine_code
-from overhead.probes._support.cuda.held_stream import StreamHolder
+from overhead.probes._support.cuda.device_time import StreamHolder
 from overhead.probes.kernels import lcg, source
 
 GROUPS, GROUP_SIZE = 4, 64

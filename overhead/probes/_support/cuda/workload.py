@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from ctypes import byref, c_void_p
+from collections.abc import Sequence
 from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 
+from overhead.probes._support.common.python_loops import Action, nothing
 from overhead.probes._support.common.workload_chain import WorkChain, kernels_of, verified
 from overhead.probes._support.cuda.api import CudaDriver
 from overhead.probes._support.cuda.compile import machine_code_of
+from overhead.probes._support.cuda.graphs import MOST_NODES, executable, graph_launch
 from overhead.probes._support.cuda.launch import bindings, bound_wait
 from overhead.probes._support.cuda.session import Arguments, CudaSession, SessionClock
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array
-
-LARGEST_GRAPH = 10_000
-"""Nodes of the largest graph."""
-_THREAD_LOCAL_CAPTURE = 1
 
 
 def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
@@ -97,7 +94,7 @@ class CudaWork(WorkChain):
         """Make what ``issue`` needs."""
         driver = bindings()
         stream = driver.CUstream(self.session.stream)
-        self.launches_of_a_unit: list[Callable[[], object]] = [
+        self.launches_of_a_unit: list[Action] = [
             functools.partial(
                 driver.cuLaunchKernel, driver.CUfunction(function), *grid, stream, self.arguments.address, 0
             )
@@ -168,53 +165,30 @@ class CudaGraphWork(CudaWork):
     recorded = True
     overlap = "serial"
     launches = 0
-    max_n = LARGEST_GRAPH
+    max_n = MOST_NODES
 
     def build(self) -> None:
         self._kept: dict[int, int] = {}
         call, stream = self.session.driver.call, self.session.stream
-        self.max_n = LARGEST_GRAPH // len(self.kernels_of_a_unit)
-        self._every = [
+        self.max_n = MOST_NODES // len(self.kernels_of_a_unit)
+        self._step = [
             functools.partial(call, "cuLaunchKernel", function, *grid, stream, self.arguments.address, None)
             for function, grid in self.kernels_of_a_unit
         ]
         # The driver loads a kernel at its first launch, which a capture would refuse.
-        self._one()
-
-    def _one(self) -> None:
-        for launch in self._every:
+        for launch in self._step:
             launch()
 
     def prepare(self, n: int) -> None:
-        self._launch = self._launcher(n) if n else _nothing
+        self._launch = self._launcher(n) if n else nothing
 
     def issue(self, n: int) -> None:
         self._launch()
 
-    def _launcher(self, n: int) -> Callable[[], object]:
-        driver = bindings()
-        graph, stream = driver.CUgraphExec(self._executable(n)), driver.CUstream(self.session.stream)
-        return functools.partial(driver.cuGraphLaunch, graph, stream)
-
-    def _executable(self, n: int) -> int:
+    def _launcher(self, n: int) -> Action:
         if n not in self._kept:
-            graph = self._capture(n)
-            call, stream = self.session.driver.call, self.session.stream
-            self._kept[n] = self.session.driver.made("cuGraphInstantiateWithFlags", graph, 0)
-            call("cuGraphDestroy", graph)
-            call("cuGraphUpload", self._kept[n], stream)
-            call("cuStreamSynchronize", stream)
-        return self._kept[n]
-
-    def _capture(self, n: int) -> int:
-        call, stream, graph = self.session.driver.call, self.session.stream, c_void_p()
-        call("cuStreamBeginCapture_v2", stream, _THREAD_LOCAL_CAPTURE)
-        try:
-            for _ in repeat(None, n):
-                self._one()
-        finally:
-            call("cuStreamEndCapture", stream, byref(graph))
-        return graph.value or 0
+            self._kept[n] = executable(self.session, chain.from_iterable(repeat(self._step, n)))
+        return graph_launch(self.session, self._kept[n])
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "recording": "outside"}
@@ -223,7 +197,3 @@ class CudaGraphWork(CudaWork):
         while self._kept:
             self.session.driver.call("cuGraphExecDestroy", self._kept.popitem()[1])
         super().close()
-
-
-def _nothing() -> Any:
-    """A recording of nothing has nothing to launch."""

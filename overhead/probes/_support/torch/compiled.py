@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from overhead.probes._support.common.add_one import starts, steps
-from overhead.probes._support.cuda.graphs import repeated
+from overhead.probes._support.common.add_one import count_steps, start_values
+from overhead.probes._support.common.python_loops import Action, Issue, repeated
 from overhead.probes._support.torch import waits
+from overhead.probes._support.torch.bodies import Mode, set_autograd_mode
 from overhead.probes._support.torch.chains import Eager
 from overhead.probes._support.torch.graphs import TorchGraphs
-from overhead.probes._support.torch.steps import Action, Loop, Mode, enter
 from overhead.probes.base import Unsupported, Unverified
 from overhead.results import Case, Scalar
 
@@ -29,16 +29,16 @@ class Additions:
     mode: Mode = "no_grad"
 
     def __init__(self, device: Any, ops: int, how: str) -> None:
-        enter(self.mode)
+        set_autograd_mode(self.mode)
         self.ops, self.name = ops, "; ".join(["x.add_(1)"] * ops)
-        self.values = torch.from_numpy(starts()).to(device, copy=True)
+        self.values = torch.from_numpy(start_values()).to(device, copy=True)
         # Without this, a CUDA graph copies the input in at every call.
         torch._dynamo.mark_static_address(self.values)
         function = _additions(ops)
         self._call = function if how in EAGER else torch.compile(function, mode=how, fullgraph=True, dynamic=False)
         self.step: Action = functools.partial(self._call, self.values)
 
-    def loop(self) -> Loop:
+    def loop(self) -> Issue:
         """n steps."""
         call, values = self._call, self.values
 
@@ -54,7 +54,7 @@ class Additions:
 
     def executed(self) -> int:
         """Steps that ran. Raises ``Unverified`` where one did not run whole."""
-        units, rest = divmod(steps(self.values.cpu().numpy()), self.ops)
+        units, rest = divmod(count_steps(self.values.cpu().numpy()), self.ops)
         if rest:
             raise Unverified(f"{units} steps of {self.ops} additions ran, and {rest} additions")
         return units

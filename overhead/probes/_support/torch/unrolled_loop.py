@@ -24,17 +24,17 @@ from overhead.workloads import UNROLLED, unrolled_of
 if TYPE_CHECKING:
     from overhead.measure.sampling.window import Samples
 
-LENGTHS = (10, 100, 500, 1000, 1500, 5000)
-ON_GPU = (10, 100, 500)
-ELEMENTS = 4096
-COMPILE_S, ON_GPU_S = 60.0, 180.0
-"""Seconds of compiling after which the child is ended: on a CPU, where all lengths are tried, and on a GPU."""
-START_S = 60.0
-"""Seconds that the child may take to import torch and reach its device."""
-WARM_S = 90.0
-"""Seconds of what torch compiles for itself in an empty cache, its C++ headers say."""
+_STEPS_ON_CPU = (10, 100, 500, 1000, 1500, 5000)
+_STEPS_ON_GPU = (10, 100, 500)
+_ELEMENTS = 4096
+_COMPILE_ON_CPU_S, _COMPILE_ON_GPU_S = 60.0, 180.0
+"""The child is ended when compiling takes longer. On a CPU all lengths are tried."""
+_START_S = 60.0
+"""Seconds in which the child must import torch and reach its device."""
+_FIRST_COMPILE_S = 90.0
+"""The same for what torch compiles once in an empty cache, such as C++ headers."""
 MIB = 1 << 20
-MEMORY_BYTES = 8 * 1024 * MIB
+_CHILD_MEMORY_BYTES = 8 * 1024 * MIB
 
 
 class CompileError(Exception):
@@ -43,9 +43,9 @@ class CompileError(Exception):
 
 def cases(on_gpu: bool) -> list[Case]:
     """A compiled loop of each length, a unit a call; and an eager step, which they are set against."""
-    params: dict[str, Scalar] = {"mode": "eager", "elements": ELEMENTS}
+    params: dict[str, Scalar] = {"mode": "eager", "elements": _ELEMENTS}
     eager = Case(pattern="per-submit", unit="step", workload=UNROLLED, params=params)
-    return [eager, *(_loop(eager, steps) for steps in (ON_GPU if on_gpu else LENGTHS))]
+    return [eager, *(_loop(eager, steps) for steps in (_STEPS_ON_GPU if on_gpu else _STEPS_ON_CPU))]
 
 
 def _loop(eager: Case, steps: int) -> Case:
@@ -56,16 +56,16 @@ def _loop(eager: Case, steps: int) -> Case:
 def open_case(device: str, case: Case) -> Chain:
     """The eager step in this process, or a compiled loop in a child. Raises ``CompileError``, ``Unverified``."""
     if case.params["mode"] == "eager":
-        from overhead.probes._support.torch.workload import open_eager
+        from overhead.probes._support.torch.workload import open_case as open_workload
 
-        return open_eager(device, msgspec.structs.replace(case, workload=unrolled_of(case.workload)))
-    return Unrolled(device, case, COMPILE_S if device == "cpu" else ON_GPU_S)
+        return open_workload(device, msgspec.structs.replace(case, workload=unrolled_of(case.workload)))
+    return Unrolled(device, case, _COMPILE_ON_CPU_S if device == "cpu" else _COMPILE_ON_GPU_S)
 
 
 class Unrolled(Chain):
     """A unit is one call of the compiled loop, all of its steps. The child's loop takes the samples."""
 
-    def __init__(self, device: str, case: Case, compile_s: float, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(self, device: str, case: Case, compile_s: float, memory_bytes: int = _CHILD_MEMORY_BYTES) -> None:
         self.unit, self._case = case.unit, case
         folder = _cache(device)
         self._child = Child(__spec__.name, _environment(folder), _at_most(memory_bytes))
@@ -80,7 +80,7 @@ class Unrolled(Chain):
     def _start(self, device: str, case: Case, compile_s: float) -> Answer:
         began = time.monotonic()
         try:
-            self._child.ask("start", START_S, device=device, case=msgspec.to_builtins(case))
+            self._child.ask("start", _START_S, device=device, case=msgspec.to_builtins(case))
             began = time.monotonic()
             found = self._child.ask("compile", compile_s)
         except Ended as ended:
@@ -146,10 +146,10 @@ def _cache(device: str) -> str:
     """A folder of this process for what torch keeps, so that each loop is compiled anew, and what torch compiles for
     itself once belongs to no length."""
     folder = _folder().name
-    child = Child(__spec__.name, _environment(folder), _at_most(MEMORY_BYTES))
+    child = Child(__spec__.name, _environment(folder), _at_most(_CHILD_MEMORY_BYTES))
     try:
-        child.ask("start", START_S, device=device, case=msgspec.to_builtins(_loop(cases(False)[0], 1)))
-        child.ask("compile", WARM_S)
+        child.ask("start", _START_S, device=device, case=msgspec.to_builtins(_loop(cases(False)[0], 1)))
+        child.ask("compile", _FIRST_COMPILE_S)
     except Ended:
         pass  # what is wrong will show again, and is told where a case is at stake
     finally:

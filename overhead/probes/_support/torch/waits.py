@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from overhead.probes._support.torch.steps import Action
+from overhead.probes._support.common.python_loops import Action, in_sequence, nothing
 
 WAITS: Mapping[str, tuple[str, ...]] = {
     "cpu": (),
@@ -48,7 +48,7 @@ def wait(device: Any, name: str) -> Action:
     import torch
 
     if device.type == "cpu":
-        return _nothing
+        return nothing
     module: Any = getattr(torch, device.type)
     if name == "device":
         on = () if device.type == "mps" else (device,)
@@ -57,13 +57,7 @@ def wait(device: Any, name: str) -> Action:
         stream: Action = module.current_stream(device).synchronize
         return stream
     event = module.Event(blocking=True) if name == "event-blocking" else module.Event()
-    record, synchronize = event.record, event.synchronize
-
-    def recorded() -> None:
-        record()
-        synchronize()
-
-    return recorded
+    return in_sequence(event.record, event.synchronize)
 
 
 def read(name: str) -> Callable[[Any], object]:
@@ -101,10 +95,6 @@ def copy(device: Any, name: str) -> Action:
         return lambda: target.copy_(source)
     pinned = source.pin_memory()
     return lambda: target.copy_(pinned, non_blocking=True)
-
-
-def _nothing() -> None:
-    """A CPU operation has finished when its call returns."""
 
 
 def _item(value: Any) -> object:

@@ -12,35 +12,36 @@ from typing import Any
 import numpy as np
 import torch
 
+from overhead.probes._support.common.python_loops import nothing
 from overhead.probes._support.common.workload_chain import WorkChain, step_of, verified
 from overhead.probes._support.torch import waits
+from overhead.probes._support.torch.bodies import set_autograd_mode
 from overhead.probes._support.torch.chains import TorchClock
-from overhead.probes._support.torch.steps import enter
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.results import Case, Scalar
 from overhead.workloads.base import Array
 
-LARGEST_GRAPH = 2048
-"""Steps of the largest graph: each is many nodes, and torch's capture takes about ten microseconds for one."""
+_MOST_STEPS_IN_A_GRAPH = 2048
+"""A step is many nodes, and torch takes about ten microseconds to capture each."""
 PROCESSORS = os.sched_getaffinity(0) if sys.platform == "linux" else set(range(os.cpu_count() or 1))
-"""What this process had when it opened its first workload, before it measured."""
-Step = Callable[[], object]
+"""The processors of this process when it opened its first workload, before it measured."""
 
 
-def open_eager(device: str, case: Case) -> WorkChain:
-    """Eager, one operation after another; ``hybrid``: every other step on the host."""
+def open_case(device: str, case: Case) -> WorkChain:
+    """A verified chain of the workload.
+
+    ``maker`` makes a CUDA graph of n eager or compiled steps, ``mode`` compiles the step, ``hybrid`` runs every other
+    step on the host; all other cases are eager.
+    """
+    kinds: dict[Scalar, Callable[[str, Case], TorchWork]] = {
+        "torch": TorchGraphWork,
+        "torch-compiled": CompiledGraphWork,
+    }
+    if "maker" in case.params:
+        return verified(kinds[case.params["maker"]](device, case))
+    if case.params.get("mode", "eager") != "eager":
+        return verified(CompiledWork(device, case))
     return verified((HybridWork if case.pattern == "hybrid" else TorchWork)(device, case))
-
-
-def open_compiled(device: str, case: Case) -> WorkChain:
-    """The step under ``torch.compile``, a call each, by ``mode``."""
-    return verified(CompiledWork(device, case, str(case.params["mode"])))
-
-
-def open_graph(device: str, case: Case) -> WorkChain:
-    """A CUDA graph of n steps; ``maker`` says whether of eager or of compiled ones."""
-    kind = {"torch": TorchGraphWork, "torch-compiled": CompiledGraphWork}[str(case.params["maker"])]
-    return verified(kind(device, case))
 
 
 class TorchWork(WorkChain):
@@ -50,7 +51,7 @@ class TorchWork(WorkChain):
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(case)
-        enter("no_grad")
+        set_autograd_mode("no_grad")
         self.place = torch.device(device)
         self._threads = len(PROCESSORS) if case.params.get("threads") == "all" else 1
         use_threads(self._threads)
@@ -65,7 +66,7 @@ class TorchWork(WorkChain):
         self.values: dict[str, Any] = {}
 
     def put(self, state: dict[str, Array]) -> None:
-        enter("no_grad")
+        set_autograd_mode("no_grad")
         whole: dict[str, Array] = {**state, "steps": np.zeros(self.elements, np.int32)}
         self.hold({name: torch.from_numpy(np.array(v)).to(self.place, copy=True) for name, v in whole.items()})
         self._wait()
@@ -79,7 +80,7 @@ class TorchWork(WorkChain):
         return found, found.pop("steps").view(np.uint32)
 
     def prepare(self, n: int) -> None:
-        enter("no_grad")
+        set_autograd_mode("no_grad")
         use_threads(self._threads)
         self.renew(n)
 
@@ -153,9 +154,9 @@ class CompiledWork(InPlace):
 
     launches = 8
 
-    def __init__(self, device: str, case: Case, mode: str) -> None:
+    def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
-        self._mode = mode
+        self._mode = mode = str(case.params["mode"])
         self.put(self.zeros())
         for kept in self.values.values():
             # Without this, a CUDA graph copies the input in at every call.
@@ -183,7 +184,7 @@ class Recorded(InPlace):
     """n steps captured in a CUDA graph outside the window, launched once in it."""
 
     recorded = True
-    max_n = LARGEST_GRAPH
+    max_n = _MOST_STEPS_IN_A_GRAPH
     launches = 0
 
     def __init__(self, device: str, case: Case) -> None:
@@ -204,7 +205,7 @@ class Recorded(InPlace):
 
     def prepare(self, n: int) -> None:
         super().prepare(n)
-        self._replay = self._graph(n).replay if n else _nothing
+        self._replay = self._graph(n).replay if n else nothing
 
     def _graph(self, n: int) -> Any:
         if n not in self._graphs:
@@ -282,7 +283,3 @@ def compiled(step: Any, mode: str) -> Any:
     code, closure = in_place.__code__.replace(), in_place.__closure__
     own = types.FunctionType(code, in_place.__globals__, "in_place", closure=closure)
     return torch.compile(own, mode=mode, fullgraph=True, dynamic=False)
-
-
-def _nothing() -> None:
-    """A recording of nothing has nothing to launch."""

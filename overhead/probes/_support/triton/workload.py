@@ -20,7 +20,7 @@ from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array
 
-WARPS = 4
+_WARPS = 4
 
 
 def open_case(device: str, case: Case) -> WorkChain:
@@ -51,7 +51,7 @@ class TritonWork(WorkChain):
 
     def _launch(self) -> None:
         self._kernel[(self._entry.groups,)](
-            self._state, self._counters, self._inputs, self._steps, BLOCK=self._entry.threads, num_warps=WARPS
+            self._state, self._counters, self._inputs, self._steps, BLOCK=self._entry.threads, num_warps=_WARPS
         )
 
     def put(self, state: dict[str, Array]) -> None:
@@ -85,7 +85,7 @@ class TritonWork(WorkChain):
         return {f"{self.workload.name}.triton.py": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "entry": "jit", "block": self._entry.threads, "warps": WARPS}
+        return {**super().window(), "entry": "jit", "block": self._entry.threads, "warps": _WARPS}
 
 
 @functools.cache

@@ -67,10 +67,10 @@ class HeldChain(Chain):
         if self.recorded:  # the first launch of a graph takes a sixth longer on the device (H200, driver 580.159)
             issue(n)
             self.wait()
-        return hold(clock, issue, n)
+        return time_held(clock, issue, n)
 
 
-def hold(clock: StreamHolder, issue: Callable[[int], None], n: int) -> DeviceTime:
+def time_held(clock: StreamHolder, issue: Callable[[int], None], n: int) -> DeviceTime:
     """Device time of ``issue(n)`` behind a blocker.
 
     ``busy`` where the device had not passed the blocker when all was issued: everything then stood in the queue before

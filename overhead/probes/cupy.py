@@ -1,4 +1,4 @@
-"""CuPy: a ufunc in place, and a kernel of one's own through ``RawKernel``."""
+"""CuPy: a ufunc in place, and a CUDA C kernel through ``RawKernel``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CupyProbe(Probe):
 
 
 class CupyChain(HeldChain):
-    """n launches in CuPy's current stream, which is the default one."""
+    """n launches in CuPy's current stream, the default stream."""
 
     def __init__(self, cupy: Any, case: Case) -> None:
         self.unit = case.unit

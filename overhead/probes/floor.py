@@ -1,6 +1,6 @@
 """The foreign-call floor: an empty loop, a no-op Python call, one leaf C function by ctypes, cffi and a compiled loop.
 
-The leaf is ``Py_IncRef``, which adds one to a word in memory and exists wherever this program does: the word proves how
+The C function is ``Py_IncRef``, which every Python exports. It adds one to a word in memory, so the word shows how
 often it ran.
 """
 
@@ -19,12 +19,12 @@ from overhead.results import Caller, Case, Scalar, Target
 _CALLERS: dict[str, Caller] = {
     "native": "native", "cffi": "ffi", "ctypes": "ffi", "python": "binding", "loop": "binding",
 }  # fmt: skip
-"""What a unit calls, and who calls."""
+"""By what a unit calls: the caller in the record."""
 
 
 @register
 class Floor(Probe):
-    """What calling costs when the callee does nothing."""
+    """The cost of a call that does nothing."""
 
     name = "floor"
     title = "foreign-call floor"
@@ -70,7 +70,7 @@ class _CountedCalls(Chain):
 
 
 class PythonLoop(_CountedCalls):
-    """A Python loop around nothing, or around a Python function that does nothing; the loop's variable is the count."""
+    """A Python loop that does nothing, or that calls a Python function that does nothing. The loop counts itself."""
 
     def __init__(self, call: str) -> None:
         operations = {"loop": ("pass", 0), "python": ("a Python function that does nothing", 1)}
@@ -87,7 +87,7 @@ class PythonLoop(_CountedCalls):
 
 def _empty(n: int) -> int:
     i = -1
-    for i in range(n):  # noqa: B007 - its last value is the count
+    for i in range(n):  # noqa: B007 - the last value is the count
         pass
     return i + 1
 
@@ -100,7 +100,7 @@ def _calling(n: int, *, nothing: Callable[[], None] = lambda: None) -> int:
 
 
 class Leaf(_CountedCalls):
-    """``Py_IncRef`` on an object that nobody else holds; its reference count is the count."""
+    """``Py_IncRef`` on an object with no other reference: its reference count is the number of calls."""
 
     def __init__(self, call: str) -> None:
         from overhead.probes._support.common import native_loop
@@ -126,7 +126,7 @@ class Leaf(_CountedCalls):
         self._loop(n)
 
     def executed(self) -> int:
-        """Must be asked before 2^31 calls have passed since the last answer."""
+        """Calls so far. Must be called again within 2^31 calls, because the count has 32 bits."""
         self._done += self._word.value - self._start
         self._word.value = self._start
         return self._done
@@ -136,7 +136,7 @@ class Leaf(_CountedCalls):
 
 
 def _callables(call: str, address: int, pointer: int) -> tuple[Any, Any]:
-    """The function at the address as a callable of cffi or ctypes, and its argument, converted."""
+    """The function at the address as a callable of cffi or ctypes, and its converted argument."""
     if call != "cffi":
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address), ctypes.c_void_p(pointer)
     try:

@@ -14,7 +14,7 @@ from overhead.results import Api, Case, Scalar, Target
 class JaxProbe(Probe):
     """The step is x * 1664525 + 1013904223 on 256 uint32, its input donated.
 
-    ``loop`` of the fused pattern: ``scan`` and ``fori`` know n when they are compiled, ``while`` gets it at run time.
+    ``loop`` of the fused pattern: ``scan`` and ``fori`` are compiled for one n, ``while`` takes n at run time.
     """
 
     name = "jax"
@@ -23,7 +23,7 @@ class JaxProbe(Probe):
     distributions = ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda12-plugin")
 
     def environments(self) -> list[dict[str, str]]:
-        # By default JAX takes three quarters of a GPU's memory when it starts.
+        # By default JAX reserves three quarters of the GPU's memory when it starts.
         return [{"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}]
 
     def targets(self) -> list[Target]:
@@ -59,7 +59,7 @@ _APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "rocm": "HIP"}
 
 
 def devices(jax: Any, platform: str) -> list[Any]:
-    """The devices of a platform, none where JAX has no backend for it."""
+    """The devices of a platform; none where JAX has no backend for it."""
     try:
         return list(jax.devices(platform))
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""NumPy: one ufunc call on 256 int32, the floor of what an array library costs."""
+"""NumPy: one ufunc call on 256 int32, the lowest cost of an array library."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _allowed(case: Case) -> bool:
 
 
 class Ufunc(Chain):
-    """n calls of one ufunc; a call returns when the work is done."""
+    """n calls of one ufunc. Each call returns when its work is done."""
 
     unit = "launch"
     overlap = "serial"
@@ -106,7 +106,7 @@ class Native(Ufunc):
 
 
 def _aligned(values: NDArray[int32]) -> NDArray[int32]:
-    """The values at the start of a cache line: malloc's place, a process's luck, makes a native call 15 or 23 ns."""
+    """The values, copied to the start of a cache line. Elsewhere a native call takes 15 or 23 ns, by luck of malloc."""
     from numpy import empty
 
     room = empty(values.nbytes + _CACHE_LINE_BYTES, "u1")

@@ -1,4 +1,4 @@
-"""Triton: the step as a Triton kernel, launched as one writes it and through the compiled kernel's handle."""
+"""Triton: the step as a Triton kernel, launched by ``kernel[grid](...)`` and through the compiled kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from overhead.results import Case, Target
 
 @register
 class TritonProbe(Probe):
-    """``entry=jit`` is ``step[(4,)](x)``, ``compiled`` the kernel that it returned, without its look-up."""
+    """``entry=jit`` is ``step[(4,)](x)``; ``compiled`` launches the kernel that this returns, without the look-up."""
 
     name = "triton"
     title = "Triton"

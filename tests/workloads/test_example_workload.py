@@ -26,17 +26,17 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     probes.load_plugin(PLUGIN)
 
 
-def test_stacks_offer_it() -> None:
+def test_stacks_offer_the_example() -> None:
     target = Target(stack="numpy", api="CPU", adapter="CPU")
     space: Space = probes.registry()["numpy"].space(target)
     assert "lorenz" in {case.workload for case in space.star()}
 
 
-def test_it_is_verified_and_counts() -> None:
+def test_the_example_is_verified_in_numpy() -> None:
     counts(verified(NumpyWork(Case(pattern="per-submit", workload="lorenz", params={"elements": 100}))))
 
 
-def test_it_forgets_its_start() -> None:
+def test_the_example_is_chaotic() -> None:
     """Its check has a prefix: beyond it single steps are redone."""
     lorenz = workloads.workloads()["lorenz"]
     rng = np.random.default_rng(1)
@@ -48,7 +48,7 @@ def test_it_forgets_its_start() -> None:
 
 
 @pytest.mark.needs("cxx")
-def test_its_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_is_verified_in_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.cuda import cupy_workload
     from tests.fakes.kernels import fake_cupy
 
@@ -56,7 +56,7 @@ def test_its_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.needs("wgpu", "lavapipe")
-def test_its_wgsl() -> None:
+def test_the_example_is_verified_in_wgsl() -> None:
     from overhead.probes._support.webgpu import workload
 
     target = next(t for t in probes.registry()["wgpu-native"].targets() if t.api == "Vulkan")

@@ -1,4 +1,4 @@
-"""What the tests of workloads share: their cases, and what every arm must do."""
+"""Cases of workloads for tests, and checks for every chain that runs one."""
 
 from __future__ import annotations
 

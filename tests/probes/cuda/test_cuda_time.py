@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from overhead.probes._support.cuda.device_time import LONGEST_NS, HeldChain, StreamHolder, time_held
+from overhead.probes._support.cuda.device_time import LONGEST_BLOCKER_NS, HeldChain, StreamHolder, time_held
 
 
 class FakeStream(StreamHolder):
@@ -58,7 +58,7 @@ def test_a_chain_that_takes_too_long_to_issue_is_not_busy() -> None:
     clock = FakeStream(host=1e6, unit=300)
     found = time_held(clock, clock.issue, 100)
     assert not found.busy
-    assert clock.blocks[-1] == LONGEST_NS
+    assert clock.blocks[-1] == LONGEST_BLOCKER_NS
     assert found.span > 100 * 300
 
 

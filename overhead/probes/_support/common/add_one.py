@@ -1,4 +1,4 @@
-"""The step of array stacks: add 1 to 256 int32, each with its own start, so that one read proves how often it ran."""
+"""The step of array libraries: add 1 to 256 int32. The values show how often it ran."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def start_values() -> NDArray[int32]:
 
 
 def count_steps(values: NDArray[int32]) -> int:
-    """How often 1 was added to ``starts()`` (mod 2^32). Raises ``Unverified`` where the elements disagree."""
+    """How often 1 was added to the start values, modulo 2^32. Raises ``Unverified`` where the elements disagree."""
     import numpy as np
 
     added = (values.astype(np.int64) - start_values()) % 2**32

@@ -1,4 +1,4 @@
-"""Chains of the CUDA driver: one launch a unit, or all units in one launch."""
+"""Chains of the CUDA driver: one launch per unit, or one launch for all units."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from overhead.results import Case, Scalar
 
 
 class CudaChain(HeldChain):
-    """What all chains of the driver share: a session, a wait, the words as witness."""
+    """A session, a wait, and a count of steps by the values of the words."""
 
     places = 1
-    """Sets of words that its units go through."""
+    """Sets of words in memory; the units work on them in turn."""
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case, *, own_stream: bool) -> None:
         self.session = CudaSession(driver, ordinal, own_stream=own_stream, places=self.places)
@@ -44,11 +44,11 @@ class CudaChain(HeldChain):
             raise
 
     def build(self) -> None:
-        """Make everything that ``issue`` needs."""
+        """Make what ``issue`` needs. Called once, with the session open."""
         raise NotImplementedError
 
     def make_wait(self) -> Action:
-        """The wait of the case's caller."""
+        """The wait of the case, by the caller of the case."""
         name = str(self.case.params.get("wait", "stream"))
         if self.case.caller == "binding":
             return bound_wait(self.session, name)
@@ -74,7 +74,7 @@ class CudaChain(HeldChain):
 
 
 class CudaLaunches(CudaChain):
-    """``per-submit``: n launches. ``wait-each``, ``read-each``: a wait or a copy to the host after each."""
+    """``per-submit``: n launches. ``wait-each`` and ``read-each``: after each launch a wait or a copy to the host."""
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
         super().__init__(driver, ordinal, case, own_stream=case.params["stream"] == "own")
@@ -136,7 +136,7 @@ class CudaLaunches(CudaChain):
 
 
 class LoopLaunches(CudaChain):
-    """n launches from a compiled loop, each of a kernel that loops a fixed number of times."""
+    """n launches from a compiled loop. Each kernel runs a fixed number of steps."""
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
         super().__init__(driver, ordinal, case, own_stream=case.params["stream"] == "own")
@@ -162,7 +162,7 @@ class LoopLaunches(CudaChain):
 
 
 class CudaFused(CudaChain):
-    """One launch whose kernel loops n times."""
+    """One launch whose kernel runs n steps."""
 
     overlap = "serial"
     launches = 0
@@ -186,7 +186,7 @@ class CudaFused(CudaChain):
 
 
 def launches_of(steps: int, size: int) -> int:
-    """Launches of so many steps each that made these. Raises ``Unverified`` where one did not run whole."""
+    """The number of launches of ``size`` steps each. Raises ``Unverified`` if a launch ran only some of its steps."""
     launches, rest = divmod(steps, size)
     if rest:
         raise Unverified(f"{launches} launches of {size} steps ran, and {rest} steps")

@@ -8,7 +8,7 @@ from overhead.probes._support.cuda.device_time import StreamHolder
 
 
 class CupyClock(StreamHolder):
-    """CuPy's current stream held by ``spin.cu``, timed by CuPy's events."""
+    """Holds CuPy's current stream by the kernel of ``spin.cu``; measures by CuPy's events."""
 
     method = "cupy.cuda.Event behind a spinning kernel"
 

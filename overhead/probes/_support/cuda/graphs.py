@@ -1,4 +1,4 @@
-"""CUDA graphs by the driver's own functions: the step captured n times, instantiated, launched, updated."""
+"""CUDA graphs through the driver API: capture of n steps, instantiation, launch and update."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def graph_launch(session: CudaSession, executable: int) -> Action:
 
 
 class Graphs:
-    """Makes graphs of the step on a session's own stream; all that is kept is released by ``close``."""
+    """Graphs of n steps on the stream of a session. ``close`` releases them."""
 
     def __init__(self, session: CudaSession) -> None:
         self._session, self._driver = session, session.driver
@@ -92,7 +92,7 @@ class Graphs:
         session.reset()
 
     def launches(self, nodes: int) -> list[Action]:
-        """n launches, the sets of words in equal parts."""
+        """n launches, spread evenly over the sets of words."""
         return [self._launches[place] for place in _places(nodes, len(self._launches))]
 
     def executable(self, nodes: int) -> int:
@@ -102,9 +102,9 @@ class Graphs:
         return self._kept[nodes]
 
     def once(self, nodes: int) -> dict[str, float]:
-        """ns of capturing, instantiating, uploading, launching first (with its wait) and updating all n nodes.
+        """ns of capture, instantiation, upload, first launch with its wait, and update of all n nodes of a graph.
 
-        The updated graph is launched once more: it must run.
+        The updated graph is launched once more, to prove that it runs.
         """
         call, stream, now = self._driver.call, self._session.stream, time.perf_counter_ns
         launches = self.launches(nodes)
@@ -140,7 +140,7 @@ class Graphs:
         return {**{name: float(part) for name, part in zip(names, parts, strict=True)}, "update": float(updated)}
 
     def close(self) -> None:
-        """Release the kept graphs."""
+        """Release all graphs."""
         while self._kept:
             self._driver.call("cuGraphExecDestroy", self._kept.popitem()[1])
 
@@ -153,7 +153,7 @@ class Graphs:
 
 
 class GraphChain(CudaChain):
-    """What replaying and launching share: graphs on a stream of their own."""
+    """A chain that launches graphs on its own stream."""
 
     places = PLACES
 
@@ -191,7 +191,7 @@ class CudaReplay(GraphChain):
         self._launch()
 
     def making(self) -> Making:
-        """What happens once for a graph, by its number of nodes, ns."""
+        """One-off costs of a graph by its number of nodes, ns."""
         found = {nodes: self.graphs.once(nodes) for nodes in TIMED_SIZES}
         self.aside += _LAUNCHES_OF_A_TIMED_GRAPH * sum(TIMED_SIZES)
         return {name: (list(found), [times[name] for times in found.values()]) for name in found[TIMED_SIZES[0]]}
@@ -228,5 +228,5 @@ class GraphLaunches(GraphChain):
 
 
 def _places(nodes: int, places: int) -> list[int]:
-    """The place of each node: equal parts, to one node."""
+    """The place of each node. The places have equally many nodes, give or take one."""
     return [node * places // nodes for node in range(nodes)]

@@ -1,4 +1,4 @@
-"""A workload's CUDA C through the driver: a step's launches, a graph of n steps', and one launch that loops."""
+"""Workloads in CUDA C through the driver: launches for each step, a graph of n steps, or one launch that loops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from overhead.workloads.base import Array
 
 
 def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
-    """By pattern: ``per-submit``, ``replay`` or ``fused``."""
+    """A verified chain. The pattern is ``per-submit``, ``replay`` or ``fused``; others raise ``Unsupported``."""
     kinds: dict[str, type[Any]] = {"per-submit": LaunchedWork, "replay": CudaGraphWork, "fused": CudaFusedWork}
     if case.pattern not in kinds:
         raise Unsupported(f"a workload's CUDA C has no {case.pattern}")
@@ -32,37 +32,37 @@ def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
 
 
 class WorkSession(CudaSession):
-    """A device with a workload's buffers on it, and its kernels."""
+    """A device with the buffers and kernels of a workload."""
 
     def buffer(self, values: Array) -> int:
-        """Device memory that holds these values."""
+        """The address of new device memory that holds these values."""
         address = self._own("cuMemFree_v2", "cuMemAlloc_v2", values.nbytes)
         self.write(address, values)
         return address
 
     def write(self, address: int, values: Array) -> None:
-        """Copy values to device memory, and wait for it."""
+        """Copy values to device memory, and wait until they are there."""
         self._wait()
         kept = np.ascontiguousarray(values)
         self.driver.call("cuMemcpyHtoD_v2", address, kept.ctypes.data, kept.nbytes)
         self._wait()
 
     def read(self, address: int, like: Array) -> Array:
-        """Device memory as an array of this kind, when all work is done."""
+        """Wait for all work, then copy device memory to an array with the shape and type of ``like``."""
         self._wait()
         found = np.empty_like(like)
         self.driver.call("cuMemcpyDtoH_v2", found.ctypes.data, address, found.nbytes)
         return found
 
     def functions(self, name: str, text: str, entries: Sequence[str]) -> list[int]:
-        """The kernels' function handles, their text compiled for this device."""
+        """The function handles of kernels in a text, compiled for this device."""
         code = machine_code_of(name, text, self._device.architecture)
         module = self._own("cuModuleUnload", "cuModuleLoadData", code)
         return [self.driver.made("cuModuleGetFunction", module, entry.encode()) for entry in entries]
 
 
 class CudaWork(WorkChain):
-    """What the driver's patterns share: buffers, kernels, their arguments, a stream of their own."""
+    """Buffers, kernels, their arguments and a stream of their own."""
 
     language = "cuda"
     call = "cuLaunchKernel"
@@ -91,7 +91,7 @@ class CudaWork(WorkChain):
             raise
 
     def build(self) -> None:
-        """Make what ``issue`` needs."""
+        """Make what ``issue`` needs. Called once, with the buffers and kernels ready."""
         driver = bindings()
         stream = driver.CUstream(self.session.stream)
         self.launches_of_a_unit: list[Action] = [
@@ -129,7 +129,7 @@ class CudaWork(WorkChain):
 
 
 class LaunchedWork(CudaWork):
-    """n steps, each by one launch or several."""
+    """n steps. A step is one launch or several."""
 
     def build(self) -> None:
         super().build()
@@ -141,7 +141,7 @@ class LaunchedWork(CudaWork):
 
 
 class CudaFusedWork(CudaWork):
-    """One launch of n steps."""
+    """One launch of a kernel that runs n steps."""
 
     overlap = "serial"
     launches = 0
@@ -159,7 +159,7 @@ class CudaFusedWork(CudaWork):
 
 
 class CudaGraphWork(CudaWork):
-    """The launches of n steps in a graph that is captured outside the window and launched once."""
+    """A graph of the launches of n steps, captured outside the window and launched once in it."""
 
     call = "cuGraphLaunch"
     recorded = True

@@ -1,4 +1,4 @@
-"""The steps that torch runs: 256 int32 plus 1, and the published training step of a small network."""
+"""Steps that torch runs: 1 added to 256 int32, and the published training step of a small network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Guard:
 
 
 def set_autograd_mode(mode: Mode) -> None:
-    """Set this thread's autograd mode. One guard serves all chains, in whatever order they open and close."""
+    """Set the autograd mode of this thread. All chains share one guard, so they may open and close in any order."""
     import torch
 
     if mode == "inference":
@@ -43,7 +43,7 @@ def set_autograd_mode(mode: Mode) -> None:
 
 
 class AddOne:
-    """256 int32 on a device plus 1. ``one`` in the name is a 0-dimensional CPU tensor made beforehand."""
+    """Add 1 to 256 int32 on a device. ``one`` in the name is an existing 0-dimensional CPU tensor."""
 
     precision = "int32"
 
@@ -60,11 +60,11 @@ class AddOne:
         self.step: Action = functools.partial(self.values.add_, self.operand)
 
     def loop(self) -> Issue:
-        """n steps."""
+        """A loop that runs n steps."""
         return self._add_in_place() if self.in_place else self._add_allocating
 
     def reading(self, read: Callable[[Any], object]) -> Action:
-        """An action that applies ``read`` to one element of the latest values."""
+        """An action that calls ``read`` with one element of the values."""
         return functools.partial(read, self.values[:1])
 
     def executed(self) -> int:
@@ -89,8 +89,8 @@ class AddOne:
 class NetworkStep:
     """An MLP 1024-2048-2048-10 on random data, batch 256, cross entropy; float32.
 
-    Training is ``zero_grad``, forward, loss, backward, ``Adam.step`` with torch's defaults. Every step also adds to one
-    device counter: 1 in training, the loss in the forward pass alone, whose sum for n steps is known.
+    A training step is ``zero_grad``, forward, loss, backward and ``Adam.step`` with torch's defaults. Every step also
+    adds to a counter on the device: 1 in training; without training the loss, because the sum of n losses is known.
     """
 
     precision = "float32"
@@ -120,15 +120,15 @@ class NetworkStep:
         self.step: Action = self._train if train else self._forward
 
     def loop(self) -> Issue:
-        """n steps."""
+        """A loop that runs n steps."""
         return repeated(self.step)
 
     def reading(self, read: Callable[[Any], object]) -> Action:
-        """An action that applies ``read`` to the latest loss."""
+        """An action that calls ``read`` with the latest loss."""
         return lambda: read(self.loss)
 
     def executed(self) -> int:
-        """Steps by the device's counter. Raises ``Unverified`` where the losses are not what they must be."""
+        """The number of steps by the counter on the device. Raises ``Unverified`` where the losses are wrong."""
         total = float(self._sum)
         if self.mode == "grad":
             if self.loss is not None and not bool(self.loss.isfinite()):

@@ -1,4 +1,4 @@
-"""Chains of torch's eager operations on one device, issued from Python or from a compiled loop."""
+"""Chains of eager torch operations on one device, issued from Python or from a compiled loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from overhead.results import Scalar
 
 
 class Body(Protocol):
-    """One step of a workload on a device, and how often it ran."""
+    """A step on a device, and how often it ran."""
 
     name: str
     precision: str
@@ -27,7 +27,7 @@ class Body(Protocol):
 
 
 class Eager(HeldChain):
-    """n steps on one device, in its current stream."""
+    """n steps in the current stream of a device."""
 
     def __init__(self, device: Any, body: Body, unit: str, wait: Action, *, spins: bool) -> None:
         self.unit = unit
@@ -88,9 +88,9 @@ class NativeEager(Eager):
 
 
 class Acting(Eager):
-    """A unit is ``every`` steps and one action of the host: a wait, a value read back, a copy to the device.
+    """A unit is ``every`` steps and one action of the host: a wait, a read of a value, or a copy to the device.
 
-    ``waits``: whether the device has finished when the action returns.
+    ``waits``: whether the device has finished its work when the action returns.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ def _after_some(steps: Issue, action: Action, every: int) -> Issue:
 
 
 class TorchClock(StreamHolder):
-    """The current CUDA stream held by ``torch.cuda._sleep``, timed by torch's events."""
+    """Holds the current CUDA stream by ``torch.cuda._sleep``; measures by torch's events."""
 
     method = "torch.cuda.Event behind torch.cuda._sleep"
 

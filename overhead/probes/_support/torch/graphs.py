@@ -1,4 +1,4 @@
-"""CUDA graphs by torch's capture: the step captured n times, launched by ``CUDAGraph.replay``."""
+"""CUDA graphs captured by torch: n steps in a graph, launched by ``CUDAGraph.replay``."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from overhead.results import Scalar
 
 
 class Counter(Body, Protocol):
-    """A body whose values tell how often it ran."""
+    """A body with its values, which show how often it ran."""
 
     values: Any
 
 
 class TorchGraphs:
-    """Graphs of n steps of a body, captured on a stream of their own.
+    """Graphs of n steps of a body, captured on their own stream.
 
-    The body's mode must not be inference: torch's generator keeps tensors of the first capture for the later ones, and
-    what inference mode made cannot be written to outside it.
+    The body must not use inference mode: torch's generator reuses tensors of the first capture, and tensors made in
+    inference mode cannot be written to outside it.
     """
 
     def __init__(self, body: Counter) -> None:
@@ -41,7 +41,7 @@ class TorchGraphs:
         body.values.copy_(before)
 
     def make(self, nodes: int) -> tuple[Any, dict[str, float]]:
-        """A graph that can be replayed, and ns of making it; before torch 2.8 the capture instantiates it as well."""
+        """A graph, and ns of its capture and instantiation. Before torch 2.8 the capture includes the instantiation."""
         kind, now = self._torch.cuda.CUDAGraph, time.perf_counter_ns
         apart = hasattr(kind, "instantiate")
         graph = kind(keep_graph=True) if apart else kind()
@@ -59,7 +59,7 @@ class TorchGraphs:
         return graph, times
 
     def replay(self, nodes: int) -> Action:
-        """One launch of a graph of n nodes; the graph is kept."""
+        """One launch of a graph of n nodes, which is made once."""
         if nodes not in self._kept:
             self._kept[nodes] = self.make(nodes)[0]
         replay: Action = self._kept[nodes].replay
@@ -82,7 +82,7 @@ class TorchReplay(Eager):
         self._replay()
 
     def making(self) -> Making:
-        """What happens once for a graph, by its number of nodes, ns."""
+        """One-off costs of a graph by its number of nodes, ns."""
         set_autograd_mode(self._body.mode)
         found: dict[str, list[float]] = {}
         for nodes in TIMED_SIZES:
@@ -102,7 +102,7 @@ class TorchReplay(Eager):
 
 
 class TorchGraphLaunches(Eager):
-    """One graph of a fixed number of nodes, launched n times. ``seen``: verdicts, for the record."""
+    """One graph of a fixed number of nodes, launched n times. ``seen``: result of ``captured_synchronisations``."""
 
     def __init__(
         self, device: Any, body: AddOne, unit: str, wait: Action, *, spins: bool, nodes: int, seen: dict[str, str]
@@ -123,10 +123,10 @@ class TorchGraphLaunches(Eager):
         return {**super().window(), **own, **{f"captured {kind}": text for kind, text in self._seen.items()}}
 
 
-def verdicts(driver: CudaDriver, device: Any) -> dict[str, str]:
-    """What becomes of each host synchronisation in a captured step: removed, kept as nodes, or forbidden by an error.
+def captured_synchronisations(driver: CudaDriver, device: Any) -> dict[str, str]:
+    """Each host synchronisation in a captured step is removed, kept as nodes, or forbidden by an error: which, by name.
 
-    Each is tried in a capture of its own on a side stream, through the driver, so that torch's allocator takes no part.
+    Each is tried in its own capture on a side stream, through the driver, so that torch's allocator is not involved.
     """
     import torch
 

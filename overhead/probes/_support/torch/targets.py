@@ -21,7 +21,7 @@ def import_torch(mend: str) -> Any:
 
 
 def cuda_torch() -> Any:
-    """The torch module of a build that reaches CUDA here. Raises ``Unavailable``."""
+    """The torch module. Raises ``Unavailable`` if it cannot use a CUDA device here."""
     from overhead.probes._support.cuda.api import driver
 
     driver()
@@ -33,7 +33,7 @@ def cuda_torch() -> Any:
 
 
 def torch_target(torch: Any, stack: str, name: str) -> Target:
-    """The target of a device as torch names it: ``cpu``, ``cuda:0``, ``xpu:0``, ``mps``."""
+    """The target of a device that torch calls ``cpu``, ``cuda:0``, ``xpu:0`` or ``mps``."""
     kind = name.partition(":")[0]
     adapter, device = {"cpu": ("CPU", ""), "mps": ("Apple GPU", "")}.get(kind, ("", ""))
     if not adapter:

@@ -1,4 +1,4 @@
-"""A workload's array body in torch: eager, its step compiled, and a CUDA graph of n steps of either."""
+"""Workloads in torch: eager steps, compiled steps, and CUDA graphs of n eager or compiled steps."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def open_case(device: str, case: Case) -> WorkChain:
 
 
 class TorchWork(WorkChain):
-    """n eager steps; the state's tensors are replaced by each."""
+    """n eager steps. Each returns new tensors for the state."""
 
     launches = 16
 
@@ -101,9 +101,9 @@ class TorchWork(WorkChain):
 
 
 class HybridWork(TorchWork):
-    """Steps in turn on the device and on the host, the state copied over before each.
+    """Steps on the device and on the host in turn. The state is copied before each step.
 
-    Where the device is the host's CPU nothing is copied: the control.
+    On the CPU nothing is copied: this is the control.
     """
 
     overlap = "serial"
@@ -134,7 +134,7 @@ class HybridWork(TorchWork):
 
 
 class InPlace(TorchWork):
-    """State in tensors that stay where they are: what a graph and a compiled step write to."""
+    """State in tensors that are never replaced, because graphs and compiled steps write to them."""
 
     def hold(self, values: dict[str, Any]) -> None:
         if self.values:
@@ -150,7 +150,7 @@ class InPlace(TorchWork):
 
 
 class CompiledWork(InPlace):
-    """n calls of the compiled step, which writes to its arguments."""
+    """n calls of the compiled step, which writes its results to its arguments."""
 
     launches = 8
 
@@ -181,7 +181,7 @@ class CompiledWork(InPlace):
 
 
 class Recorded(InPlace):
-    """n steps captured in a CUDA graph outside the window, launched once in it."""
+    """A CUDA graph of n steps, captured outside the window and launched once in it."""
 
     recorded = True
     max_n = _MOST_STEPS_IN_A_GRAPH
@@ -200,7 +200,7 @@ class Recorded(InPlace):
         torch.cuda.synchronize()
 
     def body(self, n: int) -> None:
-        """n steps, their result in the state's own tensors."""
+        """Run n steps and write the result to the tensors of the state."""
         raise NotImplementedError
 
     def prepare(self, n: int) -> None:
@@ -229,7 +229,7 @@ class Recorded(InPlace):
 
 
 class TorchGraphWork(Recorded):
-    """Of eager steps; the last one's result is copied to the state, once a graph."""
+    """A graph of eager steps. One copy of the last result to the state follows them."""
 
     def body(self, n: int) -> None:
         values, step = dict(self.values), self.step
@@ -239,7 +239,7 @@ class TorchGraphWork(Recorded):
 
 
 class CompiledGraphWork(Recorded):
-    """Of steps that torch.compile has fused."""
+    """A graph of compiled steps."""
 
     def __init__(self, device: str, case: Case) -> None:
         self._one: Any = None
@@ -255,10 +255,10 @@ class CompiledGraphWork(Recorded):
 
 
 def use_threads(count: int) -> None:
-    """Let torch's operations on the CPU use so many threads.
+    """Let torch use this many threads for operations on the CPU.
 
-    They inherit the processors of the thread that starts them, and a sampler binds its thread to one: they are started
-    here, by an operation large enough for all, while this thread has all processors.
+    New threads inherit the processors of the thread that starts them, and the sampler binds its thread to one.
+    So an operation that is large enough for all threads starts them here, while this thread has all processors.
     """
     if torch.get_num_threads() == count:
         return
@@ -271,9 +271,9 @@ def use_threads(count: int) -> None:
 
 
 def compiled(step: Any, mode: str) -> Any:
-    """The step under torch.compile, writing its results to its arguments.
+    """The compiled step, which writes its results to its arguments.
 
-    Of a code object of its own: torch keeps what it compiled by code object, and searches all of it.
+    It has a new code object: torch searches everything that it has compiled for a code object.
     """
 
     def in_place(values: Any) -> None:

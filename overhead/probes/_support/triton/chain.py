@@ -1,4 +1,4 @@
-"""A chain of Triton launches in torch's current stream. Imported only where Triton is measured."""
+"""Triton launches in torch's current stream. Imported only where Triton is measured."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WARPS = 2
 
 
 class TritonChain(HeldChain):
-    """n launches; with ``wait-each`` a wait after each."""
+    """n launches; for ``wait-each`` with a wait after each."""
 
     wait_spins = True
 
@@ -33,7 +33,7 @@ class TritonChain(HeldChain):
         self._words = torch.from_numpy(self._seeds.view("int32")).to(place)
         self._entry = case.params["entry"]
         self._wait = waits.wait(place, str(case.params["wait"]))
-        # The first call compiles, and returns the compiled kernel; it is a step of its own, taken back.
+        # The first call compiles and returns the compiled kernel. It also runs a step, which is undone.
         compiled = step[(4,)](self._words, num_warps=_WARPS)
         self._words.copy_(torch.from_numpy(self._seeds.view("int32")))
         self._wait()

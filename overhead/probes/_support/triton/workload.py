@@ -1,4 +1,4 @@
-"""A workload's Triton body: a launch a step, and one launch that loops, through the compiled kernel's handle."""
+"""Workloads in Triton: one launch per step, or one launch that runs all steps."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _WARPS = 4
 
 
 def open_case(device: str, case: Case) -> WorkChain:
-    """``fused``, or a launch a step."""
+    """A verified chain: one launch for all steps if the pattern is ``fused``, else one launch per step."""
     return verified(TritonWork(device, case))
 
 
 class TritonWork(WorkChain):
-    """Launched by ``kernel[grid](...)``, as one writes it."""
+    """Launches by ``kernel[grid](...)``."""
 
     language = "triton"
     wait_spins = True
@@ -90,7 +90,7 @@ class TritonWork(WorkChain):
 
 @functools.cache
 def _module(text: str) -> Any:
-    """The text as an imported module: Triton reads a kernel's source from its file."""
+    """The text, imported as a module from a file: Triton reads the source of a kernel from its file."""
     folder = Path(tempfile.mkdtemp(prefix="overhead-triton-"))
     path = folder / f"workload_{sources.digest(text)[:12]}.py"
     path.write_text(text)

@@ -1,4 +1,4 @@
-"""The workload of CONTRIBUTING.md: loaded as a plugin, verified on every language that runs here, and measured."""
+"""The example workload of CONTRIBUTING.md: loaded as a plugin and verified in every language that runs here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLUGIN = Path(__file__).resolve().parents[2] / "docs" / "examples" / "my_workloa
 
 @pytest.fixture(autouse=True)
 def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example, registered for this test alone."""
+    """Register the example for one test."""
     workloads.workloads()
     monkeypatch.setattr(workloads._registry, "_items", dict(workloads._registry._items))
     monkeypatch.setattr(probes, "_plugins", set())
@@ -37,7 +37,7 @@ def test_the_example_is_verified_in_numpy() -> None:
 
 
 def test_the_example_is_chaotic() -> None:
-    """Its check has a prefix: beyond it single steps are redone."""
+    """So its check must recompute single steps."""
     lorenz = workloads.workloads()["lorenz"]
     rng = np.random.default_rng(1)
     near = lorenz.start(10, rng)

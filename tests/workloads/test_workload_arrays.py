@@ -10,7 +10,7 @@ import pytest
 
 from overhead.probes._support.common.array_workload import NumpyWork
 from overhead.probes._support.common.workload_chain import verified
-from overhead.probes.base import Unverified
+from overhead.probes.base import Unsupported, Unverified
 from tests.workloads.workload_arms import ALL, case, counts, long_run
 
 
@@ -46,7 +46,7 @@ def test_the_norm_of_torch_is_verified(precision: str, monkeypatch: pytest.Monke
 
 @pytest.mark.needs("torch")
 def test_torch_uses_one_thread_or_all_processors() -> None:
-    """Threads that start while this one is bound to a processor have all of them nevertheless."""
+    """New threads may use all processors, even if this thread is bound to one when they start."""
     import torch
 
     from overhead.probes._support.torch import workload
@@ -87,7 +87,6 @@ def test_torch_on_the_host_restarts_before_numbers_become_subnormal(pattern: str
 
 @pytest.mark.needs("torch")
 def test_a_hybrid_case_runs_every_other_step_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every other step is the host's."""
     from overhead.probes._support.torch import workload
 
     made = workload.open_case("cpu", case("acrobot", "hybrid"))
@@ -107,11 +106,21 @@ def test_a_hybrid_case_runs_every_other_step_on_the_host(monkeypatch: pytest.Mon
     assert seen == ["device", "host"] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.needs("torch", "cxx")
 def test_compiled_torch_is_verified() -> None:
     from overhead.probes._support.torch import workload
 
     counts(workload.open_case("cpu", case("recurrence", "per-submit", mode="default")))
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("maker", ["torch", "torch-compiled"])
+def test_graphs_of_torch_steps_need_cuda(maker: str) -> None:
+    from overhead.probes._support.torch import workload
+
+    with pytest.raises(Unsupported, match="graphs are CUDA's"):
+        workload.open_case("cpu", case("recurrence", "replay", maker=maker))
 
 
 @pytest.mark.needs("jax")

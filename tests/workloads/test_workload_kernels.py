@@ -21,7 +21,7 @@ from tests.workloads.workload_arms import ALL, KERNELS, PLAIN, case, counts, ele
 
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The fake driver, running generated CUDA C that g++ compiled."""
+    """The fake driver. It runs generated CUDA C, compiled by g++."""
     from overhead.probes._support.cuda import api
     from overhead.probes._support.cuda import workload as _work_cuda
     from tests.fakes.cuda_driver import bindings
@@ -65,7 +65,7 @@ def test_a_wrong_constant_in_cuda_is_found(name: str, cuda: Any, monkeypatch: py
 
 @pytest.mark.needs("cxx")
 def test_a_missing_operation_is_found(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its root's kernel, the rows would be divided by the last step's root."""
+    """Without the kernel for the root, the rows are divided by the root of the previous step."""
     from overhead.probes._support.cuda import workload as _work_cuda
 
     make = sources.kernels
@@ -102,7 +102,7 @@ def test_cupy_is_verified(name: str, pattern: str) -> None:
 @pytest.mark.parametrize("body", ["one", "fused"])
 @pytest.mark.parametrize("name", [name for name in KERNELS if name.split()[0] in ("recurrence", "hybrid", "rmsnorm")])
 def test_triton_kernels_agree_with_numpy(name: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its kernels, run on NumPy, take the same steps as the array body."""
+    """The kernels run on a fake of Triton that uses NumPy."""
     fake_kernels.fake_triton(monkeypatch)
     chain, elements = NumpyWork(case(name, "per-submit")), elements_of(name)
     workload = chain.workload

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,8 +17,8 @@ from overhead.probes.base import Chain, DeviceTime, Probe, Unavailable, Unsuppor
 from overhead.results import Api, Case, Scalar, Target
 from tests.fakes import cuda_driver, cupy
 from tests.fakes.of_step import of_step
+from tests.fakes.plugins import EXAMPLES, forget_plugins_afterwards
 
-PLUGIN = Path(__file__).resolve().parents[2] / "docs" / "examples" / "my_stack.py"
 UNITS = (0, 1, 7, 1)
 MANY_UNITS = 1001
 """Issued too where a unit takes well under a microsecond."""
@@ -103,11 +102,9 @@ SUBJECTS = (
 @pytest.fixture(scope="module", autouse=True)
 def example_plugin() -> Iterator[None]:
     """The example stack, registered for this file alone."""
-    probes.registry()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(probes._registry, "_items", dict(probes._registry._items))
-        patch.setattr(probes, "_plugins", set())
-        probes.load_plugin(PLUGIN)
+        forget_plugins_afterwards(patch)
+        probes.load_plugin(EXAMPLES / "my_stack.py")
         yield
 
 

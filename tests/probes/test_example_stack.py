@@ -6,18 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from overhead import probes, results
+from overhead import results
 from overhead.profiles import PROFILES, Plan
 from overhead.runner.run import run
+from tests.fakes.plugins import EXAMPLES, forget_plugins_afterwards
 
-PLUGIN = Path(__file__).resolve().parents[2] / "docs" / "examples" / "my_stack.py"
+PLUGIN = EXAMPLES / "my_stack.py"
 
 
 @pytest.fixture(autouse=True)
 def registered_for_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    probes.registry()
-    monkeypatch.setattr(probes._registry, "_items", dict(probes._registry._items))
-    monkeypatch.setattr(probes, "_plugins", set())
+    forget_plugins_afterwards(monkeypatch)
 
 
 def test_the_example_is_measured_as_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

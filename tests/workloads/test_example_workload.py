@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,18 +10,15 @@ from overhead.probes._support.common.array_workload import NumpyWork
 from overhead.probes._support.common.workload_chain import verified
 from overhead.probes.base import Space
 from overhead.results import Case, Target
+from tests.fakes.plugins import EXAMPLES, forget_plugins_afterwards
 from tests.workloads.workload_arms import counts
-
-PLUGIN = Path(__file__).resolve().parents[2] / "docs" / "examples" / "my_workload.py"
 
 
 @pytest.fixture(autouse=True)
 def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the example for one test."""
-    workloads.workloads()
-    monkeypatch.setattr(workloads._registry, "_items", dict(workloads._registry._items))
-    monkeypatch.setattr(probes, "_plugins", set())
-    probes.load_plugin(PLUGIN)
+    forget_plugins_afterwards(monkeypatch)
+    probes.load_plugin(EXAMPLES / "my_workload.py")
 
 
 def test_stacks_offer_the_example() -> None:

@@ -16,8 +16,8 @@ import pytest
 
 from overhead.probes import registry
 from overhead.probes._support.common import native_loop
+from overhead.probes._support.common.loop_text import Issue
 from overhead.probes._support.common.native_loop import NativeCall, NativeProgram, Store
-from overhead.probes._support.common.python_loops import Issue
 from overhead.probes._support.vulkan import drivers
 from overhead.probes._support.webgpu.chain import WebGpuChain
 from overhead.probes.base import Unsupported, Unverified

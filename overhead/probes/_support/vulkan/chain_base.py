@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from overhead.probes import kernels
+from overhead.probes._support.common.loop_text import Issue
 from overhead.probes._support.common.native_loop import (
     Cycle,
     NativeCall,
@@ -17,7 +18,6 @@ from overhead.probes._support.common.native_loop import (
     compile_native,
     compile_stages,
 )
-from overhead.probes._support.common.python_loops import Issue
 from overhead.probes._support.vulkan.buffers import RING, State
 from overhead.probes._support.vulkan.commands import WAITS, Commands, Wait, refuse
 from overhead.probes._support.vulkan.device_time import spins, timer

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from overhead.probes._support.common.loop_text import Issue
 from overhead.probes._support.common.native_loop import Cycle, NativeCall, NativeProgram
-from overhead.probes._support.common.python_loops import Issue
 from overhead.probes._support.vulkan.chain_base import VulkanChain
 from overhead.probes._support.vulkan.device_time import alone, held
 from overhead.probes.base import DeviceTime

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from overhead.probes._support.common import native_loop
-from overhead.probes._support.common.loop_text import Script, Stages, compile_python, compile_python_stages
-from overhead.probes._support.common.python_loops import Issue
+from overhead.probes._support.common.loop_text import Issue, Script, Stages, compile_python, compile_python_stages
 from overhead.probes._support.webgpu import callers
 from overhead.probes._support.webgpu.case import GROUPS, Recipe, steps
 from overhead.probes._support.webgpu.device_time import DeviceClock, wait_spins

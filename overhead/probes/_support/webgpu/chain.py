@@ -26,9 +26,9 @@ class WebGpuChain(Chain):
         self.recipe = recipe = Recipe.of(case)
         self.session = session(target, recipe)
         self.library = self.session.library
+        self.unit = case.unit
         self.library.forget_errors()
         self.rig = StepSetup(self.session, recipe)
-        self.unit = case.unit
         self.executes = target.executes
         self.overlap = recipe.overlap
         self.latency = self.synchronous = recipe.waits_each

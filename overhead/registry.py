@@ -1,4 +1,4 @@
-"""Things that register themselves by name when their module is imported: stacks, workloads, sections of pages."""
+"""Stacks, workloads and page sections register themselves by name when their module is imported."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 
 
 class Registry(Generic[T]):
-    """Items of one kind by name. ``package``: the package of whose modules every one registers an item when imported.
+    """Items of one kind by name. Each module of ``package`` registers an item when it is imported.
 
-    Modules named in ``skip``, and those that begin with an underscore, are not imported.
+    Modules named in ``skip``, and those whose names begin with an underscore, are not imported.
     """
 
     def __init__(self, kind: str, package: str, skip: frozenset[str] = frozenset()) -> None:
@@ -25,9 +25,9 @@ class Registry(Generic[T]):
         self._loaded = False
 
     def add(self, name: str, item: T, owner: str) -> None:
-        """Register an item; ``owner`` says who defines it, so that a second import of the same file replaces it.
+        """Register an item. ``owner`` identifies its definition: a second import of the same file replaces the item.
 
-        Raises ``UsageError`` where the name is malformed or another owner's.
+        Raises ``UsageError`` for an invalid name and for a name of another owner.
         """
         if not NAME.fullmatch(name):
             raise UsageError(f"{name!r} is not a valid {self.kind} name: it must match {NAME.pattern}")
@@ -36,7 +36,7 @@ class Registry(Generic[T]):
         self._items[name] = item, owner
 
     def load(self) -> bool:
-        """Import the package's modules; whether this call was the first."""
+        """Import the modules of the package. True if this call was the first."""
         first, self._loaded = not self._loaded, True
         if first:
             for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
@@ -45,6 +45,6 @@ class Registry(Generic[T]):
         return first
 
     def items(self) -> dict[str, T]:
-        """Every item by name, in the order of the names."""
+        """All items by name, sorted by name."""
         self.load()
         return {name: item for name, (item, _) in sorted(self._items.items())}

@@ -1,4 +1,4 @@
-"""A stack in one file: SQLite as a "device" that runs one statement a unit of work.
+"""A stack in one file: SQLite as a "device". A unit of work is one statement.
 
 overhead run --plugin docs/examples/my_stack.py -p sqlite --profile quick
 """
@@ -19,14 +19,14 @@ STEP = f"UPDATE step SET x = (x * {lcg.MULTIPLIER} + {lcg.INCREMENT}) & {lcg.PER
 
 @register
 class SqliteProbe(Probe):
-    """What ``overhead list`` shows, which devices there are, and which cases make sense on them."""
+    """The name that ``overhead list`` shows, the devices, and their cases."""
 
     name = "sqlite"
     title = "SQLite in memory"
     mend = "a Python with its sqlite3 module"
 
     def targets(self) -> list[Target]:
-        # Libraries are imported here, in a worker: the parent only reads this file.
+        # Import libraries here, in a worker: the parent process only imports this file.
         try:
             import sqlite3
         except ImportError as error:
@@ -42,7 +42,7 @@ class SqliteProbe(Probe):
 
 
 class Statements(Chain):
-    """n statements, each on what the last one wrote; a call returns when the statement has run."""
+    """n statements, each on the result of the previous one. A call returns when its statement has run."""
 
     unit = "step"
     overlap = "serial"
@@ -55,7 +55,7 @@ class Statements(Chain):
         self._base = sqlite3.connect(":memory:", isolation_level=None)
         self._base.execute("CREATE TABLE step (x INTEGER)")
         self._base.executemany("INSERT INTO step VALUES (?)", [(int(seed),) for seed in self._seeds])
-        self._execute = self._base.execute  # bound once: the window holds the operation and nothing else
+        self._execute = self._base.execute  # bound once, so that only the operation is timed
 
     def issue(self, n: int) -> None:
         execute = self._execute
@@ -66,7 +66,7 @@ class Statements(Chain):
         return
 
     def executed(self) -> int:
-        # The value read back tells how many steps lie behind it, and that they ran in order.
+        # The values show how many steps ran, and that they ran in order.
         values = [row[0] for row in self._base.execute("SELECT x FROM step ORDER BY rowid")]
         return lcg.distance(self._seeds, np.array(values))
 

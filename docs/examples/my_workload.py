@@ -1,8 +1,8 @@
-"""A workload of one's own in one file: Lorenz' attractor, which forgets its start within a few hundred steps.
+"""A workload in one file: the Lorenz attractor, whose state after a few hundred steps depends on every rounding.
 
     overhead run --plugin docs/examples/my_workload.py --workload lorenz
 
-Every stack that speaks one of its languages runs it, under every pattern that the stack has for workloads.
+Every stack that runs one of its languages measures it, with every pattern that the stack has for workloads.
 """
 
 from __future__ import annotations

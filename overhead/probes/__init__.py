@@ -1,4 +1,4 @@
-"""The stacks: one file each, registering itself by ``@register``; anyone's own through entry points or ``--plugin``."""
+"""The stacks: one file each, registered by ``@register``. Others come from entry points or ``--plugin``."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _plugins: set[Path] = set()
 
 
 def register(cls: type[Probe]) -> type[Probe]:
-    """Class decorator: make the probe known by its name. A name is taken once."""
+    """Class decorator: register the probe by its name. Raises ``UsageError`` if another probe has the name."""
     _registry.add(cls.name, cls(), cls.__qualname__)
     return cls
 
 
 def registry() -> dict[str, Probe]:
-    """All stacks in the order of their names: ours, and those of entry points of the group ``overhead.probes``."""
+    """All stacks, sorted by name: the built-in ones and those of the entry point group ``overhead.probes``."""
     if _registry.load():
         for entry in importlib.metadata.entry_points(group="overhead.probes"):
             try:
                 entry.load()
-            except Exception as error:  # somebody else's package must not take ours down
+            except Exception as error:  # another package may raise anything
                 raise BadPlugin(f"entry point {entry.name} = {entry.value}: {type(error).__name__}: {error}") from error
     return _registry.items()
 
 
 def load_plugin(path: Path) -> None:
-    """Import a file of stacks or workloads by path, once. Raises ``BadPlugin``: one line that says what is wrong."""
+    """Import a file that registers stacks or workloads, once. Raises ``BadPlugin`` with the reason on one line."""
     before = {*registry(), *workloads()}
     if path.resolve() in _plugins:
         return

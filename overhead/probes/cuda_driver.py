@@ -1,4 +1,4 @@
-"""The CUDA driver: ``cuLaunchKernel`` of the step from cuda-bindings, from ctypes, from a compiled loop."""
+"""The CUDA driver API: ``cuLaunchKernel`` through cuda-bindings, through ctypes and from a compiled loop."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from overhead.results import Case, Scalar, Target
 
 @register
 class CudaDriverProbe(Probe):
-    """``arguments``: kernel parameters; with 0 the pointer lies in device memory. ``stream``: default, or its own.
+    """``arguments``: number of kernel parameters; with 0 the kernel reads the pointer from device memory.
 
-    ``loops``: a launch runs the step that often and so takes the device longer than the host: the queue fills.
+    ``stream``: the default stream or its own.
+
+    ``loops``: steps per launch, so many that a launch takes longer on the device than on the host and the queue fills.
     """
 
     name = "cuda-driver"

@@ -1,4 +1,4 @@
-"""CUDA graphs: n steps in one recording launched once, and one recording launched n times."""
+"""CUDA graphs: a graph of n steps launched once, and a graph of fixed size launched n times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from overhead.results import Case, Scalar, Target
 
 @register
 class CudaGraphProbe(Probe):
-    """``maker``: the driver's own capture, or torch's, whose node is torch's kernel for ``x.add_(1)``."""
+    """``maker``: who captures the graph. ``driver`` captures our step, ``torch`` its own kernel for ``x.add_(1)``."""
 
     name = "cuda-graph"
     title = "CUDA graph"
@@ -43,8 +43,8 @@ class CudaGraphProbe(Probe):
     def open(self, target: Target, case: Case) -> Chain:
         ordinal = int(target.options["ordinal"])
         if "elements" in case.params:
-            return _work(ordinal, case)
-        return _by_torch(ordinal, case) if case.params["maker"] == "torch" else _by_driver(ordinal, case)
+            return _open_workload(ordinal, case)
+        return _open_by_torch(ordinal, case) if case.params["maker"] == "torch" else _open_by_driver(ordinal, case)
 
 
 def _launches(caller: str, nodes: int, maker: str) -> Case:
@@ -52,7 +52,7 @@ def _launches(caller: str, nodes: int, maker: str) -> Case:
     return vary(Case(pattern="launches", unit="launch", params=params), "caller", caller)
 
 
-def _work(ordinal: int, case: Case) -> Chain:
+def _open_workload(ordinal: int, case: Case) -> Chain:
     if case.params["maker"] == "driver":
         from overhead.probes._support.cuda import workload
         from overhead.probes._support.cuda.api import driver
@@ -61,30 +61,30 @@ def _work(ordinal: int, case: Case) -> Chain:
     from overhead.probes._support.torch.targets import cuda_torch
 
     cuda_torch()
-    from overhead.probes._support.torch.workload import open_graph
+    from overhead.probes._support.torch.workload import open_case
 
-    return open_graph(f"cuda:{ordinal}", case)
+    return open_case(f"cuda:{ordinal}", case)
 
 
-def _by_driver(ordinal: int, case: Case) -> Chain:
+def _open_by_driver(ordinal: int, case: Case) -> Chain:
     from overhead.probes._support.cuda.api import driver
     from overhead.probes._support.cuda.graphs import CudaReplay, GraphLaunches
 
     return (CudaReplay if case.pattern == "replay" else GraphLaunches)(driver(), ordinal, case)
 
 
-def _by_torch(ordinal: int, case: Case) -> Chain:
+def _open_by_torch(ordinal: int, case: Case) -> Chain:
     from overhead.probes._support.cuda.api import driver
     from overhead.probes._support.torch import graphs, waits
-    from overhead.probes._support.torch.steps import Add
+    from overhead.probes._support.torch.bodies import AddOne
     from overhead.probes._support.torch.targets import cuda_torch
 
     torch = cuda_torch()
     torch.cuda.set_device(ordinal)
     device = torch.device("cuda", ordinal)
-    body, wait = Add(device, mode="no_grad"), waits.wait(device, "stream")
+    body, wait = AddOne(device, mode="no_grad"), waits.wait(device, "stream")
     if case.pattern == "replay":
         return graphs.TorchReplay(device, body, case.unit, wait, spins=True)
     nodes = int(case.params["nodes"])
-    seen = graphs.verdicts(driver(), device) if nodes == 1 else {}
+    seen = graphs.captured_synchronisations(driver(), device) if nodes == 1 else {}
     return graphs.TorchGraphLaunches(device, body, case.unit, wait, spins=True, nodes=nodes, seen=seen)

@@ -1,24 +1,22 @@
-"""CuPy: a ufunc in place, and a kernel of one's own through ``RawKernel``."""
+"""CuPy: a ufunc in place, and a CUDA C kernel through ``RawKernel``."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
 import msgspec
 
 from overhead.probes import register
-from overhead.probes._support.common.add_one import starts, steps
+from overhead.probes._support.common.add_one import count_steps, start_values
+from overhead.probes._support.common.library_import import import_library
+from overhead.probes._support.common.python_loops import Action, Issue, alternating, in_sequence
 from overhead.probes._support.cuda.cupy_clock import CupyClock
-from overhead.probes._support.cuda.held_stream import HeldChain
+from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes._support.cuda.targets import driver_targets
-from overhead.probes.base import Chain, DeviceTime, Probe, Space, Unavailable
+from overhead.probes.base import Chain, DeviceTime, Probe, Space
 from overhead.results import Case, Scalar, Target
-
-Action = Callable[[], object]
-Loop = Callable[[int], None]
 
 
 @register
@@ -32,7 +30,7 @@ class CupyProbe(Probe):
 
     def targets(self) -> list[Target]:
         found = driver_targets(self.name)
-        cupy = import_cupy(self.mend)
+        cupy = import_library("cupy", self.mend)
         versions = {"cupy": cupy.__version__, "cuda-runtime": str(cupy.cuda.runtime.runtimeGetVersion())}
         return [msgspec.structs.replace(target, versions={**target.versions, **versions}) for target in found]
 
@@ -48,7 +46,7 @@ class CupyProbe(Probe):
         return space(Space(base, axes), [fused("cuda"), eager("separate")], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
-        cupy = import_cupy(self.mend)
+        cupy = import_library("cupy", self.mend)
         cupy.cuda.Device(int(target.options["ordinal"])).use()
         if "elements" in case.params:
             from overhead.probes._support.cuda import cupy_workload
@@ -57,17 +55,8 @@ class CupyProbe(Probe):
         return CupyChain(cupy, case)
 
 
-def import_cupy(mend: str) -> Any:
-    """The cupy module. Raises ``Unavailable``."""
-    try:
-        import cupy
-    except Exception as error:  # its import also raises what its libraries raise
-        raise Unavailable(f"cupy does not import: {' '.join(str(error).split())[:200]}", mend) from error
-    return cupy
-
-
 class CupyChain(HeldChain):
-    """n launches in CuPy's current stream, which is the default one."""
+    """n launches in CuPy's current stream, the default stream."""
 
     def __init__(self, cupy: Any, case: Case) -> None:
         self.unit = case.unit
@@ -75,12 +64,12 @@ class CupyChain(HeldChain):
         self.latency = case.pattern in ("wait-each", "read-each")
         self.overlap = "serial" if self.latency else "pipelined"
         self.wait_spins = case.params["wait"] != "event-blocking"
-        self._wait = _waits(cupy, str(case.params["wait"]))
+        self._wait = _wait(cupy, str(case.params["wait"]))
         self._raw = case.params["operation"] == "raw-kernel"
         self._hashes: dict[str, str] = {}
         self._loop, launch = self._raw_kernel() if self._raw else self._ufunc()
         if self.latency:
-            self._loop = _each(launch, self._wait if case.pattern == "wait-each" else self._values[0].item)
+            self._loop = alternating(launch, self._wait if case.pattern == "wait-each" else self._values[0].item)
         self._clock: CupyClock | None = None
 
     def issue(self, n: int) -> None:
@@ -93,7 +82,7 @@ class CupyChain(HeldChain):
         from overhead.probes.kernels import lcg
 
         values = self._cupy.asnumpy(self._values)
-        return (lcg.distance(lcg.seeds(), values) if self._raw else steps(values)) - self.aside
+        return (lcg.distance(lcg.seeds(), values) if self._raw else count_steps(values)) - self.aside
 
     def device(self, n: int) -> DeviceTime | None:
         if self.latency:
@@ -108,8 +97,8 @@ class CupyChain(HeldChain):
     def kernels(self) -> dict[str, str]:
         return self._hashes
 
-    def _ufunc(self) -> tuple[Loop, Action]:
-        self._values = x = self._cupy.asarray(starts())
+    def _ufunc(self) -> tuple[Issue, Action]:
+        self._values = x = self._cupy.asarray(start_values())
         add = self._cupy.add
 
         def loop(n: int) -> None:
@@ -118,7 +107,7 @@ class CupyChain(HeldChain):
 
         return loop, functools.partial(add, x, 1, out=x)
 
-    def _raw_kernel(self) -> tuple[Loop, Action]:
+    def _raw_kernel(self) -> tuple[Issue, Action]:
         from overhead.probes.kernels import lcg, source
 
         text, self._hashes["step.cu"] = source("step.cu")
@@ -132,24 +121,9 @@ class CupyChain(HeldChain):
         return loop, functools.partial(kernel, grid, block, arguments)
 
 
-def _waits(cupy: Any, name: str) -> Action:
+def _wait(cupy: Any, name: str) -> Action:
     if name in ("stream", "device"):
         waiting: Action = (cupy.cuda.get_current_stream() if name == "stream" else cupy.cuda.Device()).synchronize
         return waiting
     event = cupy.cuda.Event(block=name == "event-blocking", disable_timing=True)
-    record, synchronize = event.record, event.synchronize
-
-    def both() -> None:
-        record()
-        synchronize()
-
-    return both
-
-
-def _each(launch: Action, after: Action) -> Loop:
-    def loop(n: int) -> None:
-        for _ in repeat(None, n):
-            launch()
-            after()
-
-    return loop
+    return in_sequence(event.record, event.synchronize)

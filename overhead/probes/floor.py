@@ -1,6 +1,6 @@
 """The foreign-call floor: an empty loop, a no-op Python call, one leaf C function by ctypes, cffi and a compiled loop.
 
-The leaf is ``Py_IncRef``, which adds one to a word in memory and exists wherever this program does: the word proves how
+The C function is ``Py_IncRef``, which every Python exports. It adds one to a word in memory, so the word shows how
 often it ran.
 """
 
@@ -16,15 +16,15 @@ from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.results import Caller, Case, Scalar, Target
 
-CALLS: dict[str, Caller] = {
+_CALLERS: dict[str, Caller] = {
     "native": "native", "cffi": "ffi", "ctypes": "ffi", "python": "binding", "loop": "binding",
 }  # fmt: skip
-"""What a unit calls, and who calls."""
+"""By what a unit calls: the caller in the record."""
 
 
 @register
 class Floor(Probe):
-    """What calling costs when the callee does nothing."""
+    """The cost of a call that does nothing."""
 
     name = "floor"
     title = "foreign-call floor"
@@ -37,23 +37,23 @@ class Floor(Probe):
 
     def space(self, target: Target) -> Space:
         needs = {"native": "numba", "cffi": "cffi"}
-        base, *others = (call for call in CALLS if call not in needs or importlib.util.find_spec(needs[call]))
+        base, *others = (call for call in _CALLERS if call not in needs or importlib.util.find_spec(needs[call]))
         return Space(_case(base), extra=[_case(call) for call in others])
 
     def open(self, target: Target, case: Case) -> Chain:
         call = str(case.params.get("call", ""))
         if case != _case(call):
             raise Unsupported(
-                f"no {case.key} here: params hold call, one of {', '.join(CALLS)}, and the caller follows"
+                f"no {case.key} here: params hold call, one of {', '.join(_CALLERS)}, and the caller follows"
             )
-        return PythonLoop(call) if CALLS[call] == "binding" else Leaf(call)
+        return PythonLoop(call) if _CALLERS[call] == "binding" else Leaf(call)
 
 
 def _case(call: str) -> Case:
-    return Case(pattern="per-submit", caller=CALLS.get(call, "binding"), unit="call", params={"call": call})
+    return Case(pattern="per-submit", caller=_CALLERS.get(call, "binding"), unit="call", params={"call": call})
 
 
-class _Calls(Chain):
+class _CountedCalls(Chain):
     unit = "call"
     overlap = "serial"
     synchronous = True
@@ -69,8 +69,8 @@ class _Calls(Chain):
         return self._window
 
 
-class PythonLoop(_Calls):
-    """A Python loop around nothing, or around a Python function that does nothing; the loop's variable is the count."""
+class PythonLoop(_CountedCalls):
+    """A Python loop that does nothing, or that calls a Python function that does nothing. The loop counts itself."""
 
     def __init__(self, call: str) -> None:
         operations = {"loop": ("pass", 0), "python": ("a Python function that does nothing", 1)}
@@ -87,7 +87,7 @@ class PythonLoop(_Calls):
 
 def _empty(n: int) -> int:
     i = -1
-    for i in range(n):  # noqa: B007 - its last value is the count
+    for i in range(n):  # noqa: B007 - the last value is the count
         pass
     return i + 1
 
@@ -99,8 +99,8 @@ def _calling(n: int, *, nothing: Callable[[], None] = lambda: None) -> int:
     return i + 1
 
 
-class Leaf(_Calls):
-    """``Py_IncRef`` on an object that nobody else holds; its reference count is the count."""
+class Leaf(_CountedCalls):
+    """``Py_IncRef`` on an object with no other reference: its reference count is the number of calls."""
 
     def __init__(self, call: str) -> None:
         from overhead.probes._support.common import native_loop
@@ -126,7 +126,7 @@ class Leaf(_Calls):
         self._loop(n)
 
     def executed(self) -> int:
-        """Must be asked before 2^31 calls have passed since the last answer."""
+        """Calls so far. Must be called again within 2^31 calls, because the count has 32 bits."""
         self._done += self._word.value - self._start
         self._word.value = self._start
         return self._done
@@ -136,7 +136,7 @@ class Leaf(_Calls):
 
 
 def _callables(call: str, address: int, pointer: int) -> tuple[Any, Any]:
-    """The function at the address as a callable of cffi or ctypes, and its argument, converted."""
+    """The function at the address as a callable of cffi or ctypes, and its converted argument."""
     if call != "cffi":
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address), ctypes.c_void_p(pointer)
     try:

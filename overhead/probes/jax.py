@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space, Unavailable
+from overhead.probes._support.common.library_import import import_library
+from overhead.probes.base import Chain, Probe, Space
 from overhead.results import Api, Case, Scalar, Target
 
 
@@ -13,7 +14,7 @@ from overhead.results import Api, Case, Scalar, Target
 class JaxProbe(Probe):
     """The step is x * 1664525 + 1013904223 on 256 uint32, its input donated.
 
-    ``loop`` of the fused pattern: ``scan`` and ``fori`` know n when they are compiled, ``while`` gets it at run time.
+    ``loop`` of the fused pattern: ``scan`` and ``fori`` are compiled for one n, ``while`` takes n at run time.
     """
 
     name = "jax"
@@ -22,11 +23,11 @@ class JaxProbe(Probe):
     distributions = ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda12-plugin")
 
     def environments(self) -> list[dict[str, str]]:
-        # By default JAX takes three quarters of a GPU's memory when it starts.
+        # By default JAX reserves three quarters of the GPU's memory when it starts.
         return [{"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}]
 
     def targets(self) -> list[Target]:
-        jax = import_jax(self.mend)
+        jax = import_library("jax", self.mend)
         return [
             _target(jax, self.name, platform, index)
             for platform in ("cpu", "cuda", "rocm")
@@ -43,7 +44,7 @@ class JaxProbe(Probe):
         return space(Space(base, axes, fused), arms, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
-        jax = import_jax(self.mend)
+        jax = import_library("jax", self.mend)
         from overhead.probes._support.jax.chains import Calls, FusedLoop
 
         device = devices(jax, str(target.options["platform"]))[int(target.options["index"])]
@@ -57,17 +58,8 @@ class JaxProbe(Probe):
 _APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "rocm": "HIP"}
 
 
-def import_jax(mend: str) -> Any:
-    """The jax module. Raises ``Unavailable``."""
-    try:
-        import jax
-    except Exception as error:  # a plugin of another version makes the import raise what it likes
-        raise Unavailable(f"jax does not import: {' '.join(str(error).split())[:200]}", mend) from error
-    return jax
-
-
 def devices(jax: Any, platform: str) -> list[Any]:
-    """The devices of a platform, none where JAX has no backend for it."""
+    """The devices of a platform; none where JAX has no backend for it."""
     try:
         return list(jax.devices(platform))
     except RuntimeError:

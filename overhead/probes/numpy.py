@@ -1,4 +1,4 @@
-"""NumPy: one ufunc call on 256 int32, the floor of what an array library costs."""
+"""NumPy: one ufunc call on 256 int32, the lowest cost of an array library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from overhead.probes import register
-from overhead.probes._support.common.add_one import starts, steps
+from overhead.probes._support.common.add_one import count_steps, start_values
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
 from overhead.results import Case, Scalar, Target
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-LINE = 64
-"""Bytes of a cache line."""
+_CACHE_LINE_BYTES = 64
 
 
 @register
@@ -60,7 +59,7 @@ def _allowed(case: Case) -> bool:
 
 
 class Ufunc(Chain):
-    """n calls of one ufunc; a call returns when the work is done."""
+    """n calls of one ufunc. Each call returns when its work is done."""
 
     unit = "launch"
     overlap = "serial"
@@ -68,7 +67,7 @@ class Ufunc(Chain):
 
     def __init__(self, *, allocating: bool) -> None:
         self._allocating = allocating
-        self._values = _aligned(starts())
+        self._values = _aligned(start_values())
         self._loop: Callable[[int], None] = self._allocate if allocating else _in_place(self._values)
 
     def issue(self, n: int) -> None:
@@ -78,7 +77,7 @@ class Ufunc(Chain):
         return
 
     def executed(self) -> int:
-        return steps(self._values)
+        return count_steps(self._values)
 
     def window(self) -> dict[str, Scalar]:
         operation = "x = x + 1" if self._allocating else "np.add(x, 1, out=x)"
@@ -107,11 +106,11 @@ class Native(Ufunc):
 
 
 def _aligned(values: NDArray[int32]) -> NDArray[int32]:
-    """The values at the start of a cache line: malloc's place, a process's luck, makes a native call 15 or 23 ns."""
+    """The values, copied to the start of a cache line. Elsewhere a native call takes 15 or 23 ns, by luck of malloc."""
     from numpy import empty
 
-    room = empty(values.nbytes + LINE, "u1")
-    start = -room.ctypes.data % LINE
+    room = empty(values.nbytes + _CACHE_LINE_BYTES, "u1")
+    start = -room.ctypes.data % _CACHE_LINE_BYTES
     own: NDArray[int32] = room[start : start + values.nbytes].view(values.dtype)
     own[:] = values
     return own

@@ -1,4 +1,4 @@
-"""PyTorch eager: one operation on 256 int32, on the CPU or any accelerator that the installed torch reaches."""
+"""PyTorch eager: one operation on 256 int32, on the CPU or on any accelerator that the installed torch supports."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from overhead.results import Case, Pattern, Scalar, Target
 class TorchProbe(Probe):
     """In place is ``x.add_(1)``, allocating is ``x = x + 1``; inference mode, one CPU thread.
 
-    ``operand=tensor`` adds a 0-dimensional tensor made beforehand: the operation that the native caller can call too.
-    ``sync`` is what the host does after every ``every``-th step; a unit is then that many steps and one such act.
+    ``operand=tensor`` adds an existing 0-dimensional tensor: the native caller can call this operation too.
+    ``sync`` is an action of the host after every ``every`` steps; a unit is then these steps and the action.
     """
 
     name = "torch"
@@ -33,13 +33,14 @@ class TorchProbe(Probe):
     def space(self, target: Target) -> Space:
         from overhead.probes._support.torch.waits import WAITS
 
-        kind = _TYPES[target.api]
+        kind = _DEVICE_TYPES[target.api]
         waits = WAITS[kind]
         params: dict[str, Scalar] = {"alloc": "in-place", "operand": "number", **({"wait": waits[0]} if waits else {})}
         base = Case(pattern="per-submit", unit="launch", params=params)
         at_the_end = [vary(base, "wait", wait) for wait in waits[1:]]
-        in_place, allocating = _pair(base, "in-place"), _pair(base, "allocating")
-        extra = [*in_place, *_synchronised(base, kind), *allocating, *at_the_end, *_every_way(base, kind)]
+        in_place, allocating = _python_and_native(base, "in-place"), _python_and_native(base, "allocating")
+        first, others = _main_synchronisations(base, kind), _all_synchronisations(base, kind)
+        extra = [*in_place, *first, *allocating, *at_the_end, *others]
         from overhead.probes._support.common.workload_chain import IN_TURN, IN_TURN_TOO, eager, on_all_threads, space
 
         star = Space(base, {"alloc": ["allocating"]}, extra)
@@ -51,25 +52,24 @@ class TorchProbe(Probe):
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)
         if "elements" in case.params:
-            from overhead.probes._support.torch import workload as _work_torch
+            from overhead.probes._support.torch import workload
 
-            return _work_torch.open_eager(str(target.options["device"]), case)
-        from overhead.probes._support.torch import chains, steps
-        from overhead.probes._support.torch import waits as _torch_waits
+            return workload.open_case(str(target.options["device"]), case)
+        from overhead.probes._support.torch import bodies, chains, waits
 
         torch.set_num_threads(1)
         device = torch.device(target.options["device"])
         if device.index is not None:
             getattr(torch, device.type).set_device(device)
         wait_name = str(case.params.get("wait", ""))
-        wait = _torch_waits.wait(device, wait_name)
+        wait = waits.wait(device, wait_name)
         spins = device.type != "cpu" and wait_name != "event-blocking"
         if case.workload != "step":
             varying = case.params["shapes"] == "varying"
-            body: Any = steps.Network(device, train=case.workload == "mlp-train", varying=varying)
+            body: Any = bodies.NetworkStep(device, train=case.workload == "mlp-train", varying=varying)
         else:
             number, in_place = case.params["operand"] == "number", case.params["alloc"] == "in-place"
-            body = steps.Add(device, in_place=in_place, number=number)
+            body = bodies.AddOne(device, in_place=in_place, number=number)
         if case.caller == "native":
             if case.params.get("operand") != "tensor":
                 raise Unsupported("the native caller adds a tensor made beforehand, one operation a step")
@@ -77,54 +77,58 @@ class TorchProbe(Probe):
         if "sync" not in case.params:
             return chains.Eager(device, body, case.unit, wait, spins=spins)
         sync, every = str(case.params["sync"]), int(case.params["every"])
-        action, waits = _torch_waits.action(device, sync, body.reading), _torch_waits.waits(sync)
-        return chains.Acting(device, body, case.unit, wait, spins=spins, action=action, every=every, waits=waits)
+        action = waits.action(device, sync, body.reading)
+        return chains.Acting(
+            device, body, case.unit, wait, spins=spins, action=action, every=every, waits=waits.waits(sync)
+        )
 
 
-_TYPES: dict[str, str] = {"CPU": "cpu", "CUDA": "cuda", "HIP": "cuda", "LevelZero": "xpu", "MPS": "mps"}
+_DEVICE_TYPES: dict[str, str] = {"CPU": "cpu", "CUDA": "cuda", "HIP": "cuda", "LevelZero": "xpu", "MPS": "mps"}
 
 
 _PLURAL = {"launch": "launches", "step": "steps"}
 
 
-def _pair(base: Case, alloc: str) -> list[Case]:
+def _python_and_native(base: Case, alloc: str) -> list[Case]:
     """The same operation from Python and from a compiled loop."""
     tensor = vary(vary(base, "operand", "tensor"), "alloc", alloc)
     return [vary(tensor, "caller", caller) for caller in ("binding", "native")]
 
 
-def _synchronised(base: Case, kind: str) -> list[Case]:
-    """What a synchronisation costs, the most telling first: one read and one wait after every step, on the step and,
-    where a device works, on the networks'."""
+def _main_synchronisations(base: Case, kind: str) -> list[Case]:
+    """One read and one wait after every step, the most important cases first: on the plain step and, on a GPU, on the
+    steps of the networks."""
     return [
         case
         for step in (base, *(_network(base, name, "fixed") for name in _networks(kind)))
-        for case in (step, *(_acting(step, sync, 1) for sync in _telling(kind)))
+        for case in (step, *(_with_action(step, sync, 1) for sync in _read_and_wait(kind)))
     ]
 
 
-def _every_way(base: Case, kind: str) -> list[Case]:
-    """Every way to synchronise, every k-th step, varying shapes."""
+def _all_synchronisations(base: Case, kind: str) -> list[Case]:
+    """Every kind of synchronisation after each step, some after every k steps, and varying shapes."""
     from overhead.probes._support.torch.waits import COPIES, READS, WAITS
 
     cases = []
-    # The k-th training step is a millisecond each: more of them would not fit a short run.
+    # A training step takes about a millisecond: longer units would not fit a short run.
     for step, rhythms in ((base, (10, 100)), *((_network(base, name, "fixed"), (4,)) for name in _networks(kind)[:1])):
-        cases += [_acting(step, sync, 1) for sync in (*READS[kind], *WAITS[kind], *COPIES[kind])]
-        cases += [_acting(step, sync, every) for sync in _telling(kind) for every in rhythms]
+        cases += [_with_action(step, sync, 1) for sync in (*READS[kind], *WAITS[kind], *COPIES[kind])]
+        cases += [_with_action(step, sync, every) for sync in _read_and_wait(kind) for every in rhythms]
     varying = [_network(base, name, "varying") for name in _networks(kind)]
-    return cases + [case for step in varying for case in (step, *(_acting(step, sync, 1) for sync in _telling(kind)))]
+    for step in varying:
+        cases += [step, *(_with_action(step, sync, 1) for sync in _read_and_wait(kind))]
+    return cases
 
 
-def _telling(kind: str) -> tuple[str, ...]:
-    """One read and one wait of a kind of device."""
+def _read_and_wait(kind: str) -> tuple[str, ...]:
+    """One read and one wait for a type of device."""
     from overhead.probes._support.torch.waits import READS, WAITS
 
     return (*READS[kind][:1], *WAITS[kind][:1])
 
 
 def _networks(kind: str) -> tuple[str, ...]:
-    """The networks' steps; on the CPU nothing works beside the host, and one takes a tenth of a second."""
+    """Workloads of a network. None on the CPU: a step takes 0.1 s there, and nothing runs beside the host."""
     return () if kind == "cpu" else ("mlp-train", "mlp-forward")
 
 
@@ -133,7 +137,7 @@ def _network(base: Case, workload: str, shapes: str) -> Case:
     return Case(pattern="per-submit", unit="step", workload=workload, params=params)
 
 
-def _acting(case: Case, sync: str, every: int) -> Case:
+def _with_action(case: Case, sync: str, every: int) -> Case:
     from overhead.probes._support.torch.waits import reads, waits
 
     params = {**case.params, "sync": sync, "every": every}

@@ -1,4 +1,4 @@
-"""torch.compile: what fusion saves and what a CUDA graph saves, told apart on a step of one and of five operations."""
+"""torch.compile: what fusion saves and what a CUDA graph saves, for steps of one and of five operations."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from overhead.workloads import UNROLLED
 class TorchCompileProbe(Probe):
     """``ops`` in-place additions are one step, compiled by ``mode``.
 
-    ``eager`` launches each; ``default`` fuses them into one launch; ``reduce-overhead`` launches that by a CUDA graph;
-    ``eager-graph`` fuses nothing and launches all by a CUDA graph. So default against eager is fusion; eager-graph
-    against eager, and reduce-overhead against default, are graphs.
+    ``eager`` launches each addition. ``default`` fuses them into one launch; ``reduce-overhead`` puts this launch in a
+    CUDA graph. ``eager-graph`` puts the launches of ``eager`` into a CUDA graph. So default against eager shows what
+    fusion saves; eager-graph against eager, and reduce-overhead against default, show what graphs save.
     """
 
     name = "torch-compile"
@@ -58,7 +58,7 @@ class TorchCompileProbe(Probe):
         if "elements" in case.params:
             from overhead.probes._support.torch import workload
 
-            return workload.open_compiled(str(target.options["device"]), case)
+            return workload.open_case(str(target.options["device"]), case)
         from overhead.probes._support.torch.compiled import Compiled
 
         return Compiled(str(target.options["device"]), case)

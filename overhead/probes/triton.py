@@ -1,19 +1,18 @@
-"""Triton: the step as a Triton kernel, launched as one writes it and through the compiled kernel's handle."""
+"""Triton: the step as a Triton kernel, launched by ``kernel[grid](...)`` and through the compiled kernel."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import msgspec
 
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space, Unavailable
+from overhead.probes._support.common.library_import import import_library
+from overhead.probes.base import Chain, Probe, Space
 from overhead.results import Case, Target
 
 
 @register
 class TritonProbe(Probe):
-    """``entry=jit`` is ``step[(4,)](x)``, ``compiled`` the kernel that it returned, without its look-up."""
+    """``entry=jit`` is ``step[(4,)](x)``; ``compiled`` launches the kernel that this returns, without the look-up."""
 
     name = "triton"
     title = "Triton"
@@ -24,7 +23,7 @@ class TritonProbe(Probe):
         from overhead.probes._support.torch.targets import cuda_torch, torch_target
 
         torch = cuda_torch()
-        triton = import_triton(self.mend)
+        triton = import_library("triton", self.mend)
         devices = [torch_target(torch, self.name, f"cuda:{index}") for index in range(torch.cuda.device_count())]
         return [msgspec.structs.replace(d, versions={**d.versions, "triton": triton.__version__}) for d in devices]
 
@@ -36,7 +35,7 @@ class TritonProbe(Probe):
         return space(star, [fused("triton"), launches("triton", "one")], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
-        import_triton(self.mend)
+        import_library("triton", self.mend)
         if "elements" in case.params:
             from overhead.probes._support.triton import workload
 
@@ -44,12 +43,3 @@ class TritonProbe(Probe):
         from overhead.probes._support.triton.chain import TritonChain
 
         return TritonChain(str(target.options["device"]), case)
-
-
-def import_triton(mend: str) -> Any:
-    """The triton module. Raises ``Unavailable``."""
-    try:
-        import triton
-    except (ImportError, OSError) as error:
-        raise Unavailable(f"triton does not import: {error}", mend) from error
-    return triton

@@ -1,4 +1,4 @@
-"""Workloads: one file each, registering itself by ``@register``; anyone's own the same way, from a plugin file."""
+"""Workloads: one file each, registered by ``@register``. Others come from plugin files in the same way."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from overhead.registry import Registry
 from overhead.workloads.base import Workload
 
 UNROLLED = "recurrence-unrolled"
-"""A workload's name for the loop of all its steps, compiled as one function: minutes, so only by name."""
+"""The loop of all steps of ``recurrence``, compiled as one function. It takes minutes, so it runs only when named."""
 RESERVED = {"step", "mlp-train", "mlp-forward", UNROLLED}
-"""Names of what stacks run without a workload of this package's kind."""
+"""Names of other things that stacks run. No workload may have them."""
 _registry: Registry[Workload] = Registry("workload", __name__, frozenset({"base", "sources", "equivalence"}))
 
 
 def register(cls: type[Workload]) -> type[Workload]:
-    """Class decorator: make the workload known by its name. A name is taken once."""
+    """Class decorator: register the workload by its name. Raises ``UsageError`` if the name is taken or reserved."""
     if cls.name in RESERVED:
         raise UsageError(f"the workload name {cls.name!r} is reserved, as are {', '.join(sorted(RESERVED))}")
     _registry.add(cls.name, cls(), cls.__qualname__)
@@ -29,10 +29,10 @@ def workloads() -> dict[str, Workload]:
 
 
 def unrolled_of(name: str) -> str:
-    """The workload whose loop it is."""
+    """The name of the workload whose unrolled loop has this name."""
     return name.removesuffix("-unrolled")
 
 
 def named(names: Iterable[str]) -> frozenset[str]:
-    """Those of the names that are workloads of this package's kind."""
+    """Those of the names that are registered workloads."""
     return frozenset(names) & frozenset(workloads())

@@ -18,7 +18,7 @@ _TANH = {"wgsl": "tanh", "cuda": "tanhf"}
 
 
 def fields(widths: Sequence[int]) -> tuple[Field, ...]:
-    """Weights ``w1``, ``b1``, ``w2``, ... of a network of these widths."""
+    """The fields of the weights ``w1``, ``b1``, ``w2``, ... of a network of these widths."""
     layers = enumerate(itertools.pairwise(widths), 1)
     return tuple(f for i, (wide, out) in layers for f in (Field(f"w{i}", (wide, out)), Field(f"b{i}", (out,))))
 
@@ -37,12 +37,12 @@ def text(language: Language, seen: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def dot(left: Sequence[str], right: Sequence[str]) -> str:
-    """The sum of products, written out."""
+    """An expression for the sum of the products."""
     return " + ".join(f"{a} * {b}" for a, b in zip(left, right, strict=True))
 
 
 def on_arrays(xp: Any, x: Any, fixed: dict[str, Any], layers: int) -> Any:
-    """The network's outputs: ``x`` of shape (elements, inputs), each element by its own weights."""
+    """The outputs of the network. ``x`` has shape (elements, inputs); each element has its own weights."""
     for i in range(1, layers + 1):
         x = xp.tanh((x[:, None, :] @ fixed[f"w{i}"])[:, 0, :] + fixed[f"b{i}"])
     return x

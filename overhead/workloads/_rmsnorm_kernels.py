@@ -1,7 +1,7 @@
-"""RMSNorm's kernels by language: six that take one operation each, one that takes them all, one that loops over steps.
+"""Kernels of RMSNorm by language: six with one operation each, one with all of them, and one that runs all steps.
 
-A group of ``THREADS`` threads has a row; its numbers lie side by side. Numbers are stored in the workload's precision
-after every operation that is a kernel of its own, and once a step where the step is one kernel; sums are float32.
+A group of ``THREADS`` threads computes a row, whose numbers are adjacent in memory. Separate kernels store numbers in
+the precision of the workload after every operation, a single kernel once per step. Sums are float32.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def @NAME@(state, counters, inputs, steps, BLOCK: tl.constexpr):
 
 
 def kernels(language: str, rows: int, columns: int, precision: str, constants: Mapping[str, float]) -> Kernels:
-    """RMSNorm of rows of so many columns, a multiple of ``THREADS``, in WGSL, CUDA C or Triton."""
+    """RMSNorm in WGSL, CUDA C or Triton. The number of columns must be a multiple of ``THREADS``."""
     half = precision == "float16"
     marks: dict[str, Any] = {
         "ROWS": rows, "WIDTH": columns, "SIZE": rows * columns, "THREADS": THREADS, "GROUP": GROUP,

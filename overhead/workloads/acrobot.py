@@ -1,4 +1,4 @@
-"""Acrobot under a small network: 4,096 individuals, 500 steps, explicit Euler. The arithmetic is ours."""
+"""Acrobots controlled by small networks: 4,096 individuals, 500 steps, explicit Euler. The arithmetic is ours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEEN = ("cos1", "sin1", "cos2", "sin2", "omega1 / SPIN1", "omega2 / SPIN2")
 
 @register
 class Acrobot(Workload):
-    """Two links; a network 6-16-3 gives the torque on the second joint, smoothly, so that a step can be checked."""
+    """Two links. A network 6-16-3 gives a smooth torque on the second joint, so that single steps can be checked."""
 
     name = "acrobot"
     title = "4,096 acrobots, 500 steps"

@@ -1,7 +1,7 @@
-"""What a workload is: state, read-only inputs, and one step of it in every language that a stack may run.
+"""A workload: state, read-only inputs, and one step in every language that stacks run.
 
-A workload is made of *elements* that do not know of each other, so that every arm may run a thread or a group of them
-an element and the check may redo a few. Nothing here knows a stack, and no stack knows a workload.
+The *elements* of a workload are independent of each other, so a stack may use a thread or a group of threads for each,
+and the check may recompute a few. Workloads and stacks do not depend on each other.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ Arrays = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """A named array of the workload's precision: ``shape`` of each element (empty: a number), or, if ``shared``, of the
-    one for all."""
+    """A named array in the precision of the workload.
+
+    ``shape``: of each element (empty: a number) or, if ``shared``, of the one array for all elements.
+    """
 
     name: str
     shape: tuple[int, ...] = ()
@@ -32,13 +34,13 @@ class Field:
 
     @property
     def width(self) -> int:
-        """Numbers an element, or of the whole where it is shared."""
+        """Numbers per element, or in all if the field is shared."""
         return math.prod(self.shape)
 
 
 @dataclasses.dataclass(frozen=True)
 class KernelEntry:
-    """A kernel by name, and what launches it: how many groups, of how many threads (Triton: numbers of a block)."""
+    """A kernel and its launch: the number of groups, and threads per group (Triton: numbers per block)."""
 
     name: str
     groups: int
@@ -47,9 +49,9 @@ class KernelEntry:
 
 @dataclasses.dataclass(frozen=True)
 class Kernels:
-    """A text in one language and, by body, the kernels that a unit launches, in order.
+    """Source text in one language, and for each body the kernels that a unit launches, in order.
 
-    ``one`` is a step in one kernel, ``separate`` the same step in several, ``fused`` one kernel that loops over steps.
+    ``one`` is a step in one kernel, ``separate`` a step in several kernels, ``fused`` one kernel that runs all steps.
     """
 
     text: str
@@ -57,96 +59,96 @@ class Kernels:
 
 
 class Workload(abc.ABC):
-    """A step that is repeated, each time on what the last one left. Instances are made without arguments.
+    """A step that is repeated on its own result. Instances are made without arguments.
 
-    The bodies by language are statements that change the state's fields, which they find as local variables of these
-    names; so are read-only fields of one number an element. Wider state is a local array. Other read-only fields are
-    functions: ``name(k)`` is number k of this element, flat, or of the shared array. ``t`` is the step's number,
-    ``constants`` are constants in every language.
+    ``wgsl``, ``cuda`` and ``triton`` are statements that change the state. A field of one number per element is a local
+    variable with the name of the field; wider state is a local array. Other read-only fields are functions: ``name(k)``
+    is number k of this element (flattened) or of the shared array. ``t`` is the number of the step. ``constants`` are
+    constants in every language.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     about: ClassVar[str]
-    """What one step does, for the report: a sentence."""
+    """One sentence for the report: what a step does."""
     constants: ClassVar[Mapping[str, float]] = {}
     state: tuple[Field, ...]
     fixed: tuple[Field, ...] = ()
     precision: Literal["float32", "float16"] = "float32"
-    """Of state and inputs."""
+    """Precision of state and inputs."""
     variants: ClassVar[Sequence[Mapping[str, Scalar]]] = ({},)
-    """Parameters that change what is computed, most telling first: arms are compared within one of these."""
+    """Parameters that change the computation, the most important first. Only cases of one variant are compared."""
     bodies: ClassVar[tuple[str, ...]] = ()
-    """Ways to split a step, where there are several: ``separate``, ``one`` (kernel), ``library`` (its own call)."""
+    """Ways to run a step, if there are several: ``separate`` kernels, ``one`` kernel, or a call of the ``library``."""
     host_works: ClassVar[bool] = False
-    """Whether the host's speed is part of the question: its arms then run on one thread and on all."""
+    """Whether host and device are compared. Then the host runs it on one thread and on all threads."""
     scratch: int = 0
-    """Numbers an element that its kernels need behind the state."""
+    """Extra numbers per element that the kernels need after the state."""
     by_element: ClassVar[bool] = False
-    """Whether kernels find an element's numbers side by side; else those of one number are, element after element."""
+    """Memory layout: True if the numbers of an element are adjacent, False if equal numbers of all elements are."""
     checked: ClassVar[int] = 48
-    """Steps after which the check compares."""
+    """Steps after which the check compares the state with the reference."""
     turns: ClassVar[int] = 1
-    """Turns that the loops of one step's kernel take in all, the loop over steps included; llvmpipe bounds it."""
+    """Iterations of all loops in one step of the kernel, including the loop over steps. llvmpipe limits them."""
     steps: ClassVar[int]
-    """Steps of the published run: one generation, or the length that people ask about."""
+    """Steps of the published run."""
     elements: tuple[int, ...]
-    """Numbers of elements to run on a GPU, most telling first."""
+    """Numbers of elements on a GPU, the most important first."""
     small: tuple[int, ...]
-    """The same on a CPU and on software adapters."""
+    """Numbers of elements on a CPU and on software adapters."""
     heavy: ClassVar[bool] = True
-    """Measured only when named, or in the thorough profile."""
+    """Whether it is measured only when named or in the thorough profile."""
     lasts: ClassVar[int] = 0
-    """Steps before its numbers fall under the least normal one of its precision; 0: they never do."""
+    """Steps until numbers become subnormal; 0: they never do."""
     contracts: ClassVar[bool]
-    """Whether small differences die out, so that any number of steps can be compared with the reference."""
+    """Whether small differences shrink with every step, so that any number of steps can be compared."""
     tolerance: float
-    """Largest difference from float64 after one step (where it contracts: after any number), relative to ``scale``."""
+    """Largest allowed difference from float64 after one step (if it contracts: any number), relative to ``scale``."""
     scale: ClassVar[Mapping[str, float]]
-    """The size of each state field's values, by which differences are divided."""
+    """Typical size of the values of each state field; differences are divided by it."""
     periods: ClassVar[Mapping[str, float]] = {}
-    """For fields that wrap, such as angles: what a difference is taken modulo."""
+    """Periods of fields that wrap around, such as angles."""
 
     wgsl: ClassVar[str] = ""
     cuda: ClassVar[str] = ""
     triton: ClassVar[str] = ""
-    """Empty where the step is not written in that language; ``missing`` may say why."""
+    """Empty if the step is not written in the language; ``missing`` may give the reason."""
     missing: ClassVar[Mapping[str, str]] = {}
 
     @abc.abstractmethod
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Fresh state: float64, every field of shape ``(elements, *shape)``."""
+        """A start state in float64: every field of shape ``(elements, *shape)``."""
 
     def fresh(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """A start in the workload's precision."""
+        """A start state in the precision of the workload."""
         return {name: values.astype(self.dtype) for name, values in self.start(elements, rng).items()}
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Fresh read-only inputs: float64, ``(elements, *shape)``, or ``shape`` where shared."""
+        """Read-only inputs in float64: ``(elements, *shape)``, or ``shape`` if shared."""
         return {}
 
     @abc.abstractmethod
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """One step of all elements on arrays of ``xp``: numpy, torch, jax.numpy, cupy. ``t``: an int array, shape (1,).
 
-        Uses only what these four spell alike, keeps the precision of its inputs and returns new arrays.
+        Uses only functions that all four have, keeps the precision of its inputs and returns new arrays.
         """
 
     def library(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        """The step by the call that the array library has for it, where ``bodies`` names ``library``."""
+        """The step by a single call of the array library, if ``bodies`` has ``library``."""
         raise NotImplementedError
 
     def kernels(self, language: str, elements: int) -> Kernels | None:
-        """Kernels of its own, where a thread an element will not do; None: made from the bodies by language."""
+        """Special kernels, if one thread per element is not suitable. None: made from the statements by ``sources``."""
         return None
 
     def at(self, params: Mapping[str, Scalar]) -> Workload:
-        """The workload at a case's parameters: ``elements`` and those of a variant. Raises ``KeyError``."""
+        """The workload for the parameters of a case: ``elements`` and a variant. Raises ``KeyError`` for others."""
         return self
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's name of the precision."""
+        """The precision as a NumPy type."""
         return np.dtype(self.precision)
 
     def sizes(self, software: bool) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Steps that may as well run on the host: what a pipeline pays that alternates between host and device."""
+"""Steps that the host could run as well: the cost of alternating between host and device."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _WHY = "a product's speed is its kernel's, which every array library has a bette
 
 
 class Product(Workload):
-    """``relu(x M + 1)``; an element is a row of x, of as many numbers as there are elements."""
+    """``relu(x M + 1)``. An element is a row of the square matrix x."""
 
     name, title, about = Hybrid.name, Hybrid.title, Hybrid.about
     host_works = True

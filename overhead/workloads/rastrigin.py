@@ -1,4 +1,4 @@
-"""Rastrigin's function of 4,096 individuals in 2,000 dimensions: the parallel control, where little is left to fuse."""
+"""Rastrigin's function, 4,096 individuals in 2,000 dimensions: a parallel control case with little to fuse."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from overhead.workloads.base import Array, Arrays, Field, Workload
 
 DIMENSIONS = 2000
 AT_ONCE = 20
-"""Genes a turn of the loop: no compiler behind Vulkan unrolls a loop that its library bounds."""
+"""Genes per iteration of the loop. The compilers behind Vulkan do not unroll a loop with bounds checks."""
 
 
 def _terms(language: _network.Language, cos: str, rounded: str) -> str:
-    """A turn's genes, all loaded before the first is used; the text that WGSL and CUDA C share."""
+    """Statements for the genes of one iteration, for WGSL and CUDA C. All are loaded before the first is used."""
     declare, ten = _network.DECLARE[language], {"wgsl": "10.0", "cuda": "10.0f"}[language]
     loads = [f"{declare} y{k} = genes(d + {k}u) + shift;" for k in range(AT_ONCE)]
     sums = [
@@ -27,7 +27,7 @@ def _terms(language: _network.Language, cos: str, rounded: str) -> str:
 
 @register
 class Rastrigin(Workload):
-    """A generation: evaluate, keep the best, move all genes of an individual by what it came to."""
+    """A step is a generation: evaluate, keep the best, shift all genes of an individual by its result."""
 
     name = "rastrigin"
     title = "Rastrigin's function, 4,096 individuals in 2,000 dimensions"
@@ -58,7 +58,7 @@ class Rastrigin(Workload):
     best = min(best, value);
     shift = KEPT * shift + RATE * value;
     """
-    # For half a turn __cosf is good to 5e-7, and it has no branch, behind which loads would wait for each other.
+    # Up to pi, __cosf is accurate to 5e-7. It has no branch, which would delay the loads after it.
     cuda = f"""
     float sum = 0.0f;
     for (unsigned int d = 0u; d < {DIMENSIONS}u; d += {AT_ONCE}u) {{

@@ -1,4 +1,4 @@
-"""Damped driven oscillators: the smallest step that a simulation takes, and one that forgets rounding."""
+"""Damped driven oscillators: a very small simulation step, whose rounding errors die out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from overhead.workloads.base import Array, Arrays, Field, Workload
 
 @register
 class Recurrence(Workload):
-    """Semi-implicit Euler, 8 operations an element and step."""
+    """Semi-implicit Euler: 8 operations per element and step."""
 
     name = "recurrence"
     title = "dependent steps of independent oscillators"

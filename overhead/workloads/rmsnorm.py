@@ -1,4 +1,4 @@
-"""RMSNorm with a residual, of 896 and 1,536 columns: separate operations against one kernel, in two precisions."""
+"""RMSNorm with a residual, 896 and 1,536 columns: separate operations and one kernel, in two precisions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from overhead.workloads._rmsnorm_kernels import kernels
 from overhead.workloads.base import Array, Arrays, Field, Kernels, Workload
 
 COLUMNS = (896, 1536)
-"""Qwen2.5-0.5B's width, and that of Qwen2.5-1.5B."""
+"""The widths of Qwen2.5-0.5B and Qwen2.5-1.5B."""
 EPS = 1e-6
 
 
 @register
 class RmsNorm(Workload):
-    """An element is a row. The residual, added as in a transformer, keeps a chain of norms from standing still."""
+    """An element is a row. A residual is added, as in a transformer: without it, repeated norms change nothing."""
 
     name = "rmsnorm"
     title = "RMSNorm of 896 and 1,536 columns"
@@ -47,7 +47,7 @@ class RmsNorm(Workload):
         self.constants = {"EPS": EPS, "COLUMNS": float(columns)}  # type: ignore[misc]
         self.state = (Field("x", (columns,)),)
         self.fixed = (Field("residual", (columns,)), Field("weight", (columns,), shared=True))
-        # The sum, its square and, a row, mean and root.
+        # Sums and their squares; for each row, mean and root.
         self.scratch = 2 * columns + 2
         # A step shrinks a difference to 0.78 of it (weights of up to 1.1 over a root of 1.41), so that an error in each
         # step adds up to 4.5 of it. In float32 a mean of 1,536 squares rounds by 1e-6 in any order. In float16 each of

@@ -1,6 +1,6 @@
-"""The shape of the published financial simulation: 10,000 policies of 246 parameters trade 16 assets for 1,500 steps.
+"""A financial simulation of the published sizes: 10,000 policies of 246 parameters trade 16 assets for 1,500 steps.
 
-The sizes are the published ones, the arithmetic is ours: nobody is liquidated, so every arm takes every step.
+Only the sizes are the published ones. The arithmetic is ours: no policy is liquidated, so every step is computed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WIDTHS = (8, 16, 6)
 
 
 def _body(language: _network.Language, larger: str) -> str:
-    """A day's step. ``larger``: the language's maximum of two numbers."""
+    """Statements of one step, a day. ``larger``: the function for the maximum of two numbers."""
     seen = [f"signals(day * {SIGNALS}u + {j}u)" for j in range(SIGNALS)] + ["memory[0]", "memory[1]"]
     returns = [f"returns(day * {ASSETS}u + {a}u)" for a in range(ASSETS)]
     gain = _network.dot(returns, [f"out{a % HELD}" for a in range(ASSETS)])
@@ -36,7 +36,7 @@ memory[1] = out{HELD + 1};
 
 @register
 class Simulation(Workload):
-    """A network 8-16-6 a step; two of its outputs are inputs of the next."""
+    """A network 8-16-6 per step. Two of its outputs are inputs of the next step."""
 
     name = "simulation"
     title = "10,000 trading policies, 1,500 steps"

@@ -1,8 +1,7 @@
-"""A workload's step as kernels, by language: one launch a step, and one launch that loops.
+"""The step of a workload as kernels, by language: one launch per step, or one launch that runs all steps.
 
-Memory is laid out by number, then by element, so that neighbouring threads read neighbouring words: number k of element
-i is at ``k * elements + i``, unless the workload wants it by element. State and read-only inputs are one buffer each,
-field after field, the counters a third.
+Number k of element i is at ``k * elements + i``, so that neighbouring threads read neighbouring words, unless the
+workload is laid out by element. There are three buffers: state and read-only inputs, field after field, and counters.
 """
 
 from __future__ import annotations
@@ -17,35 +16,35 @@ import numpy as np
 from overhead.workloads.base import Array, Field, KernelEntry, Kernels, Workload
 
 GROUP = 64
-"""Threads of a group."""
+"""Threads per group."""
 BLOCK = 128
-"""Numbers of a Triton block."""
+"""Numbers per Triton block."""
 
 
 def group(elements: int) -> int:
-    """Threads of a group: WebGPU launches at most 65,535 groups."""
+    """Threads per group, so many that there are at most 65,535 groups, the limit of WebGPU."""
     return GROUP if elements <= 65_535 * GROUP else 4 * GROUP
 
 
 def digest(text: str) -> str:
-    """SHA-256 of a kernel's text."""
+    """SHA-256 of the text of a kernel."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def state(workload: Workload, values: Mapping[str, Array], elements: int) -> Array:
-    """The state in the kernels' layout, and the scratch behind it."""
+    """The state in the memory layout of the kernels, with the scratch numbers after it."""
     parts = [_flat(workload, field, values[field.name]) for field in workload.state]
     return np.concatenate([*parts, np.zeros(workload.scratch * elements, workload.dtype)])
 
 
 def inputs(workload: Workload, values: Mapping[str, Array]) -> Array:
-    """The read-only inputs in the kernels' layout; at least four bytes, as no stack binds nothing."""
+    """The read-only inputs in the memory layout of the kernels; at least four bytes: no buffer may be empty."""
     parts = [_flat(workload, field, values[field.name]) for field in workload.fixed]
     return np.concatenate(parts) if parts else np.zeros(4 // workload.dtype.itemsize, workload.dtype)
 
 
 def unpack(workload: Workload, buffer: Array, elements: int) -> dict[str, Array]:
-    """The reverse of ``state``."""
+    """The state by field from a buffer; the reverse of ``state``."""
     found, at = {}, 0
     for field in workload.state:
         words = buffer[at : at + field.width * elements]
@@ -61,7 +60,7 @@ def _flat(workload: Workload, field: Field, values: Array) -> Array:
 
 
 def kernels(workload: Workload, language: str, elements: int) -> Kernels | None:
-    """The workload's own kernels, or those made from its body in that language; None where it has neither."""
+    """The special kernels of the workload, or those made from its statements; None if it has neither."""
     own = workload.kernels(language, elements)
     if own is not None or not getattr(workload, language):
         return own
@@ -74,7 +73,7 @@ def kernels(workload: Workload, language: str, elements: int) -> Kernels | None:
 
 
 def wgsl(workload: Workload, elements: int) -> str:
-    """Entry points ``once`` and ``fused``; the number of steps is word 0 of the uniform."""
+    """WGSL with the entry points ``once`` and ``fused``. The number of steps is word 0 of the uniform."""
     constants = "\n".join(f"const {k}: f32 = {float(v)!r};" for k, v in workload.constants.items())
     lookups = "\n".join(
         f"fn {f.name}_of(i: u32, k: u32) -> f32 {{ return inputs[{_place(f, at, 'u')}]; }}"
@@ -124,7 +123,7 @@ fn fused(@builtin(global_invocation_id) id: vec3<u32>) {{
 
 
 def cuda(workload: Workload, elements: int) -> str:
-    """Kernels ``once(state, counters, inputs)`` and ``fused(state, counters, inputs, steps)``, steps 64 bits wide."""
+    """CUDA C: ``once(state, counters, inputs)`` and ``fused(state, counters, inputs, steps)``; steps has 64 bits."""
     constants = "\n".join(f"constexpr float {k} = {float(v)!r}f;" for k, v in workload.constants.items())
     lookups = "\n".join(
         f"#define {f.name}(k) inputs[{_place(f, at, 'u', call=True)}]"
@@ -173,9 +172,9 @@ extern "C" __global__ void fused({head}, unsigned long long steps) {{
 
 
 def triton(workload: Workload, elements: int) -> str:
-    """A module with the jitted kernels ``once`` and ``fused`` of ``(state, counters, inputs, steps, BLOCK)``.
+    """A module with jitted kernels ``once`` and ``fused``, each of ``(state, counters, inputs, steps, BLOCK)``.
 
-    Every field must be one number an element.
+    Every field must have one number per element.
     """
     constants = "\n".join(f"{k} = tl.constexpr({float(v)!r})" for k, v in workload.constants.items())
     body = dedent(workload.triton).strip()
@@ -224,7 +223,7 @@ def fused(state, counters, inputs, steps, BLOCK: tl.constexpr):
 
 
 def _plain(workload: Workload) -> list[Field]:
-    """Read-only fields that are local variables: one number an element."""
+    """Read-only fields that are local variables: one number per element."""
     return [f for f in workload.fixed if not f.shape and not f.shared]
 
 
@@ -233,7 +232,7 @@ def _looked_up(workload: Workload) -> list[Field]:
 
 
 def _offsets(fields: Iterable[Field], elements: int) -> list[tuple[Field, int]]:
-    """Each field with the word of its buffer at which it starts."""
+    """Each field with the index of its first word in the buffer."""
     found, at = [], 0
     for field in fields:
         found.append((field, at))
@@ -247,7 +246,7 @@ def _place(field: Field, at: int, suffix: str, *, call: bool = False) -> str:
 
 
 def _copies(workload: Workload, elements: int, suffix: str, *, save: bool) -> list[str]:
-    """Statements that load or save every word of an element's state; the same text in WGSL and CUDA C."""
+    """Statements that load or save every word of the state of an element, for WGSL and CUDA C."""
     lines = []
     for field, at in _offsets(workload.state, elements):
         for k in range(field.width):
@@ -258,7 +257,7 @@ def _copies(workload: Workload, elements: int, suffix: str, *, save: bool) -> li
 
 
 def _calls(body: str, names: Iterable[str]) -> str:
-    """WGSL has no macros: ``name(`` becomes ``name_of(i, ``."""
+    """The body with ``name(`` replaced by ``name_of(i, ``, because WGSL has no macros."""
     for name in names:
         body = re.sub(rf"\b{name}\(", f"{name}_of(i, ", body)
     return body

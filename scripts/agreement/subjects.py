@@ -17,9 +17,9 @@ def words(mode: Literal["inference", "no_grad"]) -> Any:
     """256 int32 on the device; inference mode as our eager chain has it, the other where a graph captures them."""
     import torch
 
-    from overhead.probes._support.torch.steps import enter
+    from overhead.probes._support.torch.bodies import set_autograd_mode
 
-    enter(mode)
+    set_autograd_mode(mode)
     return torch.zeros(256, dtype=torch.int32, device="cuda")
 
 

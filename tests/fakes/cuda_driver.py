@@ -1,4 +1,4 @@
-"""The fake CUDA driver of ``fake_cuda/libcuda.c``, built and put in the real one's place."""
+"""The fake CUDA driver in ``cuda/libcuda.c``: built, and used instead of the real one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workload's CUDA C and Triton run on the CPU: the one compiled as C++, the other on NumPy."""
+"""Run CUDA C and Triton kernels of workloads on the CPU: CUDA C compiled as C++, Triton on NumPy."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ extern "C" void run_NAME(word s, word c, word f, word n, word groups, word threa
 
 @functools.cache
 def as_library(text: str) -> Path:
-    """The kernels as a shared library: ``run_<name>`` runs one in its groups and threads, which may wait for others."""
+    """The path of a shared library of the kernels. ``run_<name>`` runs one; its threads may synchronise."""
     folder = Path(tempfile.mkdtemp(prefix="overhead-test-"))
     number = "number" if "typedef" in text else "float"
     runs = "".join(
@@ -96,12 +96,12 @@ def as_library(text: str) -> Path:
 
 
 def machine_code_of(name: str, text: str, architecture: str) -> bytes:
-    """What the fake driver loads."""
+    """The path of the library, as the fake driver expects it."""
     return f"so:{as_library(text)}".encode()
 
 
 class Pointer:
-    """A pointer, or many, into an array."""
+    """One or more pointers into an array."""
 
     def __init__(self, array: Any, at: Any = 0) -> None:
         self.array, self.at = array, at
@@ -111,7 +111,7 @@ class Pointer:
 
 
 class _Block(np.ndarray[Any, Any]):
-    """A block of numbers; one number is a block of no dimension."""
+    """A block of numbers. A single number has no dimension."""
 
     def to(self, kind: type) -> Any:
         return self.astype(kind)
@@ -134,7 +134,7 @@ class _Kernel:
 
 
 def fake_triton(monkeypatch: Any) -> None:
-    """Make ``import triton`` find one that runs on NumPy."""
+    """Make ``import triton`` return a module that runs on NumPy."""
     language: Any = ModuleType("triton.language")
     language.constexpr = lambda value: np.float32(value) if isinstance(value, float) else value
     language.program_id = lambda axis: language.group

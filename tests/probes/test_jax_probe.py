@@ -1,17 +1,15 @@
-"""The JAX stack on the CPU for real."""
+"""The JAX stack on the CPU."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
 from typing import Any
 
 import pytest
 
 from overhead.measure.sampling.calibrate import LEAST_NS, Limits, calibrate
 from overhead.measure.sampling.clock import SystemClock
-from overhead.probes.base import Unavailable
-from overhead.probes.jax import JaxProbe, devices, import_jax
+from overhead.probes.jax import JaxProbe, devices
 from overhead.results import Target
 from tests.fakes.of_step import of_step
 
@@ -21,26 +19,11 @@ CASES = {case.key: case for case in of_step(PROBE.space(CPU).star())}
 
 
 @pytest.mark.needs("jax")
-def test_a_loops_first_steps_do_not_carry_its_line() -> None:
+def test_the_longest_chain_of_a_loop_takes_long_enough() -> None:
     case = next(case for case in CASES.values() if case.params.get("loop") == "while")
     with contextlib.closing(PROBE.open(CPU, case)) as chain:
         found = calibrate(chain, SystemClock(), Limits(target=0.1))
     assert found.unit_ns * found.ns[-1] > 2 * LEAST_NS
-
-
-@pytest.mark.needs("jax")
-@pytest.mark.parametrize("key", CASES)
-def test_every_unit_is_counted(key: str) -> None:
-    chain = PROBE.open(CPU, CASES[key])
-    done = 0
-    for n in (0, 1, 6, 40, 6):
-        chain.prepare(n)
-        chain.issue(n)
-        chain.wait()
-        done += n
-        assert chain.executed() == done
-    assert "XLA_FLAGS" in chain.window()
-    chain.close()
 
 
 @pytest.mark.needs("jax")
@@ -57,9 +40,3 @@ def test_a_platform_without_a_backend_has_no_devices() -> None:
             raise RuntimeError(f"Unknown backend {platform}")
 
     assert devices(Jax, "cuda") == []
-
-
-def test_an_import_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jax", None)
-    with pytest.raises(Unavailable, match="jax does not import"):
-        import_jax("pip install jax")

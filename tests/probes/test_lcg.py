@@ -29,7 +29,7 @@ def test_advance_is_n_plain_steps(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 500, 12_345, 2**31, 2**32 - 1])
-def test_distance_undoes_advance(n: int) -> None:
+def test_distance_reverses_advance(n: int) -> None:
     assert lcg.distance(lcg.seeds(), lcg.advance(lcg.seeds(), n)) == n
 
 
@@ -50,7 +50,7 @@ def test_too_few_values_are_unverified() -> None:
 
 
 @pytest.mark.parametrize("name", ["step.wgsl", "fused.wgsl"])
-def test_kernels_hold_the_constants_and_their_hash(name: str) -> None:
+def test_kernel_files_contain_the_constants(name: str) -> None:
     text, sha256 = source(name)
     assert f"{lcg.MULTIPLIER}u" in text
     assert f"{lcg.INCREMENT}u" in text

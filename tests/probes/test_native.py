@@ -1,4 +1,4 @@
-"""One call list, two renderings, on leaf functions of the C library."""
+"""A list of C calls as a Python loop and as a compiled loop."""
 
 from __future__ import annotations
 
@@ -84,21 +84,21 @@ def test_head_body_and_tail_run_for_each_group(caller: str, per: int, n: int, or
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_all_nine_words_arrive(caller: str) -> None:
+def test_nine_arguments_are_passed(caller: str) -> None:
     recorder = Recorder()
     words = (1, 2**62, -1, 0, 2**40 + 3, 5, -(2**63), 7, 8)
     compiled(NativeProgram(body=(recorder.call(*words),)), caller)(1)
     assert recorder.seen == [words]
 
 
-def test_a_pointer_in_the_upper_half_arrives() -> None:
+def test_a_pointer_above_2_to_the_63_is_passed() -> None:
     recorder = Recorder()
     compiled(NativeProgram(body=(recorder.call(2**64 - 16),)), "native")(1)
     assert recorder.first() == [(-16,)]
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_a_slot_hands_a_result_on(caller: str) -> None:
+def test_a_slot_passes_a_result_to_the_next_call(caller: str) -> None:
     recorder = Recorder()
     handle = Slot(0)
     program = NativeProgram(
@@ -111,7 +111,7 @@ def test_a_slot_hands_a_result_on(caller: str) -> None:
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("length", [1, 3, 8])
-def test_a_cycle_turns_with_the_unit(caller: str, length: int) -> None:
+def test_a_cycle_changes_with_the_unit(caller: str, length: int) -> None:
     recorder = Recorder()
     ring = Cycle(tuple(range(10, 10 + length)))
     program = NativeProgram(head=(recorder.call(1, ring),), body=(recorder.call(2, ring),), per=4)
@@ -151,7 +151,7 @@ def test_a_checked_failure_is_kept_and_the_loop_goes_on(caller: str, result: Slo
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_a_result_whose_low_half_is_zero_is_no_failure(caller: str) -> None:
+def test_a_result_with_a_zero_low_half_is_no_failure(caller: str) -> None:
     function = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: 7 << 32)
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
     loop = compiled(NativeProgram(body=(NativeCall("submit", function, address, (), checked=True),)), caller)
@@ -159,7 +159,7 @@ def test_a_result_whose_low_half_is_zero_is_no_failure(caller: str) -> None:
     assert loop.failure() == 0
 
 
-def test_ready_made_arguments_serve_the_python_loop() -> None:
+def test_the_python_loop_passes_ffi_args() -> None:
     given: list[Any] = []
     program = NativeProgram(body=(NativeCall("f", given.append, 0, (1,), ffi_args=(Cycle(("a", "b")),)),))  # type: ignore[arg-type]
     native_loop.compile_ffi(program)(3)
@@ -187,14 +187,14 @@ def test_stages_time_every_unit(caller: Any, per: int) -> None:
     assert native_loop.compile_stages(program, caller)(0)["dispatch"].size == 0
 
 
-def test_one_call_for_all_units_does_not_turn_a_loop_for_each() -> None:
+def test_a_script_without_a_body_has_no_loop() -> None:
     once = Script(head=(Statement("call()", "call"),), per=0)
     assert [line for line in plain(once) if "for" in line] == []
     each = Script(body=(Statement("call()", "call"),), per=0)
     assert "for u in range(n):" in plain(each)
 
 
-def test_equal_structures_share_one_source_and_the_disk_keeps_it(cache: Path) -> None:
+def test_programs_of_one_structure_share_a_cached_source(cache: Path) -> None:
     def program(recorder: Recorder, value: int) -> NativeProgram:
         return NativeProgram(body=(recorder.call(value), recorder.call(Cycle((value, 2))), recorder.call(3, stage="x")))
 
@@ -209,7 +209,7 @@ def test_equal_structures_share_one_source_and_the_disk_keeps_it(cache: Path) ->
     assert (one.first(), two.first()) == ([(1,), (1,), (3,)], [(9,), (9,), (3,)])
 
 
-def test_a_second_process_takes_the_machine_code_from_disk(cache: Path) -> None:
+def test_a_second_process_loads_the_cached_machine_code(cache: Path) -> None:
     script = (
         "import ctypes; from overhead.probes._support.common import native_loop as n; lib = ctypes.CDLL(None);"
         "call = n.NativeCall('labs', lib.labs, n.address_of(lib, 'labs'), (-1,));"
@@ -228,7 +228,7 @@ def test_a_second_process_takes_the_machine_code_from_disk(cache: Path) -> None:
     assert run() == "1"
 
 
-def test_a_folder_that_cannot_be_written_only_costs_the_cache(tmp_path: Path) -> None:
+def test_an_unwritable_cache_folder_is_no_error(tmp_path: Path) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("")
     assert native_loop._load("loop_unwritable", "loop = 42\n", blocker / "below").loop == 42

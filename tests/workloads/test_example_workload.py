@@ -1,8 +1,6 @@
-"""The workload of CONTRIBUTING.md: loaded as a plugin, verified on every language that runs here, and measured."""
+"""The example workload of CONTRIBUTING.md: loaded as a plugin and verified in every language that runs here."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,32 +10,29 @@ from overhead.probes._support.common.array_workload import NumpyWork
 from overhead.probes._support.common.workload_chain import verified
 from overhead.probes.base import Space
 from overhead.results import Case, Target
+from tests.fakes.plugins import EXAMPLES, forget_plugins_afterwards
 from tests.workloads.workload_arms import counts
-
-PLUGIN = Path(__file__).resolve().parents[2] / "docs" / "examples" / "my_workload.py"
 
 
 @pytest.fixture(autouse=True)
 def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example, registered for this test alone."""
-    workloads.workloads()
-    monkeypatch.setattr(workloads._registry, "_items", dict(workloads._registry._items))
-    monkeypatch.setattr(probes, "_plugins", set())
-    probes.load_plugin(PLUGIN)
+    """Register the example for one test."""
+    forget_plugins_afterwards(monkeypatch)
+    probes.load_plugin(EXAMPLES / "my_workload.py")
 
 
-def test_stacks_offer_it() -> None:
+def test_stacks_offer_the_example() -> None:
     target = Target(stack="numpy", api="CPU", adapter="CPU")
     space: Space = probes.registry()["numpy"].space(target)
     assert "lorenz" in {case.workload for case in space.star()}
 
 
-def test_it_is_verified_and_counts() -> None:
+def test_the_example_is_verified_in_numpy() -> None:
     counts(verified(NumpyWork(Case(pattern="per-submit", workload="lorenz", params={"elements": 100}))))
 
 
-def test_it_forgets_its_start() -> None:
-    """Its check has a prefix: beyond it single steps are redone."""
+def test_the_example_is_chaotic() -> None:
+    """So its check must recompute single steps."""
     lorenz = workloads.workloads()["lorenz"]
     rng = np.random.default_rng(1)
     near = lorenz.start(10, rng)
@@ -48,7 +43,7 @@ def test_it_forgets_its_start() -> None:
 
 
 @pytest.mark.needs("cxx")
-def test_its_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_is_verified_in_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.cuda import cupy_workload
     from tests.fakes.kernels import fake_cupy
 
@@ -56,7 +51,7 @@ def test_its_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.needs("wgpu", "lavapipe")
-def test_its_wgsl() -> None:
+def test_the_example_is_verified_in_wgsl() -> None:
     from overhead.probes._support.webgpu import workload
 
     target = next(t for t in probes.registry()["wgpu-native"].targets() if t.api == "Vulkan")

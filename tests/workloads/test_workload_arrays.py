@@ -1,4 +1,4 @@
-"""Every workload by the array libraries, verified; hosts start over before their numbers are subnormal."""
+"""Every workload is verified in the array libraries; on a CPU it restarts before numbers become subnormal."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from overhead.probes._support.common.array_workload import NumpyWork
 from overhead.probes._support.common.workload_chain import verified
-from overhead.probes.base import Unverified
+from overhead.probes.base import Unsupported, Unverified
 from tests.workloads.workload_arms import ALL, case, counts, long_run
 
 
-def test_a_host_starts_over_before_numbers_are_subnormal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numpy_restarts_before_numbers_become_subnormal(monkeypatch: pytest.MonkeyPatch) -> None:
     long_run(verified(NumpyWork(case("recurrence", "per-submit"))))
     monkeypatch.setattr(NumpyWork, "on_host", False)
     with pytest.raises(AssertionError):
@@ -23,36 +23,36 @@ def test_a_host_starts_over_before_numbers_are_subnormal(monkeypatch: pytest.Mon
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("name", ALL)
-def test_torch(name: str) -> None:
+def test_torch_is_verified(name: str) -> None:
     from overhead.probes._support.torch import workload
 
-    counts(workload.open_eager("cpu", case(name, "per-submit")))
+    counts(workload.open_case("cpu", case(name, "per-submit")))
 
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("precision", ["float32", "float16"])
-def test_torch_by_its_own_norm(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_norm_of_torch_is_verified(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     from overhead.probes._support.torch import workload
 
-    counts(workload.open_eager("cpu", case(f"rmsnorm 896 {precision}", "per-submit", body="library")))
+    counts(workload.open_case("cpu", case(f"rmsnorm 896 {precision}", "per-submit", body="library")))
     own = torch.nn.functional.rms_norm
     wrong = lambda x, shape, weight, eps: own(x, shape, weight, 0.2)  # noqa: E731
     monkeypatch.setattr(torch.nn.functional, "rms_norm", wrong)
     with pytest.raises(Unverified, match="differs from the reference"):
-        workload.open_eager("cpu", case(f"rmsnorm 896 {precision}", "per-submit", body="library"))
+        workload.open_case("cpu", case(f"rmsnorm 896 {precision}", "per-submit", body="library"))
 
 
 @pytest.mark.needs("torch")
-def test_torch_on_one_thread_and_on_all() -> None:
-    """Threads that start while this one is bound to a processor have all of them nevertheless."""
+def test_torch_uses_one_thread_or_all_processors() -> None:
+    """New threads may use all processors, even if this thread is bound to one when they start."""
     import torch
 
     from overhead.probes._support.torch import workload
 
     every = workload.PROCESSORS
-    chains = [workload.open_eager("cpu", case("hybrid elementwise", "hybrid", **extra))
+    chains = [workload.open_case("cpu", case("hybrid elementwise", "hybrid", **extra))
               for extra in ({"threads": "all"}, {})]  # fmt: skip
     if sys.platform == "linux":
         os.sched_setaffinity(0, {min(every)})
@@ -70,7 +70,7 @@ def test_torch_on_one_thread_and_on_all() -> None:
             os.sched_setaffinity(0, every)
 
 
-def test_one_sample_on_the_host_is_no_longer_than_the_numbers_last() -> None:
+def test_a_sample_on_the_host_ends_before_numbers_become_subnormal() -> None:
     chain = verified(NumpyWork(case("recurrence", "per-submit")))
     assert chain.max_n == chain.workload.lasts
     chain.prepare(1999)
@@ -79,18 +79,17 @@ def test_one_sample_on_the_host_is_no_longer_than_the_numbers_last() -> None:
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("pattern", ["per-submit", "hybrid"])
-def test_torch_on_the_host_starts_over_too(pattern: str) -> None:
+def test_torch_on_the_host_restarts_before_numbers_become_subnormal(pattern: str) -> None:
     from overhead.probes._support.torch import workload
 
-    long_run(workload.open_eager("cpu", case("recurrence", pattern)))
+    long_run(workload.open_case("cpu", case("recurrence", pattern)))
 
 
 @pytest.mark.needs("torch")
-def test_torch_in_turn_with_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every other step is the host's."""
+def test_a_hybrid_case_runs_every_other_step_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.torch import workload
 
-    made = workload.open_eager("cpu", case("acrobot", "hybrid"))
+    made = workload.open_case("cpu", case("acrobot", "hybrid"))
     assert isinstance(made, workload.HybridWork)
     seen: list[str] = []
 
@@ -107,17 +106,27 @@ def test_torch_in_turn_with_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == ["device", "host"] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.needs("torch", "cxx")
-def test_torch_compiled() -> None:
+def test_compiled_torch_is_verified() -> None:
     from overhead.probes._support.torch import workload
 
-    counts(workload.open_compiled("cpu", case("recurrence", "per-submit", mode="default")))
+    counts(workload.open_case("cpu", case("recurrence", "per-submit", mode="default")))
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("maker", ["torch", "torch-compiled"])
+def test_graphs_of_torch_steps_need_cuda(maker: str) -> None:
+    from overhead.probes._support.torch import workload
+
+    with pytest.raises(Unsupported, match="graphs are CUDA's"):
+        workload.open_case("cpu", case("recurrence", "replay", maker=maker))
 
 
 @pytest.mark.needs("jax")
 @pytest.mark.parametrize("loop", ["scan", "fori", ""])
 @pytest.mark.parametrize("name", [name for name in ALL if "1536" not in name])
-def test_jax(name: str, loop: str) -> None:
+def test_jax_is_verified(name: str, loop: str) -> None:
     import jax
 
     from overhead.probes._support.jax import workload

@@ -1,4 +1,4 @@
-"""Every workload by its kernels, in CUDA C, Triton, WGSL and SPIR-V, verified; a wrong kernel is found out."""
+"""Every workload is verified in CUDA C, Triton, WGSL and SPIR-V; wrong kernels are found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.workloads.workload_arms import ALL, KERNELS, PLAIN, case, counts, ele
 
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The fake driver, running generated CUDA C that g++ compiled."""
+    """The fake driver. It runs generated CUDA C, compiled by g++."""
     from overhead.probes._support.cuda import api
     from overhead.probes._support.cuda import workload as _work_cuda
     from tests.fakes.cuda_driver import bindings
@@ -43,7 +43,7 @@ CUDA: list[tuple[str, str, dict[str, Scalar]]] = [
 
 @pytest.mark.needs("cxx")
 @pytest.mark.parametrize(("name", "pattern", "params"), CUDA)
-def test_cuda_by_the_driver(name: str, pattern: str, params: dict[str, Scalar], cuda: Any) -> None:
+def test_cuda_is_verified(name: str, pattern: str, params: dict[str, Scalar], cuda: Any) -> None:
     from overhead.probes._support.cuda import workload as _work_cuda
 
     chain = _work_cuda.open_case(cuda, 0, case(name, pattern, **params))
@@ -65,7 +65,7 @@ def test_a_wrong_constant_in_cuda_is_found(name: str, cuda: Any, monkeypatch: py
 
 @pytest.mark.needs("cxx")
 def test_a_missing_operation_is_found(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its root's kernel, the rows would be divided by the last step's root."""
+    """Without the kernel for the root, the rows are divided by the root of the previous step."""
     from overhead.probes._support.cuda import workload as _work_cuda
 
     make = sources.kernels
@@ -87,7 +87,7 @@ def test_a_missing_operation_is_found(cuda: Any, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.needs("cxx")
 @pytest.mark.parametrize("pattern", ["fused", "per-submit"])
 @pytest.mark.parametrize("name", ALL)
-def test_cupy(name: str, pattern: str) -> None:
+def test_cupy_is_verified(name: str, pattern: str) -> None:
     from overhead.probes._support.cuda import cupy_workload
 
     if pattern == "fused" and name not in KERNELS:
@@ -101,8 +101,8 @@ def test_cupy(name: str, pattern: str) -> None:
 
 @pytest.mark.parametrize("body", ["one", "fused"])
 @pytest.mark.parametrize("name", [name for name in KERNELS if name.split()[0] in ("recurrence", "hybrid", "rmsnorm")])
-def test_triton_text(name: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its kernels, run on NumPy, take the same steps as the array body."""
+def test_triton_kernels_agree_with_numpy(name: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels run on a fake of Triton that uses NumPy."""
     fake_kernels.fake_triton(monkeypatch)
     chain, elements = NumpyWork(case(name, "per-submit")), elements_of(name)
     workload = chain.workload
@@ -141,7 +141,7 @@ WGSL: list[tuple[str, str, dict[str, Scalar]]] = [
 
 @pytest.mark.needs("wgpu", "lavapipe")
 @pytest.mark.parametrize(("name", "pattern", "params"), WGSL)
-def test_wgsl(name: str, pattern: str, params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wgsl_is_verified(name: str, pattern: str, params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.webgpu import workload as _work_webgpu
     from overhead.probes._support.webgpu.library import library
     from overhead.probes._support.webgpu.targets import adapter
@@ -172,7 +172,7 @@ def test_a_wrong_constant_in_wgsl_is_found(name: str, monkeypatch: pytest.Monkey
 
 @pytest.mark.needs("vulkan", "lavapipe")
 @pytest.mark.parametrize("pattern", ["replay", "fused"])
-def test_spirv(pattern: Any) -> None:
+def test_spirv_is_verified(pattern: Any) -> None:
     chosen = case("recurrence", pattern)
     probe = registry()["vulkan"]
     target = next(t for t in probe.targets() if "llvmpipe" in t.adapter)
@@ -211,14 +211,14 @@ def test_a_wrong_constant_in_spirv_is_found(pattern: Any, monkeypatch: pytest.Mo
         VulkanGpu.kernel.cache_clear()
 
 
-def test_what_has_no_spirv_is_said() -> None:
+def test_a_workload_without_spirv_is_unsupported() -> None:
     from overhead.probes._support.vulkan import workload as _work_vulkan
 
     with pytest.raises(Unsupported, match="acrobot has no committed SPIR-V"):
         _work_vulkan.open_case(cast(Any, None), case("acrobot", "replay"))
 
 
-def test_a_language_that_is_missing_is_said() -> None:
+def test_a_missing_language_or_body_is_unsupported() -> None:
     from overhead.probes._support.common.workload_chain import kernels_of
 
     with pytest.raises(Unsupported, match="acrobot has no triton: its blocks hold one number an element"):
@@ -229,7 +229,7 @@ def test_a_language_that_is_missing_is_said() -> None:
         NumpyWork(case("hybrid product", "per-submit", work="dance"))
 
 
-def test_groups_stay_within_what_webgpu_launches() -> None:
+def test_there_are_at_most_65535_groups() -> None:
     for elements in (65_535 * 64, 65_535 * 64 + 1, 1 << 22):
         made = sources.kernels(workloads()["recurrence"], "wgsl", elements)
         assert made is not None

@@ -1,4 +1,4 @@
-"""Every workload in NumPy, verified; what computes something else is found out; names and what stacks offer."""
+"""Every workload is verified in NumPy, wrong computations are found, and stacks offer the workloads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.workloads.workload_arms import ALL, NAMES, PLAIN, case, counts, eleme
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_numpy_is_verified_and_counts(name: str) -> None:
+def test_numpy_is_verified(name: str) -> None:
     counts(verified(NumpyWork(case(name, "per-submit"))))
 
 
@@ -32,8 +32,8 @@ def test_a_wrong_constant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("precision", ["float32", "float16"])
 def test_a_wrong_rmsnorm_is_found(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The published one that was not the same: its mean was over the first 256 columns. In two rows of float16 it hid
-    in 3 % of all tries."""
+    """A published kernel had this error: its mean was over the first 256 columns. With two rows of float16 the check
+    misses it in 3 % of all runs, so this test uses 64 rows."""
 
     def short(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
         def run(s: dict[str, Any]) -> dict[str, Any]:
@@ -48,12 +48,12 @@ def test_a_wrong_rmsnorm_is_found(precision: str, monkeypatch: pytest.MonkeyPatc
         verified(NumpyWork(case(f"rmsnorm 896 {precision}", "per-submit", elements=64)))
 
 
-def test_both_kinds_of_check_are_tried() -> None:
+def test_there_are_contracting_and_chaotic_workloads() -> None:
     assert {w.contracts for w in workloads().values()} == {True, False}
 
 
 def test_a_wrong_step_late_in_a_chaotic_run_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What goes wrong only beyond the prefix: the steps redone find it, not the prefix."""
+    """An error in late steps is found by the recomputed steps only."""
     acrobot = workloads()["acrobot"]
 
     def late(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
@@ -70,7 +70,7 @@ def test_a_wrong_step_late_in_a_chaotic_run_is_found(monkeypatch: pytest.MonkeyP
         verified(NumpyWork(case("acrobot", "per-submit")))
 
 
-def test_a_step_too_few_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_step_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     issue = NumpyWork.issue
     monkeypatch.setattr(NumpyWork, "issue", lambda self, n: issue(self, n - 1))
     with pytest.raises(Unverified, match="2 steps by the counters, 3 asked for"):
@@ -85,7 +85,7 @@ def test_elements_that_disagree_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_packing_is_undone(name: str) -> None:
+def test_unpack_reverses_state(name: str) -> None:
     chain, elements = NumpyWork(case(name, "per-submit")), elements_of(name)
     state = chain.workload.fresh(elements, chain.rng)
     buffer = sources.state(chain.workload, state, elements)
@@ -108,7 +108,7 @@ def test_stacks_offer_workloads_early_and_late(stack: str) -> None:
     assert {c.workload for c in star if Choice(workloads=frozenset({"acrobot"})).takes(c)} == {"acrobot"}
 
 
-def test_names_are_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_taken_or_reserved_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     workloads()
     monkeypatch.setattr(registered._registry, "_items", dict(registered._registry._items))
     kind = type(workloads()["acrobot"])

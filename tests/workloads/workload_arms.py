@@ -1,4 +1,4 @@
-"""What the tests of workloads share: their cases, and what every arm must do."""
+"""Cases of workloads for tests, and checks for every chain that runs one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NAMES = tuple(workloads())
 ALL = tuple(" ".join([name, *map(str, v.values())]) for name, w in workloads().items() for v in w.variants)
 """Every workload in every variant: ``rmsnorm 896 float16``."""
 KERNELS = tuple(name for name in ALL if "product" not in name)
-"""Those that have kernels of their own."""
+"""Those with kernels."""
 PLAIN = tuple(name for name in KERNELS if "rmsnorm" not in name)
-"""Those whose kernels are made from bodies: a thread an element."""
+"""Those whose kernels are made from statements, with one thread per element."""
 
 
 def elements_of(name: str) -> int:
-    """Not a multiple of a group: the last group is partly idle. Of RMSNorm two rows, a group each."""
+    """A number that is no multiple of a group, so that the last group is partly idle. For RMSNorm two rows."""
     return 2 if "rmsnorm" in name else 100
 
 
@@ -35,7 +35,7 @@ def case(name: str, pattern: Any, **params: Scalar) -> Case:
 
 
 def counts(chain: WorkChain) -> None:
-    """Run a little; every step is counted."""
+    """Run a few steps, and assert that all are counted. Closes the chain."""
     issued = 0
     for n in (0, 1, 7):
         chain.prepare(n)
@@ -48,7 +48,7 @@ def counts(chain: WorkChain) -> None:
 
 
 def long_run(chain: WorkChain) -> None:
-    """Far more steps than the state lasts: all are counted, and no number is ever subnormal."""
+    """Run until numbers would be subnormal several times; assert that all steps are counted and none is subnormal."""
     assert 0 < chain.workload.lasts < 3000
     pieces = (700, 1, 900, 600, 1, 900, 1500)
     for n in pieces:
@@ -62,7 +62,7 @@ def long_run(chain: WorkChain) -> None:
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Make every kernel of a workload, and its array body, run with one constant 5 % off; the reference stays."""
+    """Change one constant by 5 % in all kernels of a workload and in its array step, but not in the reference."""
     constant = {
         "recurrence": "C", "simulation": "SHARE", "acrobot": "GRAVITY", "rastrigin": "RATE", "rmsnorm": "COLUMNS",
         "hybrid": "KEPT",

@@ -1,4 +1,4 @@
-"""Kernel sources by language, written once, shared by all stacks, hashed into the record."""
+"""Kernel sources by language, shared by all stacks. Their hashes go into the records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import hashlib
 from importlib.resources import files
 
 LLVMPIPE_TURNS = 65_535
-"""llvmpipe ends a kernel's loops after so many turns in all, without a word. The page has the same number."""
+"""llvmpipe stops the loops of a kernel after this many iterations in total, without an error. The browser page has the
+same number."""
 
 
 def source(name: str) -> tuple[str, str]:

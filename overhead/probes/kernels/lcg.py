@@ -1,6 +1,6 @@
 """The step's arithmetic: ``x = x * 1664525 + 1013904223 (mod 2^32)``, jump-ahead and distance.
 
-The constants are those of Numerical Recipes; the period is 2^32, so a value tells how many steps lie behind it.
+The constants are those of Numerical Recipes; the period is 2^32, so a value shows how many steps were made.
 Jump-ahead: F. Brown, "Random number generation with arbitrary strides", Trans. ANS 71 (1994). Distance: M. O'Neill,
 "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms" (2014), section 4.3.1.
 """
@@ -27,7 +27,7 @@ def seeds(count: int = 256) -> Words:
 
 
 def advance(x: NDArray[Any], n: int) -> Words:
-    """The values ``n`` steps on, uint32, in O(log n)."""
+    """The values after ``n`` more steps, uint32, in O(log n)."""
     scale, shift, multiplier, increment = 1, 0, MULTIPLIER, INCREMENT
     n %= PERIOD
     while n:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from overhead.probes._support.cuda.held_stream import LONGEST_NS, HeldChain, StreamHolder, hold
+from overhead.probes._support.cuda.device_time import LONGEST_BLOCKER_NS, HeldChain, StreamHolder, time_held
 
 
-class Pretended(StreamHolder):
+class FakeStream(StreamHolder):
     """A stream: ``issue`` costs ``host`` ns a unit, each unit then runs for ``unit`` ns of the device."""
 
-    method = "pretended"
+    method = "fake stream"
 
     def __init__(self, host: float, unit: float) -> None:
         self.host, self.unit = host, unit
@@ -39,26 +39,26 @@ class Pretended(StreamHolder):
         return float(end - start)
 
 
-def test_a_chain_that_stood_in_the_queue_is_busy() -> None:
-    clock = Pretended(host=1000, unit=300)
-    found = hold(clock, clock.issue, 100)
+def test_a_chain_queued_before_the_blocker_ends_is_busy() -> None:
+    clock = FakeStream(host=1000, unit=300)
+    found = time_held(clock, clock.issue, 100)
     assert (found.busy, found.span, found.n, clock.blocks) == (True, 100 * 300, 100, [1e6])
 
 
-def test_a_blocker_that_ended_too_soon_is_made_longer() -> None:
-    clock = Pretended(host=50_000, unit=300)
-    found = hold(clock, clock.issue, 100)
+def test_a_blocker_that_ends_too_soon_is_made_longer() -> None:
+    clock = FakeStream(host=50_000, unit=300)
+    found = time_held(clock, clock.issue, 100)
     assert found.busy
     assert found.span == 100 * 300
     assert len(clock.blocks) > 1
     assert clock.blocks == sorted(clock.blocks)
 
 
-def test_what_cannot_be_held_is_a_span_with_gaps() -> None:
-    clock = Pretended(host=1e6, unit=300)
-    found = hold(clock, clock.issue, 100)
+def test_a_chain_that_takes_too_long_to_issue_is_not_busy() -> None:
+    clock = FakeStream(host=1e6, unit=300)
+    found = time_held(clock, clock.issue, 100)
     assert not found.busy
-    assert clock.blocks[-1] == LONGEST_NS
+    assert clock.blocks[-1] == LONGEST_BLOCKER_NS
     assert found.span > 100 * 300
 
 
@@ -75,7 +75,7 @@ class Chain(HeldChain):
         return self.issued - self.aside
 
 
-def test_a_graph_is_launched_and_waited_for_before_it_is_held() -> None:
+def test_a_graph_is_launched_once_before_it_is_timed() -> None:
     done: list[str] = []
 
     class Graph(Chain):
@@ -88,7 +88,7 @@ def test_a_graph_is_launched_and_waited_for_before_it_is_held() -> None:
         def wait(self) -> None:
             done.append("wait")
 
-    class Stream(Pretended):
+    class Stream(FakeStream):
         def block(self, ns: float) -> None:
             super().block(ns)
             done.append("block")
@@ -97,17 +97,17 @@ def test_a_graph_is_launched_and_waited_for_before_it_is_held() -> None:
     graph.held(Stream(1000, 300), 100)
     assert done == ["issue", "wait", "block", "issue"]
     assert (graph.issued, graph.executed()) == (200, 0)
-    plain.held(Pretended(1000, 300), 100)
+    plain.held(FakeStream(1000, 300), 100)
     assert (plain.issued, plain.executed()) == (100, 0)
 
 
 def test_units_of_a_held_chain_do_not_count() -> None:
     chain = Chain()
     chain.issue(3)
-    assert chain.held(Pretended(1000, 300), 100_000).n == 512
+    assert chain.held(FakeStream(1000, 300), 100_000).n == 512
     assert chain.executed() == 3
     chain.launches = 4
     assert chain.held_n == 128
     chain.launches, chain.max_n = 0, 10_000
-    assert chain.held(Pretended(1000, 300), 100_000).n == 10_000
+    assert chain.held(FakeStream(1000, 300), 100_000).n == 10_000
     assert chain.executed() == 3

@@ -1,4 +1,4 @@
-"""The torch stack on the CPU for real; what other devices would be asked, without them."""
+"""The torch stack on the CPU; the cases of other devices without the devices."""
 
 from __future__ import annotations
 
@@ -9,36 +9,17 @@ import pytest
 
 from overhead.probes.base import Unavailable, Unsupported, Unverified, vary
 from overhead.probes.torch import TorchProbe
-from overhead.results import Api, Case, Target
+from overhead.results import Api, Target
 from tests.fakes.of_step import of_step
 
 PROBE = TorchProbe()
 CPU = Target(stack="torch", api="CPU", adapter="CPU", options={"device": "cpu"})
 CASES = {case.key: case for case in of_step(PROBE.space(CPU).star())}
-MARKS = {key: [pytest.mark.needs("numba")] for key, case in CASES.items() if case.caller == "native"}
 needs_torch = pytest.mark.needs("torch")
 
 
 def target(api: Api) -> Target:
     return Target(stack="torch", api=api, adapter="a GPU", options={"device": "none"})
-
-
-@needs_torch
-@pytest.mark.parametrize("key", [pytest.param(key, marks=MARKS.get(key, [])) for key in CASES])
-def test_every_unit_is_counted(key: str) -> None:
-    chain = PROBE.open(CPU, CASES[key])
-    try:
-        done = 0
-        for n in (0, 1, 3, 20):
-            chain.prepare(n)
-            chain.issue(n)
-            chain.wait()
-            done += n
-            assert chain.executed() == done
-        assert chain.device(10) is None
-        assert chain.window()["threads"] == 1
-    finally:
-        chain.close()
 
 
 @needs_torch
@@ -57,7 +38,7 @@ def test_python_and_native_run_the_same_operation() -> None:
 
 @needs_torch
 @pytest.mark.needs("numba")
-def test_native_adds_no_number() -> None:
+def test_the_native_caller_cannot_add_a_number() -> None:
     with pytest.raises(Unsupported, match="a tensor made beforehand"):
         PROBE.open(CPU, vary(PROBE.space(CPU).base, "caller", "native"))
 
@@ -66,9 +47,9 @@ def test_native_adds_no_number() -> None:
 @pytest.mark.needs("numba")
 def test_a_missing_symbol_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.common.native_loop import NativeUnavailable
-    from overhead.probes._support.torch import native as _torch_native
+    from overhead.probes._support.torch import libtorch_add
 
-    monkeypatch.setattr(_torch_native, "_ADD_IN_PLACE", "_ZN2at4_ops4gone4callEv")
+    monkeypatch.setattr(libtorch_add, "_ADD_IN_PLACE", "_ZN2at4_ops4gone4callEv")
     case = next(case for case in CASES.values() if case.caller == "native")
     with pytest.raises(NativeUnavailable, match="_ZN2at4_ops4gone4callEv"):
         PROBE.open(CPU, case)
@@ -78,14 +59,14 @@ def test_a_missing_symbol_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_chains_of_different_modes_alternate() -> None:
     import torch
 
-    from overhead.probes._support.torch.steps import Add, Network, enter
+    from overhead.probes._support.torch.bodies import AddOne, NetworkStep, set_autograd_mode
 
     device = torch.device("cpu")
-    add, graphed = Add(device), Add(device, mode="no_grad")
-    train = Network(device, train=True, varying=False)
+    add, graphed = AddOne(device), AddOne(device, mode="no_grad")
+    train = NetworkStep(device, train=True, varying=False)
     for _ in range(2):
         for body in (add, train, graphed):
-            enter(body.mode)
+            set_autograd_mode(body.mode)
             body.loop()(1)
             assert torch.is_inference_mode_enabled() == (body.mode == "inference")
     assert (add.executed(), train.executed(), graphed.executed()) == (2, 2, 2)
@@ -93,18 +74,18 @@ def test_chains_of_different_modes_alternate() -> None:
 
 @needs_torch
 @pytest.mark.parametrize(("train", "name"), [(True, "h2d"), (True, "item"), (False, "h2d"), (False, "branch")])
-def test_a_network_is_followed_by_an_act_in_its_own_mode(train: bool, name: str) -> None:
+def test_an_action_after_a_network_runs_in_the_autograd_mode_of_the_network(train: bool, name: str) -> None:
     import torch
 
     from overhead.probes._support.torch import waits
+    from overhead.probes._support.torch.bodies import AddOne, NetworkStep
     from overhead.probes._support.torch.chains import Acting
-    from overhead.probes._support.torch.steps import Add, Network
 
     cpu = torch.device("cpu")
-    network = Network(cpu, train=train, varying=False)
+    network = NetworkStep(cpu, train=train, varying=False)
     act = waits.copy(cpu, name) if name == "h2d" else waits.action(cpu, name, network.reading)
     chain = Acting(cpu, network, "2 steps", lambda: None, spins=False, action=act, every=2, waits=True)
-    beside = Acting(cpu, Add(cpu), "launch", lambda: None, spins=False, action=act, every=1, waits=True)
+    beside = Acting(cpu, AddOne(cpu), "launch", lambda: None, spins=False, action=act, every=1, waits=True)
     for one in (chain, beside, chain):
         one.prepare(1)
         one.issue(1)
@@ -112,12 +93,12 @@ def test_a_network_is_followed_by_an_act_in_its_own_mode(train: bool, name: str)
     assert beside.executed() == 1
 
 
-def test_no_unit_holds_more_training_steps_than_a_short_run_takes() -> None:
+def test_a_unit_holds_at_most_four_training_steps() -> None:
     cases = of_step(PROBE.space(target("CUDA")).star())
     assert max(int(case.params.get("every", 1)) for case in cases if case.workload != "step") == 4
 
 
-def test_a_short_run_sees_a_synchronisation_and_the_training_step() -> None:
+def test_the_first_cases_include_a_synchronisation_and_the_training_step() -> None:
     first = list(PROBE.space(target("CUDA")).star())[:9]
     assert {"item", "stream"} <= {case.params.get("sync") for case in first}
     assert "mlp-train" in {case.workload for case in first}
@@ -128,10 +109,10 @@ def test_a_short_run_sees_a_synchronisation_and_the_training_step() -> None:
 def test_the_forward_pass_is_counted_by_its_losses(varying: bool) -> None:
     import torch
 
-    from overhead.probes._support.torch.steps import Network, enter
+    from overhead.probes._support.torch.bodies import NetworkStep, set_autograd_mode
 
-    network = Network(torch.device("cpu"), train=False, varying=varying)
-    enter(network.mode)
+    network = NetworkStep(torch.device("cpu"), train=False, varying=varying)
+    set_autograd_mode(network.mode)
     done = 0
     for n in (1, 5, 2):
         network.loop()(n)
@@ -143,7 +124,7 @@ def test_the_forward_pass_is_counted_by_its_losses(varying: bool) -> None:
 
 
 @needs_torch
-def test_a_group_that_did_not_run_whole_is_seen() -> None:
+def test_a_unit_that_ran_in_part_is_unverified() -> None:
     case = next(case for case in CASES.values() if case.params.get("every") == 10)
     chain = PROBE.open(CPU, case)
     chain.issue(2)
@@ -154,7 +135,7 @@ def test_a_group_that_did_not_run_whole_is_seen() -> None:
 
 
 @needs_torch
-def test_an_old_torch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_torch_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     monkeypatch.setattr(torch, "__version__", "2.5.1+cpu")
@@ -163,7 +144,7 @@ def test_an_old_torch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_torch
-def test_a_build_without_cuda_is_told_apart_from_a_machine_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torch_build_without_cuda_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     from overhead.probes._support.cuda import api as _cuda_api
@@ -190,7 +171,7 @@ def test_a_cuda_device_gets_every_synchronisation_on_both_steps() -> None:
 
 
 @pytest.mark.parametrize("api", ["CPU", "CUDA", "HIP", "LevelZero", "MPS"])
-def test_units_say_what_they_hold(api: Api) -> None:
+def test_the_unit_names_the_number_of_launches_or_steps(api: Api) -> None:
     for case in of_step(PROBE.space(target(api)).cross()):
         every = case.params.get("every", 1)
         one = "launch" if case.workload == "step" else "step"
@@ -206,11 +187,6 @@ def test_a_space_loads_no_torch() -> None:
         "t = Target(stack='torch', api='CUDA', adapter='x', options={'device': 'cuda:0'});"
         "print(len(list(TorchProbe().space(t).star())), 'torch' in sys.modules, 'numba' in sys.modules)"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert int(told[0]) > 40
-    assert told[1:] == ["False", "False"]
-
-
-def test_a_case_is_a_case() -> None:
-    assert all(isinstance(case, Case) for case in CASES.values())
-    assert len({case.key for case in CASES.values()}) == len(CASES)
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert int(printed[0]) > 40
+    assert printed[1:] == ["False", "False"]

@@ -1,4 +1,4 @@
-"""The step of array stacks: add 1 to 256 int32, each with its own start, so that one read proves how often it ran."""
+"""The step of array libraries: add 1 to 256 int32. The values show how often it ran."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ if TYPE_CHECKING:
     from numpy import int32
     from numpy.typing import NDArray
 
-COUNT = 256
+_COUNT = 256
 
 
-def starts() -> NDArray[int32]:
+def start_values() -> NDArray[int32]:
     """The values before the first step: int32, shape (256,)."""
     import numpy as np
 
-    return np.arange(COUNT, dtype=np.int32)
+    return np.arange(_COUNT, dtype=np.int32)
 
 
-def steps(values: NDArray[int32]) -> int:
-    """How often 1 was added to ``starts()`` (mod 2^32). Raises ``Unverified`` where the elements disagree."""
+def count_steps(values: NDArray[int32]) -> int:
+    """How often 1 was added to the start values, modulo 2^32. Raises ``Unverified`` where the elements disagree."""
     import numpy as np
 
-    added = (values.astype(np.int64) - starts()) % 2**32
-    if values.shape != (COUNT,) or (added != added[0]).any():
+    added = (values.astype(np.int64) - start_values()) % 2**32
+    if values.shape != (_COUNT,) or (added != added[0]).any():
         raise Unverified(f"elements disagree: between {added.min()} and {added.max()} steps")
     return int(added[0])

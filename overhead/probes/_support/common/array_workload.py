@@ -1,4 +1,4 @@
-"""A workload's array body in NumPy, in float32, a call a step; the same body serves CuPy."""
+"""A workload on NumPy arrays, one step per call. ``ArrayWork`` also serves CuPy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from overhead.workloads.base import Array
 
 
 class ArrayWork(WorkChain):
-    """n steps, each on the arrays that the last one returned."""
+    """n steps, each on the arrays that the previous step returned."""
 
     xp: Any = np
 
@@ -30,7 +30,7 @@ class ArrayWork(WorkChain):
         return found, found.pop("steps").view(np.uint32)
 
     def host(self, values: Any) -> Array:
-        """The values in the host's memory, copied."""
+        """A copy of the values in host memory."""
         return np.array(values)
 
     def issue(self, n: int) -> None:
@@ -41,7 +41,7 @@ class ArrayWork(WorkChain):
 
 
 class NumpyWork(ArrayWork):
-    """A call returns when its work is done."""
+    """NumPy: a call returns when its work is done."""
 
     overlap = "serial"
     synchronous = True

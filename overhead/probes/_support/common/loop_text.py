@@ -1,4 +1,4 @@
-"""The text of a loop over n units, written once: for Python and for numba, plain and with a clock around each stage."""
+"""Source code of a loop over n units, for Python and for numba, with or without clock readings around each stage."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Issue = Callable[[int], None]
+from overhead.probes._support.common.python_loops import Issue as Issue
+
 Stages = Callable[[int], dict[str, NDArray[np.int64]]]
 CLOCK = "clock"
-"""The stage that holds nothing: the cost of one clock reading."""
+"""The empty stage: its duration is the cost of one clock reading."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One line of the loop, and the stage that it belongs to."""
+    """One line of the loop, and its stage."""
 
     code: str
     stage: str
@@ -26,7 +27,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Script:
-    """A loop of statements: ``head``, ``body`` for each unit, ``tail``, for each group of ``per`` units (0: one group).
+    """For each group of ``per`` units (0: one group of all): ``head``, then ``body`` for each unit, then ``tail``.
 
     In ``body``, ``u`` is the unit; in ``head`` and ``tail`` the first unit of the group. ``names`` are bound as locals.
     """
@@ -39,24 +40,24 @@ class Script:
 
     @property
     def sections(self) -> tuple[tuple[Statement, ...], ...]:
-        """The runs of statements without a loop between them: one if every group is a unit, else head, body, tail."""
+        """Statements with no loop between them: one section if a group is one unit, else head, body and tail."""
         return (self.head + self.body + self.tail,) if self.per == 1 else (self.head, self.body, self.tail)
 
 
 def stage_names(section: Sequence[Statement]) -> list[str]:
-    """The stages of a section in order: adjacent statements of one stage are timed together."""
+    """The stages of a section in order. Adjacent statements of one stage are timed together."""
     return [CLOCK, *(stage for stage, _ in itertools.groupby(section, key=lambda s: s.stage))]
 
 
 def plain(script: Script) -> list[str]:
-    """The loop's lines."""
+    """The lines of the loop."""
     return _nest(script, [[s.code for s in section] for section in script.sections])
 
 
 def timed(script: Script, read: Callable[[int, int], str], keep: Callable[[int, int], str]) -> list[str]:
-    """The loop's lines with a clock reading before the first stage and after each.
+    """The lines of the loop with a clock reading before the first stage and after each stage.
 
-    ``read(section, i)`` is the statement of reading i, ``keep(section, readings)`` the one that follows the last.
+    ``read(section, i)`` is the statement that takes reading i; ``keep(section, readings)`` follows the last reading.
     """
     blocks = []
     for number, section in enumerate(script.sections):
@@ -68,9 +69,9 @@ def timed(script: Script, read: Callable[[int, int], str], keep: Callable[[int, 
 
 
 def durations(script: Script, readings: Sequence[NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
-    """Stage name to durations, from one array (times, readings) of clock values a section.
+    """Durations by stage, ns, from one array of clock values per section, shape (times, readings).
 
-    Each duration holds the cost of one reading. A stage that occurs twice in a unit has two durations a unit.
+    Each duration includes the cost of one reading. A stage that occurs twice in a unit has two durations per unit.
     """
     found: dict[str, list[NDArray[np.int64]]] = {}
     for section, values in zip(script.sections, readings, strict=True):
@@ -80,13 +81,13 @@ def durations(script: Script, readings: Sequence[NDArray[np.int64]]) -> dict[str
 
 
 def compile_python(script: Script) -> Issue:
-    """A plain Python function ``issue(n)`` with every name a local."""
+    """A plain Python function ``issue(n)``. Every name in it is a local variable."""
     issue: Issue = _define(_function(script, plain(script)), script.names)
     return issue
 
 
 def compile_python_stages(script: Script) -> Stages:
-    """The same loop with ``time.perf_counter_ns`` read around each stage: ``stages(n)``."""
+    """A function ``stages(n)``: the same loop, with ``time.perf_counter_ns`` read around each stage."""
     from time import perf_counter_ns
 
     kept: list[list[tuple[int, ...]]] = [[] for _ in script.sections]

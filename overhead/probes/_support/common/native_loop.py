@@ -1,7 +1,7 @@
-"""One list of C calls, rendered twice: ``ffi``, a plain Python loop, and ``native``, a compiled loop of the same calls.
+"""A list of C calls as two loops: ``ffi``, a plain Python loop, and ``native``, a compiled loop of the same calls.
 
-The compiled loop is numba's. Its source depends on the list's structure alone, never on an address, so that it is
-compiled once for a machine: sources and machine code lie in ``NUMBA_CACHE_DIR`` or the user's cache folder.
+numba compiles the loop. Its source depends only on the structure of the list, never on an address, so it is compiled
+once per machine: sources and machine code are kept in ``NUMBA_CACHE_DIR`` or the user's cache folder.
 """
 
 from __future__ import annotations
@@ -26,30 +26,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.probes._support.common import loop_text
-from overhead.probes._support.common.loop_text import Issue, Script, Stages, Statement
+from overhead.probes._support.common.loop_text import Script, Stages, Statement
+from overhead.probes._support.common.python_loops import Issue
 from overhead.probes.base import Unavailable
 
 ABIS = ("x86_64", "amd64", "aarch64", "arm64")
-"""Processors on which a 64-bit word is a fit carrier for every integer and pointer argument."""
-
-
-_LOW = 0xFFFFFFFF
+"""Processors on which every integer and pointer argument can be passed as a 64-bit word."""
+_LOW_HALF = 0xFFFFFFFF
 
 
 class NativeUnavailable(Unavailable):
-    """No compiled loop here: numba is missing, the ABI is unknown, or a symbol is."""
+    """No compiled loop here: numba or a symbol is missing, or the ABI is unknown."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A value kept between calls: a returned handle."""
+    """A variable of the loop that holds the result of a call, such as a handle."""
 
     index: int
 
 
 @dataclass(frozen=True)
 class Cycle:
-    """An argument that rotates with the unit: ``values[unit % len]``; in head and tail, by the group's first unit."""
+    """An argument that changes with the unit: ``values[unit % len]``. Head and tail take that of their first unit."""
 
     values: tuple[int, ...]
 
@@ -61,9 +60,9 @@ Word = int | Slot | Cycle
 class NativeCall:
     """A C call. Arguments and result are integers or pointers; the upper bits of a narrower result are undefined.
 
-    ``function`` and ``ffi_args`` (default: ``args``) are what the Python loop calls; a ``Cycle`` there holds objects.
-    ``address`` and ``args`` are what the compiled loop calls. ``checked``: a nonzero low half of the result is kept for
-    ``NativeLoop.failure``.
+    The Python loop calls ``function`` with ``ffi_args`` (default: ``args``); a ``Cycle`` there holds objects.
+    The compiled loop calls ``address`` with ``args``. ``checked``: ``NativeLoop.failure`` returns the low half of the
+    result if it is not 0.
     """
 
     name: str
@@ -78,7 +77,7 @@ class NativeCall:
 
 @dataclass(frozen=True)
 class Store:
-    """Not a call: one 64-bit word written to memory. The Python loop calls ``function(value)`` instead."""
+    """Write one 64-bit word to memory. The Python loop calls ``function(value)`` instead."""
 
     name: str
     function: Callable[[Any], Any]
@@ -89,7 +88,7 @@ class Store:
 
 @dataclass(frozen=True)
 class NativeProgram:
-    """For each group of ``per`` units (the last may be shorter): head, body a unit, tail. 0: one group of all n."""
+    """For each group of ``per`` units (the last may be shorter; 0: all units): head, body for each unit, tail."""
 
     head: tuple[NativeCall | Store, ...] = ()
     body: tuple[NativeCall | Store, ...] = ()
@@ -98,7 +97,7 @@ class NativeProgram:
 
 
 class NativeLoop(Protocol):
-    """``issue(n)``; ``failure()`` is the or of all results of the checked calls so far, 0 where none failed."""
+    """Issues n units. ``failure()``: bitwise or of all results of checked calls so far; 0 if none failed."""
 
     failure: Callable[[], int]
 
@@ -106,13 +105,13 @@ class NativeLoop(Protocol):
 
 
 def compile_ffi(program: NativeProgram) -> NativeLoop:
-    """A generated plain Python loop; everything that it names is a local."""
+    """A generated plain Python loop. Every name in it is a local variable."""
     failed = [0]
     return _loop(loop_text.compile_python(_python_script(program, failed)), lambda: failed[0])
 
 
 def compile_native(program: NativeProgram) -> NativeLoop:
-    """The compiled loop; it holds no GIL. Raises ``NativeUnavailable``."""
+    """The compiled loop. It runs without the GIL. Raises ``NativeUnavailable``."""
     rendered = _Native(program)
     lines = loop_text.plain(rendered.script)
     table = np.array(rendered.table, np.int64)
@@ -120,10 +119,10 @@ def compile_native(program: NativeProgram) -> NativeLoop:
 
 
 def compile_stages(program: NativeProgram, caller: Literal["ffi", "native"]) -> Stages:
-    """``stages(n)``: stage name to durations, ns, of the same loop with the clock read around each stage.
+    """A function ``stages(n)``: durations by stage, ns, of the same loop with the clock read around each stage.
 
-    Each duration holds one clock reading, the stage ``clock`` nothing else: the cost per unit of a stage is
-    ``(sum(durations) - len(durations) * clock) / n``. Adjacent calls of one stage are timed together.
+    Each duration includes one clock reading, and the stage ``clock`` only that. A stage costs
+    ``(sum(durations) - len(durations) * clock) / n`` per unit. Adjacent calls of one stage are timed together.
     """
     if caller == "ffi":
         return loop_text.compile_python_stages(_python_script(program, [0]))
@@ -142,7 +141,7 @@ def compile_stages(program: NativeProgram, caller: Literal["ffi", "native"]) -> 
     def stages(n: int) -> dict[str, NDArray[np.int64]]:
         groups = -(-n // program.per) if program.per else 1
         times = [n] if program.per == 1 else [groups, n, groups]
-        # Written once before the loop: a first touch inside it would be a page fault inside a stage.
+        # Filled before the loop: the first write to a page would be a page fault inside a stage.
         logs = [np.ones((count, width, 2), np.int64) for count, width in zip(times, widths, strict=True)]
         table[2 : 2 + len(logs)] = [log.ctypes.data for log in logs]
         loop(table, n)
@@ -166,7 +165,7 @@ def _turn(length: int) -> str:
 
 
 def _python_script(program: NativeProgram, failed: list[int]) -> Script:
-    """The loop over the Python callables. ``failed`` takes the results of the checked calls."""
+    """The loop over the Python callables. ``failed[0]`` collects the results of checked calls."""
     names: dict[str, Any] = {}
     count = itertools.count()
 
@@ -191,15 +190,15 @@ def _python_script(program: NativeProgram, failed: list[int]) -> Script:
         return Statement(code, call.stage or call.name)
 
     def note(result: Any) -> None:
-        failed[0] |= int(result) & _LOW
+        failed[0] |= int(result) & _LOW_HALF
 
     return Script(**_sections(program, render), names=names)
 
 
 class _Native:
-    """The loop over addresses: its lines, and the table that holds every number in it.
+    """The loop over addresses: its lines, and a table of all numbers in it.
 
-    Words 0 to 7 of the table are the loop's own: 0 the failures, 1 the clock, from 2 the logs.
+    The loop itself uses words 0 to 7 of the table: 0 the failures, 1 the clock, from 2 on the logs.
     """
 
     def __init__(self, program: NativeProgram) -> None:
@@ -230,7 +229,8 @@ class _Native:
         if call.result:
             code = f"s{call.result.index} = {code}"
         if call.checked:
-            code = f"{code}; failed |= s{call.result.index} & {_LOW}" if call.result else f"failed |= {code} & {_LOW}"
+            code = f"{code}; failed |= s{call.result.index}" if call.result else f"failed |= {code}"
+            code = f"{code} & {_LOW_HALF}"
         return Statement(code, call.stage or call.name)
 
     def source(self, lines: Sequence[str]) -> str:
@@ -239,7 +239,7 @@ class _Native:
         return "\n".join(
             [
                 "import numba",
-                "from overhead.probes._support.common.native_calls import call, store",
+                "from overhead.probes._support.common.numba_intrinsics import call, store",
                 "",
                 "@numba.njit('void(int64[::1], int64)', nogil=True, cache=True)",
                 "def loop(t, n):",
@@ -256,7 +256,7 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
         import numba  # noqa: F401
     except Exception as error:  # numba refuses a numpy newer than itself with ImportError or SystemError
         raise NativeUnavailable(f"numba does not load: {error}", "pip install numba") from error
-    module = Path(loop_text.__file__).with_name("native_calls.py").read_bytes()
+    module = Path(loop_text.__file__).with_name("numba_intrinsics.py").read_bytes()
     text = rendered.source(lines)
     name = "loop_" + hashlib.sha256(module + text.encode()).hexdigest()[:24]
     loaded = sys.modules.get(name)
@@ -267,7 +267,7 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
 
 
 def _load(name: str, text: str, folder: Path) -> Any:
-    """Import the source from a file in the folder: numba keeps machine code only for a file that stays as it is."""
+    """Import the source from a file in the folder: numba caches machine code only for a file that does not change."""
     try:
         path = _written(folder, name, text)
     except OSError:
@@ -304,7 +304,7 @@ def _cache_folder() -> Path:
 
 @dataclass(frozen=True)
 class _Clock:
-    """A clock that a compiled loop can read by address into 16 bytes of memory."""
+    """A clock function that writes its reading into 16 bytes of memory."""
 
     address: int
     identity: tuple[int, ...]
@@ -328,7 +328,7 @@ def _clock() -> _Clock:
 
 
 def address_of(library: ctypes.CDLL, name: str) -> int:
-    """A symbol's address in a library loaded by ctypes. Raises ``NativeUnavailable``."""
+    """The address of a symbol in a library loaded by ctypes. Raises ``NativeUnavailable``."""
     with contextlib.suppress(AttributeError):
         return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
     raise NativeUnavailable(f"the library exports no {name}")

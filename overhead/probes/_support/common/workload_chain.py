@@ -1,4 +1,4 @@
-"""A chain that runs a workload: verified against the reference when it opens, its steps counted by the device."""
+"""Chains that run a workload. Each is verified against the reference when it opens; the device counts its steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from overhead.probes._support.cuda.held_stream import HeldChain
+from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes.base import Space, Unsupported, Unverified
 from overhead.results import Caller, Case, Pattern, Scalar
 from overhead.workloads import sources, workloads
@@ -26,8 +26,8 @@ _WRAP = 1 << 32
 class WorkloadArm:
     """A way to run workloads.
 
-    ``bodies``: which it runs of a workload that has several; ``fits``: which workloads it runs at all; ``language``: of
-    its kernels, if it has any; ``early``: whether a short run shall hold it.
+    ``bodies``: those it runs of a workload that has several. ``fits``: whether it runs a workload at all. ``language``:
+    of its kernels, if it has any. ``early``: whether it is measured in a short run too.
     """
 
     pattern: Pattern
@@ -40,7 +40,7 @@ class WorkloadArm:
 
 
 def eager(*bodies: str) -> WorkloadArm:
-    """Operations of an array library, one after another."""
+    """Eager operations of an array library."""
     return WorkloadArm("per-submit", bodies=bodies)
 
 
@@ -50,26 +50,26 @@ def fused(language: str, params: Mapping[str, Scalar] | None = None) -> Workload
 
 
 def launches(language: str, *bodies: str) -> WorkloadArm:
-    """The kernels of a step, a launch each."""
+    """One launch for each kernel of a step."""
     return WorkloadArm("per-submit", bodies=bodies, language=language)
 
 
 IN_TURN = WorkloadArm("hybrid", fits=lambda w: w.host_works)
-"""Every other step on the host, of workloads that ask about just that."""
+"""Every other step on the host, for workloads that compare host and device."""
 IN_TURN_TOO = WorkloadArm("hybrid", fits=lambda w: not w.host_works and not w.bodies)
-"""The same of all others whose step is not split."""
+"""The same for all other workloads whose step is not split."""
 
 
 def on_all_threads(pattern: Pattern) -> WorkloadArm:
-    """The pattern with all of the host's threads, where their speed is part of the question."""
+    """The pattern with all threads of the host, for workloads that compare host and device."""
     return WorkloadArm(pattern, {"threads": "all"}, fits=lambda w: w.host_works)
 
 
 def space(star: Space, arms: Sequence[WorkloadArm], *, software: bool, late: Sequence[WorkloadArm] = ()) -> Space:
-    """The stack's own space and, beside it, every workload by every arm, for each number of elements.
+    """The space of the stack, extended by every workload with every arm and each number of elements.
 
-    Where a workload is light, its first arm at its first number comes right after the base, and so do the arms marked
-    early: a short run shall hold one of every stack, and has room for little more. ``late`` arms come last.
+    For light workloads, the first arm and the arms marked early come right after the base, at the first number of
+    elements, so that a short run measures them. ``late`` arms come last.
     """
     found = workloads().values()
     soon = [arm for i, arm in enumerate(arms) if i == 0 or arm.early]
@@ -85,9 +85,9 @@ def space(star: Space, arms: Sequence[WorkloadArm], *, software: bool, late: Seq
 
 
 def _cases(workload: Workload, arms: Sequence[WorkloadArm], software: bool) -> list[Case]:
-    """All variants at their first number of elements by every arm and body, then at the second, and so on.
+    """All variants with every arm and body at their first number of elements, then at the second, and so on.
 
-    Of what is not written in a language, one case tells why.
+    A workload that is not written in the language of an arm has one case, whose record gives the reason.
     """
     made = [(variant, workload.at(variant)) for variant in workload.variants]
     ranks = itertools.zip_longest(*([(v, w, n) for n in w.sizes(software)] for v, w in made))
@@ -102,15 +102,15 @@ def _cases(workload: Workload, arms: Sequence[WorkloadArm], software: bool) -> l
 
 
 def _bodies(workload: Workload, arm: WorkloadArm) -> list[dict[str, Scalar]]:
-    """The arm's bodies as parameters; none where either side has no choice."""
+    """The bodies of the arm as parameters; no parameter if the workload or the arm has no choice of bodies."""
     if not workload.bodies or not arm.bodies:
         return [{}]
     return [{"body": body} for body in arm.bodies if body in workload.bodies]
 
 
 def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
-    """The patterns under which WGSL runs; ``checks`` where the library adds some to the kernel: bounds to its loops
-    (wgpu-native), clamps to its indices (Dawn).
+    """The patterns of WGSL. ``checks``: without those that the library adds to the kernel, which are loop bounds
+    (wgpu-native) or index clamps (Dawn).
     """
     fewer = {"wgpu-native": "unbounded-loops", "dawn": "off"}.get(stack)
     unchecked = [fused("wgsl", {"checks": fewer})] if fewer else []
@@ -120,24 +120,24 @@ def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
 
 
 def wgsl_submitted(caller: Caller = "binding") -> WorkloadArm:
-    """A submission a step, of workloads whose step is one dispatch."""
+    """One submission per step, for workloads whose step is one dispatch."""
     return WorkloadArm("per-submit", caller=caller, fits=lambda w: not w.bodies, language="wgsl")
 
 
 WGSL_BINDINGS: tuple[Literal["storage", "read-only-storage", "uniform"], ...] = (
     "storage", "storage", "read-only-storage", "uniform",
 )  # fmt: skip
-"""Of the generated WGSL, in group 0: state, counters, inputs, and the number of steps in word 0 of 16 bytes."""
+"""Bindings of the generated WGSL in group 0: state, counters, inputs, and 16 bytes with the number of steps first."""
 
 
 def refuse_wgsl(case: Case) -> None:
-    """Raises ``Unsupported`` where a workload's WGSL has no such pattern."""
+    """Raise ``Unsupported`` if the WGSL of workloads has no such pattern."""
     if case.pattern not in ("one-pass", "per-submit", "fused"):
         raise Unsupported(f"a workload's WGSL runs as one-pass, per-submit or fused, not {case.pattern}")
 
 
 def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, Scalar]:
-    """What a window of a workload's WGSL holds."""
+    """The description of the window for the WGSL of a workload."""
     dispatches = f"{len(entries)} per unit"
     each = dispatches if pattern == "per-submit" else "1"
     return {
@@ -155,7 +155,7 @@ IN_SPIRV = frozenset({"recurrence"})
 
 
 def spirv_arms() -> list[WorkloadArm]:
-    """``fused``: one dispatch that loops; ``replay``: a dispatch a step, all in one recording."""
+    """``fused``: one dispatch that loops. ``replay``: one dispatch per step, all in one recording."""
     loop = WorkloadArm("fused", caller="ffi", fits=lambda w: w.name in IN_SPIRV, early=True)
     return [loop, dataclasses.replace(loop, pattern="replay")]
 
@@ -166,7 +166,7 @@ class WorkChain(HeldChain):
     unit = "step"
     language = "array"
     on_host = False
-    """Whether a processor computes steps, which may take it six times as long where numbers are subnormal."""
+    """Whether a CPU computes the steps. Subnormal numbers may make it six times slower."""
 
     def __init__(self, case: Case) -> None:
         known = workloads()
@@ -186,32 +186,32 @@ class WorkChain(HeldChain):
 
     @abc.abstractmethod
     def put(self, state: dict[str, Array]) -> None:
-        """Start over from this state, in the workload's precision, counters 0."""
+        """Set the state, given in the precision of the workload, and set all counters to 0."""
 
     @abc.abstractmethod
     def fetch(self) -> tuple[dict[str, Array], Array]:
-        """The state, and each element's count of steps, uint32."""
+        """The state, and the number of steps of each element, uint32."""
 
     def get(self) -> tuple[dict[str, Array], int]:
-        """The state and its count. Raises ``Unverified`` where the elements disagree."""
+        """The state and its number of steps. Raises ``Unverified`` where the elements disagree."""
         state, counters = self.fetch()
         return state, self.agreed(counters)
 
     def agreed(self, counters: Array) -> int:
-        """What all counters say. Raises ``Unverified`` where they do not say the same."""
+        """The value that all counters share. Raises ``Unverified`` where they differ."""
         if len(counters) != self.elements or (counters != counters[0]).any():
             raise Unverified(f"elements disagree: between {counters.min()} and {counters.max()} steps")
         return int(counters[0])
 
     def advance(self, steps: int) -> None:
-        """Run so many steps, for the check."""
+        """Run this many steps and wait for them."""
         for n in [self.max_n] * (steps // self.max_n) + [steps % self.max_n]:
             self.prepare(n)
             self.issue(n)
             self.wait()
 
     def count(self) -> int:
-        """The count alone, where it can be had for less than all of the state."""
+        """The number of steps. Subclasses may read it without the state."""
         return self.get()[1]
 
     def executed(self) -> int:
@@ -221,7 +221,7 @@ class WorkChain(HeldChain):
         return self._total - self.aside
 
     def verify(self) -> None:
-        """Check the arm on fresh random inputs, then put it at its start. Raises ``Unverified``."""
+        """Check the chain on fresh random inputs, then set its start state. Raises ``Unverified``."""
         self._start = {}
         try:
             check(self.workload, self.elements, self.inputs, self, self.rng)
@@ -234,7 +234,7 @@ class WorkChain(HeldChain):
             self.max_n = min(self.max_n, self.workload.lasts)
 
     def renew(self, n: int) -> None:
-        """Before n steps: on the host start over where they would outlast the workload's normal numbers."""
+        """Call before n steps. On a CPU it restarts from the start state if the steps would reach subnormal numbers."""
         lasts = self.workload.lasts
         if self.on_host and self._start and 0 < lasts < self._age + n and self._age:
             self.executed()
@@ -246,7 +246,7 @@ class WorkChain(HeldChain):
         return {"language": self.language, "precision": self.workload.precision, "elements": self.elements}
 
     def zeros(self) -> dict[str, Array]:
-        """A state of zeros."""
+        """A state in which every number is 0."""
         return {f.name: np.zeros((self.elements, *f.shape), self.workload.dtype) for f in self.workload.state}
 
 
@@ -254,7 +254,7 @@ C = TypeVar("C", bound=WorkChain)
 
 
 def verified(chain: C) -> C:
-    """The chain, if it computes what the workload says. Raises ``Unverified``."""
+    """The chain after its check against the reference. Closes it and raises ``Unverified`` if the check fails."""
     try:
         chain.verify()
     except BaseException:
@@ -264,9 +264,9 @@ def verified(chain: C) -> C:
 
 
 def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry, ...]]:
-    """The workload's kernels in a language: their text, and those that a unit of the case launches, in order.
+    """The source text of a workload in a language, and the kernels that one unit launches, in order.
 
-    Raises ``Unsupported`` where it has none.
+    Raises ``Unsupported`` if the workload is not written in the language.
     """
     name, found = chain.workload.name, sources.kernels(chain.workload, language, chain.elements)
     if found is None:
@@ -279,7 +279,7 @@ def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry,
 
 
 def step_of(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
-    """A function from all of the state, counters as ``steps``, to the next."""
+    """A function from one state to the next. The state includes the counters, as ``steps``."""
     by_library = chain.case.params.get("body") == "library"
     step = chain.workload.library if by_library else chain.workload.step
 

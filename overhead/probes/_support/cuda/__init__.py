@@ -1,1 +1,1 @@
-"""CUDA: the driver API, launches, graphs, device time."""
+"""CUDA: driver API, launches, graphs, device time, and CuPy."""

@@ -1,4 +1,4 @@
-"""The CUDA driver's C functions through ctypes: the list that is used, and an error that names the function."""
+"""The functions of the CUDA driver that the probes use, through ctypes; errors name the function."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from typing import Any
 
 from overhead.probes.base import Unavailable, device_id
 
-DRIVER_PAGE = "install NVIDIA's driver: https://www.nvidia.com/drivers"
-OLDEST = 12000
-"""The oldest driver interface that serves: 1000 * major + 10 * minor."""
-NOT_READY = 600
+_DRIVER_PAGE = "install NVIDIA's driver: https://www.nvidia.com/drivers"
+_OLDEST_VERSION = 12000
+"""The oldest usable driver version: 1000 * major + 10 * minor."""
+THREAD_LOCAL_CAPTURE = 1
+"""``CU_STREAM_CAPTURE_MODE_THREAD_LOCAL``."""
+_NOT_READY = 600
 _NO_DEVICE = 100
 _COMPUTE_MAJOR, _COMPUTE_MINOR = 75, 76
 
@@ -65,7 +67,7 @@ FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
 
 
 class CudaError(RuntimeError):
-    """A driver function returned an error; ``code`` is its CUresult."""
+    """A driver function returned an error. ``code``: its CUresult."""
 
     def __init__(self, function: str, code: int, name: str) -> None:
         super().__init__(f"{function} returned {code} ({name})")
@@ -74,7 +76,7 @@ class CudaError(RuntimeError):
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """A device as the driver tells it; ``device`` its short id, ``architecture`` as in ``sm_90``."""
+    """A device. ``device``: its short id; ``architecture``: such as ``sm_90``."""
 
     ordinal: int
     name: str
@@ -83,7 +85,7 @@ class CudaDevice:
 
 
 class CudaDriver:
-    """The driver library. Every call but ``cuEventQuery`` raises ``CudaError`` where it fails."""
+    """The driver library. Methods raise ``CudaError`` if a driver function fails."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
@@ -91,23 +93,23 @@ class CudaDriver:
             try:
                 function = getattr(library, name)
             except AttributeError:
-                raise Unavailable(f"the NVIDIA driver exports no {name}: it is too old", DRIVER_PAGE) from None
+                raise Unavailable(f"the NVIDIA driver exports no {name}: it is too old", _DRIVER_PAGE) from None
             function.argtypes, function.restype = arguments, c_int
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of the list."""
+        """Call a function of ``FUNCTIONS``."""
         code = getattr(self.library, name)(*arguments)
         if code:
             raise CudaError(name, code, self.error_name(code))
 
     def made(self, name: str, *arguments: Any) -> int:
-        """Call a function whose first parameter takes a handle or pointer back, and return that."""
+        """Call a function whose first parameter is an output handle or pointer, and return this output."""
         made = c_void_p()
         self.call(name, byref(made), *arguments)
         return made.value or 0
 
     def number(self, name: str, *arguments: Any) -> int:
-        """Call a function whose first parameter takes an int back, and return that."""
+        """Call a function whose first parameter is an output int, and return this output."""
         found = c_int()
         self.call(name, byref(found), *arguments)
         return found.value
@@ -118,9 +120,9 @@ class CudaDriver:
         return (text.value or b"unknown").decode()
 
     def reached(self, event: int) -> bool:
-        """Whether the device has passed an event."""
+        """Whether the device has reached an event."""
         code = self.library.cuEventQuery(event)
-        if code not in (0, NOT_READY):
+        if code not in (0, _NOT_READY):
             raise CudaError("cuEventQuery", code, self.error_name(code))
         return code == 0
 
@@ -131,7 +133,7 @@ class CudaDriver:
         return milliseconds.value * 1e6
 
     def version(self) -> int:
-        """1000 * major + 10 * minor of the newest CUDA that the driver serves."""
+        """The newest CUDA version that the driver supports: 1000 * major + 10 * minor."""
         return self.number("cuDriverGetVersion")
 
     def devices(self) -> list[CudaDevice]:
@@ -150,17 +152,17 @@ class CudaDriver:
 
 
 def open_library() -> ctypes.CDLL:
-    """The driver's library. Raises ``Unavailable``."""
+    """The driver library. Raises ``Unavailable`` if there is none."""
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
         return ctypes.CDLL(name)
     except OSError as error:
-        raise Unavailable("no NVIDIA driver", DRIVER_PAGE) from error
+        raise Unavailable("no NVIDIA driver", _DRIVER_PAGE) from error
 
 
 @functools.cache
 def driver() -> CudaDriver:
-    """The driver, initialised. Raises ``Unavailable``: no driver, one that is too old, no device."""
+    """The initialised driver. Raises ``Unavailable``: no driver, too old a driver, or no device."""
     found = CudaDriver(open_library())
     try:
         found.call("cuInit", 0)
@@ -168,9 +170,9 @@ def driver() -> CudaDriver:
         if error.code == _NO_DEVICE:
             raise Unavailable("the NVIDIA driver finds no device", "see what nvidia-smi says") from error
         raise Unavailable(f"the NVIDIA driver does not start: {error}", "see what nvidia-smi says") from error
-    if found.version() < OLDEST:
+    if found.version() < _OLDEST_VERSION:
         major, minor = divmod(found.version(), 1000)
-        raise Unavailable(f"the NVIDIA driver serves CUDA {major}.{minor // 10}, 12.0 or newer is needed", DRIVER_PAGE)
+        raise Unavailable(f"the NVIDIA driver serves CUDA {major}.{minor // 10}, 12.0 or newer is needed", _DRIVER_PAGE)
     return found
 
 

@@ -1,19 +1,17 @@
-"""Chains of the CUDA driver: one launch a unit, or all units in one launch."""
+"""Chains of the CUDA driver: one launch per unit, or one launch for all units."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
 from ctypes import addressof, c_uint
-from itertools import repeat
 
 from overhead.probes._support.common.loop_text import Stages
 from overhead.probes._support.common.native_loop import NativeProgram, compile_ffi, compile_native, compile_stages
+from overhead.probes._support.common.python_loops import Action, Issue, alternating
 from overhead.probes._support.cuda.api import CudaDriver
-from overhead.probes._support.cuda.held_stream import HeldChain, StreamHolder
+from overhead.probes._support.cuda.device_time import HeldChain, StreamHolder
 from overhead.probes._support.cuda.launch import (
-    Action,
-    Issue,
     bindings,
     bound_launch,
     bound_wait,
@@ -27,10 +25,10 @@ from overhead.results import Case, Scalar
 
 
 class CudaChain(HeldChain):
-    """What all chains of the driver share: a session, a wait, the words as witness."""
+    """A session, a wait, and a count of steps by the values of the words."""
 
     places = 1
-    """Sets of words that its units go through."""
+    """Sets of words in memory; the units work on them in turn."""
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case, *, own_stream: bool) -> None:
         self.session = CudaSession(driver, ordinal, own_stream=own_stream, places=self.places)
@@ -46,11 +44,11 @@ class CudaChain(HeldChain):
             raise
 
     def build(self) -> None:
-        """Make everything that ``issue`` needs."""
+        """Make what ``issue`` needs. Called once, with the session open."""
         raise NotImplementedError
 
     def make_wait(self) -> Action:
-        """The wait of the case's caller."""
+        """The wait of the case, by the caller of the case."""
         name = str(self.case.params.get("wait", "stream"))
         if self.case.caller == "binding":
             return bound_wait(self.session, name)
@@ -76,7 +74,7 @@ class CudaChain(HeldChain):
 
 
 class CudaLaunches(CudaChain):
-    """``per-submit``: n launches. ``wait-each``, ``read-each``: a wait or a copy to the host after each."""
+    """``per-submit``: n launches. ``wait-each`` and ``read-each``: after each launch a wait or a copy to the host."""
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
         super().__init__(driver, ordinal, case, own_stream=case.params["stream"] == "own")
@@ -92,7 +90,7 @@ class CudaLaunches(CudaChain):
         self._stages: Stages = lambda n: {}
         if case.caller == "binding":
             issue = bound_launch(session, function, self._arguments)
-            self._issue: Issue = _each(issue, self._after()) if self.latency else issue
+            self._issue: Issue = alternating(functools.partial(issue, 1), self._after()) if self.latency else issue
             return
         checked = case.caller == "native"
         calls = [launch_call(session, function, self._arguments, checked=checked)]
@@ -138,7 +136,7 @@ class CudaLaunches(CudaChain):
 
 
 class LoopLaunches(CudaChain):
-    """n launches from a compiled loop, each of a kernel that loops a fixed number of times."""
+    """n launches from a compiled loop. Each kernel runs a fixed number of steps."""
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
         super().__init__(driver, ordinal, case, own_stream=case.params["stream"] == "own")
@@ -164,7 +162,7 @@ class LoopLaunches(CudaChain):
 
 
 class CudaFused(CudaChain):
-    """One launch whose kernel loops n times."""
+    """One launch whose kernel runs n steps."""
 
     overlap = "serial"
     launches = 0
@@ -188,19 +186,8 @@ class CudaFused(CudaChain):
 
 
 def launches_of(steps: int, size: int) -> int:
-    """Launches of so many steps each that made these. Raises ``Unverified`` where one did not run whole."""
+    """The number of launches of ``size`` steps each. Raises ``Unverified`` if a launch ran only some of its steps."""
     launches, rest = divmod(steps, size)
     if rest:
         raise Unverified(f"{launches} launches of {size} steps ran, and {rest} steps")
     return launches
-
-
-def _each(issue: Issue, after: Action) -> Issue:
-    one = functools.partial(issue, 1)
-
-    def loop(n: int) -> None:
-        for _ in repeat(None, n):
-            one()
-            after()
-
-    return loop

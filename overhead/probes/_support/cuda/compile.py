@@ -1,4 +1,4 @@
-"""CUDA C to machine code by NVRTC, through cuda-bindings."""
+"""Compile CUDA C to machine code by NVRTC, through cuda-bindings."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 from overhead.probes.base import Unavailable
 from overhead.probes.kernels import source
 
-MEND = "pip install 'cuda-bindings>=12.6' nvidia-cuda-nvrtc"
+_MEND = "pip install 'cuda-bindings>=12.6' nvidia-cuda-nvrtc"
 
 
 def machine_code(name: str, architecture: str) -> bytes:
-    """The kernel file compiled for an architecture (``sm_90``). Raises ``Unavailable``."""
+    """Machine code of a kernel file for an architecture such as ``sm_90``. Raises ``Unavailable`` without NVRTC."""
     return machine_code_of(name, source(name)[0], architecture)
 
 
 @functools.cache
 def machine_code_of(name: str, text: str, architecture: str) -> bytes:
-    """CUDA C compiled for an architecture (``sm_90``). Raises ``Unavailable``."""
+    """Machine code of CUDA C text for an architecture such as ``sm_90``. Raises ``Unavailable`` without NVRTC."""
     try:
         from cuda.bindings import nvrtc
     except ImportError as error:
-        raise Unavailable(f"cuda-bindings does not import: {error}", MEND) from error
+        raise Unavailable(f"cuda-bindings does not import: {error}", _MEND) from error
     try:
         program = _done(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
     except RuntimeError as error:  # cuda-bindings loads the library at the first call
-        raise Unavailable(f"NVRTC does not load: {error}", MEND) from error
+        raise Unavailable(f"NVRTC does not load: {error}", _MEND) from error
     options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17"]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     if int(code):
@@ -42,5 +42,5 @@ def machine_code_of(name: str, text: str, architecture: str) -> bytes:
 def _done(result: tuple[Any, ...]) -> Any:
     code, *values = result
     if int(code):
-        raise Unavailable(f"NVRTC: {code}", MEND)
+        raise Unavailable(f"NVRTC: {code}", _MEND)
     return values[0] if values else None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from overhead.probes._support.cuda.held_stream import StreamHolder
+from overhead.probes._support.cuda.device_time import StreamHolder
 
 
 class CupyClock(StreamHolder):
-    """CuPy's current stream held by ``spin.cu``, timed by CuPy's events."""
+    """Holds CuPy's current stream by the kernel of ``spin.cu``; measures by CuPy's events."""
 
     method = "cupy.cuda.Event behind a spinning kernel"
 

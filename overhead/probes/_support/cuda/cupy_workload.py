@@ -1,4 +1,4 @@
-"""A workload in CuPy: its array body, a call a step, and its CUDA C as a ``RawKernel`` that loops."""
+"""Workloads in CuPy: array operations, one call per step, or CUDA C as a ``RawKernel`` that loops."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from overhead.workloads.base import Array
 
 
 def open_case(cupy: Any, case: Case) -> WorkChain:
-    """``fused`` is the RawKernel, else the array body."""
+    """A verified chain: the ``RawKernel`` for the pattern ``fused``, else array operations."""
     return verified((RawWork if case.pattern == "fused" else CupyArrays)(cupy, case))
 
 
 class CupyArrays(ArrayWork):
-    """n steps of CuPy's operations in the current stream."""
+    """n steps of CuPy array operations in the current stream."""
 
     launches = 16
     wait_spins = True
@@ -44,7 +44,7 @@ class CupyArrays(ArrayWork):
 
 
 class RawWork(WorkChain):
-    """One launch of n steps."""
+    """One launch of a kernel that runs n steps."""
 
     language = "cuda"
     overlap = "serial"

@@ -1,4 +1,4 @@
-"""CUDA graphs by the driver's own functions: the step captured n times, instantiated, launched, updated."""
+"""CUDA graphs through the driver API: capture of n steps, instantiation, launch and update."""
 
 from __future__ import annotations
 
@@ -6,31 +6,29 @@ import ctypes
 import functools
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from ctypes import byref, c_size_t, c_uint, c_void_p
-from itertools import repeat
-from typing import Any
 
 from overhead.probes._support.common.native_loop import NativeProgram, compile_ffi, compile_native
-from overhead.probes._support.cuda.api import CudaDriver
+from overhead.probes._support.common.python_loops import Action, Issue, nothing, repeated
+from overhead.probes._support.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver
 from overhead.probes._support.cuda.chains import CudaChain, launches_of
-from overhead.probes._support.cuda.launch import GRID, Action, Issue, bindings, driver_call
+from overhead.probes._support.cuda.launch import GRID, bindings, driver_call
 from overhead.probes._support.cuda.session import CudaSession, step_arguments
 from overhead.probes.base import Unverified
 from overhead.results import Case, Scalar
 
-LARGEST = 10_000
+MOST_NODES = 10_000
 """Nodes of the largest graph."""
-SIZES = (1, 10, 100, 1_000, LARGEST)
-"""Nodes of the graphs whose making is timed."""
-LAUNCHED = 2
-"""Launches of each graph whose making is timed: the first, and one after the update."""
+TIMED_SIZES = (1, 10, 100, 1_000, MOST_NODES)
+"""Nodes of the graphs whose capture, instantiation and update are timed."""
+_LAUNCHES_OF_A_TIMED_GRAPH = 2
+"""The first launch, and one after the update."""
 PLACES = 8
-"""Sets of words that a graph's nodes work on, one after another. On an H200 a node takes 757 to 889 ns by its place in
-memory, in every process the same to 0.3 %: one set would tell of its place."""
-_THREAD_LOCAL_CAPTURE = 1
+"""Sets of words in memory; the nodes of a graph work on them in turn. On an H200 a node takes 757 to 889 ns depending
+on its place, the same in every process to 0.3 %: with one set the figure would depend on the place."""
 Making = Mapping[str, tuple[list[int], list[float]]]
-"""By figure: nodes, and ns of each."""
+"""By figure: numbers of nodes, and ns of each."""
 
 
 class _NodeParameters(ctypes.Structure):
@@ -46,8 +44,41 @@ class _NodeParameters(ctypes.Structure):
     )
 
 
+def capture(session: CudaSession, launches: Iterable[Action]) -> int:
+    """The handle of a graph that runs these launches one after another on the session's stream."""
+    call, stream, graph = session.driver.call, session.stream, c_void_p()
+    call("cuStreamBeginCapture_v2", stream, THREAD_LOCAL_CAPTURE)
+    try:
+        for launch in launches:
+            launch()
+    finally:
+        call("cuStreamEndCapture", stream, byref(graph))
+    return graph.value or 0
+
+
+def instantiate(session: CudaSession, graph: int) -> int:
+    """The handle of the executable graph."""
+    return session.driver.made("cuGraphInstantiateWithFlags", graph, 0)
+
+
+def executable(session: CudaSession, launches: Iterable[Action]) -> int:
+    """The handle of an executable graph of these launches, uploaded to the device."""
+    call, graph = session.driver.call, capture(session, launches)
+    found = instantiate(session, graph)
+    call("cuGraphDestroy", graph)
+    call("cuGraphUpload", found, session.stream)
+    call("cuStreamSynchronize", session.stream)
+    return found
+
+
+def graph_launch(session: CudaSession, executable: int) -> Action:
+    """One ``cuGraphLaunch`` of cuda-bindings, its arguments prepared."""
+    driver = bindings()
+    return functools.partial(driver.cuGraphLaunch, driver.CUgraphExec(executable), driver.CUstream(session.stream))
+
+
 class Graphs:
-    """Makes graphs of the step on a session's own stream; all that is kept is released by ``close``."""
+    """Graphs of n steps on the stream of a session. ``close`` releases them."""
 
     def __init__(self, session: CudaSession) -> None:
         self._session, self._driver = session, session.driver
@@ -61,54 +92,35 @@ class Graphs:
         session.reset()
 
     def launches(self, nodes: int) -> list[Action]:
-        """n launches, the sets of words in equal parts."""
+        """n launches, spread evenly over the sets of words."""
         return [self._launches[place] for place in _places(nodes, len(self._launches))]
 
-    def capture(self, launches: Sequence[Action]) -> int:
-        """A graph of these launches, one after another."""
-        stream, graph = self._session.stream, c_void_p()
-        self._driver.call("cuStreamBeginCapture_v2", stream, _THREAD_LOCAL_CAPTURE)
-        try:
-            for launch in launches:
-                launch()
-        finally:
-            self._driver.call("cuStreamEndCapture", stream, byref(graph))
-        return graph.value or 0
-
-    def instantiate(self, graph: int) -> int:
-        """The executable graph."""
-        return self._driver.made("cuGraphInstantiateWithFlags", graph, 0)
-
     def executable(self, nodes: int) -> int:
-        """An executable graph of n launches on the device; kept."""
+        """An executable graph of n launches, uploaded to the device; made once for each n."""
         if nodes not in self._kept:
-            graph = self.capture(self.launches(nodes))
-            self._kept[nodes] = self.instantiate(graph)
-            self._driver.call("cuGraphDestroy", graph)
-            self._driver.call("cuGraphUpload", self._kept[nodes], self._session.stream)
-            self._driver.call("cuStreamSynchronize", self._session.stream)
+            self._kept[nodes] = executable(self._session, self.launches(nodes))
         return self._kept[nodes]
 
     def once(self, nodes: int) -> dict[str, float]:
-        """ns of capturing, instantiating, uploading, launching first (with its wait) and updating all n nodes.
+        """ns of capture, instantiation, upload, first launch with its wait, and update of all n nodes of a graph.
 
-        The updated graph is launched once more: it must run.
+        The updated graph is launched once more, to prove that it runs.
         """
         call, stream, now = self._driver.call, self._session.stream, time.perf_counter_ns
         launches = self.launches(nodes)
         times = [now()]
-        graph = self.capture(launches)
+        graph = capture(self._session, launches)
         times.append(now())
-        executable = self.instantiate(graph)
+        made = instantiate(self._session, graph)
         times.append(now())
-        call("cuGraphUpload", executable, stream)
+        call("cuGraphUpload", made, stream)
         call("cuStreamSynchronize", stream)
         times.append(now())
-        call("cuGraphLaunch", executable, stream)
+        call("cuGraphLaunch", made, stream)
         call("cuStreamSynchronize", stream)
         times.append(now())
         handles = self._nodes(graph, nodes)
-        update = functools.partial(self._driver.library.cuGraphExecKernelNodeSetParams_v2, executable)
+        update = functools.partial(self._driver.library.cuGraphExecKernelNodeSetParams_v2, made)
         of = [byref(_NodeParameters(self._function, (c_uint * 7)(*GRID), own.address)) for own in self._arguments]
         parameters = [of[place] for place in _places(nodes, len(of))]
         began = now()
@@ -117,9 +129,9 @@ class Graphs:
             failed |= update(node, own)
         updated = now() - began
         if not failed:
-            call("cuGraphLaunch", executable, stream)
+            call("cuGraphLaunch", made, stream)
             call("cuStreamSynchronize", stream)
-        call("cuGraphExecDestroy", executable)
+        call("cuGraphExecDestroy", made)
         call("cuGraphDestroy", graph)
         if failed:
             raise Unverified(f"cuGraphExecKernelNodeSetParams failed: {self._driver.error_name(failed)}")
@@ -128,7 +140,7 @@ class Graphs:
         return {**{name: float(part) for name, part in zip(names, parts, strict=True)}, "update": float(updated)}
 
     def close(self) -> None:
-        """Release the kept graphs."""
+        """Release all graphs."""
         while self._kept:
             self._driver.call("cuGraphExecDestroy", self._kept.popitem()[1])
 
@@ -141,7 +153,7 @@ class Graphs:
 
 
 class GraphChain(CudaChain):
-    """What replaying and launching share: graphs on a stream of their own."""
+    """A chain that launches graphs on its own stream."""
 
     places = PLACES
 
@@ -153,9 +165,7 @@ class GraphChain(CudaChain):
 
     def launcher(self, nodes: int) -> Action:
         """One launch of a graph of n nodes."""
-        driver = bindings()
-        executable, stream = driver.CUgraphExec(self.graphs.executable(nodes)), driver.CUstream(self.session.stream)
-        return functools.partial(driver.cuGraphLaunch, executable, stream)
+        return graph_launch(self.session, self.graphs.executable(nodes))
 
     def window(self) -> dict[str, Scalar]:
         own: dict[str, Scalar] = {"call": "cuGraphLaunch", "recording": "outside", "places": self.places}
@@ -171,20 +181,20 @@ class CudaReplay(GraphChain):
 
     recorded = True
     overlap = "serial"
-    max_n = LARGEST
+    max_n = MOST_NODES
     launches = 0
 
     def prepare(self, n: int) -> None:
-        self._launch = self.launcher(n) if n else _nothing
+        self._launch = self.launcher(n) if n else nothing
 
     def issue(self, n: int) -> None:
         self._launch()
 
     def making(self) -> Making:
-        """What happens once for a graph, by its number of nodes, ns."""
-        found = {nodes: self.graphs.once(nodes) for nodes in SIZES}
-        self.aside += LAUNCHED * sum(SIZES)
-        return {name: (list(found), [times[name] for times in found.values()]) for name in found[SIZES[0]]}
+        """One-off costs of a graph by its number of nodes, ns."""
+        found = {nodes: self.graphs.once(nodes) for nodes in TIMED_SIZES}
+        self.aside += _LAUNCHES_OF_A_TIMED_GRAPH * sum(TIMED_SIZES)
+        return {name: (list(found), [times[name] for times in found.values()]) for name in found[TIMED_SIZES[0]]}
 
 
 class GraphLaunches(GraphChain):
@@ -217,20 +227,6 @@ class GraphLaunches(GraphChain):
         return {**super().window(), "nodes": self._nodes, "places": min(self._nodes, self.places)}
 
 
-def repeated(action: Action) -> Issue:
-    """n times the action."""
-
-    def loop(n: int) -> None:
-        for _ in repeat(None, n):
-            action()
-
-    return loop
-
-
 def _places(nodes: int, places: int) -> list[int]:
-    """The place of each node: equal parts, to one node."""
+    """The place of each node. The places have equally many nodes, give or take one."""
     return [node * places // nodes for node in range(nodes)]
-
-
-def _nothing() -> Any:
-    """A recording of nothing has nothing to launch."""

@@ -1,14 +1,14 @@
-"""Launching the step through the driver: from cuda-bindings, from a Python loop over ctypes, from a compiled loop."""
+"""Launches and waits through the driver: by cuda-bindings, by a Python loop over ctypes, by a compiled loop."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from ctypes import c_uint, c_void_p
 from itertools import repeat
 from typing import Any
 
 from overhead.probes._support.common.native_loop import NativeCall, address_of
+from overhead.probes._support.common.python_loops import Action, Issue, in_sequence
 from overhead.probes._support.cuda.session import (
     BLOCKING_EVENT,
     GROUP_SIZE,
@@ -19,8 +19,6 @@ from overhead.probes._support.cuda.session import (
 )
 from overhead.probes.base import Unavailable
 
-Action = Callable[[], object]
-Issue = Callable[[int], None]
 GRID = (GROUPS, 1, 1, GROUP_SIZE, 1, 1, 0)
 """Grid, block and dynamic shared memory of every launch."""
 
@@ -37,9 +35,9 @@ def bindings() -> Any:
 def driver_call(
     session: CudaSession, stage: str, name: str, *arguments: c_uint | c_void_p, checked: bool
 ) -> NativeCall:
-    """A call of the driver for the Python loop, which passes these ready-made values, and for the compiled one."""
+    """A driver call for both loops. The Python loop passes these ctypes values as they are."""
     library = session.driver.library
-    # A function object of its own, without argtypes: ready-made values pass it unconverted.
+    # A new function object without argtypes, so that ctypes does not convert the values again.
     function = library[name]
     words = tuple(argument.value or 0 for argument in arguments)
     return NativeCall(name, function, address_of(library, name), words, None, stage, arguments, checked)
@@ -52,7 +50,7 @@ def launch_call(session: CudaSession, function: int, arguments: Arguments, *, ch
 
 
 def wait_calls(session: CudaSession, name: str, *, checked: bool) -> tuple[NativeCall, ...]:
-    """The calls of a wait: ``stream``, ``context``, ``event`` or ``event-blocking``."""
+    """The driver calls of a wait: ``stream``, ``context``, ``event`` or ``event-blocking``."""
     stream = c_void_p(session.stream)
     if name == "context":
         return (driver_call(session, "wait", "cuCtxSynchronize", checked=checked),)
@@ -66,21 +64,13 @@ def wait_calls(session: CudaSession, name: str, *, checked: bool) -> tuple[Nativ
 
 
 def once(calls: tuple[NativeCall, ...]) -> Action:
-    """The calls one after another, from Python through ctypes."""
+    """One or two calls, one after the other, from Python through ctypes."""
     bound = [functools.partial(call.function, *call.ffi_args) for call in calls]
-    if len(bound) == 1:
-        return bound[0]
-    first, second = bound
-
-    def both() -> None:
-        first()
-        second()
-
-    return both
+    return bound[0] if len(bound) == 1 else in_sequence(*bound)
 
 
 def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> Issue:
-    """n times ``cuLaunchKernel`` of cuda-bindings, its arguments prepared once."""
+    """A loop over ``cuLaunchKernel`` of cuda-bindings, its arguments prepared once."""
     driver = bindings()
     launch, stream, kernel = driver.cuLaunchKernel, driver.CUstream(session.stream), driver.CUfunction(function)
     address = arguments.address
@@ -105,8 +95,8 @@ def bound_wait(session: CudaSession, name: str) -> Action:
     event = driver.CUevent(session.event(UNTIMED_EVENT | (BLOCKING_EVENT if name == "event-blocking" else 0)))
     record, synchronize = driver.cuEventRecord, driver.cuEventSynchronize
 
-    def both() -> None:
+    def recorded() -> None:
         record(event, stream)
         synchronize(event)
 
-    return both
+    return recorded

@@ -1,4 +1,4 @@
-"""One device ready to launch the step: context, stream, kernels, sets of 256 words, a clock behind a blocker."""
+"""One device, ready to launch the step: context, stream, kernels, sets of 256 words, and a clock for device time."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 from overhead.probes._support.cuda.api import CudaDriver
 from overhead.probes._support.cuda.compile import machine_code
-from overhead.probes._support.cuda.held_stream import StreamHolder
+from overhead.probes._support.cuda.device_time import StreamHolder
 from overhead.probes.kernels import lcg, source
 
 GROUPS, GROUP_SIZE = 4, 64
-BYTES = GROUPS * GROUP_SIZE * 4
-NON_BLOCKING_STREAM = 1
+_BYTES_PER_SET = GROUPS * GROUP_SIZE * 4
+_NON_BLOCKING_STREAM = 1
 BLOCKING_EVENT, UNTIMED_EVENT = 1, 2
 
 
 class CudaSession:
-    """The device's primary context, which torch and CuPy use too. Owns all it makes; ``close`` releases it.
+    """The primary context of the device, which torch and CuPy use too. ``close`` releases everything it made.
 
-    ``places``: so many sets of words, one after another.
+    ``places``: the number of sets of words, one after another in memory.
     """
 
     def __init__(self, driver: CudaDriver, ordinal: int, *, own_stream: bool, places: int = 1) -> None:
@@ -30,13 +30,13 @@ class CudaSession:
         self._kernels: dict[str, str] = {}
         self._release: list[tuple[str, int]] = []
         driver.call("cuCtxSetCurrent", driver.made("cuDevicePrimaryCtxRetain", self._handle))
-        self.stream = self._own("cuStreamDestroy_v2", "cuStreamCreate", NON_BLOCKING_STREAM) if own_stream else 0
-        self.words = self._own("cuMemFree_v2", "cuMemAlloc_v2", BYTES * places)
+        self.stream = self._own("cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING_STREAM) if own_stream else 0
+        self.words = self._own("cuMemFree_v2", "cuMemAlloc_v2", _BYTES_PER_SET * places)
         self.seeds = lcg.seeds(GROUPS * GROUP_SIZE * places)
         self.reset()
 
     def kernel(self, file: str, name: str) -> int:
-        """A kernel's function handle, its file compiled for this device; ``state`` in it, if any, set to the words."""
+        """The function handle of a kernel, compiled for this device. ``step0`` gets the address of the words."""
         self._kernels[file] = source(file)[1]
         module = self._own("cuModuleUnload", "cuModuleLoadData", machine_code(file, self._device.architecture))
         if name == "step0":
@@ -54,7 +54,7 @@ class CudaSession:
         return self._own("cuEventDestroy_v2", "cuEventCreate", flags)
 
     def steps(self) -> int:
-        """Steps that all sets of words have gone through. Raises ``Unverified``."""
+        """Steps made on all sets of words together. Raises ``Unverified`` where words of a set disagree."""
         self._wait()
         words = self.seeds.copy()
         self.driver.call("cuMemcpyDtoH_v2", words.ctypes.data, self.words, words.nbytes)
@@ -62,13 +62,13 @@ class CudaSession:
         return sum(lcg.distance(*pair) for pair in zip(before, after, strict=True))
 
     def reset(self) -> None:
-        """Put the words back to their seeds."""
+        """Set the words to their seeds."""
         self._wait()
         self.driver.call("cuMemcpyHtoD_v2", self.words, self.seeds.ctypes.data, self.seeds.nbytes)
         self._wait()
 
     def close(self) -> None:
-        """Release everything, the last made first."""
+        """Release everything, in reverse order."""
         while self._release:
             name, handle = self._release.pop()
             self.driver.call(name, handle)
@@ -84,7 +84,7 @@ class CudaSession:
 
 
 class Arguments:
-    """The argument array of a launch, alive as long as this is: pointers to 64-bit values."""
+    """The argument array of a launch: pointers to 64-bit values. Owns the memory of both."""
 
     def __init__(self, *values: int) -> None:
         self._values = (c_uint64 * max(1, len(values)))(*values)
@@ -93,17 +93,17 @@ class Arguments:
         self.address = ctypes.addressof(self._pointers) if values else 0
 
     def set(self, index: int, value: int) -> None:
-        """Change one value; a launch copies the values before it returns."""
+        """Change one value. A launch copies the values before it returns."""
         self._values[index] = value
 
 
 def step_arguments(session: CudaSession, count: int, place: int = 0) -> Arguments:
     """The address of a set of words and ``count - 1`` values that the kernel does not read."""
-    return Arguments(*[session.words + place * BYTES, *range(1, count)][:count])
+    return Arguments(*[session.words + place * _BYTES_PER_SET, *range(1, count)][:count])
 
 
 class SessionClock(StreamHolder):
-    """The session's stream held by ``spin.cu``, timed by the driver's events."""
+    """Holds the stream of the session by the kernel of ``spin.cu``; measures by events of the driver."""
 
     method = "CUDA events behind a spinning kernel"
 

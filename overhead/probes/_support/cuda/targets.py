@@ -7,7 +7,7 @@ from overhead.results import Target
 
 
 def driver_targets(stack: str) -> list[Target]:
-    """The driver's devices as targets of a stack. Raises ``Unavailable``."""
+    """A target for each device of the driver. Raises ``Unavailable`` if there is none."""
     from overhead.probes._support.cuda.api import driver, version_text
 
     version = version_text(driver().version())

@@ -1,18 +1,19 @@
-"""A workload's CUDA C through the driver: a step's launches, a graph of n steps', and one launch that loops."""
+"""Workloads in CUDA C through the driver: launches for each step, a graph of n steps, or one launch that loops."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from ctypes import byref, c_void_p
+from collections.abc import Sequence
 from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 
+from overhead.probes._support.common.python_loops import Action, nothing
 from overhead.probes._support.common.workload_chain import WorkChain, kernels_of, verified
 from overhead.probes._support.cuda.api import CudaDriver
 from overhead.probes._support.cuda.compile import machine_code_of
+from overhead.probes._support.cuda.graphs import MOST_NODES, executable, graph_launch
 from overhead.probes._support.cuda.launch import bindings, bound_wait
 from overhead.probes._support.cuda.session import Arguments, CudaSession, SessionClock
 from overhead.probes.base import DeviceTime, Unsupported
@@ -20,13 +21,9 @@ from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array
 
-LARGEST_GRAPH = 10_000
-"""Nodes of the largest graph."""
-_THREAD_LOCAL_CAPTURE = 1
-
 
 def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
-    """By pattern: ``per-submit``, ``replay`` or ``fused``."""
+    """A verified chain. The pattern is ``per-submit``, ``replay`` or ``fused``; others raise ``Unsupported``."""
     kinds: dict[str, type[Any]] = {"per-submit": LaunchedWork, "replay": CudaGraphWork, "fused": CudaFusedWork}
     if case.pattern not in kinds:
         raise Unsupported(f"a workload's CUDA C has no {case.pattern}")
@@ -35,37 +32,37 @@ def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
 
 
 class WorkSession(CudaSession):
-    """A device with a workload's buffers on it, and its kernels."""
+    """A device with the buffers and kernels of a workload."""
 
     def buffer(self, values: Array) -> int:
-        """Device memory that holds these values."""
+        """The address of new device memory that holds these values."""
         address = self._own("cuMemFree_v2", "cuMemAlloc_v2", values.nbytes)
         self.write(address, values)
         return address
 
     def write(self, address: int, values: Array) -> None:
-        """Copy values to device memory, and wait for it."""
+        """Copy values to device memory, and wait until they are there."""
         self._wait()
         kept = np.ascontiguousarray(values)
         self.driver.call("cuMemcpyHtoD_v2", address, kept.ctypes.data, kept.nbytes)
         self._wait()
 
     def read(self, address: int, like: Array) -> Array:
-        """Device memory as an array of this kind, when all work is done."""
+        """Wait for all work, then copy device memory to an array with the shape and type of ``like``."""
         self._wait()
         found = np.empty_like(like)
         self.driver.call("cuMemcpyDtoH_v2", found.ctypes.data, address, found.nbytes)
         return found
 
     def functions(self, name: str, text: str, entries: Sequence[str]) -> list[int]:
-        """The kernels' function handles, their text compiled for this device."""
+        """The function handles of kernels in a text, compiled for this device."""
         code = machine_code_of(name, text, self._device.architecture)
         module = self._own("cuModuleUnload", "cuModuleLoadData", code)
         return [self.driver.made("cuModuleGetFunction", module, entry.encode()) for entry in entries]
 
 
 class CudaWork(WorkChain):
-    """What the driver's patterns share: buffers, kernels, their arguments, a stream of their own."""
+    """Buffers, kernels, their arguments and a stream of their own."""
 
     language = "cuda"
     call = "cuLaunchKernel"
@@ -94,10 +91,10 @@ class CudaWork(WorkChain):
             raise
 
     def build(self) -> None:
-        """Make what ``issue`` needs."""
+        """Make what ``issue`` needs. Called once, with the buffers and kernels ready."""
         driver = bindings()
         stream = driver.CUstream(self.session.stream)
-        self.launches_of_a_unit: list[Callable[[], object]] = [
+        self.launches_of_a_unit: list[Action] = [
             functools.partial(
                 driver.cuLaunchKernel, driver.CUfunction(function), *grid, stream, self.arguments.address, 0
             )
@@ -132,7 +129,7 @@ class CudaWork(WorkChain):
 
 
 class LaunchedWork(CudaWork):
-    """n steps, each by one launch or several."""
+    """n steps. A step is one launch or several."""
 
     def build(self) -> None:
         super().build()
@@ -144,7 +141,7 @@ class LaunchedWork(CudaWork):
 
 
 class CudaFusedWork(CudaWork):
-    """One launch of n steps."""
+    """One launch of a kernel that runs n steps."""
 
     overlap = "serial"
     launches = 0
@@ -162,59 +159,36 @@ class CudaFusedWork(CudaWork):
 
 
 class CudaGraphWork(CudaWork):
-    """The launches of n steps in a graph that is captured outside the window and launched once."""
+    """A graph of the launches of n steps, captured outside the window and launched once in it."""
 
     call = "cuGraphLaunch"
     recorded = True
     overlap = "serial"
     launches = 0
-    max_n = LARGEST_GRAPH
+    max_n = MOST_NODES
 
     def build(self) -> None:
         self._kept: dict[int, int] = {}
         call, stream = self.session.driver.call, self.session.stream
-        self.max_n = LARGEST_GRAPH // len(self.kernels_of_a_unit)
-        self._every = [
+        self.max_n = MOST_NODES // len(self.kernels_of_a_unit)
+        self._step = [
             functools.partial(call, "cuLaunchKernel", function, *grid, stream, self.arguments.address, None)
             for function, grid in self.kernels_of_a_unit
         ]
         # The driver loads a kernel at its first launch, which a capture would refuse.
-        self._one()
-
-    def _one(self) -> None:
-        for launch in self._every:
+        for launch in self._step:
             launch()
 
     def prepare(self, n: int) -> None:
-        self._launch = self._launcher(n) if n else _nothing
+        self._launch = self._launcher(n) if n else nothing
 
     def issue(self, n: int) -> None:
         self._launch()
 
-    def _launcher(self, n: int) -> Callable[[], object]:
-        driver = bindings()
-        graph, stream = driver.CUgraphExec(self._executable(n)), driver.CUstream(self.session.stream)
-        return functools.partial(driver.cuGraphLaunch, graph, stream)
-
-    def _executable(self, n: int) -> int:
+    def _launcher(self, n: int) -> Action:
         if n not in self._kept:
-            graph = self._capture(n)
-            call, stream = self.session.driver.call, self.session.stream
-            self._kept[n] = self.session.driver.made("cuGraphInstantiateWithFlags", graph, 0)
-            call("cuGraphDestroy", graph)
-            call("cuGraphUpload", self._kept[n], stream)
-            call("cuStreamSynchronize", stream)
-        return self._kept[n]
-
-    def _capture(self, n: int) -> int:
-        call, stream, graph = self.session.driver.call, self.session.stream, c_void_p()
-        call("cuStreamBeginCapture_v2", stream, _THREAD_LOCAL_CAPTURE)
-        try:
-            for _ in repeat(None, n):
-                self._one()
-        finally:
-            call("cuStreamEndCapture", stream, byref(graph))
-        return graph.value or 0
+            self._kept[n] = executable(self.session, chain.from_iterable(repeat(self._step, n)))
+        return graph_launch(self.session, self._kept[n])
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "recording": "outside"}
@@ -223,7 +197,3 @@ class CudaGraphWork(CudaWork):
         while self._kept:
             self.session.driver.call("cuGraphExecDestroy", self._kept.popitem()[1])
         super().close()
-
-
-def _nothing() -> Any:
-    """A recording of nothing has nothing to launch."""

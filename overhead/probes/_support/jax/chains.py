@@ -1,4 +1,4 @@
-"""Chains of JAX: a jitted step called n times, or n steps in one call. Imported only where JAX is measured."""
+"""JAX chains: n calls of a jitted step, or one call with n steps. Imported only where JAX is measured."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class JaxChain(Chain):
 
 
 class Calls(JaxChain):
-    """n calls of the jitted step, each fed with the last one's result."""
+    """n calls of the jitted step, each on the result of the previous one."""
 
     def __init__(self, device: Any, case: Case) -> None:
         super().__init__(device, case)
         donated = bool(case.params["donated"])
         self._step = jax.jit(step, donate_argnums=(0,) if donated else ())
-        # The first call compiles; on a copy, so that the seeds stay where they are.
+        # The first call compiles. It works on a copy, because the argument is donated.
         self._step(jnp.copy(self._values)).block_until_ready()
         self.latency = case.pattern == "wait-each"
         self.overlap = "serial" if self.latency else "pipelined"
@@ -75,10 +75,10 @@ class Calls(JaxChain):
 
 
 class FusedLoop(JaxChain):
-    """One call in which the step runs n times. ``prepare`` compiles it for n where n is part of the program."""
+    """One call that runs n steps. ``prepare`` compiles it for n if n is part of the program."""
 
     overlap = "serial"
-    least_ns = 4_000_000  # XLA makes no loop of one step, and starts one of several some 35 us late
+    least_ns = 4_000_000  # XLA makes no loop of a single step, and a loop of several starts some 35 us later
 
     def __init__(self, device: Any, case: Case) -> None:
         super().__init__(device, case)

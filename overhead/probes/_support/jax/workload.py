@@ -1,4 +1,4 @@
-"""A workload's array body in JAX: a jitted step a call, and n steps in one call by scan or fori_loop."""
+"""Workloads in JAX: one call of a jitted step per step, or n steps in one call by scan or fori_loop."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from overhead.probes._support.common.workload_chain import WorkChain, step_of, v
 from overhead.results import Case, Scalar
 from overhead.workloads.base import Array
 
-# On NVIDIA GPUs JAX multiplies float32 matrices in TF32 unless told otherwise, which no other arm does.
+# By default JAX multiplies float32 matrices in TF32 on NVIDIA GPUs; the other stacks do not.
 _PRECISION = "highest"
 
 
 def open_case(device: Any, case: Case) -> WorkChain:
-    """``fused`` by its ``loop``, else a call a step."""
+    """A verified chain: one call for all steps if the pattern is ``fused``, else one call per step."""
     return verified((JaxFusedWork if case.pattern == "fused" else JaxWork)(device, case))
 
 
 class JaxWork(WorkChain):
-    """n calls of the jitted step, its state donated."""
+    """n calls of the jitted step. Its state is donated."""
 
     def __init__(self, device: Any, case: Case) -> None:
         super().__init__(case)
@@ -61,7 +61,7 @@ class JaxWork(WorkChain):
 
 
 class JaxFusedWork(JaxWork):
-    """One call in which the step runs n times; ``prepare`` compiles it for n."""
+    """One call that runs n steps. ``prepare`` compiles it for n."""
 
     overlap = "serial"
 

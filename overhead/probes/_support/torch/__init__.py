@@ -1,1 +1,1 @@
-"""PyTorch: chains, graphs, waits, workloads, compiled loops."""
+"""PyTorch: chains, graphs, waits, workloads, compiled steps."""

@@ -1,4 +1,4 @@
-"""Chains of torch's eager operations on one device, issued from Python or from a compiled loop."""
+"""Chains of eager torch operations on one device, issued from Python or from a compiled loop."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Protocol
 
-from overhead.probes._support.cuda.held_stream import HeldChain, StreamHolder
-from overhead.probes._support.torch.steps import Action, Add, Loop, Mode, enter
+from overhead.probes._support.common.python_loops import Action, Issue, alternating
+from overhead.probes._support.cuda.device_time import HeldChain, StreamHolder
+from overhead.probes._support.torch.bodies import AddOne, Mode, set_autograd_mode
 from overhead.probes.base import DeviceTime, Unverified
 from overhead.results import Scalar
 
 
 class Body(Protocol):
-    """One step of a workload on a device, and how often it ran."""
+    """A step on a device, and how often it ran."""
 
     name: str
     precision: str
     mode: Mode
     step: Action
 
-    def loop(self) -> Loop: ...
+    def loop(self) -> Issue: ...
     def reading(self, read: Callable[[Any], object]) -> Action: ...
     def executed(self) -> int: ...
 
 
 class Eager(HeldChain):
-    """n steps on one device, in its current stream."""
+    """n steps in the current stream of a device."""
 
     def __init__(self, device: Any, body: Body, unit: str, wait: Action, *, spins: bool) -> None:
         self.unit = unit
@@ -38,7 +39,7 @@ class Eager(HeldChain):
         self._loop = body.loop()
 
     def prepare(self, n: int) -> None:
-        enter(self._body.mode)
+        set_autograd_mode(self._body.mode)
 
     def issue(self, n: int) -> None:
         self._loop(n)
@@ -47,7 +48,7 @@ class Eager(HeldChain):
         self._wait()
 
     def executed(self) -> int:
-        enter(self._body.mode)
+        set_autograd_mode(self._body.mode)
         return self._body.executed() - self.aside
 
     def device(self, n: int) -> DeviceTime | None:
@@ -66,16 +67,16 @@ class Eager(HeldChain):
 class NativeEager(Eager):
     """The same operations, called from a compiled loop through libtorch's operator entries."""
 
-    def __init__(self, device: Any, body: Add, unit: str, wait: Action, *, spins: bool) -> None:
+    def __init__(self, device: Any, body: AddOne, unit: str, wait: Action, *, spins: bool) -> None:
         from overhead.probes._support.common.native_loop import compile_native
-        from overhead.probes._support.torch.native import NativeAdd
+        from overhead.probes._support.torch.libtorch_add import NativeAdd
 
         super().__init__(device, body, unit, wait, spins=spins)
         self._native = NativeAdd(body.values, body.operand, in_place=body.in_place)
         self._loop = compile_native(self._native.program)
 
     def executed(self) -> int:
-        enter(self._body.mode)
+        set_autograd_mode(self._body.mode)
         self._native.read()
         return super().executed()
 
@@ -87,9 +88,9 @@ class NativeEager(Eager):
 
 
 class Acting(Eager):
-    """A unit is ``every`` steps and one action of the host: a wait, a value read back, a copy to the device.
+    """A unit is ``every`` steps and one action of the host: a wait, a read of a value, or a copy to the device.
 
-    ``waits``: whether the device has finished when the action returns.
+    ``waits``: whether the device has finished its work when the action returns.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class Acting(Eager):
             self.overlap = "serial"
         self.latency = waits and every == 1
         self._every = every
-        self._loop = _after_each(body.step, action) if every == 1 else _after_some(body.loop(), action, every)
+        self._loop = alternating(body.step, action) if every == 1 else _after_some(body.loop(), action, every)
 
     def executed(self) -> int:
         units, rest = divmod(super().executed(), self._every)
@@ -115,16 +116,7 @@ class Acting(Eager):
         return {**super().window(), "steps": self._every}
 
 
-def _after_each(step: Action, action: Action) -> Loop:
-    def loop(n: int) -> None:
-        for _ in repeat(None, n):
-            step()
-            action()
-
-    return loop
-
-
-def _after_some(steps: Loop, action: Action, every: int) -> Loop:
+def _after_some(steps: Issue, action: Action, every: int) -> Issue:
     def loop(n: int) -> None:
         for _ in repeat(None, n):
             steps(every)
@@ -134,7 +126,7 @@ def _after_some(steps: Loop, action: Action, every: int) -> Loop:
 
 
 class TorchClock(StreamHolder):
-    """The current CUDA stream held by ``torch.cuda._sleep``, timed by torch's events."""
+    """Holds the current CUDA stream by ``torch.cuda._sleep``; measures by torch's events."""
 
     method = "torch.cuda.Event behind torch.cuda._sleep"
 

@@ -1,4 +1,4 @@
-"""Chains of compiled torch steps. Imported only where torch.compile is measured."""
+"""Chains of steps compiled by torch.compile. Imported only where torch.compile is measured."""
 
 from __future__ import annotations
 
@@ -10,36 +10,38 @@ from typing import Any
 
 import torch
 
-from overhead.probes._support.common.add_one import starts, steps
-from overhead.probes._support.cuda.graphs import repeated
+from overhead.probes._support.common.add_one import count_steps, start_values
+from overhead.probes._support.common.python_loops import Action, Issue, repeated
 from overhead.probes._support.torch import waits
+from overhead.probes._support.torch.bodies import Mode, set_autograd_mode
 from overhead.probes._support.torch.chains import Eager
 from overhead.probes._support.torch.graphs import TorchGraphs
-from overhead.probes._support.torch.steps import Action, Loop, Mode, enter
 from overhead.probes.base import Unsupported, Unverified
 from overhead.results import Case, Scalar
 
-EAGER = ("eager", "eager-graph")
+_EAGER_MODES = ("eager", "eager-graph")
 
 
 class Additions:
-    """256 int32 in place, ``ops`` additions a step, under torch.compile or eager."""
+    """``ops`` additions to 256 int32 in place per step, compiled or eager."""
 
     precision = "int32"
     mode: Mode = "no_grad"
 
     def __init__(self, device: Any, ops: int, how: str) -> None:
-        enter(self.mode)
+        set_autograd_mode(self.mode)
         self.ops, self.name = ops, "; ".join(["x.add_(1)"] * ops)
-        self.values = torch.from_numpy(starts()).to(device, copy=True)
+        self.values = torch.from_numpy(start_values()).to(device, copy=True)
         # Without this, a CUDA graph copies the input in at every call.
         torch._dynamo.mark_static_address(self.values)
         function = _additions(ops)
-        self._call = function if how in EAGER else torch.compile(function, mode=how, fullgraph=True, dynamic=False)
+        self._call = (
+            function if how in _EAGER_MODES else torch.compile(function, mode=how, fullgraph=True, dynamic=False)
+        )
         self.step: Action = functools.partial(self._call, self.values)
 
-    def loop(self) -> Loop:
-        """n steps."""
+    def loop(self) -> Issue:
+        """A loop that runs n steps."""
         call, values = self._call, self.values
 
         def loop(n: int) -> None:
@@ -49,12 +51,12 @@ class Additions:
         return loop
 
     def reading(self, read: Callable[[Any], object]) -> Action:
-        """An action that applies ``read`` to one element of the latest values."""
+        """An action that calls ``read`` with one element of the values."""
         return functools.partial(read, self.values[:1])
 
     def executed(self) -> int:
-        """Steps that ran. Raises ``Unverified`` where one did not run whole."""
-        units, rest = divmod(steps(self.values.cpu().numpy()), self.ops)
+        """The number of steps. Raises ``Unverified`` if a step ran only some of its additions."""
+        units, rest = divmod(count_steps(self.values.cpu().numpy()), self.ops)
         if rest:
             raise Unverified(f"{units} steps of {self.ops} additions ran, and {rest} additions")
         return units
@@ -78,7 +80,7 @@ class Compiled(Eager):
         self.launches = ops if how == "eager" else 4
         if how == "eager-graph":
             self._loop = repeated(TorchGraphs(body).replay(1))
-        # torch records a graph at the third call at the earliest; these calls belong to no window.
+        # torch records a graph at the third call at the earliest. These calls are not measured.
         self._loop(5)
         self.aside += 5
         self._wait()
@@ -90,7 +92,7 @@ class Compiled(Eager):
 
 
 def _additions(ops: int) -> Callable[[Any], None]:
-    """A step of its own code for each chain: torch keeps what it compiled by code object, and searches all of it."""
+    """A step with a new code object: torch searches everything that it has compiled for a code object."""
 
     def step(x: Any) -> None:
         for _ in range(ops):

@@ -1,4 +1,4 @@
-"""CUDA graphs by torch's capture: the step captured n times, launched by ``CUDAGraph.replay``."""
+"""CUDA graphs captured by torch: n steps in a graph, launched by ``CUDAGraph.replay``."""
 
 from __future__ import annotations
 
@@ -6,29 +6,27 @@ import time
 from ctypes import byref, c_size_t, c_void_p
 from typing import Any, Protocol
 
-from overhead.probes._support.cuda.api import CudaDriver
+from overhead.probes._support.common.python_loops import Action, nothing, repeated
+from overhead.probes._support.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver
 from overhead.probes._support.cuda.chains import launches_of
-from overhead.probes._support.cuda.graphs import LARGEST, SIZES, Making, repeated
-from overhead.probes._support.cuda.launch import Action
+from overhead.probes._support.cuda.graphs import MOST_NODES, TIMED_SIZES, Making
 from overhead.probes._support.torch import waits
+from overhead.probes._support.torch.bodies import AddOne, set_autograd_mode
 from overhead.probes._support.torch.chains import Body, Eager
-from overhead.probes._support.torch.steps import Add, enter
 from overhead.results import Scalar
-
-_THREAD_LOCAL_CAPTURE = 1
 
 
 class Counter(Body, Protocol):
-    """A body whose values tell how often it ran."""
+    """A body with its values, which show how often it ran."""
 
     values: Any
 
 
 class TorchGraphs:
-    """Graphs of n steps of a body, captured on a stream of their own.
+    """Graphs of n steps of a body, captured on their own stream.
 
-    The body's mode must not be inference: torch's generator keeps tensors of the first capture for the later ones, and
-    what inference mode made cannot be written to outside it.
+    The body must not use inference mode: torch's generator reuses tensors of the first capture, and tensors made in
+    inference mode cannot be written to outside it.
     """
 
     def __init__(self, body: Counter) -> None:
@@ -43,7 +41,7 @@ class TorchGraphs:
         body.values.copy_(before)
 
     def make(self, nodes: int) -> tuple[Any, dict[str, float]]:
-        """A graph that can be replayed, and ns of making it; before torch 2.8 the capture instantiates it as well."""
+        """A graph, and ns of its capture and instantiation. Before torch 2.8 the capture includes the instantiation."""
         kind, now = self._torch.cuda.CUDAGraph, time.perf_counter_ns
         apart = hasattr(kind, "instantiate")
         graph = kind(keep_graph=True) if apart else kind()
@@ -61,7 +59,7 @@ class TorchGraphs:
         return graph, times
 
     def replay(self, nodes: int) -> Action:
-        """One launch of a graph of n nodes; the graph is kept."""
+        """One launch of a graph of n nodes, which is made once."""
         if nodes not in self._kept:
             self._kept[nodes] = self.make(nodes)[0]
         replay: Action = self._kept[nodes].replay
@@ -71,23 +69,23 @@ class TorchGraphs:
 class TorchReplay(Eager):
     """n nodes in one graph, launched once."""
 
-    def __init__(self, device: Any, body: Add, unit: str, wait: Action, *, spins: bool) -> None:
+    def __init__(self, device: Any, body: AddOne, unit: str, wait: Action, *, spins: bool) -> None:
         super().__init__(device, body, unit, wait, spins=spins)
-        self.recorded, self.overlap, self.max_n, self.launches = True, "serial", LARGEST, 0
+        self.recorded, self.overlap, self.max_n, self.launches = True, "serial", MOST_NODES, 0
         self.graphs = TorchGraphs(body)
 
     def prepare(self, n: int) -> None:
         super().prepare(n)
-        self._replay = self.graphs.replay(n) if n else _nothing
+        self._replay = self.graphs.replay(n) if n else nothing
 
     def issue(self, n: int) -> None:
         self._replay()
 
     def making(self) -> Making:
-        """What happens once for a graph, by its number of nodes, ns."""
-        enter(self._body.mode)
+        """One-off costs of a graph by its number of nodes, ns."""
+        set_autograd_mode(self._body.mode)
         found: dict[str, list[float]] = {}
-        for nodes in SIZES:
+        for nodes in TIMED_SIZES:
             graph, times = self.graphs.make(nodes)
             self._wait()
             began = time.perf_counter_ns()
@@ -97,17 +95,17 @@ class TorchReplay(Eager):
             for name, value in times.items():
                 found.setdefault(name, []).append(value)
             self.aside += nodes
-        return {name: (list(SIZES), values) for name, values in found.items()}
+        return {name: (list(TIMED_SIZES), values) for name, values in found.items()}
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "call": "CUDAGraph.replay", "recording": "outside"}
 
 
 class TorchGraphLaunches(Eager):
-    """One graph of a fixed number of nodes, launched n times. ``seen``: verdicts, for the record."""
+    """One graph of a fixed number of nodes, launched n times. ``seen``: result of ``captured_synchronisations``."""
 
     def __init__(
-        self, device: Any, body: Add, unit: str, wait: Action, *, spins: bool, nodes: int, seen: dict[str, str]
+        self, device: Any, body: AddOne, unit: str, wait: Action, *, spins: bool, nodes: int, seen: dict[str, str]
     ) -> None:
         super().__init__(device, body, unit, wait, spins=spins)
         self.launches = 4
@@ -117,7 +115,7 @@ class TorchGraphLaunches(Eager):
         self._loop = repeated(self.graphs.replay(nodes))
 
     def executed(self) -> int:
-        enter(self._body.mode)
+        set_autograd_mode(self._body.mode)
         return launches_of(self._body.executed(), self._nodes) - self.aside
 
     def window(self) -> dict[str, Scalar]:
@@ -125,27 +123,27 @@ class TorchGraphLaunches(Eager):
         return {**super().window(), **own, **{f"captured {kind}": text for kind, text in self._seen.items()}}
 
 
-def verdicts(driver: CudaDriver, device: Any) -> dict[str, str]:
-    """What becomes of each host synchronisation in a captured step: removed, kept as nodes, or forbidden by an error.
+def captured_synchronisations(driver: CudaDriver, device: Any) -> dict[str, str]:
+    """Each host synchronisation in a captured step is removed, kept as nodes, or forbidden by an error: which, by name.
 
-    Each is tried in a capture of its own on a side stream, through the driver, so that torch's allocator takes no part.
+    Each is tried in its own capture on a side stream, through the driver, so that torch's allocator is not involved.
     """
     import torch
 
     kinds = (*waits.READS["cuda"], *waits.WAITS["cuda"], *waits.COPIES["cuda"])
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        body = Add(device, mode="no_grad")
+        body = AddOne(device, mode="no_grad")
         actions = {kind: waits.action(device, kind, body.reading) for kind in kinds}
         return {kind: _verdict(driver, stream, body, action) for kind, action in actions.items()}
 
 
-def _verdict(driver: CudaDriver, stream: Any, body: Add, action: Action) -> str:
+def _verdict(driver: CudaDriver, stream: Any, body: AddOne, action: Action) -> str:
     body.step()
     action()
     stream.synchronize()
     graph, error = c_void_p(), ""
-    driver.call("cuStreamBeginCapture_v2", stream.cuda_stream, _THREAD_LOCAL_CAPTURE)
+    driver.call("cuStreamBeginCapture_v2", stream.cuda_stream, THREAD_LOCAL_CAPTURE)
     try:
         body.step()
         action()
@@ -159,7 +157,3 @@ def _verdict(driver: CudaDriver, stream: Any, body: Add, action: Action) -> str:
     driver.call("cuGraphDestroy", graph)
     kept = count.value - 1
     return error or (f"kept as {kept} node{'s' * (kept > 1)}" if kept else "removed")
-
-
-def _nothing() -> None:
-    """A recording of nothing has nothing to launch."""

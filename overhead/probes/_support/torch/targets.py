@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from overhead.probes._support.common.library_import import import_library
 from overhead.probes.base import Unavailable, device_id
 from overhead.results import Api, Target
 
@@ -13,17 +14,14 @@ _APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "xpu": "LevelZero", "mps"
 
 def import_torch(mend: str) -> Any:
     """The torch module. Raises ``Unavailable`` where it does not import or is older than 2.6."""
-    try:
-        import torch
-    except (ImportError, OSError) as error:
-        raise Unavailable(f"torch does not import: {error}", mend) from error
+    torch = import_library("torch", mend)
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
         raise Unavailable(f"torch {torch.__version__} is older than 2.6", "pip install --upgrade torch")
     return torch
 
 
 def cuda_torch() -> Any:
-    """The torch module of a build that reaches CUDA here. Raises ``Unavailable``."""
+    """The torch module. Raises ``Unavailable`` if it cannot use a CUDA device here."""
     from overhead.probes._support.cuda.api import driver
 
     driver()
@@ -35,7 +33,7 @@ def cuda_torch() -> Any:
 
 
 def torch_target(torch: Any, stack: str, name: str) -> Target:
-    """The target of a device as torch names it: ``cpu``, ``cuda:0``, ``xpu:0``, ``mps``."""
+    """The target of a device that torch calls ``cpu``, ``cuda:0``, ``xpu:0`` or ``mps``."""
     kind = name.partition(":")[0]
     adapter, device = {"cpu": ("CPU", ""), "mps": ("Apple GPU", "")}.get(kind, ("", ""))
     if not adapter:

@@ -1,7 +1,7 @@
-"""``torch.compile`` of a loop that is unrolled: a call runs all steps of a workload, compiled in a bounded child.
+"""``torch.compile`` of an unrolled loop: one call runs all steps of a workload.
 
-Compiling takes time and memory without bound in the number of steps, and may fail; so the child compiles, checks and
-runs the loop, and this side asks it for samples. Run as a module this file is the child.
+Time and memory of compiling grow with the number of steps, and compiling may fail. So a child process with limits
+compiles, checks and runs the loop, and the chain asks it for samples. Run as a module, this file is the child.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from overhead.workloads import UNROLLED, unrolled_of
 if TYPE_CHECKING:
     from overhead.measure.sampling.window import Samples
 
-LENGTHS = (10, 100, 500, 1000, 1500, 5000)
-ON_GPU = (10, 100, 500)
-ELEMENTS = 4096
-COMPILE_S, ON_GPU_S = 60.0, 180.0
-"""Seconds of compiling after which the child is ended: on a CPU, where all lengths are tried, and on a GPU."""
-START_S = 60.0
-"""Seconds that the child may take to import torch and reach its device."""
-WARM_S = 90.0
-"""Seconds of what torch compiles for itself in an empty cache, its C++ headers say."""
+_STEPS_ON_CPU = (10, 100, 500, 1000, 1500, 5000)
+_STEPS_ON_GPU = (10, 100, 500)
+_ELEMENTS = 4096
+_COMPILE_ON_CPU_S, _COMPILE_ON_GPU_S = 60.0, 180.0
+"""The child is ended when compiling takes longer. On a CPU all lengths are tried."""
+_START_S = 60.0
+"""Seconds in which the child must import torch and reach its device."""
+_FIRST_COMPILE_S = 90.0
+"""The same for what torch compiles once in an empty cache, such as C++ headers."""
 MIB = 1 << 20
-MEMORY_BYTES = 8 * 1024 * MIB
+_CHILD_MEMORY_BYTES = 8 * 1024 * MIB
 
 
 class CompileError(Exception):
-    """The loop did not compile: the class of failure first, then what it took until then."""
+    """The loop did not compile. The message starts with the kind of failure, then time and memory until then."""
 
 
 def cases(on_gpu: bool) -> list[Case]:
-    """A compiled loop of each length, a unit a call; and an eager step, which they are set against."""
-    params: dict[str, Scalar] = {"mode": "eager", "elements": ELEMENTS}
+    """An eager step, and for comparison a compiled loop of each length, whose unit is one call."""
+    params: dict[str, Scalar] = {"mode": "eager", "elements": _ELEMENTS}
     eager = Case(pattern="per-submit", unit="step", workload=UNROLLED, params=params)
-    return [eager, *(_loop(eager, steps) for steps in (ON_GPU if on_gpu else LENGTHS))]
+    return [eager, *(_loop(eager, steps) for steps in (_STEPS_ON_GPU if on_gpu else _STEPS_ON_CPU))]
 
 
 def _loop(eager: Case, steps: int) -> Case:
@@ -56,16 +56,16 @@ def _loop(eager: Case, steps: int) -> Case:
 def open_case(device: str, case: Case) -> Chain:
     """The eager step in this process, or a compiled loop in a child. Raises ``CompileError``, ``Unverified``."""
     if case.params["mode"] == "eager":
-        from overhead.probes._support.torch.workload import open_eager
+        from overhead.probes._support.torch.workload import open_case as open_workload
 
-        return open_eager(device, msgspec.structs.replace(case, workload=unrolled_of(case.workload)))
-    return Unrolled(device, case, COMPILE_S if device == "cpu" else ON_GPU_S)
+        return open_workload(device, msgspec.structs.replace(case, workload=unrolled_of(case.workload)))
+    return Unrolled(device, case, _COMPILE_ON_CPU_S if device == "cpu" else _COMPILE_ON_GPU_S)
 
 
 class Unrolled(Chain):
-    """A unit is one call of the compiled loop, all of its steps. The child's loop takes the samples."""
+    """A unit is one call of the compiled loop with all its steps. The child takes the samples."""
 
-    def __init__(self, device: str, case: Case, compile_s: float, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(self, device: str, case: Case, compile_s: float, memory_bytes: int = _CHILD_MEMORY_BYTES) -> None:
         self.unit, self._case = case.unit, case
         folder = _cache(device)
         self._child = Child(__spec__.name, _environment(folder), _at_most(memory_bytes))
@@ -80,7 +80,7 @@ class Unrolled(Chain):
     def _start(self, device: str, case: Case, compile_s: float) -> Answer:
         began = time.monotonic()
         try:
-            self._child.ask("start", START_S, device=device, case=msgspec.to_builtins(case))
+            self._child.ask("start", _START_S, device=device, case=msgspec.to_builtins(case))
             began = time.monotonic()
             found = self._child.ask("compile", compile_s)
         except Ended as ended:
@@ -99,12 +99,12 @@ class Unrolled(Chain):
         return self._opening
 
     def sample(self, ns: Sequence[int], cpu: bool) -> Samples:
-        """The child's own samples of these numbers of calls."""
+        """Samples of these numbers of calls, taken by the child."""
         rows: Samples = self._child.ask("sample", ns=list(ns), cpu=cpu)["rows"]
         return rows
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> Samples:
-        """The same, the child idle before each."""
+        """The same, with the child idle before each sample."""
         return [row for n in ns for row in self._child.ask("sample", ns=[n], cpu=False, idle_s=idle_ms / 1e3)["rows"]]
 
     def issue(self, n: int) -> None:
@@ -143,22 +143,22 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @functools.cache
 def _cache(device: str) -> str:
-    """A folder of this process for what torch keeps, so that each loop is compiled anew, and what torch compiles for
-    itself once belongs to no length."""
+    """A cache folder for torch, new in each process, so that every loop is really compiled. It holds already what torch
+    compiles once for itself, so that this counts for no loop."""
     folder = _folder().name
-    child = Child(__spec__.name, _environment(folder), _at_most(MEMORY_BYTES))
+    child = Child(__spec__.name, _environment(folder), _at_most(_CHILD_MEMORY_BYTES))
     try:
-        child.ask("start", START_S, device=device, case=msgspec.to_builtins(_loop(cases(False)[0], 1)))
-        child.ask("compile", WARM_S)
+        child.ask("start", _START_S, device=device, case=msgspec.to_builtins(_loop(cases(False)[0], 1)))
+        child.ask("compile", _FIRST_COMPILE_S)
     except Ended:
-        pass  # what is wrong will show again, and is told where a case is at stake
+        pass  # the same failure occurs again, with its reason, when a case is opened
     finally:
         child.end()
     return folder
 
 
 def _serving() -> Any:
-    """What the child answers; torch is imported with the first request."""
+    """A function that answers the requests to the child. The first request imports torch."""
     held: list[Any] = []
 
     def answer(request: Answer) -> Answer:
@@ -192,7 +192,7 @@ def _sampled(loop: Any, request: Answer) -> Samples:
 
 
 def _compiled(loop: Any) -> Answer:
-    """Compile and call once: how long it took, and what the chain is like; or the class of failure."""
+    """Compile and call once: the time it took and attributes of the chain, or the kind of failure."""
     began = time.perf_counter_ns()
     try:
         loop.first()
@@ -213,7 +213,7 @@ def _compiled(loop: Any) -> Answer:
 
 
 def _made(device: str, case: Case) -> Any:
-    """The child's chain, not compiled yet: a unit is a call of all steps."""
+    """The chain of the child, not compiled yet. A unit is one call that runs all steps."""
     import numpy as np
 
     from overhead.probes._support.torch.workload import InPlace, compiled
@@ -246,7 +246,7 @@ def _made(device: str, case: Case) -> Any:
             self.wait()
 
         def check(self) -> None:
-            """What the first call left, against NumPy."""
+            """Compare the state after the first call with NumPy. Raises ``Unverified``."""
             got, count = self.get()
             if count != self.steps:
                 raise Unverified(f"a call ran {count} steps, not {self.steps}")

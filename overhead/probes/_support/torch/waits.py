@@ -1,4 +1,4 @@
-"""The ways in which a host waits for torch's work, or reads a value of it, on each kind of device."""
+"""Actions by which the host waits for torch, reads a value, or copies to a device, for each type of device."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from overhead.probes._support.torch.steps import Action
+from overhead.probes._support.common.python_loops import Action, in_sequence, nothing
 
 WAITS: Mapping[str, tuple[str, ...]] = {
     "cpu": (),
@@ -14,16 +14,16 @@ WAITS: Mapping[str, tuple[str, ...]] = {
     "xpu": ("stream", "device", "event"),
     "mps": ("device", "event"),
 }
-"""By device type: what only waits, the cheapest first."""
+"""By device type: actions that only wait, the cheapest first."""
 READS: Mapping[str, tuple[str, ...]] = {
     "cpu": ("item", "branch", "nonzero"),
     "cuda": ("item", "cpu", "cpu-pinned", "branch", "nonzero"),
     "xpu": ("item", "cpu", "branch", "nonzero"),
     "mps": ("item", "cpu", "branch", "nonzero"),
 }
-"""By device type: what reads a value back, and so waits for it."""
+"""By device type: actions that read a value back, and so wait for it."""
 COPIES: Mapping[str, tuple[str, ...]] = {"cuda": ("h2d", "h2d-pinned"), "xpu": ("h2d",), "mps": ("h2d",), "cpu": ()}
-"""By device type: a copy to the device, from pageable memory and from pinned without blocking."""
+"""By device type: copies to the device, from pageable memory or, without blocking, from pinned memory."""
 
 
 def reads(name: str) -> bool:
@@ -37,18 +37,18 @@ def waits(name: str) -> bool:
 
 
 def action(device: Any, name: str, reading: Callable[[Callable[[Any], object]], Action]) -> Action:
-    """The action of that name; ``reading`` binds one that reads to the value that it reads."""
+    """The action of this name. ``reading`` binds an action that reads to its value."""
     if reads(name):
         return reading(read(name))
     return copy(device, name) if name in COPIES[device.type] else wait(device, name)
 
 
 def wait(device: Any, name: str) -> Action:
-    """The action that waits for all work of the device's current stream."""
+    """The action that waits for all work of the current stream of a device."""
     import torch
 
     if device.type == "cpu":
-        return _nothing
+        return nothing
     module: Any = getattr(torch, device.type)
     if name == "device":
         on = () if device.type == "mps" else (device,)
@@ -57,13 +57,7 @@ def wait(device: Any, name: str) -> Action:
         stream: Action = module.current_stream(device).synchronize
         return stream
     event = module.Event(blocking=True) if name == "event-blocking" else module.Event()
-    record, synchronize = event.record, event.synchronize
-
-    def recorded() -> None:
-        record()
-        synchronize()
-
-    return recorded
+    return in_sequence(event.record, event.synchronize)
 
 
 def read(name: str) -> Callable[[Any], object]:
@@ -93,7 +87,7 @@ def copy(device: Any, name: str) -> Action:
     """The action that copies 256 int32 from the host to the device."""
     import torch
 
-    # What inference mode makes cannot be written to outside it, and the step that this follows may train.
+    # Tensors made in inference mode cannot be written to outside it, and the step before this action may train.
     with torch.inference_mode(False):
         source = torch.zeros(256, dtype=torch.int32)
         target = source.to(device, copy=True)
@@ -101,10 +95,6 @@ def copy(device: Any, name: str) -> Action:
         return lambda: target.copy_(source)
     pinned = source.pin_memory()
     return lambda: target.copy_(pinned, non_blocking=True)
-
-
-def _nothing() -> None:
-    """A CPU operation has finished when its call returns."""
 
 
 def _item(value: Any) -> object:

@@ -1,4 +1,4 @@
-"""A workload's array body in torch: eager, its step compiled, and a CUDA graph of n steps of either."""
+"""Workloads in torch: eager steps, compiled steps, and CUDA graphs of n eager or compiled steps."""
 
 from __future__ import annotations
 
@@ -12,45 +12,46 @@ from typing import Any
 import numpy as np
 import torch
 
+from overhead.probes._support.common.python_loops import nothing
 from overhead.probes._support.common.workload_chain import WorkChain, step_of, verified
 from overhead.probes._support.torch import waits
+from overhead.probes._support.torch.bodies import set_autograd_mode
 from overhead.probes._support.torch.chains import TorchClock
-from overhead.probes._support.torch.steps import enter
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.results import Case, Scalar
 from overhead.workloads.base import Array
 
-LARGEST_GRAPH = 2048
-"""Steps of the largest graph: each is many nodes, and torch's capture takes about ten microseconds for one."""
+_MOST_STEPS_IN_A_GRAPH = 2048
+"""A step is many nodes, and torch takes about ten microseconds to capture each."""
 PROCESSORS = os.sched_getaffinity(0) if sys.platform == "linux" else set(range(os.cpu_count() or 1))
-"""What this process had when it opened its first workload, before it measured."""
-Step = Callable[[], object]
+"""The processors of this process when it opened its first workload, before it measured."""
 
 
-def open_eager(device: str, case: Case) -> WorkChain:
-    """Eager, one operation after another; ``hybrid``: every other step on the host."""
+def open_case(device: str, case: Case) -> WorkChain:
+    """A verified chain of the workload.
+
+    ``maker`` makes a CUDA graph of n eager or compiled steps, ``mode`` compiles the step, ``hybrid`` runs every other
+    step on the host; all other cases are eager.
+    """
+    kinds: dict[Scalar, Callable[[str, Case], TorchWork]] = {
+        "torch": TorchGraphWork,
+        "torch-compiled": CompiledGraphWork,
+    }
+    if "maker" in case.params:
+        return verified(kinds[case.params["maker"]](device, case))
+    if case.params.get("mode", "eager") != "eager":
+        return verified(CompiledWork(device, case))
     return verified((HybridWork if case.pattern == "hybrid" else TorchWork)(device, case))
 
 
-def open_compiled(device: str, case: Case) -> WorkChain:
-    """The step under ``torch.compile``, a call each, by ``mode``."""
-    return verified(CompiledWork(device, case, str(case.params["mode"])))
-
-
-def open_graph(device: str, case: Case) -> WorkChain:
-    """A CUDA graph of n steps; ``maker`` says whether of eager or of compiled ones."""
-    kind = {"torch": TorchGraphWork, "torch-compiled": CompiledGraphWork}[str(case.params["maker"])]
-    return verified(kind(device, case))
-
-
 class TorchWork(WorkChain):
-    """n eager steps; the state's tensors are replaced by each."""
+    """n eager steps. Each returns new tensors for the state."""
 
     launches = 16
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(case)
-        enter("no_grad")
+        set_autograd_mode("no_grad")
         self.place = torch.device(device)
         self._threads = len(PROCESSORS) if case.params.get("threads") == "all" else 1
         use_threads(self._threads)
@@ -65,7 +66,7 @@ class TorchWork(WorkChain):
         self.values: dict[str, Any] = {}
 
     def put(self, state: dict[str, Array]) -> None:
-        enter("no_grad")
+        set_autograd_mode("no_grad")
         whole: dict[str, Array] = {**state, "steps": np.zeros(self.elements, np.int32)}
         self.hold({name: torch.from_numpy(np.array(v)).to(self.place, copy=True) for name, v in whole.items()})
         self._wait()
@@ -79,7 +80,7 @@ class TorchWork(WorkChain):
         return found, found.pop("steps").view(np.uint32)
 
     def prepare(self, n: int) -> None:
-        enter("no_grad")
+        set_autograd_mode("no_grad")
         use_threads(self._threads)
         self.renew(n)
 
@@ -100,9 +101,9 @@ class TorchWork(WorkChain):
 
 
 class HybridWork(TorchWork):
-    """Steps in turn on the device and on the host, the state copied over before each.
+    """Steps on the device and on the host in turn. The state is copied before each step.
 
-    Where the device is the host's CPU nothing is copied: the control.
+    On the CPU nothing is copied: this is the control.
     """
 
     overlap = "serial"
@@ -133,7 +134,7 @@ class HybridWork(TorchWork):
 
 
 class InPlace(TorchWork):
-    """State in tensors that stay where they are: what a graph and a compiled step write to."""
+    """State in tensors that are never replaced, because graphs and compiled steps write to them."""
 
     def hold(self, values: dict[str, Any]) -> None:
         if self.values:
@@ -149,13 +150,13 @@ class InPlace(TorchWork):
 
 
 class CompiledWork(InPlace):
-    """n calls of the compiled step, which writes to its arguments."""
+    """n calls of the compiled step, which writes its results to its arguments."""
 
     launches = 8
 
-    def __init__(self, device: str, case: Case, mode: str) -> None:
+    def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
-        self._mode = mode
+        self._mode = mode = str(case.params["mode"])
         self.put(self.zeros())
         for kept in self.values.values():
             # Without this, a CUDA graph copies the input in at every call.
@@ -180,10 +181,10 @@ class CompiledWork(InPlace):
 
 
 class Recorded(InPlace):
-    """n steps captured in a CUDA graph outside the window, launched once in it."""
+    """A CUDA graph of n steps, captured outside the window and launched once in it."""
 
     recorded = True
-    max_n = LARGEST_GRAPH
+    max_n = _MOST_STEPS_IN_A_GRAPH
     launches = 0
 
     def __init__(self, device: str, case: Case) -> None:
@@ -199,12 +200,12 @@ class Recorded(InPlace):
         torch.cuda.synchronize()
 
     def body(self, n: int) -> None:
-        """n steps, their result in the state's own tensors."""
+        """Run n steps and write the result to the tensors of the state."""
         raise NotImplementedError
 
     def prepare(self, n: int) -> None:
         super().prepare(n)
-        self._replay = self._graph(n).replay if n else _nothing
+        self._replay = self._graph(n).replay if n else nothing
 
     def _graph(self, n: int) -> Any:
         if n not in self._graphs:
@@ -228,7 +229,7 @@ class Recorded(InPlace):
 
 
 class TorchGraphWork(Recorded):
-    """Of eager steps; the last one's result is copied to the state, once a graph."""
+    """A graph of eager steps. One copy of the last result to the state follows them."""
 
     def body(self, n: int) -> None:
         values, step = dict(self.values), self.step
@@ -238,7 +239,7 @@ class TorchGraphWork(Recorded):
 
 
 class CompiledGraphWork(Recorded):
-    """Of steps that torch.compile has fused."""
+    """A graph of compiled steps."""
 
     def __init__(self, device: str, case: Case) -> None:
         self._one: Any = None
@@ -254,10 +255,10 @@ class CompiledGraphWork(Recorded):
 
 
 def use_threads(count: int) -> None:
-    """Let torch's operations on the CPU use so many threads.
+    """Let torch use this many threads for operations on the CPU.
 
-    They inherit the processors of the thread that starts them, and a sampler binds its thread to one: they are started
-    here, by an operation large enough for all, while this thread has all processors.
+    New threads inherit the processors of the thread that starts them, and the sampler binds its thread to one.
+    So an operation that is large enough for all threads starts them here, while this thread has all processors.
     """
     if torch.get_num_threads() == count:
         return
@@ -270,9 +271,9 @@ def use_threads(count: int) -> None:
 
 
 def compiled(step: Any, mode: str) -> Any:
-    """The step under torch.compile, writing its results to its arguments.
+    """The compiled step, which writes its results to its arguments.
 
-    Of a code object of its own: torch keeps what it compiled by code object, and searches all of it.
+    It has a new code object: torch searches everything that it has compiled for a code object.
     """
 
     def in_place(values: Any) -> None:
@@ -282,7 +283,3 @@ def compiled(step: Any, mode: str) -> Any:
     code, closure = in_place.__code__.replace(), in_place.__closure__
     own = types.FunctionType(code, in_place.__globals__, "in_place", closure=closure)
     return torch.compile(own, mode=mode, fullgraph=True, dynamic=False)
-
-
-def _nothing() -> None:
-    """A recording of nothing has nothing to launch."""

@@ -1,15 +1,15 @@
-"""A chain of Triton launches in torch's current stream. Imported only where Triton is measured."""
+"""Triton launches in torch's current stream. Imported only where Triton is measured."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
 import torch
 
-from overhead.probes._support.cuda.held_stream import HeldChain
+from overhead.probes._support.common.python_loops import Issue, alternating
+from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes._support.torch import waits
 from overhead.probes._support.torch.chains import TorchClock
 from overhead.probes.base import DeviceTime
@@ -17,12 +17,11 @@ from overhead.probes.kernels import lcg, source
 from overhead.probes.kernels.step_triton import step
 from overhead.results import Case, Scalar
 
-WARPS = 2
-Loop = Callable[[int], None]
+_WARPS = 2
 
 
 class TritonChain(HeldChain):
-    """n launches; with ``wait-each`` a wait after each."""
+    """n launches; for ``wait-each`` with a wait after each."""
 
     wait_spins = True
 
@@ -34,15 +33,15 @@ class TritonChain(HeldChain):
         self._words = torch.from_numpy(self._seeds.view("int32")).to(place)
         self._entry = case.params["entry"]
         self._wait = waits.wait(place, str(case.params["wait"]))
-        # The first call compiles, and returns the compiled kernel; it is a step of its own, taken back.
-        compiled = step[(4,)](self._words, num_warps=WARPS)
+        # The first call compiles and returns the compiled kernel. It also runs a step, which is undone.
+        compiled = step[(4,)](self._words, num_warps=_WARPS)
         self._words.copy_(torch.from_numpy(self._seeds.view("int32")))
         self._wait()
         self._loop = _by_handle(compiled, self._words) if self._entry == "compiled" else _by_jit(self._words)
         self.latency = case.pattern == "wait-each"
         if self.latency:
             self.overlap = "serial"
-            self._loop = _each(functools.partial(self._loop, 1), self._wait)
+            self._loop = alternating(functools.partial(self._loop, 1), self._wait)
 
     def issue(self, n: int) -> None:
         self._loop(n)
@@ -57,34 +56,25 @@ class TritonChain(HeldChain):
         return None if self.latency else self.held(TorchClock(), n)
 
     def window(self) -> dict[str, Scalar]:
-        return {"operation": "step[(4,)](x)", "entry": self._entry, "precision": "int32", "warps": WARPS}
+        return {"operation": "step[(4,)](x)", "entry": self._entry, "precision": "int32", "warps": _WARPS}
 
     def kernels(self) -> dict[str, str]:
         return {"step_triton.py": source("step_triton.py")[1]}
 
 
-def _by_jit(words: Any) -> Loop:
+def _by_jit(words: Any) -> Issue:
     def loop(n: int) -> None:
         for _ in repeat(None, n):
-            step[(4,)](words, num_warps=WARPS)
+            step[(4,)](words, num_warps=_WARPS)
 
     return loop
 
 
-def _by_handle(compiled: Any, words: Any) -> Loop:
+def _by_handle(compiled: Any, words: Any) -> Issue:
     launch = compiled[(4, 1, 1)]
 
     def loop(n: int) -> None:
         for _ in repeat(None, n):
             launch(words)
-
-    return loop
-
-
-def _each(launch: Callable[[], None], wait: Callable[[], object]) -> Loop:
-    def loop(n: int) -> None:
-        for _ in repeat(None, n):
-            launch()
-            wait()
 
     return loop

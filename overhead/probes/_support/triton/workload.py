@@ -1,4 +1,4 @@
-"""A workload's Triton body: a launch a step, and one launch that loops, through the compiled kernel's handle."""
+"""Workloads in Triton: one launch per step, or one launch that runs all steps."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array
 
-WARPS = 4
+_WARPS = 4
 
 
 def open_case(device: str, case: Case) -> WorkChain:
-    """``fused``, or a launch a step."""
+    """A verified chain: one launch for all steps if the pattern is ``fused``, else one launch per step."""
     return verified(TritonWork(device, case))
 
 
 class TritonWork(WorkChain):
-    """Launched by ``kernel[grid](...)``, as one writes it."""
+    """Launches by ``kernel[grid](...)``."""
 
     language = "triton"
     wait_spins = True
@@ -51,7 +51,7 @@ class TritonWork(WorkChain):
 
     def _launch(self) -> None:
         self._kernel[(self._entry.groups,)](
-            self._state, self._counters, self._inputs, self._steps, BLOCK=self._entry.threads, num_warps=WARPS
+            self._state, self._counters, self._inputs, self._steps, BLOCK=self._entry.threads, num_warps=_WARPS
         )
 
     def put(self, state: dict[str, Array]) -> None:
@@ -85,12 +85,12 @@ class TritonWork(WorkChain):
         return {f"{self.workload.name}.triton.py": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "entry": "jit", "block": self._entry.threads, "warps": WARPS}
+        return {**super().window(), "entry": "jit", "block": self._entry.threads, "warps": _WARPS}
 
 
 @functools.cache
 def _module(text: str) -> Any:
-    """The text as an imported module: Triton reads a kernel's source from its file."""
+    """The text, imported as a module from a file: Triton reads the source of a kernel from its file."""
     folder = Path(tempfile.mkdtemp(prefix="overhead-triton-"))
     path = folder / f"workload_{sources.digest(text)[:12]}.py"
     path.write_text(text)

@@ -1,4 +1,4 @@
-"""What compiled loops are made of: a C call by address and a store, for numba. Imported by generated code alone."""
+"""numba intrinsics for compiled loops: a C call by address, and a store. Only generated code imports this."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _WORD = ir.IntType(64)
 
 @intrinsic
 def call(typing_context: Any, address: Any, arguments: Any) -> Any:
-    """``address(*arguments)`` by the platform's C convention; all are int64 in integer registers, so is the result.
+    """``address(*arguments)`` by the C calling convention of the platform. Arguments and result are int64.
 
-    The address is an argument, not a constant of the code: a function that closes over an address cannot be cached.
+    The address is an argument because numba cannot cache a function with an address in its code.
     """
 
     def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:

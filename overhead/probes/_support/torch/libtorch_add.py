@@ -1,7 +1,7 @@
-"""torch's step without Python: ``at::_ops::add__Tensor::call``, the function that ``Tensor.add_`` ends in.
+"""torch's addition without Python: ``at::_ops::add__Tensor::call``, which ``Tensor.add_`` calls.
 
-It goes through the dispatcher as Python's call does; the C shim's own ``aoti_torch_cpu_add_Tensor`` goes past it, and
-takes a double, so it is not the same operation. Handles are the C shim's.
+It uses the dispatcher, as a call from Python does. ``aoti_torch_cpu_add_Tensor`` of the C shim skips the dispatcher and
+takes a double, so it is another operation. Handles are those of the C shim.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _SIZE_OF_TENSOR = 8
 
 
 class _Scalar(ctypes.Structure):
-    """Room for a ``c10::Scalar`` (32 bytes), which is returned through memory."""
+    """Memory for a ``c10::Scalar`` (32 bytes), which is returned through memory."""
 
     _fields_ = (("storage", ctypes.c_uint64 * 16),)
 
 
 class NativeAdd:
-    """n times ``x.add_(one)`` or ``x = x + one``. Owns what the calls point to."""
+    """The calls of ``x.add_(one)`` or ``x = x + one``. Owns the memory that they point to."""
 
     def __init__(self, x: Any, one: Any, *, in_place: bool) -> None:
         self._library = _library()
         self._tensors = (x, one)
         item = self._symbol(_ITEM)
         item.restype, item.argtypes = _Scalar, (ctypes.c_void_p,)
-        # A Tensor is one pointer to a TensorImpl: a word that holds it serves as a Tensor& while Python keeps it.
+        # A Tensor is one pointer to a TensorImpl: a word with this pointer is a Tensor& while Python keeps the tensor.
         self._cells = (ctypes.c_uint64 * 2)(x._cdata, one._cdata)
         self._x = ctypes.addressof(self._cells)
         self._one = self._x + ctypes.sizeof(ctypes.c_uint64)
@@ -91,7 +91,7 @@ class NativeAdd:
 
 
 def _library() -> ctypes.CDLL:
-    """libtorch_cpu, which torch has loaded; it holds every operator's entry, whatever the device."""
+    """libtorch_cpu, which torch has loaded. It has the entries of all operators, for every device."""
     import torch
 
     if sys.platform == "win32":

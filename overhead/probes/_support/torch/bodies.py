@@ -1,4 +1,4 @@
-"""The steps that torch runs: 256 int32 plus 1, and the published training step of a small network."""
+"""Steps that torch runs: 1 added to 256 int32, and the published training step of a small network."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
-from overhead.probes._support.common.add_one import starts, steps
+from overhead.probes._support.common.add_one import count_steps, start_values
+from overhead.probes._support.common.python_loops import Action, Issue, repeated
 from overhead.probes.base import Unverified
 
-Action = Callable[[], object]
-Loop = Callable[[int], None]
-
-SIZES = (1024, 2048, 2048, 10)
-BATCH = 256
-VARYING = tuple(BATCH - 8 * i for i in range(8))
-"""Batch sizes that ``shapes=varying`` goes through, one a step."""
-
+_WIDTHS = (1024, 2048, 2048, 10)
+"""Numbers between the layers of the network: inputs, hidden, hidden, outputs."""
+_BATCH = 256
+_VARYING_BATCHES = tuple(_BATCH - 8 * i for i in range(8))
+"""Batch sizes of ``shapes=varying``, one a step, in turn."""
 
 Mode = Literal["inference", "no_grad", "grad"]
 
@@ -29,8 +27,8 @@ class _Guard:
     held: Any = None
 
 
-def enter(mode: Mode) -> None:
-    """Set this thread's autograd mode. One guard serves all chains, in whatever order they open and close."""
+def set_autograd_mode(mode: Mode) -> None:
+    """Set the autograd mode of this thread. All chains share one guard, so they may open and close in any order."""
     import torch
 
     if mode == "inference":
@@ -44,35 +42,35 @@ def enter(mode: Mode) -> None:
     torch.set_grad_enabled(mode == "grad")
 
 
-class Add:
-    """256 int32 on a device plus 1. ``one`` in the name is a 0-dimensional CPU tensor made beforehand."""
+class AddOne:
+    """Add 1 to 256 int32 on a device. ``one`` in the name is an existing 0-dimensional CPU tensor."""
 
     precision = "int32"
 
     def __init__(self, device: Any, *, in_place: bool = True, number: bool = True, mode: Mode = "inference") -> None:
         import torch
 
-        enter(mode)
+        set_autograd_mode(mode)
         self.mode: Mode = mode
         self.in_place = in_place
-        self.values = torch.from_numpy(starts()).to(device, copy=True)
+        self.values = torch.from_numpy(start_values()).to(device, copy=True)
         self.operand: Any = 1 if number else torch.tensor(1, dtype=torch.int32)
         operand = "1" if number else "one"
         self.name = f"x.add_({operand})" if in_place else f"x = x + {operand}"
         self.step: Action = functools.partial(self.values.add_, self.operand)
 
-    def loop(self) -> Loop:
-        """n steps."""
+    def loop(self) -> Issue:
+        """A loop that runs n steps."""
         return self._add_in_place() if self.in_place else self._add_allocating
 
     def reading(self, read: Callable[[Any], object]) -> Action:
-        """An action that applies ``read`` to one element of the latest values."""
+        """An action that calls ``read`` with one element of the values."""
         return functools.partial(read, self.values[:1])
 
     def executed(self) -> int:
-        return steps(self.values.cpu().numpy())
+        return count_steps(self.values.cpu().numpy())
 
-    def _add_in_place(self) -> Loop:
+    def _add_in_place(self) -> Issue:
         add, operand = self.values.add_, self.operand
 
         def loop(n: int) -> None:
@@ -88,11 +86,11 @@ class Add:
         self.values = x
 
 
-class Network:
+class NetworkStep:
     """An MLP 1024-2048-2048-10 on random data, batch 256, cross entropy; float32.
 
-    Training is ``zero_grad``, forward, loss, backward, ``Adam.step`` with torch's defaults. Every step also adds to one
-    device counter: 1 in training, the loss in the forward pass alone, whose sum for n steps is known.
+    A training step is ``zero_grad``, forward, loss, backward and ``Adam.step`` with torch's defaults. Every step also
+    adds to a counter on the device: 1 in training; without training the loss, because the sum of n losses is known.
     """
 
     precision = "float32"
@@ -100,18 +98,20 @@ class Network:
     def __init__(self, device: Any, *, train: bool, varying: bool) -> None:
         import torch
 
-        enter("grad")
+        set_autograd_mode("grad")
         material, reference = _material()
         model, inputs, targets = copy.deepcopy(material).to(device)
         self.mode: Mode = "grad" if train else "inference"
         self.name = "zero_grad, forward, cross entropy, backward, Adam.step" if train else "forward, cross entropy"
         self._model, self._loss_of = model, torch.nn.functional.cross_entropy
         self._optimizer = torch.optim.Adam(model.parameters())
-        batches = [(inputs[:size].clone(), targets[:size].clone()) for size in (VARYING if varying else (BATCH,))]
+        batches = [
+            (inputs[:size].clone(), targets[:size].clone()) for size in (_VARYING_BATCHES if varying else (_BATCH,))
+        ]
         self._next = itertools.cycle(batches).__next__
         accuracy = torch.float32 if device.type == "mps" else torch.float64
         self._sum = torch.zeros((), dtype=torch.int32 if train else accuracy, device=device)
-        enter("inference")
+        set_autograd_mode("inference")
         losses = [float(self._loss_of(self._model(x), y)) for x, y in batches]
         if abs(losses[0] - reference) > 1e-3 * reference:
             raise Unverified(f"the first loss is {losses[0]}, float64 gives {reference}")
@@ -119,22 +119,16 @@ class Network:
         self.loss: Any = None
         self.step: Action = self._train if train else self._forward
 
-    def loop(self) -> Loop:
-        """n steps."""
-        step = self.step
-
-        def loop(n: int) -> None:
-            for _ in repeat(None, n):
-                step()
-
-        return loop
+    def loop(self) -> Issue:
+        """A loop that runs n steps."""
+        return repeated(self.step)
 
     def reading(self, read: Callable[[Any], object]) -> Action:
-        """An action that applies ``read`` to the latest loss."""
+        """An action that calls ``read`` with the latest loss."""
         return lambda: read(self.loss)
 
     def executed(self) -> int:
-        """Steps by the device's counter. Raises ``Unverified`` where the losses are not what they must be."""
+        """The number of steps by the counter on the device. Raises ``Unverified`` where the losses are wrong."""
         total = float(self._sum)
         if self.mode == "grad":
             if self.loss is not None and not bool(self.loss.isfinite()):
@@ -178,15 +172,15 @@ def _material() -> tuple[_Material, float]:
 
     generator = torch.Generator().manual_seed(1)
     layers: list[Any] = []
-    for inputs, outputs in itertools.pairwise(SIZES):
+    for inputs, outputs in itertools.pairwise(_WIDTHS):
         layer = torch.nn.Linear(inputs, outputs)
         with torch.no_grad():
             for parameter in layer.parameters():
                 parameter.uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator)
         layers += [layer, torch.nn.ReLU()]
     model = torch.nn.Sequential(*layers[:-1])
-    x = torch.randn(BATCH, SIZES[0], generator=generator)
-    y = torch.randint(SIZES[-1], (BATCH,), generator=generator)
+    x = torch.randn(_BATCH, _WIDTHS[0], generator=generator)
+    y = torch.randint(_WIDTHS[-1], (_BATCH,), generator=generator)
     with torch.no_grad():
         loss = torch.nn.functional.cross_entropy(copy.deepcopy(model).double()(x.double()), y)
     return _Material(model, x, y), float(loss)

@@ -1,4 +1,5 @@
-"""Device time of a chain on a CUDA stream that is held until all of it is queued, so that the device never starves."""
+"""Device time of a chain on a CUDA stream: a blocker holds the stream until all work is queued, so the device never
+idles between units."""
 
 from __future__ import annotations
 
@@ -9,16 +10,16 @@ from typing import Any
 
 from overhead.probes.base import Chain, DeviceTime
 
-QUEUE_DEPTH = 1024
-"""Launches that a CUDA stream takes before the next one waits; held chains stay at half of it."""
-QUANTUM_NS = 500.0
-"""Resolution of CUDA's events, as cudaEventElapsedTime documents it."""
-LONGEST_NS = 50e6
-"""No blocker runs longer than this."""
+_QUEUE_DEPTH = 1024
+"""Launches that a CUDA stream queues before the next launch waits. Held chains use half of it."""
+_QUANTUM_NS = 500.0
+"""Resolution of CUDA events, by the documentation of cudaEventElapsedTime."""
+_FIRST_BLOCKER_NS = 1e6
+LONGEST_BLOCKER_NS = 50e6
 
 
 class StreamHolder(abc.ABC):
-    """What holding a stream takes: a kernel that spins for a given time, marks in the stream, and their distance."""
+    """Holds a stream by a kernel that spins for a given time; measures device time between events in the stream."""
 
     method: str
 
@@ -44,16 +45,17 @@ class StreamHolder(abc.ABC):
 
 
 class HeldChain(Chain):
-    """A chain that can be issued behind a blocker. The units that this takes do not count as executed."""
+    """A chain that can be issued behind a blocker. Units issued for device time do not count as executed."""
 
     launches: int = 1
-    """Launches that a unit queues; 0 where all units together are one."""
+    """Launches per unit; 0 where all units together are one launch."""
     aside: int = 0
+    """Units that ``executed`` leaves out: those of device time, warm-up and graph timing."""
 
     @property
     def held_n(self) -> int:
-        """The most units that are held: what half the queue takes."""
-        return min(self.max_n, QUEUE_DEPTH // 2 // self.launches) if self.launches else self.max_n
+        """The most units that fit into half of the queue."""
+        return min(self.max_n, _QUEUE_DEPTH // 2 // self.launches) if self.launches else self.max_n
 
     def held(self, clock: StreamHolder, n: int) -> DeviceTime:
         """Device time of n units, ``held_n`` at most."""
@@ -67,16 +69,16 @@ class HeldChain(Chain):
         if self.recorded:  # the first launch of a graph takes a sixth longer on the device (H200, driver 580.159)
             issue(n)
             self.wait()
-        return hold(clock, issue, n)
+        return time_held(clock, issue, n)
 
 
-def hold(clock: StreamHolder, issue: Callable[[int], None], n: int) -> DeviceTime:
+def time_held(clock: StreamHolder, issue: Callable[[int], None], n: int) -> DeviceTime:
     """Device time of ``issue(n)`` behind a blocker.
 
-    ``busy`` where the device had not passed the blocker when all was issued: everything then stood in the queue before
-    any of it ran. The blocker is made longer until that is so, or its limit is met.
+    ``busy``: the device was still at the blocker when everything was issued, so everything was queued before any of it
+    ran. The blocker is made longer until this holds, or until ``LONGEST_BLOCKER_NS``.
     """
-    ns = 1e6
+    ns = _FIRST_BLOCKER_NS
     while True:
         clock.block(ns)
         start = clock.mark()
@@ -86,6 +88,6 @@ def hold(clock: StreamHolder, issue: Callable[[int], None], n: int) -> DeviceTim
         busy = not clock.passed(start)
         took = time.perf_counter_ns() - began
         clock.wait(end)
-        if busy or ns >= LONGEST_NS:
-            return DeviceTime(n, clock.between(start, end), busy, QUANTUM_NS, clock.method)
-        ns = min(max(4 * ns, 3.0 * took), LONGEST_NS)
+        if busy or ns >= LONGEST_BLOCKER_NS:
+            return DeviceTime(n, clock.between(start, end), busy, _QUANTUM_NS, clock.method)
+        ns = min(max(4 * ns, 3.0 * took), LONGEST_BLOCKER_NS)

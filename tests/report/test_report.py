@@ -253,11 +253,11 @@ def _luminance(colour: str) -> float:
 
 
 def test_every_stack_has_a_colour_of_its_own_that_stands_out_on_light_and_dark() -> None:
-    from overhead.report.core.palette import _OTHERS, COLOURS, colour
+    from overhead.report.core.palette import _OTHERS, STACK_COLOURS, colour
 
-    known = {name: c for name, c in COLOURS.items() if name != "fake"}
+    known = {name: c for name, c in STACK_COLOURS.items() if name != "fake"}
     assert len(set(known.values())) == len(known)
-    for c in [*COLOURS.values(), *_OTHERS]:
+    for c in [*STACK_COLOURS.values(), *_OTHERS]:
         light = _luminance(c)
         assert 1.05 / (light + 0.05) >= 2.5, c
         assert (light + 0.05) / (_luminance("#14171a") + 0.05) >= 2.5, c

@@ -11,9 +11,9 @@ import pytest
 
 from overhead.claims import published_points
 from overhead.reading.view import View
-from overhead.report.core.digest import digest, vendor
-from overhead.report.core.gather import from_fingerprints, from_paths
+from overhead.report.core.machines import from_fingerprints, from_paths
 from overhead.report.core.parts import Text
+from overhead.report.core.run_summary import summarise, vendor
 from overhead.results import Fingerprint, Gpu, Machine, write_fingerprint
 from tests.fakes.report import crowded, fingerprint, record, share
 from tests.report.report_page import Page
@@ -89,18 +89,18 @@ def test_published_points_are_apart_hollow_cited_and_under_their_contract(out: P
 
 def test_published_points_enter_no_figure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table and the medians are the same without any published point."""
-    from overhead.report.across import costs, naive, waits
-    from overhead.report.core import clouds
+    from overhead.report.across import costs, one_shot, waits
+    from overhead.report.core import machine_rows
     from overhead.report.core.parts import Table
 
     machines = from_fingerprints([run(1), run(2, each=30_000.0)])
 
     def tables() -> list[Any]:
         return [[p.rows for p in build(machines) if isinstance(p, Table)]
-                for build in (costs.costs, naive.naive, waits.waits)]  # fmt: skip
+                for build in (costs.costs, one_shot.naive, waits.waits)]  # fmt: skip
 
     before = tables()
-    monkeypatch.setattr(clouds, "published_points", list)
+    monkeypatch.setattr(machine_rows, "published_points", list)
     assert tables() == before
 
 
@@ -119,7 +119,7 @@ def test_ladders_by_machine_are_capped_in_the_drawing_and_whole_in_the_table(out
     from overhead.report.across.host_shares import DRAWN, spread_out
 
     machines = from_fingerprints([run(i, each=10_000.0 + i, day=1 + i % 28) for i in range(30)])
-    rows = [(d, r) for d in machines.digests for r in d.rungs if r.stack == "wgpu-native"]
+    rows = [(d, r) for d in machines.summaries for r in d.rungs if r.stack == "wgpu-native"]
     kept = spread_out(machines, rows)
     hosts = [r.host for _, r in kept]
     assert len(rows) == 30
@@ -187,7 +187,7 @@ def test_older_runs_count_for_claims_and_for_what_the_newest_lacks(tmp_path: Pat
     write_fingerprint(tmp_path / "1.json", fingerprint(page, created="2026-01-01T00:00:00Z", **known))
     write_fingerprint(tmp_path / "3.json", fingerprint(alone, created="2026-01-03T00:00:00Z", **known))
     machines = from_paths([tmp_path])
-    (own,) = machines.digests
+    (own,) = machines.summaries
     assert own.created[:10] == "2026-01-02"
     assert {way.stack for way in own.ways} >= {"wgpu-native", "chromium"}
     (complete,) = (
@@ -234,4 +234,4 @@ def test_a_pool_makes_the_same_pages(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_digest_is_small() -> None:
     import pickle
 
-    assert len(pickle.dumps(digest(crowded()))) < 400_000
+    assert len(pickle.dumps(summarise(crowded()))) < 400_000

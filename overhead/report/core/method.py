@@ -13,9 +13,9 @@ from overhead.report.core.palette import colour
 from overhead.report.core.parts import Drawing, Part, Table, Text
 from overhead.results import Point, Record
 
-FAR = 0.05
+_POOR_FIT_SHARE = 0.05
 """A rung this far off the line, in parts of its time, makes a curve a worse example."""
-LONGEST = 1e15
+_LONGEST_CHAIN_NS = 1e15
 """ns: a longer chain is no measurement."""
 _PROCESSES = listed([str(plan.processes) for plan in PROFILES.values()], "or")
 
@@ -44,7 +44,7 @@ def _example(view: View) -> TargetView | None:
 
     def rank(t: TargetView) -> tuple[bool, bool, bool, float]:
         figures = [t.base.figure(n) for n in ("complete", "fixed")]
-        unclear = _off(t.base) > FAR or any(f is None or f.status != "ok" for f in figures)
+        unclear = _off(t.base) > _POOR_FIT_SHARE or any(f is None or f.status != "ok" for f in figures)
         ratio = overstatement(t.base, "naive")
         return t.first.api == "CPU", t.software, unclear, -(ratio[0] if ratio else 0.0)
 
@@ -58,7 +58,7 @@ def _off(record: Record) -> float:
 
 
 def _points(record: Record) -> list[Point]:
-    return [p for p in record.curve if p.n > 0 and 0 < p.total < LONGEST and p.q3 < LONGEST]
+    return [p for p in record.curve if p.n > 0 and 0 < p.total < _LONGEST_CHAIN_NS and p.q3 < _LONGEST_CHAIN_NS]
 
 
 def _curve(target: TargetView) -> Iterator[Part]:

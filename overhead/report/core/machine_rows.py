@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.claims import PublishedPoint, published_points
 from overhead.reading.format import plain, spread
-from overhead.report.core.digest import Way
-from overhead.report.core.draw import INK, MUTED, PAPER, SIZE, DotRow, Mark, dot_rows
-from overhead.report.core.gather import Machines
+from overhead.report.core.draw import INK, MARKER_SIZE, MUTED, PAPER, DotRow, Mark, dot_rows
+from overhead.report.core.machines import Machines
 from overhead.report.core.palette import colour
+from overhead.report.core.run_summary import Way
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SINGLE = 4
+_MOST_DRAWN_ALONE = 4
 """Machines of a row that are drawn one by one with their intervals; more are drawn as a cloud."""
-STAR = "*"
+_PUBLISHED_MARKER = "*"
 """The mark of a published point, hollow and grey."""
 Value = tuple[float, float | None, float | None, bool]
 """Value, low and high in the axis' unit, and whether the status is ``ok``."""
 
 
 @dataclasses.dataclass(frozen=True)
-class CloudLine:
+class MachineRow:
     """One way over the machines. ``values`` with the machine's id; ``own`` is that of the machine shown in full."""
 
     label: str
@@ -37,33 +37,33 @@ class CloudLine:
     own: Value | None
 
 
-def lines(machines: Machines, quantity: str, value: Callable[[Way], Value | None]) -> list[CloudLine]:
+def lines(machines: Machines, quantity: str, value: Callable[[Way], Value | None]) -> list[MachineRow]:
     """All ways that have the quantity, vendors together, the cheapest of a vendor first."""
     found: dict[tuple[str, str, str, str], list[tuple[str, Way, Value]]] = {}
-    for digest in machines.digests:
-        for way in digest.ways:
+    for summary in machines.summaries:
+        for way in summary.ways:
             if way.quantity == quantity and (own := value(way)) is not None and own[0] > 0:
                 key = (way.vendor, way.stack, way.api, way.caller)
-                found.setdefault(key, []).append((digest.machine.id, way, own))
+                found.setdefault(key, []).append((summary.machine.id, way, own))
     made = [_line(machines, rows) for rows in found.values()]
     return sorted(made, key=lambda one: (one.way.software, one.vendor, middle(one)))
 
 
-def _line(machines: Machines, rows: Sequence[tuple[str, Way, Value]]) -> CloudLine:
+def _line(machines: Machines, rows: Sequence[tuple[str, Way, Value]]) -> MachineRow:
     way = rows[0][1]
     api = "" if way.api == "CPU" else f", {way.api}"
     where = f"{way.vendor}{api}" if not way.software else f"software adapter{api} (software)"
     label = plain(f"{way.stack} on {where}", 80)
     own = next((v for machine, _, v in rows if machine == machines.own.machine.id), None)
-    return CloudLine(label, way.vendor, way, [(machine, v) for machine, _, v in rows], own)
+    return MachineRow(label, way.vendor, way, [(machine, v) for machine, _, v in rows], own)
 
 
-def middle(line: CloudLine) -> float:
+def middle(line: MachineRow) -> float:
     """The median over the machines."""
     return statistics.median(v[0] for _, v in line.values)
 
 
-def said(line: CloudLine) -> list[str]:
+def said(line: MachineRow) -> list[str]:
     """How many machines, their median with lowest and highest, and this machine, for a table."""
     values = [v[0] for _, v in line.values]
     over = spread(middle(line), min(values), max(values)) if len(values) > 1 else ""
@@ -72,16 +72,18 @@ def said(line: CloudLine) -> list[str]:
 
 
 def draw(
-    ax: Axes, found: Sequence[CloudLine], points: Sequence[tuple[int, PublishedPoint]] = (), markers: str = "o"
+    ax: Axes, found: Sequence[MachineRow], points: Sequence[tuple[int, PublishedPoint]] = (), markers: str = "o"
 ) -> None:
     """Draw the lines, then the published points of that quantity; ``points`` with the number that cites them."""
     rows = [_row(one, markers) for one in found]
-    rows += [DotRow(_cited(number, p), [Mark(micro(p), None, None, MUTED, STAR, True)]) for number, p in points]
+    rows += [
+        DotRow(_cited(number, p), [Mark(micro(p), None, None, MUTED, _PUBLISHED_MARKER, True)]) for number, p in points
+    ]
     dot_rows(ax, rows)
     if found and points:
         ax.axhline(len(found) - 0.5, color=MUTED, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
     for y, one in enumerate(found):
-        if len(one.values) > SINGLE:
+        if len(one.values) > _MOST_DRAWN_ALONE:
             _cloud(ax, y, one, markers)
 
 
@@ -100,10 +102,10 @@ def _cited(number: int, point: PublishedPoint) -> str:
     return f"[{number}] {point.implementation} on {point.vendor} {point.adapter}, {point.api}, {point.contract}"
 
 
-def _row(line: CloudLine, marker: str) -> DotRow:
+def _row(line: MachineRow, marker: str) -> DotRow:
     """Few machines with their intervals, this machine's ringed; of many the span and the median, the rest a cloud."""
     own = colour(line.way.stack)
-    if len(line.values) > SINGLE:
+    if len(line.values) > _MOST_DRAWN_ALONE:
         values = sorted(v[0] for _, v in line.values)
         return DotRow(line.label, [Mark(middle(line), values[0], values[-1], own, "|")])
     marks = [
@@ -113,7 +115,7 @@ def _row(line: CloudLine, marker: str) -> DotRow:
     return DotRow(line.label, marks)
 
 
-def _cloud(ax: Axes, y: int, line: CloudLine, marker: str) -> None:
+def _cloud(ax: Axes, y: int, line: MachineRow, marker: str) -> None:
     ordered = [v for _, v in sorted(line.values, key=lambda one: one[1][0])]
     heights = [y + 0.08 + 0.26 * ((i * 0.618034) % 1.0) for i in range(len(ordered))]
     own = colour(line.way.stack)
@@ -124,7 +126,7 @@ def _cloud(ax: Axes, y: int, line: CloudLine, marker: str) -> None:
             ax.plot(*zip(*kept, strict=True), linestyle="", marker=marker, markersize=3.4, alpha=alpha, color=own,
                     markerfacecolor=PAPER if hollow else own, markeredgewidth=0.8, zorder=2)  # fmt: skip
     if line.own is not None:
-        ax.plot([line.own[0]], [y + 0.21], linestyle="", marker=marker, markersize=SIZE["o"] + 1, color=own,
+        ax.plot([line.own[0]], [y + 0.21], linestyle="", marker=marker, markersize=MARKER_SIZE["o"] + 1, color=own,
                 markeredgecolor=INK, markeredgewidth=1.3, zorder=4)  # fmt: skip
 
 
@@ -139,10 +141,10 @@ def legend(figure: Figure, *, many: bool, points: bool) -> None:
     handles = [key("this machine", "o", markersize=6, markeredgecolor=INK, markeredgewidth=1.3)]
     handles += [key("another machine", "o", markersize=4.5)]
     handles += [key("median and range", "|", markersize=8, linestyle="-")] if many else []
-    handles += [key("published elsewhere", STAR, markersize=8, markerfacecolor=PAPER)] if points else []
+    handles += [key("published elsewhere", _PUBLISHED_MARKER, markersize=8, markerfacecolor=PAPER)] if points else []
     figure.legend(handles=handles, loc="outside upper left", ncols=2, handletextpad=0.3)
 
 
-def crowded(found: Iterable[CloudLine]) -> bool:
+def crowded(found: Iterable[MachineRow]) -> bool:
     """Whether any line is drawn as a cloud."""
-    return any(len(one.values) > SINGLE for one in found)
+    return any(len(one.values) > _MOST_DRAWN_ALONE for one in found)

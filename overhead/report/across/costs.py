@@ -9,8 +9,7 @@ from overhead.claims import PublishedPoint
 from overhead.reading.format import MICRO, count, in_micro, valued
 from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.draw import ROW_INCHES, canvas
-from overhead.report.core.machine_rows import MachineRow, Value
+from overhead.report.core.machine_rows import Panel, Value
 from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.run_summary import Way
@@ -34,14 +33,7 @@ def costs(machines: Machines) -> Iterator[Part]:
     if not panels:
         yield Text(["No machine has a stack that runs its work."])
         return
-    figure, grid = canvas([ROW_INCHES * (len(ours) + len(points)) for ours, points in panels.values()])
-    for (ax,), (quantity, (ours, points)) in zip(grid, panels.items(), strict=True):
-        machine_rows.draw(ax, ours, points)
-        ax.set_title(f"{QUANTITIES[quantity]}: {MICRO} each")
-    everything = [one for ours, _ in panels.values() for one in ours]
-    machine_rows.legend(
-        figure, many=machine_rows.crowded(everything), points=any(points for _, points in panels.values())
-    )
+    figure, _ = machine_rows.panels_figure({f"{QUANTITIES[q]}: {MICRO} each": panel for q, panel in panels.items()})
     yield Drawing(
         "across-costs", "Cost of one more unit, by vendor, API and implementation",
         f"Dot plots on log axes over {count(len(machines.summaries), 'machine')}: microseconds per dispatch, launch "
@@ -69,7 +61,7 @@ def _is_of(point: PublishedPoint, panel: str) -> bool:
     return panel == point.quantity
 
 
-def table(panels: dict[str, tuple[list[MachineRow], list[tuple[int, PublishedPoint]]]]) -> Table:
+def table(panels: dict[str, Panel]) -> Table:
     rows: list[list[str | Cell]] = []
     for quantity, (ours, _) in panels.items():
         for one in ours:

@@ -9,7 +9,7 @@ from overhead.reading.format import TIMES, count
 from overhead.reading.key_figures import ratio_of
 from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.draw import INK, ROW_INCHES, canvas
+from overhead.report.core.draw import INK
 from overhead.report.core.machine_rows import Value
 from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table
@@ -28,12 +28,10 @@ def naive(machines: Machines) -> Iterator[Part]:
     panels = {shot: found for shot, found in panels.items() if found}
     if not panels:
         return
-    figure, grid = canvas([ROW_INCHES * len(found) for found in panels.values()])
-    for (ax,), (shot, found) in zip(grid, panels.items(), strict=True):
-        machine_rows.draw(ax, found)
+    titled = {f"{_RATIO_TITLES[shot]} (1 is right)": (found, []) for shot, found in panels.items()}
+    figure, axes = machine_rows.panels_figure(titled)
+    for ax in axes:
         ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
-        ax.set_title(f"{_RATIO_TITLES[shot]} (1 is right)")
-    machine_rows.legend(figure, many=any(map(machine_rows.crowded, panels.values())), points=False)
     yield Drawing(
         "across-naive", "What one-shot figures make of it, by implementation",
         f"Dot plots on log axes over {count(len(machines.summaries), 'machine')}: T(1) and T(100)/100 as a multiple of "

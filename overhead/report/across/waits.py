@@ -9,8 +9,7 @@ from overhead.claims import PublishedPoint
 from overhead.reading.format import MICRO, count, in_micro, valued
 from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.draw import ROW_INCHES, canvas
-from overhead.report.core.machine_rows import MachineRow, Value
+from overhead.report.core.machine_rows import Panel, Value
 from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table
 from overhead.report.core.run_summary import Way
@@ -25,7 +24,7 @@ _UNITS = ("dispatch", "launch", "node")
 
 @register_across("across-waits", "What waiting costs, by implementation", 50)
 def waits(machines: Machines) -> Iterator[Part]:
-    panels: dict[str, tuple[list[MachineRow], list[tuple[int, PublishedPoint]]]] = {}
+    panels: dict[str, Panel] = {}
     for state in _WAIT_TITLES:
         ours = [one for unit in _UNITS for one in machine_rows.lines(machines, unit, partial(_time, name=state))]
         points = machine_rows.numbered(partial(_is_published, state=state))
@@ -33,12 +32,7 @@ def waits(machines: Machines) -> Iterator[Part]:
             panels[state] = (ours, points)
     if not panels:
         return
-    figure, grid = canvas([ROW_INCHES * (len(ours) + len(points)) for ours, points in panels.values()])
-    for (ax,), (state, (ours, points)) in zip(grid, panels.items(), strict=True):
-        machine_rows.draw(ax, ours, points)
-        ax.set_title(f"{_WAIT_TITLES[state]}: {MICRO}")
-    crowd = any(machine_rows.crowded(ours) for ours, _ in panels.values())
-    machine_rows.legend(figure, many=crowd, points=any(points for _, points in panels.values()))
+    figure, _ = machine_rows.panels_figure({f"{_WAIT_TITLES[s]}: {MICRO}": panel for s, panel in panels.items()})
     yield Drawing(
         "across-waits", "Waits, by vendor, API and implementation",
         f"Dot plots on log axes over {count(len(machines.summaries), 'machine')}: microseconds of an empty wait, of "

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["build", "register", "register_across", "render"]
 _POOL_FROM_FILES = 64
-"""Files from which on a pool of processes is worth its start."""
+"""With fewer files a pool of processes costs more than it saves."""
 _POOL_PROCESSES = 8
-"""Processes of it at most."""
+"""Most processes in the pool."""
 
 
 def build(paths: Sequence[Path], out: Path) -> Path:
@@ -44,7 +44,7 @@ def build(paths: Sequence[Path], out: Path) -> Path:
 
 
 def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Skipped] = ()) -> Path:
-    """The same from runs in memory. The newest machine is shown in full, the others on pages of their own."""
+    """Draw the pages from runs in memory; returns the first page's path. The newest machine is shown in full."""
     from overhead.report.core.machines import from_fingerprints
 
     return _write(from_fingerprints(fingerprints, skipped), out)
@@ -52,7 +52,7 @@ def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Ski
 
 @contextlib.contextmanager
 def _mapping(paths: Sequence[Path]) -> Iterator[Callable[..., Iterable[Any]]]:
-    """``map``, or for many files that of a pool of processes, where processes fork: they know the caller's sections."""
+    """``map``, or a process pool's for many files. Linux only: forked processes keep the caller's own sections."""
     processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
     if processors < 2 or len(files(paths)) < _POOL_FROM_FILES:
         yield map

@@ -38,7 +38,7 @@ Value = tuple[float, float | None, float | None, bool]
 
 @dataclasses.dataclass(frozen=True)
 class MachineRow:
-    """One way over the machines. ``values`` with the machine's id; ``own`` is that of the machine shown in full."""
+    """One way over all machines: machine ids with values. ``own``: the value of the machine shown in full."""
 
     label: str
     vendor: str

@@ -1,4 +1,4 @@
-"""Figures made by a template: for pages of which there may be a thousand, where matplotlib would take minutes.
+"""Figures made by a template, for the pages of many machines: matplotlib would take minutes for a thousand.
 
 Every text is escaped by the template. Colours are those of ``draw``, so the page's theme replaces them in the same way.
 """

@@ -1,4 +1,4 @@
-"""What every machine's own page draws: its stacks and its ladders, as sketches."""
+"""Figures on every machine's own page: cost by stack, and who takes the host's time."""
 
 from __future__ import annotations
 

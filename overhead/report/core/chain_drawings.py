@@ -39,13 +39,13 @@ _MAPPED_PAIRS = {
     ("wgsl-separate", "wgsl"): "One kernel a step against separate ones in WGSL",
     ("launches-separate", "launches"): "One kernel a step against separate ones in CUDA",
 }
-"""Pairs that have a map: the one that starts cheaper, then the one that costs less a step."""
+"""Pairs of arms with a map: first the one with the lower fixed cost, then the one with the lower cost a step."""
 _MAP_ROW_INCHES = 0.5
-"""Inches of a map's row."""
+"""Inches of a row in a map."""
 _FIELD_TEXT_COLOUR = "#1a1c1e"
-"""Of letters on a field, which is light in either theme of the page; so not the ink that the theme replaces."""
+"""Text on a field. Not ``INK``, which the page's theme replaces: fields are light in both themes."""
 _Field = Callable[[Group, int], tuple[ArmFit, str, bool] | None]
-"""At so many steps: the winner, the line below its name, whether it is told from the next; None for an empty field."""
+"""From a group and a number of steps: the cheapest arm, the text below, whether the next is clearly slower."""
 
 
 def maps(found: Sequence[Group]) -> Drawing:
@@ -79,7 +79,7 @@ def _pale(shade: str) -> str:
 
 
 def _slug(name: str) -> str:
-    """A name that a file may have."""
+    """The name in characters that a file name may have."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
@@ -115,7 +115,7 @@ def _map(ax: Axes, found: Sequence[Group], lengths: Sequence[int], field: _Field
 
 
 def _name(arm: ArmFit) -> str:
-    """Two lines at most; on a CPU it is said where."""
+    """The arm's name in at most two lines, marked if it runs on the CPU."""
     name = _KIND_LABELS.get(arm.kind.name, arm.kind.name)
     return name.replace("\n", " ") + "\n(CPU)" if arm.processor == "cpu" else name
 
@@ -144,7 +144,7 @@ def _duel(before: str, after: str) -> _Field:
 
 
 def costs(group: Group) -> Drawing:
-    """A row an arm: the whole chain at the workload's own length, the cheapest first."""
+    """A row for each arm: time of the whole chain at the workload's length, the cheapest first."""
     steps = steps_of(group.workload)
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
     figure, [[ax]] = canvas([ONE_LINE_INCHES * 1.4 * len(arms)], around=0.75)

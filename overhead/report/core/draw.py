@@ -37,7 +37,7 @@ PAPER = "#fefefe"
 _THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"}
 """Colours that the page's light or dark theme replaces in inline SVG."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-"""What may stand in no XML, or turns text around: names come from files."""
+"""Characters that XML forbids or that reverse text: names come from files."""
 CALLER_MARKERS = {"binding": "o", "browser": "^", "ffi": "s", "native": "D"}
 _LETTER_INCHES = 0.062
 """Width of a letter in a legend."""
@@ -48,7 +48,7 @@ MARKER_SIZE = {"o": 5.5, "^": 6.0, "s": 5.0, "D": 4.6, "P": 6.0, "X": 6.0, "v": 
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """The one style; the user's own matplotlib settings are left outside and come back after."""
+    """Use the report's style; afterwards the user's own matplotlib settings are restored."""
     import matplotlib
     import seaborn
 
@@ -186,7 +186,7 @@ def _tick(value: float) -> str:
 
 
 def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:
-    """Above the drawing what names the markers, in as many columns, at most four, as its usual letters fit in."""
+    """A legend of markers above the drawing, in up to four columns, as many as fit."""
     from matplotlib.lines import Line2D
 
     handles = [
@@ -208,7 +208,7 @@ def caller_legend(figure: Figure, callers: Collection[Caller]) -> None:
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an SVG file's text, on a white ground. The layout is settled first, once for all formats."""
+    """The figure as the text of an SVG file. The layout is computed here once and kept for other formats."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
@@ -219,7 +219,7 @@ def svg(figure: Figure) -> str:
 
 
 def inline(text: str, name: str, label: str) -> str:
-    """SVG text made fit for a page: themed, without prologue, its ids its own, with a label for screen readers."""
+    """SVG text to put inline: themed, without prologue, ids prefixed by ``name``, with a label for screen readers."""
     from html import escape
 
     body = text[text.index("<svg") :]

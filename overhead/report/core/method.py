@@ -14,9 +14,9 @@ from overhead.report.core.parts import Drawing, Part, Table, Text
 from overhead.results import Point, Record
 
 _POOR_FIT_SHARE = 0.05
-"""A rung this far off the line, in parts of its time, makes a curve a worse example."""
+"""A curve with a point further off its line (as a share of its time) is a worse example."""
 _LONGEST_CHAIN_NS = 1e15
-"""ns: a longer chain is no measurement."""
+"""A longer chain is not a measurement."""
 _PROCESSES = listed([str(plan.processes) for plan in PROFILES.values()], "or")
 
 
@@ -52,7 +52,7 @@ def _example(view: View) -> TargetView | None:
 
 
 def _off(record: Record) -> float:
-    """How far the upper rungs lie off the line at most, in parts of their time."""
+    """The largest distance of the upper half of the points from the line, as a share of their time."""
     each, once, points = record.value("complete") or 0.0, record.value("fixed") or 0.0, _points(record)
     return max(abs(p.total - once - each * p.n) / p.total for p in points[len(points) // 2 :])
 

@@ -5,7 +5,7 @@ After an intended change of wording: ``python -m tests.report.test_page_text``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -39,7 +39,7 @@ def page_text() -> str:
         return "\n".join(line for section in sections for line in _lines(*section)) + "\n"
 
 
-def _lines(name: str, title: str, parts: list[object]) -> Iterator[str]:
+def _lines(name: str, title: str, parts: Sequence[object]) -> Iterator[str]:
     from overhead.report.core.parts import Cards, Cell, Table, Text
 
     yield f"== {name}: {title}"

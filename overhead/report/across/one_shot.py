@@ -28,7 +28,9 @@ def naive(machines: Machines) -> Iterator[Part]:
     panels = {shot: found for shot, found in panels.items() if found}
     if not panels:
         return
-    titled = {f"{_RATIO_TITLES[shot]} (1 is right)": (found, []) for shot, found in panels.items()}
+    titled: dict[str, machine_rows.Panel] = {
+        f"{_RATIO_TITLES[shot]} (1 is right)": (found, []) for shot, found in panels.items()
+    }
     figure, axes = machine_rows.panels_figure(titled)
     for ax in axes:
         ax.axvline(1, color=INK, linewidth=0.9, zorder=1)

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT))
 from overhead import results  # noqa: E402
 from overhead.probes import registry  # noqa: E402
 from overhead.reading.key_figures import KeyFigure  # noqa: E402
-from overhead.report.core.gather import from_paths  # noqa: E402
+from overhead.report.core.machines import from_paths  # noqa: E402
 from overhead.results import read_fingerprint  # noqa: E402
 from scripts.run_spread import by_bound, paces, refuse, spreads  # noqa: E402
 
@@ -35,7 +35,7 @@ def stacks() -> str:
 
 def figures() -> str:
     """The key figures of the committed reference machines, a column each, over all runs of a machine."""
-    machines = sorted(from_paths([DATA]).digests, key=lambda one: one.name)
+    machines = sorted(from_paths([DATA]).summaries, key=lambda one: one.name)
     rows = [[row[0].label, *map(_marked, row)] for row in zip(*(one.cards for one in machines), strict=True)]
     return _table(["", *(one.name for one in machines)], rows)
 

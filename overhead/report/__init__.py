@@ -19,13 +19,13 @@ from overhead.report.core.registry import register
 from overhead.results import Fingerprint
 
 if TYPE_CHECKING:
-    from overhead.report.core.gather import Machines
+    from overhead.report.core.machines import Machines
 
 __all__ = ["build", "register", "register_across", "render"]
-MANY = 64
-"""Files from which on a pool of processes is worth its start."""
-MOST = 8
-"""Processes of it at most."""
+_POOL_FROM_FILES = 64
+"""With fewer files a pool of processes costs more than it saves."""
+_POOL_PROCESSES = 8
+"""Most processes in the pool."""
 
 
 def build(paths: Sequence[Path], out: Path) -> Path:
@@ -35,7 +35,7 @@ def build(paths: Sequence[Path], out: Path) -> Path:
     several, or in a folder, it is skipped and listed on stderr and in the page. An output folder that cannot be written
     raises ``UsageError``.
     """
-    from overhead.report.core.gather import from_paths
+    from overhead.report.core.machines import from_paths
 
     with _mapping(paths) as mapping:
         machines = from_paths(paths, mapping)
@@ -44,20 +44,20 @@ def build(paths: Sequence[Path], out: Path) -> Path:
 
 
 def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Skipped] = ()) -> Path:
-    """The same from runs in memory. The newest machine is shown in full, the others on pages of their own."""
-    from overhead.report.core.gather import from_fingerprints
+    """Draw the pages from runs in memory; returns the first page's path. The newest machine is shown in full."""
+    from overhead.report.core.machines import from_fingerprints
 
     return _write(from_fingerprints(fingerprints, skipped), out)
 
 
 @contextlib.contextmanager
 def _mapping(paths: Sequence[Path]) -> Iterator[Callable[..., Iterable[Any]]]:
-    """``map``, or for many files that of a pool of processes, where processes fork: they know the caller's sections."""
+    """``map``, or a process pool's for many files. Linux only: forked processes keep the caller's own sections."""
     processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
-    if processors < 2 or len(files(paths)) < MANY:
+    if processors < 2 or len(files(paths)) < _POOL_FROM_FILES:
         yield map
         return
-    with ProcessPoolExecutor(min(processors, MOST), multiprocessing.get_context("fork")) as pool:
+    with ProcessPoolExecutor(min(processors, _POOL_PROCESSES), multiprocessing.get_context("fork")) as pool:
         yield functools.partial(pool.map, chunksize=8)
 
 

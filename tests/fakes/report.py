@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from overhead.results import (
     Api,
     Caller,
@@ -151,3 +153,75 @@ def crowded() -> Fingerprint:
         versions={"wgpu": "0.32.0", "numpy": "2.5.0"}, kernels={"step.wgsl": "ab" * 32},
         volatile={"governor": "performance", "load": 0.25, "layers": []}, flags=["fake: 2 of 3 processes measured"],
     )  # fmt: skip
+
+
+CUDA_GPU: dict[str, Any] = {"api": "CUDA", "adapter": "Fake GPU", "unit": "launch"}
+CUDA_STEP: Params = {"alloc": "in-place", "operand": "number", "wait": "stream"}
+_DRIVER_PARAMS: Params = {"arguments": 1, "stream": "default", "wait": "stream"}
+MAKING = (
+    figure("making:capture", 2_000.0, width=0), figure("making:capture:fixed", 10_000.0, width=0),
+    figure("making:instantiate", 2_000.0, width=0), figure("making:instantiate:fixed", 20_000.0, width=0),
+    figure("making:upload", 1_000.0, width=0), figure("making:upload:fixed", 10_000.0, width=0),
+    figure("making:update", 600.0), figure("making:update:fixed", -50.0),
+)  # fmt: skip
+_CAPTURE_VERDICTS = {
+    "captured item": "forbidden: RuntimeError: not permitted",
+    "captured h2d-pinned": "kept as 1 node",
+    "captured nothing": "removed",
+}
+
+
+def torch(each: float | None, act: str = "", every: int = 1, **fields: Any) -> Record:
+    """A launch through torch; with ``act`` a synchronisation after each ``every`` launches."""
+    if not act:
+        return record("torch", each=each, **{**CUDA_GPU, "params": CUDA_STEP, **fields})
+    params = {**fields.pop("params", CUDA_STEP), "sync": act, "every": every}
+    unit = "launch" if every == 1 else f"{every} launches"
+    return record("torch", each=each, **{**CUDA_GPU, "pattern": "read-each", "unit": unit, "params": params, **fields})
+
+
+def driver(each: float) -> Record:
+    """A launch through the CUDA driver API."""
+    return record("cuda-driver", each=each, **CUDA_GPU, params=_DRIVER_PARAMS)
+
+
+def replay(each: float, more: tuple[Figure, ...] = MAKING, maker: str = "driver") -> Record:
+    """A node of a replayed graph, with what making the graph costs."""
+    return record("cuda-graph", "replay", each, **{**CUDA_GPU, "unit": "node"}, params={"maker": maker}, more=more)
+
+
+def graph_launch(window: dict[str, str], maker: str = "torch") -> Record:
+    """A launch of a graph with one node."""
+    own = record("cuda-graph", "launches", 2_000.0, **CUDA_GPU, params={"maker": maker, "nodes": 1})
+    return msgspec.structs.replace(own, window=window)
+
+
+def cuda_run() -> Fingerprint:
+    """Launches, graphs and synchronisations on a CUDA device."""
+    mlp = {"wait": "stream", "shapes": "fixed"}
+    forward = msgspec.structs.replace(torch(50_000.0, params=mlp, unit="step"), workload="mlp-forward")
+    read = msgspec.structs.replace(torch(90_000.0, "item", params=mlp, unit="step"), workload="mlp-forward")
+    return fingerprint(
+        driver(3_000.0), record("cuda-driver", each=2_500.0, **CUDA_GPU, params=_DRIVER_PARAMS, caller="native"),
+        replay(1_000.0),
+        graph_launch(_CAPTURE_VERDICTS), torch(5_000.0), torch(15_000.0, "item"), torch(60_000.0, "item", 10),
+        torch(8_000.0, "stream"), torch(None, "nonzero", status="failed", reason="out of memory"), forward, read,
+        record("torch-compile", each=27_000.0, **{**CUDA_GPU, "unit": "step"}, params={"mode": "default", "ops": 1}),
+    )  # fmt: skip
+
+
+def network(workload: str, each: float, act: str = "", shapes: str = "fixed") -> Record:
+    """A step of the small network, perhaps with a synchronisation."""
+    own = torch(each, act, params={"wait": "stream", "shapes": shapes}, unit="step")
+    return msgspec.structs.replace(own, workload=workload)
+
+
+def training_run() -> Fingerprint:
+    """Forward passes and training steps, with and without synchronisations."""
+    return fingerprint(
+    network("mlp-forward", 300_000.0), network("mlp-forward", 340_000.0, "item"),
+    network("mlp-train", 900_000.0), network("mlp-train", 1_000_000.0, "item"),
+    network("mlp-train", 950_000.0, "h2d"),
+    network("mlp-forward", 310_000.0, shapes="varying"), network("mlp-forward", 360_000.0, "item", "varying"),
+    network("mlp-train", 960_000.0, shapes="varying"), network("mlp-train", 1_200_000.0, "item", "varying"),
+)  # fmt: skip

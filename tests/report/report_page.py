@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 
@@ -23,3 +24,8 @@ class Page(HTMLParser):
                 self.ids.append(value or "")
             if name in ("href", "src", "xlink:href") and value:
                 self.links.append(value)
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers of a text as they are printed, in order."""
+    return re.findall(r"−?\d[\d,.]*\d|−?\d", text)

@@ -51,7 +51,7 @@ def test_links_lead_somewhere_and_ids_are_unique(out: Path, name: str) -> None:
         assert link[1:] in found.ids if link.startswith("#") else ((out / name).parent / link).is_file(), link
 
 
-def test_every_drawing_is_a_file_twice_and_well_formed(page: Page, out: Path) -> None:
+def test_every_drawing_is_a_well_formed_svg_and_a_png(page: Page, out: Path) -> None:
     names = {p.stem for p in (out / "figures").glob("*.svg")}
     assert names == {p.stem for p in (out / "figures").glob("*.png")}
     assert len(names) >= 8
@@ -73,7 +73,7 @@ def test_every_registered_section_is_there_in_order(page: Page) -> None:
     assert shown == sorted(shown)
 
 
-def test_nothing_is_dropped(page: Page) -> None:
+def test_the_page_lists_everything_that_is_missing_with_its_reason(page: Page) -> None:
     run = crowded()
     for stack in run.unavailable:
         assert stack.reason in page.text
@@ -91,7 +91,7 @@ def test_software_adapters_are_marked_in_every_comparison_figure(out: Path) -> N
         assert "llvmpipe" in drawn
 
 
-def test_null_is_in_no_comparison_figure_but_in_the_tables(page: Page, out: Path) -> None:
+def test_dawn_on_null_is_in_tables_and_in_no_drawing(page: Page, out: Path) -> None:
     assert not any("Null" in p.read_text(encoding="utf-8") for p in (out / "figures").glob("*.svg"))
     assert "dawn on Null backend (runs nothing)" in page.text
 
@@ -102,7 +102,7 @@ def test_units_are_named_on_every_axis_and_never_mixed(out: Path) -> None:
         assert title in drawn
 
 
-def test_no_title_and_no_legend_leaves_its_drawing() -> None:
+def test_titles_and_legends_fit_into_the_figure() -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 
@@ -125,7 +125,7 @@ def test_no_title_and_no_legend_leaves_its_drawing() -> None:
             assert box.x1 <= figure.bbox.width
 
 
-def test_an_axis_on_which_two_powers_of_ten_may_not_lie_has_ticks_between() -> None:
+def test_a_short_log_axis_has_ticks_between_powers_of_ten() -> None:
     from overhead.report.core import draw
 
     with draw.style():
@@ -173,7 +173,7 @@ def test_the_newest_run_of_each_machine_is_shown_the_first_in_full(tmp_path: Pat
         assert link[1:] in found.ids if link.startswith("#") else (tmp_path / "pages" / link).is_file(), link
 
 
-def test_this_machine_comes_first_though_a_reference_is_newer(tmp_path: Path) -> None:
+def test_the_local_machine_comes_before_a_newer_reference(tmp_path: Path) -> None:
     from overhead.report import build
 
     local, references = tmp_path / "local", tmp_path / "references"
@@ -212,7 +212,7 @@ def test_a_bad_file_in_a_folder_is_listed_and_alone_it_is_refused(
         build([tmp_path / "out"], tmp_path / "elsewhere")
 
 
-def test_an_output_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+def test_an_output_folder_that_cannot_be_written_raises_a_usage_error(tmp_path: Path) -> None:
     from overhead.report import render
 
     (tmp_path / "file").write_text("")
@@ -235,7 +235,7 @@ def test_a_section_is_one_decorated_function(tmp_path: Path) -> None:
         register("costs", "Costs again", 15)(lambda view: [])
 
 
-def test_drawing_leaves_the_users_matplotlib_alone() -> None:
+def test_drawing_restores_the_users_matplotlib_settings() -> None:
     import matplotlib
 
     from overhead.report.core import draw
@@ -253,11 +253,11 @@ def _luminance(colour: str) -> float:
 
 
 def test_every_stack_has_a_colour_of_its_own_that_stands_out_on_light_and_dark() -> None:
-    from overhead.report.core.palette import _OTHERS, COLOURS, colour
+    from overhead.report.core.palette import _OTHERS, STACK_COLOURS, colour
 
-    known = {name: c for name, c in COLOURS.items() if name != "fake"}
+    known = {name: c for name, c in STACK_COLOURS.items() if name != "fake"}
     assert len(set(known.values())) == len(known)
-    for c in [*COLOURS.values(), *_OTHERS]:
+    for c in [*STACK_COLOURS.values(), *_OTHERS]:
         light = _luminance(c)
         assert 1.05 / (light + 0.05) >= 2.5, c
         assert (light + 0.05) / (_luminance("#14171a") + 0.05) >= 2.5, c

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import re
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,9 @@ import pytest
 
 from overhead.claims import published_points
 from overhead.reading.view import View
-from overhead.report.core.digest import digest, vendor
-from overhead.report.core.gather import from_fingerprints, from_paths
+from overhead.report.core.machines import from_fingerprints, from_paths
 from overhead.report.core.parts import Text
+from overhead.report.core.run_summary import summarise, vendor
 from overhead.results import Fingerprint, Gpu, Machine, write_fingerprint
 from tests.fakes.report import crowded, fingerprint, record, share
 from tests.report.report_page import Page
@@ -64,7 +66,7 @@ def test_every_machine_has_a_line_and_a_page(side: Page, out: Path) -> None:
     assert len(set(links)) == 12
     assert all((out / "pages" / link).is_file() for link in links)
     assert "NVIDIA H200 (this)" in side.text
-    assert "13 machines, the newest run of each" in side.text
+    assert "13 machines" in side.text
 
 
 def test_costs_stand_by_vendor_api_and_implementation(out: Path) -> None:
@@ -76,7 +78,7 @@ def test_costs_stand_by_vendor_api_and_implementation(out: Path) -> None:
     assert "Null" not in text
 
 
-def test_published_points_are_apart_hollow_cited_and_under_their_contract(out: Path, side: Page) -> None:
+def test_published_points_show_their_source_and_contract(out: Path, side: Page) -> None:
     text = drawn(out, "across-costs")
     for i, point in enumerate(published_points(), 1):
         if point.quantity in ("dispatch", "node"):
@@ -84,23 +86,23 @@ def test_published_points_are_apart_hollow_cited_and_under_their_contract(out: P
     for there in ("Apple M2, Metal, sequential", "Intel integrated GPU, D3D12, sequential", "Safari 26.2"):
         assert there in text
     assert "arXiv:2604.02344" in side.text
-    assert "enter no fit and no ratio" in side.text
+    assert "points" in side.ids
 
 
-def test_published_points_enter_no_figure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_points_do_not_change_our_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table and the medians are the same without any published point."""
-    from overhead.report.across import costs, naive, waits
-    from overhead.report.core import clouds
+    from overhead.report.across import costs, one_shot, waits
+    from overhead.report.core import machine_rows
     from overhead.report.core.parts import Table
 
     machines = from_fingerprints([run(1), run(2, each=30_000.0)])
 
     def tables() -> list[Any]:
         return [[p.rows for p in build(machines) if isinstance(p, Table)]
-                for build in (costs.costs, naive.naive, waits.waits)]  # fmt: skip
+                for build in (costs.costs, one_shot.naive, waits.waits)]  # fmt: skip
 
     before = tables()
-    monkeypatch.setattr(clouds, "published_points", list)
+    monkeypatch.setattr(machine_rows, "published_points", list)
     assert tables() == before
 
 
@@ -115,19 +117,19 @@ def test_medians_and_ranges_are_those_of_the_machines() -> None:
     assert row[5:] == ["3", "30.0 (29.4 to 30.6)", "20 (10 to 30)"]
 
 
-def test_ladders_by_machine_are_capped_in_the_drawing_and_whole_in_the_table(out: Path, side: Page) -> None:
-    from overhead.report.across.host_shares import DRAWN, spread_out
+def test_the_drawing_shows_some_machines_and_the_table_all(out: Path, side: Page) -> None:
+    from overhead.report.across.host_shares import MOST_MACHINES_DRAWN, spread_out
 
     machines = from_fingerprints([run(i, each=10_000.0 + i, day=1 + i % 28) for i in range(30)])
-    rows = [(d, r) for d in machines.digests for r in d.rungs if r.stack == "wgpu-native"]
+    rows = [(d, r) for d in machines.summaries for r in d.rungs if r.stack == "wgpu-native"]
     kept = spread_out(machines, rows)
     hosts = [r.host for _, r in kept]
     assert len(rows) == 30
-    assert len(kept) == DRAWN
+    assert len(kept) == MOST_MACHINES_DRAWN
     assert hosts == sorted(hosts)
     assert (hosts[0], hosts[-1]) == (min(r.host for _, r in rows), max(r.host for _, r in rows))
     assert any(d is machines.own for d, _ in kept)
-    assert "evenly from the cheapest to the dearest" in side.text
+    assert f"{MOST_MACHINES_DRAWN} are drawn" in side.text
     assert "AMD Radeon RX 7900 XTX" in drawn(out, "across-ladders")
 
 
@@ -141,13 +143,13 @@ def test_the_claims_are_judged_on_the_page(side: Page) -> None:
 
 def test_the_method_is_explained_on_a_curve_of_the_data(out: Path) -> None:
     text = (out / "pages" / "method.html").read_text(encoding="utf-8")
-    assert "has the slope 30.0 µs (29.4 to 30.6)" in text
-    assert "T(1) = 90.0 µs, 3.0× the slope" in text
+    assert "30.0 µs (29.4 to 30.6)" in text
+    assert "90.0 µs, 3.0×" in text
     assert "T(n)/n" in drawn(out, "method")
     assert text.count("<tr>") > 8 + 8
 
 
-def test_a_run_without_a_curve_still_explains() -> None:
+def test_the_method_page_works_without_a_curve() -> None:
     from overhead.report.core.method import method
 
     (_, _, (part,)) = method(View(fingerprint()))[1]
@@ -169,15 +171,15 @@ def test_a_machines_page_needs_no_matplotlib(out: Path) -> None:
         ("CPU", "CPU", "Intel CPU"),
     ],
 )  # fmt: skip
-def test_vendors_are_told_from_names(adapter: str, api: Any, expected: str) -> None:
+def test_the_vendor_follows_from_the_adapter_name(adapter: str, api: Any, expected: str) -> None:
     assert vendor(record(adapter=adapter, api=api), "Intel(R) Xeon(R) Processor") == expected
 
 
-def test_a_software_adapter_is_no_vendors() -> None:
+def test_a_software_adapter_has_no_vendor() -> None:
     assert vendor(record(adapter="AMD llvmpipe", software=True), "Intel") == "software"
 
 
-def test_older_runs_count_for_claims_and_for_what_the_newest_lacks(tmp_path: Path) -> None:
+def test_older_runs_fill_gaps_and_count_for_claims(tmp_path: Path) -> None:
     adapter = {"adapter": "NVIDIA H200"}
     page = record("chromium", each=50_000.0, caller="browser", **adapter)  # type: ignore[arg-type]
     known = {"machine": machine(1)}
@@ -187,7 +189,7 @@ def test_older_runs_count_for_claims_and_for_what_the_newest_lacks(tmp_path: Pat
     write_fingerprint(tmp_path / "1.json", fingerprint(page, created="2026-01-01T00:00:00Z", **known))
     write_fingerprint(tmp_path / "3.json", fingerprint(alone, created="2026-01-03T00:00:00Z", **known))
     machines = from_paths([tmp_path])
-    (own,) = machines.digests
+    (own,) = machines.summaries
     assert own.created[:10] == "2026-01-02"
     assert {way.stack for way in own.ways} >= {"wgpu-native", "chromium"}
     (complete,) = (
@@ -197,7 +199,7 @@ def test_older_runs_count_for_claims_and_for_what_the_newest_lacks(tmp_path: Pat
     assert len(machines.evidence) == 3
 
 
-def test_a_workload_comes_from_the_newest_run_that_has_it_whole_though_it_has_nothing_else() -> None:
+def test_a_workload_comes_from_the_newest_run_that_measured_it_whole() -> None:
     known = {"machine": machine(1)}
     each = {20.0: "2026-01-02T00:00:00Z", 9.0: "2026-01-03T00:00:00Z"}
     chains = {
@@ -214,24 +216,25 @@ def test_a_workload_comes_from_the_newest_run_that_has_it_whole_though_it_has_no
     assert chain == chains[9.0]
 
 
-def test_a_pool_makes_the_same_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead import report
+def test_a_process_pool_draws_the_same_pages(tmp_path: Path) -> None:
+    from overhead.report.core.pages import write
 
     files = tmp_path / "files"
     files.mkdir()
     for i in range(3):
         write_fingerprint(files / f"{i}.json", fingerprint(record("numpy", each=i + 1, api="CPU"), machine=machine(i)))
     (files / "bad.json").write_text("{")
-    report.build([files], tmp_path / "alone")
-    monkeypatch.setattr(report, "MANY", 2)
-    report.build([files], tmp_path / "pooled")
-    names = sorted(p.relative_to(tmp_path / "alone") for p in (tmp_path / "alone").rglob("*.html"))
+    alone, pooled = tmp_path / "alone", tmp_path / "pooled"
+    write(from_paths([files]), alone)
+    with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+        write(from_paths([files], pool.map), pooled, pool.map)
+    names = sorted(p.relative_to(alone) for p in alone.rglob("*.html"))
     assert len(names) == 5
     for name in names:
-        assert (tmp_path / "alone" / name).read_text() == (tmp_path / "pooled" / name).read_text()
+        assert (alone / name).read_text() == (pooled / name).read_text()
 
 
-def test_a_digest_is_small() -> None:
+def test_a_run_summary_is_small() -> None:
     import pickle
 
-    assert len(pickle.dumps(digest(crowded()))) < 400_000
+    assert len(pickle.dumps(summarise(crowded()))) < 400_000

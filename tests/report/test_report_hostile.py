@@ -137,7 +137,7 @@ def test_no_script_runs_in_a_real_browser(out: Path) -> None:
 
 
 @needs_drawing
-def test_absurd_numbers_are_drawn_or_said(tmp_path: Path) -> None:
+def test_extreme_numbers_do_not_break_the_page(tmp_path: Path) -> None:
     from overhead.report import render
 
     wild = [1e300, 1e-300, -5.0, 0.0]
@@ -170,7 +170,7 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
-def test_numbers_that_are_none_are_refused(tmp_path: Path, number: str) -> None:
+def test_invalid_numbers_are_refused(tmp_path: Path, number: str) -> None:
     path = tmp_path / "run.json"
     path.write_text(text_of(number=number))
     with pytest.raises(BadFile) as refused:
@@ -179,7 +179,7 @@ def test_numbers_that_are_none_are_refused(tmp_path: Path, number: str) -> None:
     assert len(str(refused.value)) < 600 + len(str(path))
 
 
-def test_a_thousand_decimals_are_a_number_like_another(tmp_path: Path) -> None:
+def test_a_number_with_a_thousand_decimals_is_read(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text(text_of(number="1234." + "3" * 1000))
     assert load(path).records[0].value("complete") == pytest.approx(1234.3333)
@@ -205,7 +205,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("content", REFUSED.values(), ids=REFUSED)
-def test_what_is_no_fingerprint_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
+def test_a_malformed_file_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "run.json"
     path.write_text(content, encoding="utf-8", errors="surrogatepass")
     with pytest.raises(BadFile) as refused:
@@ -240,7 +240,7 @@ def test_broken_compression_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 @needs_drawing
-def test_of_two_that_claim_one_identity_the_first_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_two_files_with_one_machine_id_the_first_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from overhead.report import build
 
     true, false = tmp_path / "true", tmp_path / "false"

@@ -17,6 +17,7 @@ from overhead.report.sections.checks import parts_add_up
 from overhead.results import Caller, Comparison, Figure, MissingStack, Overlap, Pattern, Record, Status
 from overhead.terminal.fingerprint import show, show_key_figures
 from tests.fakes.report import crowded, figure, fingerprint, record, share
+from tests.report.report_page import numbers
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,9 @@ from tests.fakes.report import crowded, figure, fingerprint, record, share
         (0.5, None, 0.7, "0.50"),
     ],
 )
-def test_the_interval_sets_the_digits(value: float, low: float | None, high: float | None, said: str) -> None:
+def test_the_interval_decides_the_number_of_digits(
+    value: float, low: float | None, high: float | None, said: str
+) -> None:
     assert shown.spread(value, low, high) == said
 
 
@@ -55,7 +58,7 @@ def test_a_status_without_a_value_is_shown_in_its_place(status: Status) -> None:
     assert shown.micro(given) == shown.micro_spread(given) == shown.time(given) == status
 
 
-def test_infinite_values_are_no_values() -> None:
+def test_an_infinite_value_counts_as_missing() -> None:
     assert shown.valued(Figure(name="complete", value=float("inf"))) is None
     assert shown.spread(1.0, float("-inf"), float("inf")) == "1 (−inf to inf)"
 
@@ -65,34 +68,30 @@ def test_text_from_files_is_one_line_without_control_characters() -> None:
     assert shown.plain("x" * 300, 10) == "x" * 9 + "…"
 
 
-def test_the_opening_says_cost_overstatement_and_what_adds_the_missing() -> None:
+def test_the_opening_has_costs_overstatement_and_missing_stacks() -> None:
     run = fingerprint(
         record(each=20_000, fixed=60_000),
         record("numpy", each=400, fixed=0, api="CPU", adapter="CPU", unit="launch"),
         unavailable=[MissingStack(stack="jax", reason="not installed", mend="make report EXTRAS=jax")],
     )
     said = opening(View(run))
-    assert said[0] == (
-        "One dispatch through wgpu-native on Fake Adapter costs 20.0 µs (19.6 to 20.4), and keeps the host busy for "
-        "16.0 µs (15.7 to 16.3) of it; it is host-bound."
-    )
-    assert said[1].startswith("One launch through numpy costs 0.400 µs")
-    assert "would have given 4.00× that for wgpu-native on Fake Adapter." in said[2]
+    assert numbers(said[0]) == ["20.0", "19.6", "20.4", "16.0", "15.7", "16.3"]
+    assert "host-bound" in said[0]
+    assert "numpy costs 0.400 µs" in said[1]
+    assert numbers(said[2]) == ["4.00"]
     assert "jax" in said[3]
     assert "make report EXTRAS=jax" in said[3]
 
 
 def test_the_opening_names_a_stack_without_a_figure_and_says_when_all_is_software() -> None:
-    broken = record(each=None, status="unverified", reason="7 of 8 units ran", software=True)
+    reason = "7 of 8 units ran"
+    broken = record(each=None, status="unverified", reason=reason, software=True)
     said = opening(View(fingerprint(broken)))
-    assert said[0] == (
-        "One dispatch through wgpu-native on Fake Adapter (software) has no figure here: unverified: 7 of 8 units ran."
-    )
+    assert f"unverified: {reason}" in said[0]
     assert "software" in said[1]
-    assert "nothing of a GPU" in said[1]
 
 
-def test_targets_are_told_apart_and_software_is_marked() -> None:
+def test_targets_have_different_labels_and_software_is_marked() -> None:
     view = View(crowded())
     labels = [t.label for t in view.targets]
     assert len(set(labels)) == len(labels)
@@ -126,13 +125,11 @@ def test_the_ladder_follows_the_paired_differences() -> None:
     assert [s.of_host for s in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
     assert found.device.exposed == pytest.approx(6e3)
     assert found.device.hidden == pytest.approx(9e3)
-    assert ladder_sentences([found]) == [
-        "Of 24.0 µs (23.5 to 24.5) of host time per dispatch through wgpu-native on Fake Adapter (per-submit), the "
-        "wgpu-py objects take 33 % (8.00 µs), the interpreter 33 % (8.00 µs) and the API and driver 33 % (8.00 µs)."
-    ]
+    (sentence,) = ladder_sentences([found])
+    assert numbers(sentence) == ["24.0", "23.5", "24.5", *["33", "8.00"] * 3]
 
 
-def test_shares_of_a_software_adapter_are_never_put_in_prose() -> None:
+def test_shares_of_a_software_adapter_are_not_in_sentences() -> None:
     (said,) = ladder_sentences(ladders(_split(software=True)))
     assert "smoke test" in said
     assert "%" not in said
@@ -142,7 +139,7 @@ def test_shares_of_a_software_adapter_are_never_put_in_prose() -> None:
     ("high", "said"),
     [(0.0, "binding is not separable: −0.3"), (-200.0, "binding is below zero: −0.30 µs")],
 )
-def test_a_negative_difference_is_printed_and_called_what_its_interval_says(high: float, said: str) -> None:
+def test_a_negative_share_is_printed_and_not_separable(high: float, said: str) -> None:
     top, ffi = record(caller="binding"), record(caller="ffi")
     pair = share("binding-share", top, ffi, -300.0)
     wide = [msgspec.structs.replace(f, high=high) if f.name == "difference" else f for f in pair.figures]
@@ -150,14 +147,14 @@ def test_a_negative_difference_is_printed_and_called_what_its_interval_says(high
     assert not found.shares[0].separable
     (sentence,) = ladder_sentences([found])
     assert said in sentence
-    assert ("the calls are cheaper with it" in sentence) == (high < 0)
+    assert ("cheaper" in sentence) == (high < 0)
 
 
 def test_a_ladder_whose_longest_caller_is_not_the_binding_names_it() -> None:
     ffi, native = record(caller="ffi"), record(caller="native", each=15e3)
     found = ladders(View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)])))
     assert [each.case for each in found] == ["per-submit, ffi"]
-    assert "(per-submit, ffi), the interpreter takes" in ladder_sentences(found)[0]
+    assert "(per-submit, ffi)" in ladder_sentences(found)[0]
 
 
 @pytest.mark.needs("matplotlib", "seaborn")
@@ -167,7 +164,7 @@ def test_a_ladder_of_each_target_comes_first_and_what_is_not_drawn_is_counted(
     from overhead.report.core import draw
     from overhead.report.sections import host_shares
 
-    monkeypatch.setattr(host_shares, "DRAWN", 2)
+    monkeypatch.setattr(host_shares, "_MOST_LADDERS_DRAWN", 2)
     made, pairs = list[Record](), list[Comparison]()
     cases: list[tuple[str, Pattern]] = [
         ("wgpu-native", "per-submit"), ("wgpu-native", "one-pass"), ("dawn", "per-submit"),
@@ -183,7 +180,7 @@ def test_a_ladder_of_each_target_comes_first_and_what_is_not_drawn_is_counted(
         titles = [ax.get_title(loc="left") for ax in drawing.figure.axes]
     assert [title.split()[0] for title in titles] == ["wgpu-native", "dawn"]
     assert all(title.endswith("per-submit") for title in titles)
-    assert drawing.caption.endswith("Drawn: 2 of 3, one of each target first; the table has all.")
+    assert numbers(drawing.caption.rpartition("Drawn:")[2]) == ["2", "3"]
     assert [(len(part.paragraphs), bool(part.folded)) for part in parts if isinstance(part, Text)] == [
         (2, False), (1, True),
     ]  # fmt: skip
@@ -232,7 +229,7 @@ def test_stages_are_checked_against_the_unstaged_issue() -> None:
     assert of(None) is None
 
 
-def test_comparisons_that_run_in_a_circle_or_lead_nowhere_end() -> None:
+def test_circular_and_dangling_comparisons_do_not_loop() -> None:
     top, ffi, native = _callers()
     ring = [share("binding-share", top, ffi, 1.0), share("interpreter-share", ffi, native, 1.0),
             share("driver-share", native, ffi, 1.0)]  # fmt: skip
@@ -240,7 +237,7 @@ def test_comparisons_that_run_in_a_circle_or_lead_nowhere_end() -> None:
     assert len(ladders(View(fingerprint(top, comparisons=ring[:1])))[0].shares) == 1
 
 
-def test_the_terminal_shows_everything_and_obeys_no_file() -> None:
+def test_the_terminal_shows_everything_and_ignores_markup_in_files() -> None:
     bad = record(adapter="[bold red]x[/] \x1b[2J", each=None, status="failed", reason="signal \x1b]0;11")
     run = crowded()
     console = Console(width=160)
@@ -283,14 +280,14 @@ def test_the_report_counts_its_checks_and_names_what_disagrees() -> None:
     file = fingerprint(record("wgpu-native", each=10e3, more=parts), record("dawn", each=10e3))
     text, table = parts_add_up(View(file))
     assert isinstance(text, Text)
-    assert "complete is the larger of host and device (pipelined): 0 of 2" in text.paragraphs[0]
-    assert "the calls timed one by one add up to issue: 0 of 1" in text.paragraphs[0]
+    assert "(pipelined): 0 of 2" in text.paragraphs[0]
+    assert "issue: 0 of 1" in text.paragraphs[0]
     assert isinstance(table, Table)
     assert len(table.rows) == 3
     assert list(parts_add_up(View(fingerprint(record(each=None))))) == []
 
 
-def test_a_processor_that_changed_its_speed_is_named() -> None:
+def test_a_changed_processor_speed_is_reported() -> None:
     moved = {"canary_us_least": 70.0, "canary_us_most": 87.5}
     assert "moved by 25 %" in sentences.pace(View(fingerprint(volatile=moved)))
     assert sentences.pace(View(fingerprint(volatile={"canary_us_least": 70.0, "canary_us_most": 72.0}))) == ""

@@ -9,7 +9,7 @@ from overhead.claims.judging import ordered, summary
 from overhead.claims.registry import cited
 from overhead.claims.sentences import exact
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.gather import Machines
+from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Part, Table, Text
 
 

@@ -7,40 +7,37 @@ from functools import partial
 
 from overhead.claims import PublishedPoint
 from overhead.reading.format import MICRO, count, in_micro, valued
-from overhead.report.core import clouds
+from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.clouds import CloudLine, Value
-from overhead.report.core.digest import Way
-from overhead.report.core.draw import ROW, canvas
-from overhead.report.core.gather import Machines
+from overhead.report.core.machine_rows import Panel, Value
+from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.run_summary import Way
 
 QUANTITIES = {
     "dispatch": "a dispatch", "launch": "a launch or an operation", "node": "a node of a recording",
     "submit": "a submission, fitted",
 }  # fmt: skip
 """What a panel shows, by the unit that it is per."""
-LAUNCHED = ("CUDA", "HIP", "MPS", "LevelZero", "CPU")
+_LAUNCH_APIS = ("CUDA", "HIP", "MPS", "LevelZero", "CPU")
 """APIs whose published dispatches are launches in our words."""
 
 
 @register_across("across-costs", "Cost by vendor, API and implementation", 20, front=True)
 def costs(machines: Machines) -> Iterator[Part]:
-    panels = {q: (clouds.lines(machines, q, complete), clouds.numbered(partial(_is_of, panel=q))) for q in QUANTITIES}
+    panels = {
+        q: (machine_rows.lines(machines, q, complete), machine_rows.numbered(partial(_is_of, panel=q)))
+        for q in QUANTITIES
+    }
     panels = {q: (ours, points) for q, (ours, points) in panels.items() if ours}
     if not panels:
         yield Text(["No machine has a stack that runs its work."])
         return
-    figure, grid = canvas([ROW * (len(ours) + len(points)) for ours, points in panels.values()])
-    for (ax,), (quantity, (ours, points)) in zip(grid, panels.items(), strict=True):
-        clouds.draw(ax, ours, points)
-        ax.set_title(f"{QUANTITIES[quantity]}: {MICRO} each")
-    everything = [one for ours, _ in panels.values() for one in ours]
-    clouds.legend(figure, many=clouds.crowded(everything), points=any(points for _, points in panels.values()))
+    figure, _ = machine_rows.panels_figure({f"{QUANTITIES[q]}: {MICRO} each": panel for q, panel in panels.items()})
     yield Drawing(
         "across-costs", "Cost of one more unit, by vendor, API and implementation",
-        f"Dot plots on log axes over {count(len(machines.digests), 'machine')}: microseconds per dispatch, launch and "
-        "node by implementation, vendor and API, with published figures of other machines; all are in the tables.",
+        f"Dot plots on log axes over {count(len(machines.summaries), 'machine')}: microseconds per dispatch, launch "
+        "and node by implementation, vendor and API, with published figures of other machines; all are in the tables.",
         "The slope of each machine's base case, 95 % intervals where there are few machines; a hollow mark is noisy or "
         "bimodal. Stars are what others published, each under the contract in its label and with the number "
         "of its source: even of a GPU that was measured here they hold other things than a slope (an empty kernel, one "
@@ -60,16 +57,18 @@ def complete(way: Way) -> Value | None:
 
 def _is_of(point: PublishedPoint, panel: str) -> bool:
     if point.quantity in ("dispatch", "operation"):
-        return panel == ("launch" if point.api in LAUNCHED else "dispatch")
+        return panel == ("launch" if point.api in _LAUNCH_APIS else "dispatch")
     return panel == point.quantity
 
 
-def table(panels: dict[str, tuple[list[CloudLine], list[tuple[int, PublishedPoint]]]]) -> Table:
+def table(panels: dict[str, Panel]) -> Table:
     rows: list[list[str | Cell]] = []
     for quantity, (ours, _) in panels.items():
         for one in ours:
             way = one.way
-            rows.append([Cell(way.stack, way.stack), one.vendor, way.api, way.caller, quantity, *clouds.said(one)])
+            rows.append(
+                [Cell(way.stack, way.stack), one.vendor, way.api, way.caller, quantity, *machine_rows.said(one)]
+            )
     columns = ["implementation", "vendor", "API", "caller", "unit", "machines", f"this machine, {MICRO}",
                f"all: median and range, {MICRO}"]  # fmt: skip
     return Table("Cost of one more unit, measured", columns, rows, numeric=(5, 6, 7), folded=len(rows) > 30)

@@ -7,26 +7,26 @@ from collections.abc import Iterator, Sequence
 
 from overhead.reading.format import count, number, plain, spread
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.digest import Digest, Passing
-from overhead.report.core.draw import MUTED, ROW, DotRow, Mark, canvas, dot_rows
-from overhead.report.core.gather import Machines
+from overhead.report.core.draw import MUTED, ROW_INCHES, DotRow, Mark, canvas, dot_rows, unit_below
+from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table
+from overhead.report.core.run_summary import Crossover, RunSummary
 
-Found = dict[str, dict[tuple[str, str], list[tuple[Digest, Passing]]]]
+_Found = dict[str, dict[tuple[str, str], list[tuple[RunSummary, Crossover]]]]
 """By workload, then by the two ways."""
-SINGLE = 4
+_MOST_WITH_INTERVAL = 4
 """Machines whose interval is drawn; more are dots."""
-FIRST = 1.0
+_LEAST_STEPS = 1.0
 """A chain has at least one step."""
 
 
 @register_across("across-crossings", "Where one way passes another", 60)
 def crossings(machines: Machines) -> Iterator[Part]:
-    found: Found = {}
-    for digest in machines.digests:
-        for one in digest.passings:
+    found: _Found = {}
+    for summary in machines.summaries:
+        for one in summary.crossovers:
             title = f"{plain(one.workload, 30)}, {one.elements:,} elements"
-            found.setdefault(title, {}).setdefault((one.second, one.first), []).append((digest, one))
+            found.setdefault(title, {}).setdefault((one.second, one.first), []).append((summary, one))
     if not found:
         return
     yield _drawing(machines, found)
@@ -39,16 +39,16 @@ def crossings(machines: Machines) -> Iterator[Part]:
     yield Table("From how many steps on", columns, rows, numeric=(2, 3), folded=len(rows) > 12)
 
 
-def _drawing(machines: Machines, found: Found) -> Drawing:
-    figure, grid = canvas([ROW * len(pairs) for pairs in found.values()])
+def _drawing(machines: Machines, found: _Found) -> Drawing:
+    figure, grid = canvas([ROW_INCHES * len(pairs) for pairs in found.values()])
     for (ax,), (title, pairs) in zip(grid, found.items(), strict=True):
         dot_rows(ax, [_row(machines, second, first, group) for (second, first), group in pairs.items()])
         ax.set_title(title)
-        ax.set_xlabel("dependent steps", fontsize=7.5, labelpad=1)
+        unit_below(ax, "dependent steps")
     return Drawing(
         "across-crossings", "From how many dependent steps on the second way is cheaper",
-        f"Dot plots on log axes over {count(len(machines.digests), 'machine')}: the number of steps from which on one "
-        "way to run a chain is cheaper than another; the numbers are in the table below.",
+        f"Dot plots on log axes over {count(len(machines.summaries), 'machine')}: the number of steps from which on "
+        "one way to run a chain is cheaper than another; the numbers are in the table below.",
         "From each machine's own fits, fixed + slope × steps, at the size nearest to 4,096 elements; lines are all "
         "that the intervals of both fits allow. This machine's mark has a dark edge. A dot at 1 is cheaper from the "
         "first step on; where a way always or never wins, or the intervals do not tell, the row says so.",
@@ -56,34 +56,34 @@ def _drawing(machines: Machines, found: Found) -> Drawing:
     )  # fmt: skip
 
 
-def _row(machines: Machines, second: str, first: str, group: Sequence[tuple[Digest, Passing]]) -> DotRow:
-    spans = [(digest, p.steps) for digest, p in group if p.steps is not None]
-    few = len(spans) <= SINGLE
+def _row(machines: Machines, second: str, first: str, group: Sequence[tuple[RunSummary, Crossover]]) -> DotRow:
+    spans = [(summary, p.steps) for summary, p in group if p.steps is not None]
+    few = len(spans) <= _MOST_WITH_INTERVAL
     marks = [
-        Mark(max(s.value, FIRST), _end(s.low) if few else None, _end(s.high) if few else None, MUTED,
-             ring=digest is machines.own)
-        for digest, s in sorted(spans, key=lambda one: one[1].value)
+        Mark(max(s.value, _LEAST_STEPS), _end(s.low) if few else None, _end(s.high) if few else None, MUTED,
+             ring=summary is machines.own)
+        for summary, s in sorted(spans, key=lambda one: one[1].value)
     ]  # fmt: skip
     return DotRow(f"{second} over {first}", marks, _words(group))
 
 
 def _end(value: float | None) -> float | None:
-    return None if value is None else max(value, FIRST)
+    return None if value is None else max(value, _LEAST_STEPS)
 
 
-def _words(group: Sequence[tuple[Digest, Passing]]) -> str:
+def _words(group: Sequence[tuple[RunSummary, Crossover]]) -> str:
     verdicts = [p.verdict for _, p in group if p.verdict]
     return ", ".join(f"{v}{f' ({verdicts.count(v)})' if len(group) > 1 else ''}" for v in dict.fromkeys(verdicts))
 
 
-def _own(machines: Machines, group: Sequence[tuple[Digest, Passing]]) -> str:
-    own = next((p for digest, p in group if digest is machines.own), None)
+def _own(machines: Machines, group: Sequence[tuple[RunSummary, Crossover]]) -> str:
+    own = next((p for summary, p in group if summary is machines.own), None)
     if own is None or own.steps is None:
         return own.verdict if own is not None else ""
-    return spread(max(own.steps.value, FIRST), _end(own.steps.low), _end(own.steps.high))
+    return spread(max(own.steps.value, _LEAST_STEPS), _end(own.steps.low), _end(own.steps.high))
 
 
-def _over(group: Sequence[tuple[Digest, Passing]]) -> str:
-    values = [max(p.steps.value, FIRST) for _, p in group if p.steps is not None]
+def _over(group: Sequence[tuple[RunSummary, Crossover]]) -> str:
+    values = [max(p.steps.value, _LEAST_STEPS) for _, p in group if p.steps is not None]
     over = f"{number(statistics.median(values))} ({number(min(values))} to {number(max(values))})" if values else ""
     return "; ".join(part for part in (over, _words(group)) if part)

@@ -7,24 +7,24 @@ from collections.abc import Iterator, Sequence
 from overhead.reading import host_shares
 from overhead.reading.format import MICRO, number, percent, plain
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.digest import Digest, Rungs
-from overhead.report.core.draw import INK, MUTED, PAPER, canvas
-from overhead.report.core.gather import Machines
-from overhead.report.core.palette import SHARES
+from overhead.report.core.draw import INK, MUTED, PAPER, canvas, unit_below
+from overhead.report.core.machines import Machines
+from overhead.report.core.palette import LAYER_COLOURS
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.run_summary import HostTimeSplit, RunSummary
 
-DRAWN = 10
+MOST_MACHINES_DRAWN = 10
 """Machines of a panel at most; the table holds all."""
-BAR = 0.24
+_BAR_INCHES = 0.24
 """Inches of a bar."""
 
 
 @register_across("across-ladders", "Who takes the host's time, by machine", 30)
 def ladders(machines: Machines) -> Iterator[Part]:
-    panels: dict[tuple[str, str, str], list[tuple[Digest, Rungs]]] = {}
-    for digest in machines.digests:
-        for rungs in digest.rungs:
-            panels.setdefault((rungs.stack, rungs.api, rungs.unit), []).append((digest, rungs))
+    panels: dict[tuple[str, str, str], list[tuple[RunSummary, HostTimeSplit]]] = {}
+    for summary in machines.summaries:
+        for rungs in summary.rungs:
+            panels.setdefault((rungs.stack, rungs.api, rungs.unit), []).append((summary, rungs))
     if not panels:
         yield Text(["No machine ran the same calls by several callers in one worker."])
         return
@@ -33,14 +33,16 @@ def ladders(machines: Machines) -> Iterator[Part]:
     yield _table(machines, panels)
 
 
-def spread_out(machines: Machines, rows: Sequence[tuple[Digest, Rungs]]) -> list[tuple[Digest, Rungs]]:
+def spread_out(
+    machines: Machines, rows: Sequence[tuple[RunSummary, HostTimeSplit]]
+) -> list[tuple[RunSummary, HostTimeSplit]]:
     """Cheapest first; of many machines some, evenly from the cheapest to the dearest, the one shown in full among
     them."""
     ordered = sorted(rows, key=lambda one: one[1].host)
-    if len(ordered) <= DRAWN:
+    if len(ordered) <= MOST_MACHINES_DRAWN:
         return ordered
-    kept = {round(i * (len(ordered) - 1) / (DRAWN - 1)) for i in range(DRAWN)}
-    own = next((i for i, (digest, _) in enumerate(ordered) if digest is machines.own), None)
+    kept = {round(i * (len(ordered) - 1) / (MOST_MACHINES_DRAWN - 1)) for i in range(MOST_MACHINES_DRAWN)}
+    own = next((i for i, (summary, _) in enumerate(ordered) if summary is machines.own), None)
     if own is not None and own not in kept:
         inner = kept - {0, len(ordered) - 1}
         kept = kept - {min(inner, key=lambda i: abs(i - own))} | {own}
@@ -48,36 +50,39 @@ def spread_out(machines: Machines, rows: Sequence[tuple[Digest, Rungs]]) -> list
 
 
 def _drawing(
-    machines: Machines, panels: dict[tuple[str, str, str], list[tuple[Digest, Rungs]]], *, whole: bool
+    machines: Machines, panels: dict[tuple[str, str, str], list[tuple[RunSummary, HostTimeSplit]]], *, whole: bool
 ) -> Drawing:
     from matplotlib.patches import Patch
 
-    figure, grid = canvas([BAR * len(rows) + 0.1 for rows in panels.values()], around=0.62)
+    figure, grid = canvas([_BAR_INCHES * len(rows) + 0.1 for rows in panels.values()], around=0.62)
     for (ax,), ((stack, api, unit), rows) in zip(grid, panels.items(), strict=True):
         for y, (_, rungs) in enumerate(rows):
             at = 0.0
             for name, value, _share, doubt in rungs.shares:
                 if not doubt:
-                    ax.barh(y, value / 1e3, left=at, height=0.7, color=SHARES.get(name, MUTED), edgecolor=PAPER,
+                    ax.barh(y, value / 1e3, left=at, height=0.7, color=LAYER_COLOURS.get(name, MUTED), edgecolor=PAPER,
                             linewidth=0.6)  # fmt: skip
                     at += value / 1e3
             ax.plot([rungs.host / 1e3] * 2, [y - 0.42, y + 0.42], color=INK, linewidth=1.2)
-        names = [_name(machines, digest, rungs) for digest, rungs in rows]
+        names = [_name(machines, summary, rungs) for summary, rungs in rows]
         ax.set_yticks(range(len(rows)), names, fontsize=7.5)
         ax.set_ylim(len(rows) - 0.4, -0.6)
         ax.set_xlim(0, None)
         ax.tick_params(axis="y", length=0)
         ax.grid(False, axis="y")
         ax.set_title(plain(f"{stack}, {api}", 60), fontsize=8.5)
-        ax.set_xlabel(f"{MICRO} of host time per {plain(unit, 20)}", fontsize=7.5, labelpad=1)
+        unit_below(ax, f"{MICRO} of host time per {plain(unit, 20)}")
     shown = {n for rows in panels.values() for _, r in rows for n, _, _, doubt in r.shares if not doubt}
     keys = [
-        Patch(color=SHARES.get(n, MUTED), label=host_shares.TITLES.get(n, n)) for n in host_shares.TITLES if n in shown
+        Patch(color=LAYER_COLOURS.get(n, MUTED), label=host_shares.TITLES.get(n, n))
+        for n in host_shares.TITLES
+        if n in shown
     ]
     figure.legend(handles=keys, loc="outside upper left", ncols=4)
     some = "" if whole else (
-        f" Of more than {DRAWN} machines, {DRAWN} are drawn, evenly from the cheapest to the dearest and this one "
-        "among them; the table has all."
+        f" Of more than {MOST_MACHINES_DRAWN} machines, {MOST_MACHINES_DRAWN} are drawn, "
+        "evenly from the cheapest to the dearest "
+        "and this one among them; the table has all."
     )  # fmt: skip
     return Drawing(
         "across-ladders", "Host time by rung, by machine",
@@ -90,20 +95,20 @@ def _drawing(
     )  # fmt: skip
 
 
-def _name(machines: Machines, digest: Digest, rungs: Rungs) -> str:
-    own = " (this)" if digest is machines.own else ""
-    return plain(digest.name, 32) + own + (" (software)" if rungs.software else "")
+def _name(machines: Machines, summary: RunSummary, rungs: HostTimeSplit) -> str:
+    own = " (this)" if summary is machines.own else ""
+    return plain(summary.name, 32) + own + (" (software)" if rungs.software else "")
 
 
-def _table(machines: Machines, panels: dict[tuple[str, str, str], list[tuple[Digest, Rungs]]]) -> Table:
+def _table(machines: Machines, panels: dict[tuple[str, str, str], list[tuple[RunSummary, HostTimeSplit]]]) -> Table:
     names = [n for n in host_shares.TITLES
              if any(n == s[0] for rows in panels.values() for _, r in rows for s in r.shares)]  # fmt: skip
     rows: list[list[str | Cell]] = []
     for (stack, api, unit), group in panels.items():
-        for digest, rungs in group:
+        for summary, rungs in group:
             shares = {name: (value, of_host, doubt) for name, value, of_host, doubt in rungs.shares}
             cells = [_cell(*shares[n]) if n in shares else "" for n in names]
-            head = Cell(_name(machines, digest, rungs), machine=digest.machine.id)
+            head = Cell(_name(machines, summary, rungs), machine=summary.machine.id)
             rows.append([head, stack, api, unit, number(rungs.host / 1e3), *cells])
     columns = ["machine", "stack", "API", "unit", f"host, {MICRO}", *(host_shares.TITLES[n] for n in names)]
     caption = f"The host's time, rung by rung: per cent of it, and {MICRO}"

@@ -7,48 +7,42 @@ from functools import partial
 
 from overhead.claims import PublishedPoint
 from overhead.reading.format import MICRO, count, in_micro, valued
-from overhead.report.core import clouds
+from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.clouds import CloudLine, Value
-from overhead.report.core.digest import Way
-from overhead.report.core.draw import ROW, canvas
-from overhead.report.core.gather import Machines
+from overhead.report.core.machine_rows import Panel, Value
+from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table
+from overhead.report.core.run_summary import Way
 
-STATES = {
+_WAIT_TITLES = {
     "empty_wait": "the wait alone, nothing issued", "naive": "one unit and its wait, warm",
     "naive_idle": "one unit and its wait, after 50 ms idle",
 }  # fmt: skip
-PUBLISHED = {"empty_wait": "wait", "naive": "single"}
-UNITS = ("dispatch", "launch", "node")
+_PUBLISHED_QUANTITIES = {"empty_wait": "wait", "naive": "single"}
+_UNITS = ("dispatch", "launch", "node")
 
 
 @register_across("across-waits", "What waiting costs, by implementation", 50)
 def waits(machines: Machines) -> Iterator[Part]:
-    panels: dict[str, tuple[list[CloudLine], list[tuple[int, PublishedPoint]]]] = {}
-    for state in STATES:
-        ours = [one for unit in UNITS for one in clouds.lines(machines, unit, partial(_time, name=state))]
-        points = clouds.numbered(partial(_is_published, state=state))
+    panels: dict[str, Panel] = {}
+    for state in _WAIT_TITLES:
+        ours = [one for unit in _UNITS for one in machine_rows.lines(machines, unit, partial(_time, name=state))]
+        points = machine_rows.numbered(partial(_is_published, state=state))
         if ours:
             panels[state] = (ours, points)
     if not panels:
         return
-    figure, grid = canvas([ROW * (len(ours) + len(points)) for ours, points in panels.values()])
-    for (ax,), (state, (ours, points)) in zip(grid, panels.items(), strict=True):
-        clouds.draw(ax, ours, points)
-        ax.set_title(f"{STATES[state]}: {MICRO}")
-    crowd = any(clouds.crowded(ours) for ours, _ in panels.values())
-    clouds.legend(figure, many=crowd, points=any(points for _, points in panels.values()))
+    figure, _ = machine_rows.panels_figure({f"{_WAIT_TITLES[s]}: {MICRO}": panel for s, panel in panels.items()})
     yield Drawing(
         "across-waits", "Waits, by vendor, API and implementation",
-        f"Dot plots on log axes over {count(len(machines.digests), 'machine')}: microseconds of an empty wait, of one "
-        "unit with its wait, and of the same after idling; the numbers are in the table below.",
+        f"Dot plots on log axes over {count(len(machines.summaries), 'machine')}: microseconds of an empty wait, of "
+        "one unit with its wait, and of the same after idling; the numbers are in the table below.",
         "Each implementation with its cheapest direct wait; a browser's only wait is the page's. Stars are published "
         "figures, with the wait of their source, numbered as in the list of published points.",
         figure,
     )  # fmt: skip
     rows: list[list[str | Cell]] = [
-        [Cell(one.way.stack, one.way.stack), one.vendor, one.way.api, STATES[state], *clouds.said(one)]
+        [Cell(one.way.stack, one.way.stack), one.vendor, one.way.api, _WAIT_TITLES[state], *machine_rows.said(one)]
         for state, (ours, _) in panels.items()
         for one in ours
     ]
@@ -58,7 +52,7 @@ def waits(machines: Machines) -> Iterator[Part]:
 
 
 def _is_published(point: PublishedPoint, state: str) -> bool:
-    return point.quantity == PUBLISHED.get(state)
+    return point.quantity == _PUBLISHED_QUANTITIES.get(state)
 
 
 def _time(way: Way, name: str) -> Value | None:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from overhead.registry import Registry
-from overhead.report.core.gather import Machines
+from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Part
 
 BuildAcross = Callable[[Machines], Iterable[Part]]

@@ -11,34 +11,44 @@ import io
 import itertools
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.format import in_micro, plain, valued
+from overhead.reading.view import CALLERS, TargetView
+from overhead.report.core.palette import colour as stack_colour
+from overhead.results import Caller, Record
 from overhead.results import Figure as Number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH = 5.6
+_FIGURE_WIDTH_INCHES = 5.6
 """Inches of every figure: legible when scaled to a phone."""
-ROW, LINE = 0.28, 0.2
-"""Inches of a row with a target's label in two lines, and of one with a word."""
-INK, MUTED, GRID, PAPER = "#1b1d1f", "#63686d", "#dadde1", "#fefefe"
+ROW_INCHES = 0.28
+"""Inches of a row whose label has two lines."""
+ONE_LINE_INCHES = 0.2
+"""Inches of a row whose label has one line."""
+INK = "#1b1d1f"
+MUTED = "#63686d"
+GRID = "#dadde1"
+PAPER = "#fefefe"
 _THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"}
 """Colours that the page's light or dark theme replaces in inline SVG."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-"""What may stand in no XML, or turns text around: names come from files."""
-MARKERS = {"binding": "o", "browser": "^", "ffi": "s", "native": "D"}
-LETTER, BESIDE = 0.062, 0.45
-"""Inches of a letter of a legend, and of the marker and the space that go with a name."""
-SIZE = {"o": 5.5, "^": 6.0, "s": 5.0, "D": 4.6, "P": 6.0, "X": 6.0, "v": 6.0, "*": 8.0, "|": 10.0}
+"""Characters that XML forbids or that reverse text: names come from files."""
+CALLER_MARKERS = {"binding": "o", "browser": "^", "ffi": "s", "native": "D"}
+_LETTER_INCHES = 0.062
+"""Width of a letter in a legend."""
+_LEGEND_MARKER_INCHES = 0.45
+"""Width of a marker in a legend, with its space."""
+MARKER_SIZE = {"o": 5.5, "^": 6.0, "s": 5.0, "D": 4.6, "P": 6.0, "X": 6.0, "v": 6.0, "*": 8.0, "|": 10.0}
 
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """The one style; the user's own matplotlib settings are left outside and come back after."""
+    """Use the report's style; afterwards the user's own matplotlib settings are restored."""
     import matplotlib
     import seaborn
 
@@ -66,7 +76,7 @@ def canvas(heights: Sequence[float], columns: int = 1, *, around: float = 0.5) -
     """A figure of rows of axes, ``heights`` in inches, each with ``around`` inches for its title and labels."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, sum(heights) + around * len(heights) + 0.3), layout="constrained")
+    figure = Figure(figsize=(_FIGURE_WIDTH_INCHES, sum(heights) + around * len(heights) + 0.3), layout="constrained")
     grid = figure.subplots(len(heights), columns, squeeze=False, gridspec_kw={"height_ratios": list(heights)})
     for ax in grid.flat:
         ax.spines[["top", "right"]].set_visible(False)
@@ -100,6 +110,24 @@ def mark(figure: Number | None, colour: str, marker: str = "o") -> list[Mark]:
     if figure is None or valued(figure) is None:
         return []
     return [Mark(*in_micro(figure), colour, marker, figure.status != "ok")]
+
+
+def caller_row(label: str, records: Sequence[tuple[TargetView, Record]], name: str = "complete") -> DotRow:
+    """A row with the figure ``name`` of each record, a marker a caller; the note names callers without a value."""
+    marks = [m for t, r in records for m in mark(r.figure(name), stack_colour(t.stack), CALLER_MARKERS[r.caller])]
+    absent = [f"{r.caller} {(r.figure(name) or r).status}" for _, r in records if r.value(name) is None]
+    return DotRow(label, marks, ", ".join(absent))
+
+
+def small_titles(ax: Axes, title: str, unit: str) -> None:
+    """A title in two lines where it is long, and the unit close below the axis."""
+    ax.set_title(two_lines(title), fontsize=8)
+    unit_below(ax, unit)
+
+
+def unit_below(ax: Axes, unit: str) -> None:
+    """The unit in small letters, close below the axis."""
+    ax.set_xlabel(unit, fontsize=7.5, labelpad=1)
 
 
 def dot_rows(ax: Axes, rows: Sequence[DotRow], *, log: bool = True) -> None:
@@ -158,20 +186,29 @@ def _tick(value: float) -> str:
 
 
 def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:
-    """Above the drawing what names the markers, in as many columns, at most four, as its usual letters fit in."""
+    """A legend of markers above the drawing, in up to four columns, as many as fit."""
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], linestyle="", marker=shape, markersize=SIZE.get(shape, 5), color=MUTED, label=plain(name, 40))
+        Line2D(
+            [], [], linestyle="", marker=shape, markersize=MARKER_SIZE.get(shape, 5), color=MUTED, label=plain(name, 40)
+        )
         for name, shape in shapes.items()
     ]
-    widths = sorted((LETTER * len(str(handle.get_label())) + BESIDE for handle in handles), reverse=True)
-    columns = sum(width <= WIDTH for width in itertools.accumulate(widths[:4]))
+    widths = sorted(
+        (_LETTER_INCHES * len(str(handle.get_label())) + _LEGEND_MARKER_INCHES for handle in handles), reverse=True
+    )
+    columns = sum(width <= _FIGURE_WIDTH_INCHES for width in itertools.accumulate(widths[:4]))
     figure.legend(handles=handles, loc="outside upper left", ncols=max(1, columns), handletextpad=0.2)
 
 
+def caller_legend(figure: Figure, callers: Collection[Caller]) -> None:
+    """A legend of these callers' markers, in the usual order."""
+    marker_legend(figure, {c: CALLER_MARKERS[c] for c in CALLERS if c in callers})
+
+
 def svg(figure: Figure) -> str:
-    """The figure as an SVG file's text, on a white ground. The layout is settled first, once for all formats."""
+    """The figure as the text of an SVG file. The layout is computed here once and kept for other formats."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
@@ -182,7 +219,7 @@ def svg(figure: Figure) -> str:
 
 
 def inline(text: str, name: str, label: str) -> str:
-    """SVG text made fit for a page: themed, without prologue, its ids its own, with a label for screen readers."""
+    """SVG text to put inline: themed, without prologue, ids prefixed by ``name``, with a label for screen readers."""
     from html import escape
 
     body = text[text.index("<svg") :]
@@ -200,7 +237,7 @@ def _dot(ax: Axes, y: float, m: Mark, log: bool) -> None:
         low = max(m.low, m.value / 1e3) if log else m.low
         ax.plot([low, m.high], [y, y], color=m.colour, linewidth=1.6, zorder=2)
     ax.plot(
-        [m.value], [y], linestyle="", marker=m.marker, markersize=SIZE.get(m.marker, 5),
+        [m.value], [y], linestyle="", marker=m.marker, markersize=MARKER_SIZE.get(m.marker, 5),
         markeredgecolor=INK if m.ring else m.colour, markerfacecolor=PAPER if m.hollow else m.colour,
         markeredgewidth=1.2, zorder=4 if m.ring else 3,
     )  # fmt: skip

@@ -13,10 +13,10 @@ from overhead.report.core.palette import colour
 from overhead.report.core.parts import Drawing, Part, Table, Text
 from overhead.results import Point, Record
 
-FAR = 0.05
-"""A rung this far off the line, in parts of its time, makes a curve a worse example."""
-LONGEST = 1e15
-"""ns: a longer chain is no measurement."""
+_POOR_FIT_SHARE = 0.05
+"""A curve with a point further off its line (as a share of its time) is a worse example."""
+_LONGEST_CHAIN_NS = 1e15
+"""A longer chain is not a measurement."""
 _PROCESSES = listed([str(plan.processes) for plan in PROFILES.values()], "or")
 
 
@@ -44,7 +44,7 @@ def _example(view: View) -> TargetView | None:
 
     def rank(t: TargetView) -> tuple[bool, bool, bool, float]:
         figures = [t.base.figure(n) for n in ("complete", "fixed")]
-        unclear = _off(t.base) > FAR or any(f is None or f.status != "ok" for f in figures)
+        unclear = _off(t.base) > _POOR_FIT_SHARE or any(f is None or f.status != "ok" for f in figures)
         ratio = overstatement(t.base, "naive")
         return t.first.api == "CPU", t.software, unclear, -(ratio[0] if ratio else 0.0)
 
@@ -52,13 +52,13 @@ def _example(view: View) -> TargetView | None:
 
 
 def _off(record: Record) -> float:
-    """How far the upper rungs lie off the line at most, in parts of their time."""
+    """The largest distance of the upper half of the points from the line, as a share of their time."""
     each, once, points = record.value("complete") or 0.0, record.value("fixed") or 0.0, _points(record)
     return max(abs(p.total - once - each * p.n) / p.total for p in points[len(points) // 2 :])
 
 
 def _points(record: Record) -> list[Point]:
-    return [p for p in record.curve if p.n > 0 and 0 < p.total < LONGEST and p.q3 < LONGEST]
+    return [p for p in record.curve if p.n > 0 and 0 < p.total < _LONGEST_CHAIN_NS and p.q3 < _LONGEST_CHAIN_NS]
 
 
 def _curve(target: TargetView) -> Iterator[Part]:

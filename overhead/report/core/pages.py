@@ -16,20 +16,23 @@ from overhead.reading.format import count, plain
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.across_registry import registered_across
-from overhead.report.core.digest import Digest
-from overhead.report.core.gather import Machines
+from overhead.report.core.machines import Machines
 from overhead.report.core.method import method
 from overhead.report.core.parts import Drawing, Part, Sketch
 from overhead.report.core.registry import registered
+from overhead.report.core.run_summary import RunSummary
 from overhead.report.core.templates import template
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-PAGE, PAGES, FIGURES = "index.html", "pages", "figures"
-FRONT_ORDER = 18
+_FRONT_PAGE = "index.html"
+_PAGES_FOLDER = "pages"
+_FIGURES_FOLDER = "figures"
+_FRONT_ORDER = 18
 """Where the drawings over all machines stand on the first page: after the ladder."""
-MACHINES, METHOD = f"{PAGES}/machines.html", f"{PAGES}/method.html"
+_MACHINES_PAGE = f"{_PAGES_FOLDER}/machines.html"
+_METHOD_PAGE = f"{_PAGES_FOLDER}/method.html"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,21 +61,21 @@ def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] =
 
     ``mapping`` may be that of a pool of processes: the machines' own pages are made there.
     """
-    for folder in (FIGURES, PAGES):
+    for folder in (_FIGURES_FOLDER, _PAGES_FOLDER):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    site = Site(out, machines.own.machine.id, len(machines.digests))
-    others = mapping(partial(_machine_page, site), machines.digests[1:])
+    site = Site(out, machines.own.machine.id, len(machines.summaries))
+    others = mapping(partial(_machine_page, site), machines.summaries[1:])
     with draw.style():
         across = [Block(s.name, s.title, site.drawn(s.build(machines))) for s in registered_across()]
         explained = [Block(name, title, site.drawn(parts)) for name, title, parts in method(View(machines.full))]
         full = _full(site, machines, across)
     about, skipped = _about(machines.own), machines.skipped
-    site.page(MACHINES, "Machines side by side", _many(machines), across, skipped)
-    site.page(METHOD, "How a cost is measured here", about, explained)
-    site.page(PAGE, "What one more piece of work costs here", about, full, skipped)
+    site.page(_MACHINES_PAGE, "Machines side by side", _many(machines), across, skipped)
+    site.page(_METHOD_PAGE, "How a cost is measured here", about, explained)
+    site.page(_FRONT_PAGE, "What one more piece of work costs here", about, full, skipped)
     for _ in others:
         pass
-    return out / PAGE
+    return out / _FRONT_PAGE
 
 
 def _full(site: Site, machines: Machines, across: Sequence[Block]) -> list[Block]:
@@ -83,25 +86,25 @@ def _full(site: Site, machines: Machines, across: Sequence[Block]) -> list[Block
     for block in across:
         if block.name in front:
             drawings = [part for part in block.parts if isinstance(part, Drawn)]
-            blocks.append((FRONT_ORDER, dataclasses.replace(block, parts=drawings)))
+            blocks.append((_FRONT_ORDER, dataclasses.replace(block, parts=drawings)))
     return [block for _, block in sorted(blocks, key=lambda one: one[0])]
 
 
-def _machine_page(site: Site, digest: Digest) -> None:
-    own = f"{digest.machine.id}-"
-    blocks = [Block(name, title, site.drawn(parts, own)) for name, title, parts in digest.sections]
-    site.page(site.place(digest.machine.id), digest.name, _about(digest), blocks)
+def _machine_page(site: Site, summary: RunSummary) -> None:
+    own = f"{summary.machine.id}-"
+    blocks = [Block(name, title, site.drawn(parts, own)) for name, title, parts in summary.sections]
+    site.page(site.place(summary.machine.id), summary.name, _about(summary), blocks)
 
 
-def _about(digest: Digest) -> str:
-    machine = digest.machine
+def _about(summary: RunSummary) -> str:
+    machine = summary.machine
     gpus = [g.name for g in machine.gpus if not g.software]
-    measured = f"measured {digest.created[:10]} at {digest.created[11:16]} UTC, profile {digest.profile}"
+    measured = f"measured {summary.created[:10]} at {summary.created[11:16]} UTC, profile {summary.profile}"
     return f"{', '.join(plain(name, 60) for name in [*gpus, machine.cpu])}; {measured}"
 
 
 def _many(machines: Machines) -> str:
-    days = sorted(d.created[:10] for d in machines.digests)
+    days = sorted(d.created[:10] for d in machines.summaries)
     return f"{count(len(days), 'fingerprint')}, measured from {days[0]} to {days[-1]}"
 
 
@@ -116,7 +119,7 @@ class Site:
 
     def place(self, machine: str) -> str:
         """The file of a machine's page; ids are twelve hexadecimal digits, so it stays in its folder."""
-        return PAGE if machine == self.own else f"{PAGES}/{machine}.html"
+        return _FRONT_PAGE if machine == self.own else f"{_PAGES_FOLDER}/{machine}.html"
 
     def drawn(self, parts: Iterable[Part], prefix: str = "") -> list[Any]:
         """The parts as the template takes them; figures are written on the way."""
@@ -125,10 +128,10 @@ class Site:
     def _drawn(self, part: Drawing | Sketch, prefix: str) -> Drawn:
         name = self._name(prefix + part.name)
         text = part.svg if isinstance(part, Sketch) else draw.svg(part.figure)
-        (self.out / FIGURES / f"{name}.svg").write_text(text, encoding="utf-8")
+        (self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
         formats = ["svg"]
         if isinstance(part, Drawing):
-            part.figure.savefig(self.out / FIGURES / f"{name}.png")
+            part.figure.savefig(self.out / _FIGURES_FOLDER / f"{name}.png")
             formats.append("png")
         inline = _markup(draw.inline(text, name, part.alt))
         return Drawn("drawing", name, part.title, part.caption, inline, formats)
@@ -145,7 +148,11 @@ class Site:
     ) -> None:
         """Write one page; ``place`` under the folder."""
         root = "../" if "/" in place else ""
-        links = [(PAGE, "This machine"), (MACHINES, f"All machines ({self.machines:,})"), (METHOD, "Method")]
+        links = [
+            (_FRONT_PAGE, "This machine"),
+            (_MACHINES_PAGE, f"All machines ({self.machines:,})"),
+            (_METHOD_PAGE, "Method"),
+        ]
         text = template("page.html.j2").render(
             heading=heading, about=about, blocks=[b for b in blocks if b.parts], root=root, here=place, links=links,
             css=_style(), skipped=skipped, place=self.place, count=self.machines,

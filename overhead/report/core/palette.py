@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-COLOURS = {
+STACK_COLOURS = {
     "wgpu-native": "#0173b2",
     "dawn": "#d55e00",
     "vulkan": "#029e73",
@@ -25,15 +25,15 @@ COLOURS = {
 """Known stacks. Each colour stands at least 2.5:1 from white and from the dark page."""
 _OTHERS = ("#8c6bb1", "#a6761d", "#d0679d", "#5f8fb0", "#7c8f2f", "#b5651d")
 
-SHARES = {
+LAYER_COLOURS = {
     "binding": "#0173b2", "interpreter": "#56a0d3", "framework": "#cc78bc", "api": "#de8f05", "driver": "#029e73",
     "python": "#7570b3", "library": "#cc6677", "api and driver": "#999933", "leaf": "#949494", "rest": "#949494",
 }  # fmt: skip
-"""The rungs of the ladder, labelled in the bar as well."""
+"""Colours of the layers of host time, which are labelled in the bar as well."""
 
 
 def colour(stack: str) -> str:
-    """The stack's colour; a stack of someone else's gets the same one on every machine."""
-    if stack in COLOURS:
-        return COLOURS[stack]
+    """The colour of a stack; a plugin's stack has the same one on every machine."""
+    if stack in STACK_COLOURS:
+        return STACK_COLOURS[stack]
     return _OTHERS[hashlib.sha256(stack.encode()).digest()[0] % len(_OTHERS)]

@@ -6,7 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from overhead.reading.format import micro_spread
 from overhead.reading.key_figures import KeyFigure
+from overhead.results import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,6 +45,12 @@ class Cell:
     machine: str = ""
 
 
+def micro_cell(record: Record, name: str) -> str:
+    """The record's figure in microseconds with its interval, or its status; empty where it was not measured."""
+    figure = record.figure(name)
+    return micro_spread(figure) if figure is not None else ""
+
+
 @dataclasses.dataclass(frozen=True)
 class Table:
     """``numeric`` columns align right; ``folded`` tables open on request. A row's first cell is its heading.
@@ -73,7 +81,7 @@ class Drawing:
 
 @dataclasses.dataclass(frozen=True)
 class Sketch:
-    """A figure that is SVG text (``report.core.sketch``), in the page and as the file ``<name>.svg``."""
+    """A figure that is SVG text (``report.core.template_figures``), in the page and as the file ``<name>.svg``."""
 
     kind: ClassVar[str] = "sketch"
     name: str

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from overhead.reading.view import View
 from overhead.registry import Registry
 from overhead.report.core.parts import Part
-
-if TYPE_CHECKING:
-    pass
 
 Build = Callable[[View], Iterable[Part]]
 

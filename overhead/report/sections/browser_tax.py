@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
-from overhead.reading.format import MICRO, count, factor_spread, micro_spread
+from overhead.reading.format import MICRO, count, factor_spread
 from overhead.reading.intervals import Span
 from overhead.reading.view import View, words
-from overhead.report.core.draw import LINE, MARKERS, DotRow, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.report.core.draw import (
+    CALLER_MARKERS,
+    ONE_LINE_INCHES,
+    DotRow,
+    canvas,
+    dot_rows,
+    mark,
+    marker_legend,
+    small_titles,
+    unit_below,
+)
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Caller, Record
 
-FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty wait", "naive": "T(1)"}
+_COMPARED_FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty wait", "naive": "T(1)"}
 
 
 @register("browser-tax", "What the browser adds", 48)
@@ -33,16 +43,15 @@ def browser_tax(view: View) -> Iterator[Part]:
 
 def _drawing(groups: dict[str, list[Tax]]) -> Drawing:
     found = [tax for group in groups.values() for tax in group]
-    figure, grid = canvas([LINE * 1.3 * len(group) for group in groups.values()], 2, around=0.75)
+    figure, grid = canvas([ONE_LINE_INCHES * 1.3 * len(group) for group in groups.values()], 2, around=0.75)
     for axes, (label, group) in zip(grid, groups.items(), strict=True):
         for ax, name in zip(axes, ("complete", "naive"), strict=True):
             dot_rows(ax, [_row(tax, name) for tax in group])
-        axes[0].set_title(two_lines(f"{label} and {group[0].library}"), fontsize=8)
-        axes[0].set_xlabel(f"slope, {MICRO} per unit", fontsize=7.5, labelpad=1)
-        axes[1].set_xlabel(f"T(1), {MICRO}", fontsize=7.5, labelpad=1)
+        small_titles(axes[0], f"{label} and {group[0].library}", f"slope, {MICRO} per unit")
+        unit_below(axes[1], f"T(1), {MICRO}")
         axes[1].set_yticklabels([])
     callers = dict.fromkeys(c for t in found for c in ("browser", *t.against))
-    marker_legend(figure, {c: MARKERS[c] for c in callers})
+    marker_legend(figure, {c: CALLER_MARKERS[c] for c in callers})
     return Drawing(
         "browser-tax", "A browser and the library inside it",
         "Dot plots on log axes: microseconds per unit, and of one unit timed alone, in the browser and through the "
@@ -56,7 +65,7 @@ def _drawing(groups: dict[str, list[Tax]]) -> Drawing:
 def _row(tax: Tax, name: str) -> DotRow:
     by_caller: dict[Caller, Record] = {"browser": tax.record, **tax.against}
     stacks = {c: tax.target.stack if c == "browser" else tax.library for c in by_caller}
-    marks = [m for c, r in by_caller.items() for m in mark(r.figure(name), colour(stacks[c]), MARKERS[c])]
+    marks = [m for c, r in by_caller.items() for m in mark(r.figure(name), colour(stacks[c]), CALLER_MARKERS[c])]
     shown = tax.record.value(name) is not None
     return DotRow(_short(tax), marks, "" if shown else f"browser: {_status(tax.record, name)}")
 
@@ -80,19 +89,19 @@ def _table(found: list[Tax]) -> Table:
         rows.append([case, "browser", *_numbers(tax.record), "", _times(tax.overstated), ""])
         for caller in sorted({*tax.against, *tax.refused}):
             record = tax.against.get(caller)
-            numbers = _numbers(record) if record is not None else [""] * len(FIGURES)
+            numbers = _numbers(record) if record is not None else [""] * len(_COMPARED_FIGURES)
             name = Cell(f"{tax.library}, {caller}", tax.library)
             rows.append([case, name, *numbers, _times(tax.times(caller)), "", tax.refused.get(caller, "")])
     return Table(
         f"{found[0].target.label}, beside {found[0].library}",
-        ["case", "through", *(f"{title}, {MICRO}" for title in FIGURES.values()), "the browser's slope is",
+        ["case", "through", *(f"{title}, {MICRO}" for title in _COMPARED_FIGURES.values()), "the browser's slope is",
          "T(1) overstates the slope", "remark"],
         rows, numeric=range(2, 8), folded=True,
     )  # fmt: skip
 
 
 def _numbers(record: Record) -> list[str]:
-    return [micro_spread(f) if (f := record.figure(name)) is not None else "" for name in FIGURES]
+    return [micro_cell(record, name) for name in _COMPARED_FIGURES]
 
 
 def _times(value: Span | None) -> str:

@@ -11,12 +11,12 @@ from overhead.reading.format import MICRO, factor, number, plain, spread
 from overhead.reading.intervals import Span
 from overhead.reading.sentences import chain_opening
 from overhead.reading.view import View, why
-from overhead.report.core import chain_maps
+from overhead.report.core import chain_drawings
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.workloads import workloads
 
-METHOD = (
+_METHOD_NOTE = (
     "Every arm was compared with NumPy in float64 on fresh random inputs before it was timed, and the device "
     "counts its steps; an arm that differs has no speed. Costs are fixed + slope x steps of the arm's own fit: "
     "one chain (a generation) and one wait, recording and compiling not counted. Arms of different stacks ran in "
@@ -24,9 +24,9 @@ METHOD = (
     "asterisk marks a length beyond the longest chain that was measured."
 )
 
-HEADLINE = "recurrence"
+_FIRST_WORKLOAD = "recurrence"
 """The workload that comes first."""
-SAID = 7
+_MOST_OPEN_SENTENCES = 7
 """Sentences of a workload; more open on request."""
 
 
@@ -41,9 +41,9 @@ def chains_section(view: View) -> Iterator[Part]:
         return
     if said := chain_opening(view):
         yield Text([said])
-    for name in dict.fromkeys(g.name for g in sorted(found, key=lambda g: g.workload != HEADLINE)):
+    for name in dict.fromkeys(g.name for g in sorted(found, key=lambda g: g.workload != _FIRST_WORKLOAD)):
         yield from _workload([g for g in found if g.name == name])
-    yield Text([*_about(found), METHOD], quiet=True)
+    yield Text([*_about(found), _METHOD_NOTE], quiet=True)
 
 
 def _workload(own: Sequence[Group]) -> Iterator[Part]:
@@ -51,12 +51,14 @@ def _workload(own: Sequence[Group]) -> Iterator[Part]:
     tables."""
     said = [*fusions(own), *device_times(own), *passings(own)]
     if said:
-        yield Text(said, folded="" if len(said) <= SAID else f"{own[0].name}: where one way passes another")
+        yield Text(
+            said, folded="" if len(said) <= _MOST_OPEN_SENTENCES else f"{own[0].name}: where one way passes another"
+        )
     drawn = [g for g in own if g.arms]
     if len(drawn) > 1:
-        yield chain_maps.maps(drawn)
+        yield chain_drawings.maps(drawn)
     if drawn:
-        yield chain_maps.costs(max(drawn, key=lambda g: len(g.arms)))
+        yield chain_drawings.costs(max(drawn, key=lambda g: len(g.arms)))
     yield from map(_table, own)
 
 

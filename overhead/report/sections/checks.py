@@ -11,14 +11,14 @@ from overhead.reading.view import View
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 
-KINDS = {
+_CHECK_TITLES = {
     "pipelined": "complete is the larger of host and device (pipelined)",
     "serial": "complete is host and device together (serial)",
     "fused": "complete is the device alone (one call for all steps)",
     "stages": "the calls timed one by one add up to issue",
     "null": "Dawn on Null costs what Dawn on Vulkan does less the driver's share",
 }
-NULL_MISSES = (
+_NULL_NOTE = (
     "On Null, Dawn does without its Vulkan backend, which records the commands a second time and makes some three "
     "driver calls a submission (fences, pools) that the minimal program on raw Vulkan does without: where the last "
     "kind disagrees, that is the part of the API share that belongs to the backend."
@@ -31,16 +31,16 @@ def parts_add_up(view: View) -> Iterator[Part]:
     if not found:
         return
     counts = []
-    for kind, words in KINDS.items():
+    for kind, words in _CHECK_TITLES.items():
         of_kind = [f.check for f in found if f.kind == kind]
         if of_kind:
             counts.append(f"{words}: {sum(c.agrees for c in of_kind)} of {len(of_kind)}")
     lines = [f"Within the larger of 5 % and the combined interval: {'; '.join(counts)}."]
     if any(f.kind == "null" and not f.check.agrees for f in found):
-        lines.append(NULL_MISSES)
+        lines.append(_NULL_NOTE)
     yield Text(lines)
     rows: list[list[str | Cell]] = [
-        [Cell(f.target.label, f.target.stack), f.target.pattern_label(f.record), f.record.caller, KINDS[f.kind],
+        [Cell(f.target.label, f.target.stack), f.target.pattern_label(f.record), f.record.caller, _CHECK_TITLES[f.kind],
          number(f.check.measured / 1e3), number(f.check.predicted / 1e3), verdict(f.check)]
         for f in sorted(found, key=lambda f: f.check.agrees)
     ]  # fmt: skip

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, count, micro_spread, valued
-from overhead.reading.view import ACTING, CALLERS, EACH, TargetView, View, by_patterns, why, words
-from overhead.report.core.draw import MARKERS, ROW, DotRow, canvas, dot_rows, mark, marker_legend
-from overhead.report.core.palette import colour
+from overhead.reading.view import ACTING, EACH, TargetView, View, by_patterns, why, words
+from overhead.report.core.draw import ROW_INCHES, caller_legend, caller_row, canvas, dot_rows
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Record
 
-Panels = dict[tuple[str, str], dict[str, list[tuple[TargetView, Record]]]]
+_Panels = dict[tuple[str, str], dict[str, list[tuple[TargetView, Record]]]]
 """Pattern and unit, then the target's label with what the pattern needs: its records, one a caller."""
 
 
@@ -52,8 +51,8 @@ def _label(target: TargetView, record: Record) -> str:
     return ", ".join([target.label, *words(varied)])
 
 
-def _panels(view: View) -> Panels:
-    panels: Panels = {}
+def _panels(view: View) -> _Panels:
+    panels: _Panels = {}
     records = {r.key: (t, r) for t in view.executing for r in t.records if in_pattern_chart(t, r)}
     for record in by_patterns(r for _, r in records.values()):
         target = records[record.key][0]
@@ -62,14 +61,14 @@ def _panels(view: View) -> Panels:
     return panels
 
 
-def _drawing(panels: Panels) -> Drawing:
-    heights = [ROW * len(rows) for rows in panels.values()]
+def _drawing(panels: _Panels) -> Drawing:
+    heights = [ROW_INCHES * len(rows) for rows in panels.values()]
     figure, grid = canvas(heights)
     for (ax,), ((pattern, unit), rows) in zip(grid, panels.items(), strict=True):
-        dot_rows(ax, [_row(label, records) for label, records in rows.items()])
+        dot_rows(ax, [caller_row(label, records) for label, records in rows.items()])
         ax.set_title(f"{pattern}: {MICRO} per {unit}")
     callers = {r.caller for rows in panels.values() for records in rows.values() for _, r in records}
-    marker_legend(figure, {c: MARKERS[c] for c in CALLERS if c in callers})
+    caller_legend(figure, callers)
     stacks = {t.stack for rows in panels.values() for records in rows.values() for t, _ in records}
     return Drawing(
         "costs", "Cost of one more unit",
@@ -82,13 +81,7 @@ def _drawing(panels: Panels) -> Drawing:
     )  # fmt: skip
 
 
-def _row(label: str, records: list[tuple[TargetView, Record]]) -> DotRow:
-    marks = [m for t, r in records for m in mark(r.figure("complete"), colour(t.stack), MARKERS[r.caller])]
-    absent = [f"{r.caller} {(r.figure('complete') or r).status}" for _, r in records if r.value("complete") is None]
-    return DotRow(label, marks, ", ".join(absent))
-
-
-def _table(panels: Panels) -> Table:
+def _table(panels: _Panels) -> Table:
     rows: list[list[str | Cell]] = []
     for (pattern, unit), by_target in panels.items():
         for label, records in by_target.items():

@@ -9,18 +9,20 @@ from overhead.reading import checks, host_shares, sentences
 from overhead.reading.format import MICRO, bounds, count, micro, micro_spread, number, plain, valued
 from overhead.reading.host_shares import Device, HostShares, Share
 from overhead.reading.view import View
-from overhead.report.core.draw import INK, MUTED, PAPER, canvas
-from overhead.report.core.palette import SHARES
+from overhead.report.core.draw import INK, MUTED, PAPER, canvas, unit_below
+from overhead.report.core.palette import LAYER_COLOURS
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DRAWN = 14
+_MOST_LADDERS_DRAWN = 14
 """Ladders drawn at most; the table holds all."""
-LONG, LONGEST = 68, 84
-"""Characters that fit over a panel in the usual size of letters, and in a smaller one."""
+_USUAL_TITLE_LETTERS = 68
+"""Longest panel title in the usual font size."""
+_MOST_TITLE_LETTERS = 84
+"""Longest panel title in the smaller font size."""
 
 
 @register("ladder", "Who takes the time", 15)
@@ -36,7 +38,7 @@ def who(view: View) -> Iterator[Part]:
     rest = [f for f in found if f not in first]
     split = [f for f in (*first, *rest) if f.split]
     if split:
-        yield _drawing(split[:DRAWN], len(split))
+        yield _drawing(split[:_MOST_LADDERS_DRAWN], len(split))
     yield Text(sentences.ladder_sentences(first))
     if others := sentences.ladder_sentences([f for f in rest if not f.target.software]):
         yield Text(others, folded="Every other ladder in a sentence")
@@ -60,7 +62,7 @@ def _drawing(found: list[HostShares], of: int) -> Drawing:
     from matplotlib.patches import Patch
 
     names = [n for n in host_shares.TITLES if any(s.name == n and s.separable for f in found for s in f.shares)]
-    keys = [Patch(color=SHARES.get(n, MUTED), label=host_shares.TITLES.get(n, n)) for n in names]
+    keys = [Patch(color=LAYER_COLOURS.get(n, MUTED), label=host_shares.TITLES.get(n, n)) for n in names]
     keys += [Patch(facecolor=MUTED, label="device, exposed"),
              Patch(facecolor=PAPER, edgecolor=MUTED, label="device, hidden")]  # fmt: skip
     figure.legend(handles=keys, loc="outside upper left", ncols=3)
@@ -84,7 +86,9 @@ def _bars(ax: Axes, found: HostShares) -> None:
         if value is None or not share.separable:
             continue
         width = value / 1e3
-        ax.barh(0, width, left=at, height=0.62, color=SHARES.get(share.name, MUTED), edgecolor=PAPER, linewidth=0.8)
+        ax.barh(
+            0, width, left=at, height=0.62, color=LAYER_COLOURS.get(share.name, MUTED), edgecolor=PAPER, linewidth=0.8
+        )
         at += width
         low, high = bounds(share.figure)
         if low is not None and high is not None:
@@ -99,9 +103,9 @@ def _bars(ax: Axes, found: HostShares) -> None:
     ax.set_xlim(0, None)
     ax.margins(x=0.06)
     ax.grid(False, axis="y")
-    title = plain(f"{found.target.label}, {found.case}", LONGEST)
-    ax.set_title(title, fontsize=8 if len(title) <= LONG else 6.8, pad=3)
-    ax.set_xlabel(f"{MICRO} per {plain(found.top.unit, 20)}", fontsize=7.5, labelpad=1)
+    title = plain(f"{found.target.label}, {found.case}", _MOST_TITLE_LETTERS)
+    ax.set_title(title, fontsize=8 if len(title) <= _USUAL_TITLE_LETTERS else 6.8, pad=3)
+    unit_below(ax, f"{MICRO} per {plain(found.top.unit, 20)}")
 
 
 def _device_bar(ax: Axes, device: Device) -> None:

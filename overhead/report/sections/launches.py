@@ -6,26 +6,37 @@ from collections.abc import Iterator, Sequence
 
 from overhead.reading.format import MICRO, count, listed, micro_spread, number, plain, spread
 from overhead.reading.intervals import Graph, Span, graphs, span
-from overhead.reading.view import CALLERS, TargetView, View, why, words
-from overhead.report.core.draw import LINE, MARKERS, DotRow, Mark, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.reading.view import TargetView, View, why, words
+from overhead.report.core.draw import (
+    ONE_LINE_INCHES,
+    DotRow,
+    Mark,
+    caller_legend,
+    caller_row,
+    canvas,
+    dot_rows,
+    mark,
+    small_titles,
+    unit_below,
+)
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Record
 
-ELSEWHERE = {"wait", "stream", "arguments", "loops", "sync", "dependency", "workload"}
+_PARAMETERS_SHOWN_ELSEWHERE = {"wait", "stream", "arguments", "loops", "sync", "dependency", "workload"}
 """Axes that other sections show: their rows would hide the stacks."""
-STEPS = {
+_MAKING_PARTS = {
     "capture": "capture", "instantiate": "instantiate", "upload": "upload", "first_launch": "first launch and its wait",
     "update": "update of the parameters",
 }  # fmt: skip
-BEYOND = {"first_launch": "what the first launch takes beyond a replay"}
-NODES = (10, 100, 1000)
+_MAKING_PHRASES = {"first_launch": "what the first launch takes beyond a replay"}
+_BREAK_EVEN_NODES = (10, 100, 1000)
 """Graphs whose break-even is told."""
-SAID = 100
-FIGURES = ("complete", "host", "device_busy")
+_SENTENCE_NODES = 100
+_LAUNCH_FIGURES = ("complete", "host", "device_busy")
 """Of a launch, in either table."""
-Rows = dict[str, list[tuple[TargetView, Record]]]
+_Rows = dict[str, list[tuple[TargetView, Record]]]
 
 
 @register("launches", "What a launch costs", 25)
@@ -51,30 +62,34 @@ def _is_graph_launch(record: Record) -> bool:
     return record.stack == "cuda-graph" and record.pattern == "launches" and record.workload == "step"
 
 
-def _rows(targets: list[TargetView], unit: str) -> Rows:
+def _rows(targets: list[TargetView], unit: str) -> _Rows:
     """By label, a record a caller: eager launches, and graphs of one node."""
-    rows: Rows = {}
+    rows: _Rows = {}
     for t in targets:
         for r in t.records:
-            eager = r.pattern == "per-submit" and r.workload == "step" and not ELSEWHERE & set(t.varied(r))
+            eager = (
+                r.pattern == "per-submit"
+                and r.workload == "step"
+                and not _PARAMETERS_SHOWN_ELSEWHERE & set(t.varied(r))
+            )
             single = _is_graph_launch(r) and r.params.get("nodes") == 1
             if r.unit == unit and (eager or single):
-                shown = {k: v for k, v in r.params.items() if k not in ELSEWHERE}
+                shown = {k: v for k, v in r.params.items() if k not in _PARAMETERS_SHOWN_ELSEWHERE}
                 rows.setdefault(", ".join([t.label, *words(shown)]), []).append((t, r))
     return rows
 
 
-def _launch_drawing(units: dict[str, Rows]) -> Drawing:
+def _launch_drawing(units: dict[str, _Rows]) -> Drawing:
     places = {t.label.partition(" on ")[2] for rows in units.values() for records in rows.values() for t, _ in records}
-    figure, grid = canvas([LINE * len(rows) for rows in units.values()], 2, around=0.75)
+    figure, grid = canvas([ONE_LINE_INCHES * len(rows) for rows in units.values()], 2, around=0.75)
     for axes, (unit, rows) in zip(grid, units.items(), strict=True):
         for ax, name in zip(axes, ("complete", "host"), strict=True):
             dot_rows(ax, [_row(records, name, alone=len(places) == 1) for records in rows.values()])
             ax.set_title(name)
-            ax.set_xlabel(f"{MICRO} per {unit}", fontsize=7.5, labelpad=1)
+            unit_below(ax, f"{MICRO} per {unit}")
         axes[1].set_yticklabels([])
     callers = {r.caller for rows in units.values() for records in rows.values() for _, r in records}
-    marker_legend(figure, {c: MARKERS[c] for c in CALLERS if c in callers})
+    caller_legend(figure, callers)
     return Drawing(
         "launches", "One more launch, by stack and caller",
         "Dot plots on log axes: microseconds of the wall clock and of the host per launch for "
@@ -88,19 +103,17 @@ def _launch_drawing(units: dict[str, Rows]) -> Drawing:
 def _row(records: list[tuple[TargetView, Record]], name: str, *, alone: bool) -> DotRow:
     """The way in a few words; the device in them only where there are several."""
     target, first = records[0]
-    marks = [m for t, r in records for m in mark(r.figure(name), colour(t.stack), MARKERS[r.caller])]
-    absent = [f"{r.caller} {(r.figure(name) or r).status}" for _, r in records if r.value(name) is None]
-    shown = {k: v for k, v in first.params.items() if k not in ELSEWHERE}
+    shown = {k: v for k, v in first.params.items() if k not in _PARAMETERS_SHOWN_ELSEWHERE}
     way = [word if isinstance(v, bool | int) else word.partition("=")[2]
            for word, v in zip(words(shown), shown.values(), strict=True)]  # fmt: skip
-    return DotRow(" ".join([target.stack if alone else f"{target.label},", *way]), marks, ", ".join(absent))
+    return caller_row(" ".join([target.stack if alone else f"{target.label},", *way]), records, name)
 
 
-def _launch_table(units: dict[str, Rows]) -> Table:
+def _launch_table(units: dict[str, _Rows]) -> Table:
     return Table(
         "Launches",
-        ["target", "caller", "unit", *(f"{n}, {MICRO}" for n in FIGURES), "bound"],
-        [[Cell(label, t.stack), r.caller, unit, *(_number(r, n) for n in FIGURES), r.bound]
+        ["target", "caller", "unit", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES), "bound"],
+        [[Cell(label, t.stack), r.caller, unit, *(micro_cell(r, n) for n in _LAUNCH_FIGURES), r.bound]
          for unit, rows in units.items() for label, records in rows.items() for t, r in records],
         numeric=(3, 4, 5), folded=True,
     )  # fmt: skip
@@ -116,16 +129,16 @@ def sentence(graph: Graph) -> str:
     if eager is None or span(eager) is None or graph.eager_target is None:
         return f"{start}; no eager launch of the same kernel was measured here to compare it with."
     against = f"{start}, a launch through {graph.eager_target.stack} {micro_spread(eager)} {MICRO}"
-    saved, making = graph.saved, graph.making(SAID)
+    saved, making = graph.saved, graph.making(_SENTENCE_NODES)
     if saved is None or saved.value <= 0:
         return f"{against}: a graph saves nothing per node, so a break-even does not apply."
-    even = graph.break_even(SAID)
+    even = graph.break_even(_SENTENCE_NODES)
     if making is None or even is None:
         return f"{against}; what making the graph costs has no figure here, so the break-even is unknown."
-    parts = listed([BEYOND.get(part, part) for part in graph.parts])
+    parts = listed([_MAKING_PHRASES.get(part, part) for part in graph.parts])
     open_end = "" if even.high is not None else "; the intervals set it no upper limit"
     return (
-        f"{against}. Making a graph of {SAID} nodes ({parts}) takes {number(*making.over(1e3))} {MICRO}, "
+        f"{against}. Making a graph of {_SENTENCE_NODES} nodes ({parts}) takes {number(*making.over(1e3))} {MICRO}, "
         f"which it has saved after {_replays(even)}{open_end}."
     )
 
@@ -136,11 +149,10 @@ def _replays(even: Span) -> str:
 
 def _graph_drawing(found: list[Graph]) -> Drawing:
     rows = [_graph_rows(g) for g in found]
-    figure, grid = canvas([LINE * len(r) for r in rows], around=0.75)
+    figure, grid = canvas([ONE_LINE_INCHES * len(r) for r in rows], around=0.75)
     for (ax,), graph, own in zip(grid, found, rows, strict=True):
         dot_rows(ax, own)
-        ax.set_title(two_lines(f"{graph.target.label}, maker={graph.maker}"), fontsize=8)
-        ax.set_xlabel(f"{MICRO} per node", fontsize=7.5, labelpad=1)
+        small_titles(ax, f"{graph.target.label}, maker={graph.maker}", f"{MICRO} per node")
     return Drawing(
         "graphs", "A graph's node against a launch, and what making it costs",
         "Dot plots on log axes: microseconds per node of replaying and of each part of making a graph, beside an "
@@ -159,7 +171,7 @@ def _graph_rows(graph: Graph) -> list[DotRow]:
     name = graph.eager_target.stack if graph.eager_target else "eager"
     rows = [DotRow(f"a launch, {name}", eager, "" if eager else "no figure")]
     rows.append(DotRow("a node, replayed", mark(graph.record.figure("complete"), own)))
-    for part, title in STEPS.items():
+    for part, title in _MAKING_PARTS.items():
         figure = graph.record.figure(f"making:{part}")
         if figure is not None:
             rows.append(DotRow(title, mark(figure, own), "" if span(figure) else figure.status))
@@ -170,11 +182,11 @@ def _making_table(found: list[Graph]) -> Table:
     rows: list[list[str | Cell]] = []
     for g in found:
         name = Cell(f"{g.target.label}, maker={g.maker}", g.target.stack)
-        for part, title in STEPS.items():
+        for part, title in _MAKING_PARTS.items():
             if g.record.figure(f"making:{part}") is not None:
-                figures = [_number(g.record, f"making:{part}{end}") for end in ("", ":fixed")]
+                figures = [micro_cell(g.record, f"making:{part}{end}") for end in ("", ":fixed")]
                 rows.append([name, title, *figures])
-        for nodes in NODES:
+        for nodes in _BREAK_EVEN_NODES:
             even = g.break_even(nodes)
             if even is not None:
                 pays = _replays(even)
@@ -209,15 +221,10 @@ def two_speeds(found: Sequence[Record]) -> str:
 def _graph_launch_table(found: list[tuple[TargetView, Record]]) -> Table:
     rows: list[list[str | Cell]] = [
         [Cell(f"{t.label}, maker={plain(str(r.params.get('maker', '')), 20)}", t.stack), r.caller,
-         plain(str(r.params.get("nodes", "")), 12), *(_number(r, n) for n in FIGURES)] for t, r in found
+         plain(str(r.params.get("nodes", "")), 12), *(micro_cell(r, n) for n in _LAUNCH_FIGURES)] for t, r in found
     ]  # fmt: skip
     return Table(
         "Launching a graph",
-        ["graph", "caller", "nodes", *(f"{n}, {MICRO}" for n in FIGURES)],
+        ["graph", "caller", "nodes", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES)],
         rows, numeric=(2, 3, 4, 5),
     )  # fmt: skip
-
-
-def _number(record: Record, name: str) -> str:
-    figure = record.figure(name)
-    return micro_spread(figure) if figure is not None else ""

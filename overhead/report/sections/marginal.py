@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, micro_spread, valued
-from overhead.reading.view import CALLERS, TargetView, View, named
-from overhead.report.core.draw import INK, MARKERS, ROW, DotRow, Mark, canvas, dot_rows, marker_legend
+from overhead.reading.view import TargetView, View, named
+from overhead.report.core.draw import (
+    CALLER_MARKERS,
+    INK,
+    ROW_INCHES,
+    DotRow,
+    Mark,
+    caller_legend,
+    canvas,
+    dot_rows,
+)
 from overhead.report.core.draw import mark as marked
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Comparison, Record
 
-PARTS = {
+_MARGINAL_TITLES = {
     "per_submit": "a submit",
     "per_pass": "a pass",
     "per_dispatch": "a dispatch",
@@ -39,8 +48,8 @@ def marginal(view: View) -> Iterator[Part]:
 
 def _drawing(found: list[tuple[TargetView, Record, Comparison]]) -> Drawing:
     labels = list(dict.fromkeys(t.label for t, _, _ in found))
-    figure, grid = canvas([ROW * len(labels)] * 2, 2)
-    for index, (ax, (name, title)) in enumerate(zip([*grid[0], *grid[1]], PARTS.items(), strict=True)):
+    figure, grid = canvas([ROW_INCHES * len(labels)] * 2, 2)
+    for index, (ax, (name, title)) in enumerate(zip([*grid[0], *grid[1]], _MARGINAL_TITLES.items(), strict=True)):
         rows = [_row(label, [(t, r, c) for t, r, c in found if t.label == label], name) for label in labels]
         dot_rows(ax, rows, log=False)
         ax.axvline(0, color=INK, linewidth=0.8, zorder=1)
@@ -49,10 +58,11 @@ def _drawing(found: list[tuple[TargetView, Record, Comparison]]) -> Drawing:
             ax.set_yticklabels([])
         if index > 1:
             ax.set_xlabel(f"{MICRO} each")
-    marker_legend(figure, {c: MARKERS[c] for c in CALLERS if c in {r.caller for _, r, _ in found}})
+    caller_legend(figure, {r.caller for _, r, _ in found})
     return Drawing(
         "marginal", "Marginal costs",
-        f"Four dot plots of microseconds for {', '.join(PARTS.values())}, by stack; numbers in the table below.",
+        f"Four dot plots of microseconds for {', '.join(_MARGINAL_TITLES.values())}, by stack; numbers in the "
+        "table below.",
         "Fitted over the patterns of one stack together. An interval that reaches zero means that these samples cannot "
         "tell the cost from nothing; such marks are hollow, as are noisy ones. The four scales differ.",
         figure,
@@ -66,7 +76,7 @@ def _row(label: str, found: list[tuple[TargetView, Record, Comparison]], name: s
         figure = named(comparison, name)
         marks += [
             Mark(m.value, m.low, m.high, m.colour, m.marker, m.hollow or (m.low is not None and m.low <= 0))
-            for m in marked(figure, colour(target.stack), MARKERS[record.caller])
+            for m in marked(figure, colour(target.stack), CALLER_MARKERS[record.caller])
         ]
         notes += [f"{record.caller} {figure.status if figure else 'not fitted'}"] if valued(figure) is None else []
     return DotRow(label, marks, ", ".join(dict.fromkeys(notes)))
@@ -75,9 +85,9 @@ def _row(label: str, found: list[tuple[TargetView, Record, Comparison]], name: s
 def _table(found: list[tuple[TargetView, Record, Comparison]]) -> Table:
     rows: list[list[str | Cell]] = []
     for target, record, comparison in found:
-        figures = [named(comparison, name) for name in PARTS]
+        figures = [named(comparison, name) for name in _MARGINAL_TITLES]
         reasons = list(dict.fromkeys(f.reason for f in figures if f is not None and f.reason))
         numbers = [micro_spread(f) if f is not None else "" for f in figures]
         rows.append([Cell(target.label, target.stack), record.caller, *numbers, "; ".join(reasons)])
-    columns = ["target", "caller", *(f"{title}, {MICRO}" for title in PARTS.values()), "remark"]
+    columns = ["target", "caller", *(f"{title}, {MICRO}" for title in _MARGINAL_TITLES.values()), "remark"]
     return Table("Marginal costs", columns, rows, numeric=(2, 3, 4, 5))

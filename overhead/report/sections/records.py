@@ -10,7 +10,18 @@ from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Figure, Record
 
-FIGURES = ("complete", "host", "issue", "fixed", "device_busy", "device_span", "naive", "legacy", "prepare", "first")
+_FIGURE_COLUMNS = (
+    "complete",
+    "host",
+    "issue",
+    "fixed",
+    "device_busy",
+    "device_span",
+    "naive",
+    "legacy",
+    "prepare",
+    "first",
+)
 
 
 @register("records", "All cases", 98)
@@ -23,12 +34,12 @@ def records(view: View) -> Iterator[Part]:
         target = view.target(record)
         params = record.case.key.split(" ", 3)[3]
         head = [Cell(target.label, target.stack), record.pattern, record.caller, params, record.unit, record.status]
-        rows.append([*head, *(_number(record.figure(name)) for name in FIGURES), _window(record)])
+        rows.append([*head, *(_number(record.figure(name)) for name in _FIGURE_COLUMNS), _window(record)])
     yield Text(
         ["Times in microseconds, with 95 % intervals; per unit, except fixed, naive, prepare and first."], quiet=True
     )
-    columns = ["target", "pattern", "caller", "dependency and parameters", "unit", "status", *FIGURES, "window"]
-    yield Table("All cases", columns, rows, numeric=range(6, 6 + len(FIGURES)), folded=True)
+    columns = ["target", "pattern", "caller", "dependency and parameters", "unit", "status", *_FIGURE_COLUMNS, "window"]
+    yield Table("All cases", columns, rows, numeric=range(6, 6 + len(_FIGURE_COLUMNS)), folded=True)
 
 
 def _number(figure: Figure | None) -> str:

@@ -8,21 +8,30 @@ from overhead.reading.checks import stages_check
 from overhead.reading.format import MICRO, count, micro_spread, number, plain
 from overhead.reading.host_shares import staged
 from overhead.reading.sentences import verdict
-from overhead.reading.view import CALLERS, TargetView, View
-from overhead.report.core.draw import LINE, MARKERS, DotRow, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.reading.view import TargetView, View
+from overhead.report.core.draw import (
+    CALLER_MARKERS,
+    ONE_LINE_INCHES,
+    DotRow,
+    caller_legend,
+    canvas,
+    dot_rows,
+    mark,
+    small_titles,
+)
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Figure, Record
 
-Group = list[tuple[Record, list[Figure]]]
+_Group = list[tuple[Record, list[Figure]]]
 
 
 @register("stages", "Each call's own time", 75)
 def stages(view: View) -> Iterator[Part]:
-    found: list[tuple[TargetView, str, Group]] = []
+    found: list[tuple[TargetView, str, _Group]] = []
     for target in view.executing:
-        groups: dict[str, Group] = {}
+        groups: dict[str, _Group] = {}
         for record, figures in staged(target):
             groups.setdefault(target.pattern_label(record), []).append((record, figures))
         found += [(target, pattern, group) for pattern, group in groups.items()]
@@ -44,19 +53,18 @@ def stages(view: View) -> Iterator[Part]:
     yield Table("Calls, timed one by one", columns, rows, numeric=(4,), folded=True)
 
 
-def _drawing(found: list[tuple[TargetView, str, Group]]) -> Drawing:
-    figure, grid = canvas([LINE * len(_calls(group)) for _, _, group in found], around=0.75)
+def _drawing(found: list[tuple[TargetView, str, _Group]]) -> Drawing:
+    figure, grid = canvas([ONE_LINE_INCHES * len(_calls(group)) for _, _, group in found], around=0.75)
     for (ax,), (target, pattern, group) in zip(grid, found, strict=True):
         rows = [
             DotRow(call, [m for r, figures in group for f in figures if _call(f) == call
-                       for m in mark(f, colour(target.stack), MARKERS[r.caller])])
+                       for m in mark(f, colour(target.stack), CALLER_MARKERS[r.caller])])
             for call in _calls(group)
         ]  # fmt: skip
         dot_rows(ax, rows)
-        ax.set_title(two_lines(f"{target.label}, {pattern}"), fontsize=8)
-        ax.set_xlabel(f"{MICRO} per {plain(group[0][0].unit, 20)}", fontsize=7.5, labelpad=1)
+        small_titles(ax, f"{target.label}, {pattern}", f"{MICRO} per {plain(group[0][0].unit, 20)}")
     callers = {r.caller for _, _, group in found for r, _ in group}
-    marker_legend(figure, {c: MARKERS[c] for c in CALLERS if c in callers})
+    caller_legend(figure, callers)
     return Drawing(
         "stages", "Calls, timed one by one",
         f"Dot plots on log axes: each API call's own microseconds for {count(len(found), 'chain')}, by caller; the "
@@ -66,7 +74,7 @@ def _drawing(found: list[tuple[TargetView, str, Group]]) -> Drawing:
     )  # fmt: skip
 
 
-def _calls(group: Group) -> list[str]:
+def _calls(group: _Group) -> list[str]:
     return list(dict.fromkeys(_call(f) for _, figures in group for f in figures))
 
 

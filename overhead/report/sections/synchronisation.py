@@ -9,31 +9,42 @@ from overhead.reading.host_shares import BELOW_ZERO
 from overhead.reading.intervals import Span, Synchronised, synchronised
 from overhead.reading.training import Training, trainings
 from overhead.reading.view import View, why
-from overhead.report.core.draw import INK, LINE, DotRow, Mark, canvas, dot_rows, mark, marker_legend, two_lines
+from overhead.report.core.draw import (
+    INK,
+    ONE_LINE_INCHES,
+    DotRow,
+    Mark,
+    canvas,
+    dot_rows,
+    mark,
+    marker_legend,
+    small_titles,
+    unit_below,
+)
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Record
 
-ACTS = {
+_ACT_TITLES = {
     "item": ".item()", "cpu": ".cpu()", "cpu-pinned": "copy to pinned memory", "branch": "a branch on a value",
     "nonzero": "nonzero", "stream": "stream synchronize", "device": "device synchronize",
     "event": "spinning event synchronize", "event-blocking": "blocking event synchronize",
     "h2d": "copy to the device", "h2d-pinned": "pinned copy to the device",
 }  # fmt: skip
-STEPS = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
-SHAPES = {1: "o", 4: "v", 10: "s", 100: "D"}
-OTHER = "^"
-LOST = "adds nothing that can be told"
-KINDS = {"fixed": "o", "varying": "s"}
-Groups = dict[tuple[str, str], list[Synchronised]]
+_STEP_TITLES = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
+_RHYTHM_MARKERS = {1: "o", 4: "v", 10: "s", 100: "D"}
+_OTHER_MARKER = "^"
+_NO_EFFECT = "adds nothing that can be told"
+_SHAPES_MARKERS = {"fixed": "o", "varying": "s"}
+_Groups = dict[tuple[str, str], list[Synchronised]]
 """By target and step."""
 
 
 @register("synchronisation", "What a synchronisation costs", 65)
 def synchronisation(view: View) -> Iterator[Part]:
     found = synchronised(view)
-    groups: Groups = {}
+    groups: _Groups = {}
     for s in found:
         groups.setdefault((s.target.label, step_of(s.record)), []).append(s)
     told = {key: group for key, group in groups.items() if any(s.cost for s in group)}
@@ -61,7 +72,7 @@ def synchronisation(view: View) -> Iterator[Part]:
 
 def step_of(record: Record) -> str:
     """The step in words: workload, shapes where they vary, and what else of it is a choice."""
-    name = STEPS.get(record.workload, plain(record.workload, 40))
+    name = _STEP_TITLES.get(record.workload, plain(record.workload, 40))
     chosen = [str(record.params[k]) for k in ("alloc", "operand") if record.params.get(k) in ("allocating", "tensor")]
     varying = ["varying shapes"] if record.params.get("shapes") == "varying" else []
     return ", ".join([name, *chosen, *varying])
@@ -101,19 +112,18 @@ def in_graph(found: dict[str, str]) -> str:
     return f"Captured in a step, a CUDA graph {'; '.join(said)}." if said else "No verdict of a capture is known."
 
 
-def _drawing(groups: Groups) -> Drawing:
+def _drawing(groups: _Groups) -> Drawing:
     acts = [list(dict.fromkeys(s.act for s in group)) for group in groups.values()]
-    figure, grid = canvas([LINE * len(a) for a in acts], 2, around=0.75)
+    figure, grid = canvas([ONE_LINE_INCHES * len(a) for a in acts], 2, around=0.75)
     for axes, ((target, step), group), own in zip(grid, groups.items(), acts, strict=True):
         for ax, name, unit in zip(axes, ("cost", "slowdown"), (1e3, 1.0), strict=True):
             dot_rows(ax, [_row(act, [s for s in group if s.act == act], name, unit) for act in own])
-        axes[0].set_title(two_lines(f"{target}: {step}"), fontsize=8)
-        axes[0].set_xlabel(f"{MICRO} an act", fontsize=7.5, labelpad=1)
-        axes[1].set_xlabel("times the step alone", fontsize=7.5, labelpad=1)
+        small_titles(axes[0], f"{target}: {step}", f"{MICRO} an act")
+        unit_below(axes[1], "times the step alone")
         axes[1].axvline(1, color=INK, linewidth=0.8, zorder=1)
         axes[1].set_yticklabels([])
     rhythms = sorted({s.every for group in groups.values() for s in group})
-    marker_legend(figure, {_when(k): SHAPES.get(k, OTHER) for k in rhythms})
+    marker_legend(figure, {_when(k): _RHYTHM_MARKERS.get(k, _OTHER_MARKER) for k in rhythms})
     return Drawing(
         "synchronisation", "One synchronisation, and what it makes of the step",
         "Dot plots on log axes: microseconds that one synchronisation adds, and by how much it lengthens the step, for "
@@ -156,7 +166,7 @@ def _training_drawing(found: Sequence[Training]) -> Drawing:
     for t in found:
         groups.setdefault(t.target.label, []).append(t)
     acts = [list(dict.fromkeys(t.act for t in group)) for group in groups.values()]
-    figure, grid = canvas([LINE * 2 * (1 + len(own)) for own in acts], around=0.75)
+    figure, grid = canvas([ONE_LINE_INCHES * 2 * (1 + len(own)) for own in acts], around=0.75)
     for (ax,), (target, group), own in zip(grid, groups.items(), acts, strict=True):
         by_shapes = {t.shapes: t for t in group}.values()
         rows = []
@@ -168,10 +178,13 @@ def _training_drawing(found: Sequence[Training]) -> Drawing:
                 rows.append(DotRow(f"{name}, {_act(act)}", marks, "" if marks else "no figure"))
         dot_rows(ax, rows, log=False)
         ax.set_xlim(left=0)
-        ax.set_title(two_lines(target), fontsize=8)
-        ax.set_xlabel(f"{MICRO} a step", fontsize=7.5, labelpad=1)
+        small_titles(ax, target, f"{MICRO} a step")
     marker_legend(
-        figure, {f"{plain(s, 20)} shapes": KINDS.get(s, OTHER) for s in dict.fromkeys(t.shapes for t in found)}
+        figure,
+        {
+            f"{plain(s, 20)} shapes": _SHAPES_MARKERS.get(s, _OTHER_MARKER)
+            for s in dict.fromkeys(t.shapes for t in found)
+        },
     )
     return Drawing(
         "training", "Training work and synchronisation",
@@ -187,7 +200,7 @@ def _training_drawing(found: Sequence[Training]) -> Drawing:
 def _step_mark(s: Synchronised | None, shapes: str, *, alone: bool) -> list[Mark]:
     record = None if s is None else s.plain if alone else s.record
     return [] if s is None or record is None else mark(
-        record.figure("complete"), colour(s.target.stack), KINDS.get(shapes, OTHER)
+        record.figure("complete"), colour(s.target.stack), _SHAPES_MARKERS.get(shapes, _OTHER_MARKER)
     )  # fmt: skip
 
 
@@ -216,10 +229,12 @@ def _mark(s: Synchronised, value: Span, unit: float, nothing: float) -> Mark:
     figures = [r.figure("complete") for r in (s.record, s.plain) if r is not None]
     clear = all(f is not None and f.status == "ok" for f in figures)
     reaches = value.low is not None and value.low <= nothing
-    return Mark(*value.over(unit), colour(s.target.stack), SHAPES.get(s.every, OTHER), reaches or not clear)
+    return Mark(
+        *value.over(unit), colour(s.target.stack), _RHYTHM_MARKERS.get(s.every, _OTHER_MARKER), reaches or not clear
+    )
 
 
-def _table(groups: Groups) -> Table:
+def _table(groups: _Groups) -> Table:
     rows: list[list[str | Cell]] = []
     for (target, step), group in groups.items():
         for s in group:
@@ -244,21 +259,21 @@ def _remark(s: Synchronised) -> str:
 
 
 def _act(name: str) -> str:
-    return ACTS.get(name, plain(name, 40))
+    return _ACT_TITLES.get(name, plain(name, 40))
 
 
 def _adds(cost: Span, more: str) -> str:
     """What an act adds, and ``more`` of it where it is told from nothing."""
-    if _doubt(cost) == LOST:
-        return f"{LOST} {_micro(cost).partition(' ')[2].removesuffix(')')} {MICRO})"
+    if _doubt(cost) == _NO_EFFECT:
+        return f"{_NO_EFFECT} {_micro(cost).partition(' ')[2].removesuffix(')')} {MICRO})"
     return f"adds {_micro(cost)} {MICRO}{more}"
 
 
 def _doubt(cost: Span) -> str:
-    """``LOST`` where the interval holds zero, ``BELOW_ZERO`` where it ends below, '' elsewhere and where it is open."""
+    """``_NO_EFFECT`` if the interval holds zero, ``BELOW_ZERO`` if it ends below zero, otherwise an empty string."""
     if cost.ceiling < 0:
         return BELOW_ZERO
-    return LOST if cost.low is not None and cost.high is not None and cost.low <= 0 else ""
+    return _NO_EFFECT if cost.low is not None and cost.high is not None and cost.low <= 0 else ""
 
 
 def _micro(value: Span) -> str:

@@ -17,8 +17,8 @@ from overhead.report.core.registry import register
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MIB = 1 << 20
-STACK = "torch-compile"
+_BYTES_PER_MIB = 1 << 20
+_STACK = "torch-compile"
 
 
 @register("unrolled", "Compiling a whole loop", 46)
@@ -62,7 +62,7 @@ def _drawing(found: Loops, number: int) -> Drawing:
 def _curve(axes: Axes, points: Sequence[tuple[Span | None, float]]) -> None:
     axes.set_yscale("log")
     shown = [(place, s * (1 / unit)) for place, (s, unit) in enumerate(points) if s is not None and s.value > 0]
-    own = colour(STACK)
+    own = colour(_STACK)
     for place, value in shown:
         if value.low is not None and value.high is not None:
             axes.plot([place, place], [max(value.low, value.value / 10), value.high], color=own, linewidth=1.6)
@@ -84,9 +84,9 @@ def _cross(ax: Axes, place: int) -> None:
 def _table(found: Loops) -> Table:
     rows: list[list[str | Cell]] = []
     for loop in found.loops:
-        numbers = [_shown(loop.compile, 1e9), _shown(loop.peak, MIB), _shown(loop.call, 1e3)]
+        numbers = [_shown(loop.compile, 1e9), _shown(loop.peak, _BYTES_PER_MIB), _shown(loop.call, 1e3)]
         gain = f"{_shown(loop.speed_up, 1)}{TIMES}" if loop.speed_up else ""
-        rows.append([Cell(f"{loop.steps:,} steps", STACK), *numbers, gain, loop.remark])
+        rows.append([Cell(f"{loop.steps:,} steps", _STACK), *numbers, gain, loop.remark])
     return Table(
         f"A whole loop of {found.workload} under torch.compile, {found.place}",
         ["length", "compile, s", "memory, MiB", f"a call, {MICRO}", "to eager", "remark"],

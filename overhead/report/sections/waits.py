@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.format import MICRO, micro_spread, plain
+from overhead.reading.format import MICRO, plain
 from overhead.reading.view import EACH, TargetView, View, words
-from overhead.report.core.draw import ROW, DotRow, Mark, canvas, dot_rows, mark, marker_legend
+from overhead.report.core.draw import ROW_INCHES, DotRow, Mark, canvas, dot_rows, mark, marker_legend
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Record
 
-STATES = {"empty_wait": "nothing issued", "naive": "one unit, warm", "naive_idle": "one unit after 50 ms idle"}
-SHAPES = dict(zip(STATES, ("v", "o", "s"), strict=True))
-PERCENTILES = {"p50": "o", "p95": "s", "p99": "^"}
-LATENCIES = ("wait-each", "read-each")
+_WAIT_TITLES = {"empty_wait": "nothing issued", "naive": "one unit, warm", "naive_idle": "one unit after 50 ms idle"}
+_WAIT_MARKERS = dict(zip(_WAIT_TITLES, ("v", "o", "s"), strict=True))
+_PERCENTILE_MARKERS = {"p50": "o", "p95": "s", "p99": "^"}
+_LATENCY_PATTERNS = ("wait-each", "read-each")
 
 
 @register("waits", "What waiting costs", 60)
@@ -24,19 +24,21 @@ def waits(view: View) -> Iterator[Part]:
     rows = [(t, r) for t in devices for r in t.records if _is_wait(t, r)]
     if rows:
         yield _primitives(rows)
-    latencies = [(t, r) for t in view.executing for r in t.records if r.pattern in LATENCIES and "p50" in _names(r)]
+    latencies = [
+        (t, r) for t in view.executing for r in t.records if r.pattern in _LATENCY_PATTERNS and "p50" in _names(r)
+    ]
     if latencies:
         yield _latency(latencies)
     if not rows and not latencies:
         yield Text(["No wait was measured."])
         return
-    columns = ["target", "pattern", "caller", *(f"{s}, {MICRO}" for s in STATES.values()), f"fixed, {MICRO}",
-               *(f"{p}, {MICRO}" for p in PERCENTILES)]  # fmt: skip
-    names = [*STATES, "fixed", *PERCENTILES]
+    columns = ["target", "pattern", "caller", *(f"{s}, {MICRO}" for s in _WAIT_TITLES.values()), f"fixed, {MICRO}",
+               *(f"{p}, {MICRO}" for p in _PERCENTILE_MARKERS)]  # fmt: skip
+    names = [*_WAIT_TITLES, "fixed", *_PERCENTILE_MARKERS]
     yield Table(
         "Waits",
         columns,
-        [[Cell(_label(t, r), t.stack), r.pattern, r.caller, *(_number(r, n) for n in names)]
+        [[Cell(_label(t, r), t.stack), r.pattern, r.caller, *(micro_cell(r, n) for n in names)]
          for t, r in _unique([*rows, *latencies])],
         numeric=range(3, 10), folded=True,
     )  # fmt: skip
@@ -51,7 +53,7 @@ def _is_wait(target: TargetView, record: Record) -> bool:
     same = record.pattern == target.base.pattern and set(target.varied(record)) <= {"wait"}
     callers = [r.caller for r in target.records if r.params.get("wait") == record.params.get("wait")]
     first = record.caller == target.base.caller or target.base.caller not in callers
-    return same and first and bool(_names(record) & set(STATES))
+    return same and first and bool(_names(record) & set(_WAIT_TITLES))
 
 
 def _label(target: TargetView, record: Record) -> str:
@@ -68,10 +70,10 @@ def _label(target: TargetView, record: Record) -> str:
 
 
 def _primitives(rows: list[tuple[TargetView, Record]]) -> Drawing:
-    figure, [[ax]] = canvas([ROW * len(rows)])
-    dot_rows(ax, [DotRow(_label(t, r), _marks(t, r, SHAPES)) for t, r in rows])
+    figure, [[ax]] = canvas([ROW_INCHES * len(rows)])
+    dot_rows(ax, [DotRow(_label(t, r), _marks(t, r, _WAIT_MARKERS)) for t, r in rows])
     ax.set_xlabel(f"{MICRO} per wait")
-    marker_legend(figure, {title: SHAPES[name] for name, title in STATES.items()})
+    marker_legend(figure, {title: _WAIT_MARKERS[name] for name, title in _WAIT_TITLES.items()})
     return Drawing(
         "waits", "One wait, by primitive",
         "Dot plot on a log axis: microseconds of a wait with nothing issued, after one unit, and after one unit "
@@ -83,11 +85,11 @@ def _primitives(rows: list[tuple[TargetView, Record]]) -> Drawing:
 
 
 def _latency(rows: list[tuple[TargetView, Record]]) -> Drawing:
-    figure, grid = canvas([ROW * len(g) for g in _groups(rows).values()])
+    figure, grid = canvas([ROW_INCHES * len(g) for g in _groups(rows).values()])
     for (ax,), (title, group) in zip(grid, _groups(rows).items(), strict=True):
-        dot_rows(ax, [DotRow(_label(t, r), _marks(t, r, PERCENTILES)) for t, r in group])
+        dot_rows(ax, [DotRow(_label(t, r), _marks(t, r, _PERCENTILE_MARKERS)) for t, r in group])
         ax.set_title(title)
-    marker_legend(figure, PERCENTILES)
+    marker_legend(figure, _PERCENTILE_MARKERS)
     return Drawing(
         "latency", "Latency when every unit is waited for",
         "Dot plot on log axes: median, 95th and 99th percentile of one unit and its wait, by stack.",
@@ -98,7 +100,7 @@ def _latency(rows: list[tuple[TargetView, Record]]) -> Drawing:
 
 def _groups(rows: list[tuple[TargetView, Record]]) -> dict[str, list[tuple[TargetView, Record]]]:
     groups: dict[str, list[tuple[TargetView, Record]]] = {}
-    for pattern in LATENCIES:
+    for pattern in _LATENCY_PATTERNS:
         for t, r in rows:
             if r.pattern == pattern:
                 groups.setdefault(f"{pattern}: {MICRO} per {r.unit}", []).append((t, r))
@@ -107,11 +109,6 @@ def _groups(rows: list[tuple[TargetView, Record]]) -> dict[str, list[tuple[Targe
 
 def _marks(target: TargetView, record: Record, shapes: dict[str, str]) -> list[Mark]:
     return [m for name, shape in shapes.items() for m in mark(record.figure(name), colour(target.stack), shape)]
-
-
-def _number(record: Record, name: str) -> str:
-    figure = record.figure(name)
-    return micro_spread(figure) if figure is not None else ""
 
 
 def _unique(rows: list[tuple[TargetView, Record]]) -> list[tuple[TargetView, Record]]:

@@ -7,43 +7,50 @@ from functools import partial
 
 from overhead.reading.format import TIMES, count
 from overhead.reading.key_figures import ratio_of
-from overhead.report.core import clouds
+from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.clouds import Value
-from overhead.report.core.digest import Way
-from overhead.report.core.draw import INK, ROW, canvas
-from overhead.report.core.gather import Machines
+from overhead.report.core.draw import INK
+from overhead.report.core.machine_rows import Value
+from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table
+from overhead.report.core.run_summary import Way
 
-SHOTS = {"naive": "T(1), warm, over the slope", "legacy": "T(100)/100 over the slope"}
-UNITS = ("dispatch", "launch", "node")
+_RATIO_TITLES = {"naive": "T(1), warm, over the slope", "legacy": "T(100)/100 over the slope"}
+_UNITS = ("dispatch", "launch", "node")
 
 
 @register_across("across-naive", "Naive against slope", 40)
 def naive(machines: Machines) -> Iterator[Part]:
     panels = {
-        shot: [one for unit in UNITS for one in clouds.lines(machines, unit, partial(overstated, shot=shot))]
-        for shot in SHOTS
+        shot: [one for unit in _UNITS for one in machine_rows.lines(machines, unit, partial(overstated, shot=shot))]
+        for shot in _RATIO_TITLES
     }
     panels = {shot: found for shot, found in panels.items() if found}
     if not panels:
         return
-    figure, grid = canvas([ROW * len(found) for found in panels.values()])
-    for (ax,), (shot, found) in zip(grid, panels.items(), strict=True):
-        clouds.draw(ax, found)
+    titled: dict[str, machine_rows.Panel] = {
+        f"{_RATIO_TITLES[shot]} (1 is right)": (found, []) for shot, found in panels.items()
+    }
+    figure, axes = machine_rows.panels_figure(titled)
+    for ax in axes:
         ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
-        ax.set_title(f"{SHOTS[shot]} (1 is right)")
-    clouds.legend(figure, many=any(map(clouds.crowded, panels.values())), points=False)
     yield Drawing(
         "across-naive", "What one-shot figures make of it, by implementation",
-        f"Dot plots on log axes over {count(len(machines.digests), 'machine')}: T(1) and T(100)/100 as a multiple of "
+        f"Dot plots on log axes over {count(len(machines.summaries), 'machine')}: T(1) and T(100)/100 as a multiple of "
         "the slope by implementation, vendor and API; the numbers are in the table below.",
         "T(1) is what most benchmarks print, T(100)/100 the published “sequential” figure: both hold the wait. Each "
         "ratio is of two figures of one case on one machine, its line all that both intervals allow.",
         figure,
     )  # fmt: skip
     rows: list[list[str | Cell]] = [
-        [Cell(one.way.stack, one.way.stack), one.vendor, one.way.api, one.way.quantity, SHOTS[shot], *clouds.said(one)]
+        [
+            Cell(one.way.stack, one.way.stack),
+            one.vendor,
+            one.way.api,
+            one.way.quantity,
+            _RATIO_TITLES[shot],
+            *machine_rows.said(one),
+        ]
         for shot, found in panels.items()
         for one in found
     ]

@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING
 
 from overhead.reading.chains import LENGTHS, ArmFit, Group, steps_of
 from overhead.reading.format import MICRO, factor, number
-from overhead.report.core.draw import INK, LINE, DotRow, Mark, canvas, dot_rows
+from overhead.report.core.draw import INK, ONE_LINE_INCHES, DotRow, Mark, canvas, dot_rows
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = {
+_KIND_COLOURS = {
     "graph": "#b8b84d", "fused-wgsl": "#56a0d3", "wgsl": "#9cc9e8", "fused-cuda": "#7fbf7b", "fused-triton": "#b3a2d0",
     "scan": "#e0b050", "jit": "#f0d9a0", "compiled": "#d99fc9", "launches": "#c7c7a0",
     "eager": "#c8c8c8", "hybrid": "#b0a090", "vulkan-replay": "#e0a8a0", "fused-spirv": "#c97f78",
     "wgsl-separate": "#c5dff0", "wgsl-submits": "#b0cfe3",
     "launches-separate": "#dcdcc4", "library": "#e3b5b5",
 }  # fmt: skip
-NAMES = {
+_KIND_LABELS = {
     "graph": "CUDA\ngraph", "fused-wgsl": "fused\nWGSL", "wgsl": "WGSL\nper step", "fused-cuda": "fused\nCUDA",
     "fused-triton": "fused\nTriton", "scan": "jitted\nloop", "jit": "jitted\nstep", "compiled": "compiled\nstep",
     "launches": "launch\na step", "eager": "eager", "hybrid": "hybrid", "wgsl-separate": "WGSL\nper op",
     "wgsl-submits": "WGSL\nsubmits", "launches-separate": "launch\nan op", "library": "library\ncall",
     "vulkan-replay": "Vulkan\nreplay", "fused-spirv": "fused\nSPIR-V",
 }  # fmt: skip
-DUELS = {
+_MAPPED_PAIRS = {
     ("eager", "graph"): "A CUDA graph against eager",
     ("graph", "fused-wgsl"): "Fused WGSL against a CUDA graph",
     ("wgsl", "fused-wgsl"): "Fusing the steps in WGSL",
@@ -39,24 +39,24 @@ DUELS = {
     ("wgsl-separate", "wgsl"): "One kernel a step against separate ones in WGSL",
     ("launches-separate", "launches"): "One kernel a step against separate ones in CUDA",
 }
-"""Pairs that have a map: the one that starts cheaper, then the one that costs less a step."""
-CELL = 0.5
-"""Inches of a map's row."""
-ON_FIELD = "#1a1c1e"
-"""Of letters on a field, which is light in either theme of the page; so not the ink that the theme replaces."""
-Field = Callable[[Group, int], tuple[ArmFit, str, bool] | None]
-"""At so many steps: the winner, the line below its name, whether it is told from the next; None for an empty field."""
+"""Pairs of arms with a map: first the one with the lower fixed cost, then the one with the lower cost a step."""
+_MAP_ROW_INCHES = 0.5
+"""Inches of a row in a map."""
+_FIELD_TEXT_COLOUR = "#1a1c1e"
+"""Text on a field. Not ``INK``, which the page's theme replaces: fields are light in both themes."""
+_Field = Callable[[Group, int], tuple[ArmFit, str, bool] | None]
+"""From a group and a number of steps: the cheapest arm, the text below, whether the next is clearly slower."""
 
 
 def maps(found: Sequence[Group]) -> Drawing:
     """Steps by elements for one workload: the cheapest way, and each duel that was measured."""
     steps = steps_of(found[0].workload)
-    panels: list[tuple[str, Sequence[Group], Field]] = [("The cheapest way", found, _cheapest)]
-    for pair, title in DUELS.items():
+    panels: list[tuple[str, Sequence[Group], _Field]] = [("The cheapest way", found, _cheapest)]
+    for pair, title in _MAPPED_PAIRS.items():
         held = [group for group in found if group.rivals(*pair, steps)]
         if held:
             panels.append((title, held, _duel(*pair)))
-    figure, grid = canvas([CELL * len(rows) for _, rows, _ in panels], around=0.55)
+    figure, grid = canvas([_MAP_ROW_INCHES * len(rows) for _, rows, _ in panels], around=0.55)
     for (ax,), (title, rows, field) in zip(grid, panels, strict=True):
         _map(ax, rows, sorted({*LENGTHS, steps}), field)
         ax.set_title(title)
@@ -79,11 +79,11 @@ def _pale(shade: str) -> str:
 
 
 def _slug(name: str) -> str:
-    """A name that a file may have."""
+    """The name in characters that a file name may have."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def _map(ax: Axes, found: Sequence[Group], lengths: Sequence[int], field: Field) -> None:
+def _map(ax: Axes, found: Sequence[Group], lengths: Sequence[int], field: _Field) -> None:
     from matplotlib.patches import Rectangle
 
     ax.grid(False)
@@ -93,7 +93,7 @@ def _map(ax: Axes, found: Sequence[Group], lengths: Sequence[int], field: Field)
             if shown is None:
                 continue
             winner, below, told = shown
-            shade = COLOURS.get(winner.kind.name, "#c8c8c8")
+            shade = _KIND_COLOURS.get(winner.kind.name, "#c8c8c8")
             ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=shade if told else _pale(shade),
                                    edgecolor="white", linewidth=1.2))  # fmt: skip
             ax.text(
@@ -104,7 +104,7 @@ def _map(ax: Axes, found: Sequence[Group], lengths: Sequence[int], field: Field)
                 va="center",
                 fontsize=7,
                 linespacing=1.1,
-                color=ON_FIELD,
+                color=_FIELD_TEXT_COLOUR,
             )
     ax.set_xticks(range(len(lengths)), [f"{n:,}" for n in lengths])
     ax.set_yticks(range(len(found)), [f"{g.elements:,}" for g in found])
@@ -115,8 +115,8 @@ def _map(ax: Axes, found: Sequence[Group], lengths: Sequence[int], field: Field)
 
 
 def _name(arm: ArmFit) -> str:
-    """Two lines at most; on a CPU it is said where."""
-    name = NAMES.get(arm.kind.name, arm.kind.name)
+    """The arm's name in at most two lines, marked if it runs on the CPU."""
+    name = _KIND_LABELS.get(arm.kind.name, arm.kind.name)
     return name.replace("\n", " ") + "\n(CPU)" if arm.processor == "cpu" else name
 
 
@@ -130,7 +130,7 @@ def _cheapest(group: Group, steps: int) -> tuple[ArmFit, str, bool] | None:
     return order[0], f"{number(best.value / 1e3)} {MICRO}{star}", told
 
 
-def _duel(before: str, after: str) -> Field:
+def _duel(before: str, after: str) -> _Field:
     def field(group: Group, steps: int) -> tuple[ArmFit, str, bool] | None:
         pair = group.rivals(before, after, steps)
         if pair is None:
@@ -144,10 +144,10 @@ def _duel(before: str, after: str) -> Field:
 
 
 def costs(group: Group) -> Drawing:
-    """A row an arm: the whole chain at the workload's own length, the cheapest first."""
+    """A row for each arm: time of the whole chain at the workload's length, the cheapest first."""
     steps = steps_of(group.workload)
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
-    figure, [[ax]] = canvas([LINE * 1.4 * len(arms)], around=0.75)
+    figure, [[ax]] = canvas([ONE_LINE_INCHES * 1.4 * len(arms)], around=0.75)
     dot_rows(ax, [DotRow(arm.label, [_mark(arm, steps)]) for arm in arms])
     ax.set_xlabel(f"{MICRO} for {steps:,} steps")
     ax.axvline(arms[0].cost(steps).value / 1e3, color=INK, linewidth=0.6, zorder=1)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.format import MICRO, count, micro_spread, plain
-from overhead.reading.view import CALLERS, TargetView, View, words
-from overhead.report.core.draw import LINE, MARKERS, DotRow, canvas, dot_rows, mark, marker_legend, two_lines
-from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.reading.format import MICRO, count, plain
+from overhead.reading.view import TargetView, View, words
+from overhead.report.core.draw import (
+    ONE_LINE_INCHES,
+    DotRow,
+    caller_legend,
+    caller_row,
+    canvas,
+    dot_rows,
+    small_titles,
+)
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Record
 
@@ -20,13 +27,12 @@ def axes(view: View) -> Iterator[Part]:
     if not found:
         yield Text(["No case changes the base case by a parameter."])
         return
-    figure, grid = canvas([LINE * len(_rows(t, records)) for t, records in found], around=0.75)
+    figure, grid = canvas([ONE_LINE_INCHES * len(_rows(t, records)) for t, records in found], around=0.75)
     for (ax,), (target, records) in zip(grid, found, strict=True):
         dot_rows(ax, _rows(target, records))
-        ax.set_title(two_lines(f"{target.label}, {target.base.pattern}"), fontsize=8)
-        ax.set_xlabel(f"{MICRO} per {plain(target.base.unit, 20)}", fontsize=7.5, labelpad=1)
+        small_titles(ax, f"{target.label}, {target.base.pattern}", f"{MICRO} per {plain(target.base.unit, 20)}")
     callers = {r.caller for _, records in found for r in records}
-    marker_legend(figure, {c: MARKERS[c] for c in CALLERS if c in callers})
+    caller_legend(figure, callers)
     yield Drawing(
         "axes", "The base case and its variants",
         f"Dot plots on log axes: microseconds per unit of the base case and of each variant, for "
@@ -38,7 +44,7 @@ def axes(view: View) -> Iterator[Part]:
     yield Table(
         "The base case and its variants",
         ["target", "variant", "caller", f"complete, {MICRO}", f"host, {MICRO}", "remark"],
-        [[Cell(t.label, t.stack), _variant(t, r), r.caller, _number(r, "complete"), _number(r, "host"), r.reason]
+        [[Cell(t.label, t.stack), _variant(t, r), r.caller, micro_cell(r, "complete"), micro_cell(r, "host"), r.reason]
          for t, records in found for r in records],
         numeric=(3, 4), folded=True,
     )  # fmt: skip
@@ -57,19 +63,8 @@ def _rows(target: TargetView, records: list[Record]) -> list[DotRow]:
     groups: dict[str, list[Record]] = {}
     for r in records:
         groups.setdefault(_variant(target, r), []).append(r)
-    return [_row(target, name, group) for name, group in groups.items()]
-
-
-def _row(target: TargetView, name: str, records: list[Record]) -> DotRow:
-    marks = [m for r in records for m in mark(r.figure("complete"), colour(target.stack), MARKERS[r.caller])]
-    absent = [f"{r.caller} {(r.figure('complete') or r).status}" for r in records if r.value("complete") is None]
-    return DotRow(name, marks, ", ".join(absent))
+    return [caller_row(name, [(target, r) for r in group]) for name, group in groups.items()]
 
 
 def _variant(target: TargetView, record: Record) -> str:
     return " ".join(words(target.varied(record))) or "base"
-
-
-def _number(record: Record, name: str) -> str:
-    figure = record.figure(name)
-    return micro_spread(figure) if figure is not None else ""

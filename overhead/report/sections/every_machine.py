@@ -1,4 +1,4 @@
-"""What every machine's own page draws: its stacks and its ladders, as sketches."""
+"""Figures on every machine's own page: cost by stack, and who takes the host's time."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from overhead.reading import host_shares, sentences
 from overhead.reading.format import MICRO, in_micro, micro, valued
 from overhead.reading.view import TargetView, View, why
-from overhead.report.core import sketch
+from overhead.report.core import template_figures
 from overhead.report.core.draw import MUTED
-from overhead.report.core.palette import SHARES, colour
+from overhead.report.core.palette import LAYER_COLOURS, colour
 from overhead.report.core.parts import Cell, Part, Sketch, Table, Text
 from overhead.report.core.registry import register
 
-FIGURES = {"complete": "one more", "host": "host", "fixed": "fixed", "naive": "T(1)"}
+_BASE_FIGURES = {"complete": "one more", "host": "host", "fixed": "fixed", "naive": "T(1)"}
 
 
 @register("brief-ladder", "Who takes the time", 15, brief=True, full=False)
@@ -26,19 +26,19 @@ def ladders(view: View) -> Iterator[Part]:
     for unit in dict.fromkeys(f.top.unit for f in found):
         rows = []
         for each in (f for f in reversed(drawn.values()) if f.top.unit == unit):
-            clear = [(s.title, value / 1e3, SHARES.get(s.name, MUTED)) for s in each.shares
+            clear = [(s.title, value / 1e3, LAYER_COLOURS.get(s.name, MUTED)) for s in each.shares
                      if s.separable and (value := valued(s.figure)) is not None]  # fmt: skip
             host = each.host
             note = f"{micro(host)} {MICRO}" if host is not None and valued(host) is not None else ""
-            rows.append(sketch.BarRow(f"{_short(each.target)}, {each.top.pattern}", clear, note))
-        panels.append(sketch.Panel(f"{MICRO} of host time per {unit}", rows))
+            rows.append(template_figures.BarRow(f"{_short(each.target)}, {each.top.pattern}", clear, note))
+        panels.append(template_figures.Panel(f"{MICRO} of host time per {unit}", rows))
     yield Sketch(
         "ladder", "Host time by rung",
         "Stacked bars of the host's time per unit by binding, interpreter, API and driver.",
         "Each rung is a paired difference of the same calls with and without that layer; the last is measured itself. "
         "Beside the bar: the host's time as measured whole. Rungs that do not lie above zero are not drawn. The "
         "plainest case of each pattern; all are in the sentences.",
-        sketch.bars(panels),
+        template_figures.bars(panels),
     )  # fmt: skip
     yield Text(sentences.ladder_sentences(found), folded="In sentences")
 
@@ -52,28 +52,32 @@ def costs(view: View) -> Iterator[Part]:
         "costs", "One more unit of work",
         "Dots on log axes: microseconds per unit for each stack; the numbers are in the table below.",
         "The slope of the base case of each stack, with its 95 % interval; hollow where it is noisy or bimodal.",
-        sketch.dots([
-            sketch.Panel(f"{MICRO} per {unit}", [_row(t) for t in view.stacked if t.base.unit == unit])
+        template_figures.dots([
+            template_figures.Panel(f"{MICRO} per {unit}", [_row(t) for t in view.stacked if t.base.unit == unit])
             for unit in units
         ]),
     )  # fmt: skip
     rows: list[list[str | Cell]] = []
     for t in view.stacked:
-        figures = [t.base.figure(name) for name in FIGURES]
+        figures = [t.base.figure(name) for name in _BASE_FIGURES]
         numbers = [micro(f) if f is not None else "" for f in figures]
         rows.append([Cell(t.label, t.stack), t.base.unit, t.base.caller, *numbers])
-    yield Table(f"Base cases, {MICRO}", ["target", "unit", "caller", *FIGURES.values()], rows, numeric=range(3, 7))
+    yield Table(
+        f"Base cases, {MICRO}", ["target", "unit", "caller", *_BASE_FIGURES.values()], rows, numeric=range(3, 7)
+    )
 
 
-def _row(target: TargetView) -> sketch.DotRow:
+def _row(target: TargetView) -> template_figures.TemplateDotRow:
     figure = target.base.figure("complete")
     if figure is None or valued(figure) is None:
-        return sketch.DotRow(_short(target), None, why(target.base, "complete"))
+        return template_figures.TemplateDotRow(_short(target), None, why(target.base, "complete"))
     value, low, high = in_micro(figure)
     if value <= 0:
-        return sketch.DotRow(_short(target), None, "not above zero")
+        return template_figures.TemplateDotRow(_short(target), None, "not above zero")
     ends = (value, value) if low is None or high is None else (low, high)
-    return sketch.DotRow(_short(target), sketch.Dot(value, *ends, colour(target.stack), figure.status != "ok"))
+    return template_figures.TemplateDotRow(
+        _short(target), template_figures.Dot(value, *ends, colour(target.stack), figure.status != "ok")
+    )
 
 
 def _short(target: TargetView) -> str:

@@ -17,8 +17,8 @@ from overhead.results import Record
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLUMNS = 2
-LONGEST = 1e15
+_PANEL_COLUMNS = 2
+_LONGEST_CHAIN_NS = 1e15
 """ns: a longer chain is no measurement, and drawing it overflows."""
 
 
@@ -32,8 +32,8 @@ def curves(view: View) -> Iterator[Part]:
         "Nothing here divides a total by a count: a chain of n units is timed for several n, and the cost of one is "
         "the slope of the line through them. The flat part at the left is what a chain costs once, whatever its length."
     ])  # fmt: skip
-    rows = math.ceil(len(shown) / COLUMNS)
-    figure, grid = canvas([1.7] * rows, COLUMNS, around=0.75)
+    rows = math.ceil(len(shown) / _PANEL_COLUMNS)
+    figure, grid = canvas([1.7] * rows, _PANEL_COLUMNS, around=0.75)
     axes = [ax for row in grid for ax in row]
     for ax, target in zip(axes, shown, strict=False):
         _panel(ax, target, target.base)
@@ -55,7 +55,11 @@ def curves(view: View) -> Iterator[Part]:
 
 def _panel(ax: Axes, target: TargetView, record: Record) -> None:
     own = colour(target.stack)
-    points = [p for p in record.curve if p.n > 0 and 0 < p.total < LONGEST and p.q3 < LONGEST and p.issue < LONGEST]
+    points = [
+        p
+        for p in record.curve
+        if p.n > 0 and 0 < p.total < _LONGEST_CHAIN_NS and p.q3 < _LONGEST_CHAIN_NS and p.issue < _LONGEST_CHAIN_NS
+    ]
     ax.set_xscale("log", nonpositive="clip")
     ax.set_yscale("log", nonpositive="clip")
     ns, totals = [p.n for p in points], [p.total / 1e3 for p in points]

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.format import MICRO, factor, micro_spread
+from overhead.reading.format import MICRO, factor
 from overhead.reading.key_figures import overstatement
 from overhead.reading.view import TargetView, View
-from overhead.report.core.draw import INK, ROW, DotRow, Mark, canvas, dot_rows, marker_legend
+from overhead.report.core.draw import INK, ROW_INCHES, DotRow, Mark, canvas, dot_rows, marker_legend
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Record
 
-SHOTS = {"naive": "T(1), warm", "naive_idle": "T(1) after 50 ms idle", "legacy": "T(100)/100"}
-SHAPES = dict(zip(SHOTS, ("o", "s", "^"), strict=True))
+_FIGURE_TITLES = {"naive": "T(1), warm", "naive_idle": "T(1) after 50 ms idle", "legacy": "T(100)/100"}
+_FIGURE_MARKERS = dict(zip(_FIGURE_TITLES, ("o", "s", "^"), strict=True))
 
 
 @register("naive", "The naive figures beside the slope", 50)
 def naive(view: View) -> Iterator[Part]:
-    shown = [t for t in view.stacked if any(t.base.figure(name) for name in SHOTS)]
+    shown = [t for t in view.stacked if any(t.base.figure(name) for name in _FIGURE_TITLES)]
     if not shown:
         yield Text(["No base case has a one-shot figure."])
         return
-    figure, [[ax]] = canvas([ROW * len(shown)])
+    figure, [[ax]] = canvas([ROW_INCHES * len(shown)])
     dot_rows(ax, [_row(t) for t in shown])
     ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
     ax.set_xlabel("times the slope (1 is right)")
-    marker_legend(figure, {title: SHAPES[name] for name, title in SHOTS.items()})
+    marker_legend(figure, {title: _FIGURE_MARKERS[name] for name, title in _FIGURE_TITLES.items()})
     yield Drawing(
         "naive", "What one-shot figures make of it",
         "Dot plot on a log axis: T(1) warm, T(1) after idling and T(100)/100, divided by the slope, by stack; the "
@@ -39,28 +39,24 @@ def naive(view: View) -> Iterator[Part]:
     )  # fmt: skip
     yield Table(
         "One-shot figures and the slope",
-        ["target", "unit", f"slope, {MICRO}", *(f"{title}, {MICRO}" for title in SHOTS.values()),
-         *(f"{title}, ratio" for title in SHOTS.values())],
-        [[Cell(t.label, t.stack), t.base.unit, _time(t.base, "complete"), *(_time(t.base, n) for n in SHOTS),
-          *(_ratio(t.base, n) for n in SHOTS)] for t in shown],
+        ["target", "unit", f"slope, {MICRO}", *(f"{title}, {MICRO}" for title in _FIGURE_TITLES.values()),
+         *(f"{title}, ratio" for title in _FIGURE_TITLES.values())],
+        [[Cell(t.label, t.stack), t.base.unit, micro_cell(t.base, "complete"),
+          *(micro_cell(t.base, n) for n in _FIGURE_TITLES),
+          *(_ratio(t.base, n) for n in _FIGURE_TITLES)] for t in shown],
         numeric=range(2, 9),
     )  # fmt: skip
 
 
 def _row(target: TargetView) -> DotRow:
     marks = []
-    for name, shape in SHAPES.items():
+    for name, shape in _FIGURE_MARKERS.items():
         ratio = overstatement(target.base, name)
         figures = target.base.figure(name), target.base.figure("complete")
         if ratio is not None:
             unsure = any(f is None or f.status != "ok" for f in figures)
             marks.append(Mark(*ratio, colour(target.stack), shape, unsure))
     return DotRow(target.label, marks, "" if marks else "no slope or no one-shot figure")
-
-
-def _time(record: Record, name: str) -> str:
-    figure = record.figure(name)
-    return micro_spread(figure) if figure is not None else ""
 
 
 def _ratio(record: Record, name: str) -> str:

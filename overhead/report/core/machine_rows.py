@@ -4,31 +4,41 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from overhead.claims import PublishedPoint, published_points
 from overhead.reading.format import plain, spread
-from overhead.report.core.digest import Way
-from overhead.report.core.draw import INK, MUTED, PAPER, SIZE, DotRow, Mark, dot_rows
-from overhead.report.core.gather import Machines
+from overhead.report.core.draw import (
+    INK,
+    MARKER_SIZE,
+    MUTED,
+    PAPER,
+    ROW_INCHES,
+    DotRow,
+    Mark,
+    canvas,
+    dot_rows,
+)
+from overhead.report.core.machines import Machines
 from overhead.report.core.palette import colour
+from overhead.report.core.run_summary import Way
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SINGLE = 4
+_MOST_DRAWN_ALONE = 4
 """Machines of a row that are drawn one by one with their intervals; more are drawn as a cloud."""
-STAR = "*"
+_PUBLISHED_MARKER = "*"
 """The mark of a published point, hollow and grey."""
 Value = tuple[float, float | None, float | None, bool]
 """Value, low and high in the axis' unit, and whether the status is ``ok``."""
 
 
 @dataclasses.dataclass(frozen=True)
-class CloudLine:
-    """One way over the machines. ``values`` with the machine's id; ``own`` is that of the machine shown in full."""
+class MachineRow:
+    """One way over all machines: machine ids with values. ``own``: the value of the machine shown in full."""
 
     label: str
     vendor: str
@@ -37,33 +47,37 @@ class CloudLine:
     own: Value | None
 
 
-def lines(machines: Machines, quantity: str, value: Callable[[Way], Value | None]) -> list[CloudLine]:
+Panel = tuple[list[MachineRow], list[tuple[int, PublishedPoint]]]
+"""Rows of machines, and published points with the numbers that cite them."""
+
+
+def lines(machines: Machines, quantity: str, value: Callable[[Way], Value | None]) -> list[MachineRow]:
     """All ways that have the quantity, vendors together, the cheapest of a vendor first."""
     found: dict[tuple[str, str, str, str], list[tuple[str, Way, Value]]] = {}
-    for digest in machines.digests:
-        for way in digest.ways:
+    for summary in machines.summaries:
+        for way in summary.ways:
             if way.quantity == quantity and (own := value(way)) is not None and own[0] > 0:
                 key = (way.vendor, way.stack, way.api, way.caller)
-                found.setdefault(key, []).append((digest.machine.id, way, own))
+                found.setdefault(key, []).append((summary.machine.id, way, own))
     made = [_line(machines, rows) for rows in found.values()]
     return sorted(made, key=lambda one: (one.way.software, one.vendor, middle(one)))
 
 
-def _line(machines: Machines, rows: Sequence[tuple[str, Way, Value]]) -> CloudLine:
+def _line(machines: Machines, rows: Sequence[tuple[str, Way, Value]]) -> MachineRow:
     way = rows[0][1]
     api = "" if way.api == "CPU" else f", {way.api}"
     where = f"{way.vendor}{api}" if not way.software else f"software adapter{api} (software)"
     label = plain(f"{way.stack} on {where}", 80)
     own = next((v for machine, _, v in rows if machine == machines.own.machine.id), None)
-    return CloudLine(label, way.vendor, way, [(machine, v) for machine, _, v in rows], own)
+    return MachineRow(label, way.vendor, way, [(machine, v) for machine, _, v in rows], own)
 
 
-def middle(line: CloudLine) -> float:
+def middle(line: MachineRow) -> float:
     """The median over the machines."""
     return statistics.median(v[0] for _, v in line.values)
 
 
-def said(line: CloudLine) -> list[str]:
+def said(line: MachineRow) -> list[str]:
     """How many machines, their median with lowest and highest, and this machine, for a table."""
     values = [v[0] for _, v in line.values]
     over = spread(middle(line), min(values), max(values)) if len(values) > 1 else ""
@@ -71,18 +85,30 @@ def said(line: CloudLine) -> list[str]:
     return [str(len(values)), own, over]
 
 
-def draw(
-    ax: Axes, found: Sequence[CloudLine], points: Sequence[tuple[int, PublishedPoint]] = (), markers: str = "o"
-) -> None:
+def panels_figure(panels: Mapping[str, Panel]) -> tuple[Figure, list[Axes]]:
+    """A figure with a panel for each title and its legend; also the axes, in the order of the panels."""
+    figure, grid = canvas([ROW_INCHES * (len(ours) + len(points)) for ours, points in panels.values()])
+    axes = [ax for (ax,) in grid]
+    for ax, (title, (ours, points)) in zip(axes, panels.items(), strict=True):
+        _draw(ax, ours, points)
+        ax.set_title(title)
+    crowd = any(len(one.values) > _MOST_DRAWN_ALONE for ours, _ in panels.values() for one in ours)
+    _legend(figure, many=crowd, points=any(points for _, points in panels.values()))
+    return figure, axes
+
+
+def _draw(ax: Axes, found: Sequence[MachineRow], points: Sequence[tuple[int, PublishedPoint]]) -> None:
     """Draw the lines, then the published points of that quantity; ``points`` with the number that cites them."""
-    rows = [_row(one, markers) for one in found]
-    rows += [DotRow(_cited(number, p), [Mark(micro(p), None, None, MUTED, STAR, True)]) for number, p in points]
+    rows = [_row(one) for one in found]
+    rows += [
+        DotRow(_cited(number, p), [Mark(micro(p), None, None, MUTED, _PUBLISHED_MARKER, True)]) for number, p in points
+    ]
     dot_rows(ax, rows)
     if found and points:
         ax.axhline(len(found) - 0.5, color=MUTED, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
     for y, one in enumerate(found):
-        if len(one.values) > SINGLE:
-            _cloud(ax, y, one, markers)
+        if len(one.values) > _MOST_DRAWN_ALONE:
+            _cloud(ax, y, one)
 
 
 def micro(point: PublishedPoint) -> float:
@@ -100,20 +126,20 @@ def _cited(number: int, point: PublishedPoint) -> str:
     return f"[{number}] {point.implementation} on {point.vendor} {point.adapter}, {point.api}, {point.contract}"
 
 
-def _row(line: CloudLine, marker: str) -> DotRow:
+def _row(line: MachineRow) -> DotRow:
     """Few machines with their intervals, this machine's ringed; of many the span and the median, the rest a cloud."""
     own = colour(line.way.stack)
-    if len(line.values) > SINGLE:
+    if len(line.values) > _MOST_DRAWN_ALONE:
         values = sorted(v[0] for _, v in line.values)
         return DotRow(line.label, [Mark(middle(line), values[0], values[-1], own, "|")])
     marks = [
-        Mark(v[0], v[1], v[2], own, marker, not v[3], ring=v is line.own)
+        Mark(v[0], v[1], v[2], own, "o", not v[3], ring=v is line.own)
         for _, v in sorted(line.values, key=lambda one: one[1][0])
     ]
     return DotRow(line.label, marks)
 
 
-def _cloud(ax: Axes, y: int, line: CloudLine, marker: str) -> None:
+def _cloud(ax: Axes, y: int, line: MachineRow) -> None:
     ordered = [v for _, v in sorted(line.values, key=lambda one: one[1][0])]
     heights = [y + 0.08 + 0.26 * ((i * 0.618034) % 1.0) for i in range(len(ordered))]
     own = colour(line.way.stack)
@@ -121,14 +147,14 @@ def _cloud(ax: Axes, y: int, line: CloudLine, marker: str) -> None:
     for hollow in (False, True):
         kept = [(v[0], h) for v, h in zip(ordered, heights, strict=True) if v[3] is not hollow]
         if kept:
-            ax.plot(*zip(*kept, strict=True), linestyle="", marker=marker, markersize=3.4, alpha=alpha, color=own,
+            ax.plot(*zip(*kept, strict=True), linestyle="", marker="o", markersize=3.4, alpha=alpha, color=own,
                     markerfacecolor=PAPER if hollow else own, markeredgewidth=0.8, zorder=2)  # fmt: skip
     if line.own is not None:
-        ax.plot([line.own[0]], [y + 0.21], linestyle="", marker=marker, markersize=SIZE["o"] + 1, color=own,
+        ax.plot([line.own[0]], [y + 0.21], linestyle="", marker="o", markersize=MARKER_SIZE["o"] + 1, color=own,
                 markeredgecolor=INK, markeredgewidth=1.3, zorder=4)  # fmt: skip
 
 
-def legend(figure: Figure, *, many: bool, points: bool) -> None:
+def _legend(figure: Figure, *, many: bool, points: bool) -> None:
     """Above the drawing: this machine, the others, many of them, and published points."""
     from matplotlib.lines import Line2D
 
@@ -139,10 +165,5 @@ def legend(figure: Figure, *, many: bool, points: bool) -> None:
     handles = [key("this machine", "o", markersize=6, markeredgecolor=INK, markeredgewidth=1.3)]
     handles += [key("another machine", "o", markersize=4.5)]
     handles += [key("median and range", "|", markersize=8, linestyle="-")] if many else []
-    handles += [key("published elsewhere", STAR, markersize=8, markerfacecolor=PAPER)] if points else []
+    handles += [key("published elsewhere", _PUBLISHED_MARKER, markersize=8, markerfacecolor=PAPER)] if points else []
     figure.legend(handles=handles, loc="outside upper left", ncols=2, handletextpad=0.3)
-
-
-def crowded(found: Iterable[CloudLine]) -> bool:
-    """Whether any line is drawn as a cloud."""
-    return any(len(one.values) > SINGLE for one in found)

@@ -1,4 +1,4 @@
-"""What the pages over many machines keep of a run: small, so that a thousand fit into memory."""
+"""A summary of a run for the pages over many machines: small, so that a thousand fit into memory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from overhead.report.core.parts import Part
 from overhead.report.core.registry import registered
 from overhead.results import Api, Caller, Figure, Fingerprint, Machine, Record
 
-KEPT = ("complete", "host", "fixed", "naive", "naive_idle", "legacy", "empty_wait")
-VENDORS = {
+_KEPT_FIGURES = ("complete", "host", "fixed", "naive", "naive_idle", "legacy", "empty_wait")
+_VENDOR_PATTERNS = {
     "NVIDIA": "nvidia|geforce|quadro|tesla|rtx", "AMD": "amd|radeon|radv|gfx[0-9]", "Apple": "apple", "Arm": "mali|arm",
     "Intel": "intel|iris|arc", "Qualcomm": "qualcomm|adreno",
 }  # fmt: skip
@@ -41,7 +41,7 @@ class Way:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rungs:
+class HostTimeSplit:
     """A ladder: the host's time per unit in ns, and of each rung its name, ns, share of the host and ``doubt``."""
 
     stack: str
@@ -53,7 +53,7 @@ class Rungs:
 
 
 @dataclasses.dataclass(frozen=True)
-class Passing:
+class Crossover:
     """From how many steps on ``second`` is cheaper than ``first``; ``steps`` None where ``verdict`` says why."""
 
     first: str
@@ -65,16 +65,16 @@ class Passing:
 
 
 @dataclasses.dataclass(frozen=True)
-class Digest:
-    """A run as the pages over many machines know it. ``sections``: name, title and parts of its own page."""
+class RunSummary:
+    """What is kept of a run. ``sections``: name, title and parts of the machine's own page."""
 
     machine: Machine
     created: str
     profile: str
     measured: MeasuredCases
     ways: tuple[Way, ...]
-    rungs: tuple[Rungs, ...]
-    passings: tuple[Passing, ...]
+    rungs: tuple[HostTimeSplit, ...]
+    crossovers: tuple[Crossover, ...]
     cards: tuple[KeyFigure, ...]
     evidence: RunEvidence
     sections: tuple[tuple[str, str, tuple[Part, ...]], ...]
@@ -88,24 +88,24 @@ class Digest:
         return plain(", ".join(kinds) + many if kinds else f"{self.machine.cpu}, no GPU", 60)
 
 
-def digest(fingerprint: Fingerprint) -> Digest:
-    """Everything of a run that is kept."""
+def summarise(fingerprint: Fingerprint) -> RunSummary:
+    """The summary of a run, with the parts of its own page already built."""
     view = View(fingerprint)
     built = [(s.name, s.title, tuple(s.build(view))) for s in registered() if s.brief]
-    return Digest(
+    return RunSummary(
         machine=fingerprint.machine, created=fingerprint.created, profile=fingerprint.profile,
-        measured=measured(fingerprint), ways=tuple(_ways(view)), rungs=tuple(_rungs(view)),
-        passings=tuple(_passings(view)), cards=tuple(key_figures_of(view)), evidence=evidence_of(view),
+        measured=measured(fingerprint), ways=tuple(_ways(view)), rungs=tuple(_host_time_splits(view)),
+        crossovers=tuple(_crossovers(view)), cards=tuple(key_figures_of(view)), evidence=evidence_of(view),
         sections=tuple((name, title, parts) for name, title, parts in built if parts),
     )  # fmt: skip
 
 
 def vendor(record: Record, cpu: str) -> str:
-    """Who made the device: from the adapter's name; of a CPU from the processor's."""
+    """The maker of the device, from the adapter's name; for a CPU from the processor's name."""
     if record.software:
         return "software"
     name = cpu if record.api == "CPU" else record.adapter
-    found = (v for v, pattern in VENDORS.items() if re.search(rf"(?<![a-z])({pattern})", name, re.I))
+    found = (v for v, pattern in _VENDOR_PATTERNS.items() if re.search(rf"(?<![a-z])({pattern})", name, re.I))
     return next(found, "another vendor") + (" CPU" if record.api == "CPU" else "")
 
 
@@ -114,7 +114,7 @@ def _ways(view: View) -> Iterator[Way]:
         if not target.stepped:  # workloads alone: no plain unit to set beside others
             continue
         for quantity, record in _quantities(target):
-            yield _way(view, quantity, record, {n: f for n in KEPT if (f := record.figure(n)) is not None})
+            yield _way(view, quantity, record, {n: f for n in _KEPT_FIGURES if (f := record.figure(n)) is not None})
         comparison = view.comparison("marginal", target.base.key)
         each = named(comparison, "per_submit") if comparison else None
         if valued(each) is not None and each is not None:
@@ -133,7 +133,7 @@ def _way(view: View, quantity: str, record: Record, figures: dict[str, Figure]) 
     return Way(quantity, who, record.api, record.stack, record.software, record.caller, record.pattern, figures)
 
 
-def _rungs(view: View) -> Iterator[Rungs]:
+def _host_time_splits(view: View) -> Iterator[HostTimeSplit]:
     """The first ladder of each stack and API whose host time is known and split."""
     seen: set[tuple[str, str]] = set()
     for found in view.once(ladders):
@@ -144,10 +144,10 @@ def _rungs(view: View) -> Iterator[Rungs]:
         shares = tuple(
             (s.name, value, s.of_host or 0.0, s.doubt) for s in found.shares if (value := valued(s.figure)) is not None
         )
-        yield Rungs(target.stack, target.first.api, target.software, found.top.unit, host, shares)
+        yield HostTimeSplit(target.stack, target.first.api, target.software, found.top.unit, host, shares)
 
 
-def _passings(view: View) -> Iterator[Passing]:
+def _crossovers(view: View) -> Iterator[Crossover]:
     """At the size nearest to 4,096 elements of each workload, on the GPU or else on what there is."""
     groups = view.once(chains.groups)
     for name in dict.fromkeys(g.workload for g in groups):
@@ -157,7 +157,7 @@ def _passings(view: View) -> Iterator[Passing]:
             if rivals is not None:
                 found = chains.crossing(*rivals)
                 first, second = (arm.kind.title for arm in rivals)
-                yield Passing(first, second, name, group.elements, found.steps, _verdict(found))
+                yield Crossover(first, second, name, group.elements, found.steps, _verdict(found))
 
 
 def _verdict(found: chains.Crossing) -> str:

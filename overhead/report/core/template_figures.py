@@ -1,4 +1,4 @@
-"""Figures made by a template: for pages of which there may be a thousand, where matplotlib would take minutes.
+"""Figures made by a template, for the pages of many machines: matplotlib would take minutes for a thousand.
 
 Every text is escaped by the template. Colours are those of ``draw``, so the page's theme replaces them in the same way.
 """
@@ -13,8 +13,11 @@ from collections.abc import Callable, Sequence
 from overhead.report.core.draw import GRID, INK, MUTED, PAPER
 from overhead.report.core.templates import template
 
-WIDTH, LEFT, ROW, AXIS = 640, 226, 28, 52
-"""Pixels of the drawing, of its labels, of a row, and of an axis with its unit."""
+_WIDTH_PX = 640
+_LABELS_PX = 226
+_ROW_PX = 28
+_AXIS_PX = 52
+"""Height of an axis with its unit."""
 _Scale = tuple[Callable[[float], float], list[tuple[float, str]]]
 """From a value to its place, and the ticks with their texts."""
 
@@ -31,7 +34,7 @@ class Dot:
 
 
 @dataclasses.dataclass(frozen=True)
-class DotRow:
+class TemplateDotRow:
     """A label, perhaps a dot, and words beside it."""
 
     label: str
@@ -53,7 +56,7 @@ class Panel:
     """Rows on an axis of their own, whose unit is named below it."""
 
     unit: str
-    rows: Sequence[DotRow] | Sequence[BarRow]
+    rows: Sequence[TemplateDotRow] | Sequence[BarRow]
 
 
 def dots(panels: Sequence[Panel]) -> str:
@@ -67,13 +70,13 @@ def bars(panels: Sequence[Panel]) -> str:
 
 
 def _log_scale(panel: Panel) -> _Scale:
-    shown = [r.dot for r in panel.rows if isinstance(r, DotRow) and r.dot is not None and r.dot.value > 0]
+    shown = [r.dot for r in panel.rows if isinstance(r, TemplateDotRow) and r.dot is not None and r.dot.value > 0]
     low = min((max(d.low, d.value / 10) for d in shown), default=1.0) / 1.4
     high = max(max((min(d.high, d.value * 10) for d in shown), default=10.0) * 1.4, low * 10)
 
     def x(value: float) -> float:
         at = math.log(max(value, low) / low) / math.log(high / low)
-        return round(LEFT + (WIDTH - LEFT - 20) * min(at, 1.0), 1)
+        return round(_LABELS_PX + (_WIDTH_PX - _LABELS_PX - 20) * min(at, 1.0), 1)
 
     return x, _log_ticks(low, high)
 
@@ -84,7 +87,7 @@ def _linear_scale(panel: Panel) -> _Scale:
     step = next(s for s in (step / 5, step / 2, step, step * 2) if longest / s <= 6)
 
     def x(value: float) -> float:
-        return round(LEFT + (WIDTH - LEFT - 90) * value / longest, 1)
+        return round(_LABELS_PX + (_WIDTH_PX - _LABELS_PX - 90) * value / longest, 1)
 
     return x, [(step * i, f"{step * i:,.10g}") for i in range(int(longest / step) + 1)]
 
@@ -97,8 +100,9 @@ def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 
 def _template(name: str, panels: Sequence[Panel], scale: Callable[[Panel], _Scale]) -> str:
-    tops = list(itertools.accumulate((len(p.rows) * ROW + AXIS for p in panels), initial=0))
+    tops = list(itertools.accumulate((len(p.rows) * _ROW_PX + _AXIS_PX for p in panels), initial=0))
     made = [(p, top, *scale(p)) for p, top in zip(panels, tops, strict=False)]
     return template(name).render(
-        panels=made, height=tops[-1], WIDTH=WIDTH, LEFT=LEFT, ROW=ROW, INK=INK, MUTED=MUTED, GRID=GRID, PAPER=PAPER
+        panels=made, height=tops[-1], WIDTH=_WIDTH_PX, LEFT=_LABELS_PX, ROW=_ROW_PX, INK=INK, MUTED=MUTED,
+        GRID=GRID, PAPER=PAPER,
     )  # fmt: skip

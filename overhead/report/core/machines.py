@@ -1,0 +1,93 @@
+"""The machines of the report: a summary of every run, and the whole fingerprint of the machine shown in full."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from overhead.claims import Judged
+from overhead.claims.judging import RunEvidence, judge_evidence
+from overhead.errors import UsageError
+from overhead.loading.folders import Skipped, Used, each
+from overhead.loading.reduce import load
+from overhead.reading.joined_runs import first, joined, sources
+from overhead.report.core.run_summary import RunSummary, summarise
+from overhead.results import Fingerprint
+
+
+@dataclasses.dataclass(frozen=True)
+class Machines:
+    """A summary of each machine, its runs joined: the machine shown in full first, then newest first.
+
+    ``evidence``: for the claims, one item a run. ``full``: the joined fingerprint of the first machine.
+    """
+
+    summaries: Sequence[RunSummary]
+    evidence: Sequence[RunEvidence]
+    full: Fingerprint
+    skipped: Sequence[Skipped] = ()
+
+    @property
+    def own(self) -> RunSummary:
+        return self.summaries[0]
+
+    @cached_property
+    def judged(self) -> list[Judged]:
+        """Every published claim, judged by all the runs."""
+        return judge_evidence(self.evidence)
+
+
+def from_paths(paths: Sequence[Path], mapping: Callable[..., Iterable[Any]] = map) -> Machines:
+    """The machines of these files and folders.
+
+    The newest run of the first path that holds one decides which machine is shown in full; a run of workloads alone
+    decides it only if there is no other. ``mapping``: ``map``, or a process pool's. Raises ``BadFile``.
+    """
+    found = list(each(paths, summarise, mapping))
+    used = [one for one in found if isinstance(one, Used)]
+    argument = min(one.argument for one in used)
+    skipped = [one for one in found if isinstance(one, Skipped)]
+    summaries = [one.result for one in used]
+    candidates = [i for i, one in enumerate(used) if one.argument == argument]
+    return _machines(summaries, candidates, lambda i: load(used[i].path), skipped)
+
+
+def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()) -> Machines:
+    """The machines of runs in memory. Raises ``UsageError`` where there is none."""
+    runs = list(fingerprints)
+    if not runs:
+        raise UsageError("no fingerprint to draw")
+    return _machines([summarise(run) for run in runs], range(len(runs)), runs.__getitem__, skipped)
+
+
+def _rank(run: RunSummary) -> tuple[bool, str]:
+    """Sort key: runs with plain cases above runs of workloads alone, then by date."""
+    return bool(run.ways), run.created
+
+
+def _machines(
+    summaries: Sequence[RunSummary],
+    candidates: Iterable[int],
+    run: Callable[[int], Fingerprint],
+    skipped: Sequence[Skipped],
+) -> Machines:
+    """``candidates``: indices of runs; the highest ranked gives the machine shown in full. ``run``: loads a run."""
+    shown = max(candidates, key=lambda i: _rank(summaries[i]))
+    by_machine: dict[str, list[int]] = {summaries[shown].machine.id: []}
+    for i in sorted(range(len(summaries)), key=lambda i: _rank(summaries[i]), reverse=True):
+        by_machine.setdefault(summaries[i].machine.id, []).append(i)
+
+    def whole(machine: Iterable[int]) -> Fingerprint:
+        """A machine's runs as one."""
+        runs = sorted(machine, key=lambda i: summaries[i].created, reverse=True)
+        have = [summaries[i].measured for i in runs]
+        head, places = first(have), sources(have)
+        return joined({k: run(runs[k]) for k in sorted({head, *places.values()})}, head, places)
+
+    own, *others = by_machine.values()
+    full = whole(own)
+    each_machine = [summarise(full), *(summarise(whole(runs)) if runs[1:] else summaries[runs[0]] for runs in others)]
+    return Machines(each_machine, [one.evidence for one in summaries], full, skipped)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import msgspec
 
 from overhead.claims.registry import ClaimTest, Selector
+from overhead.devices import same_device_across_apis
 from overhead.reading.view import View
 from overhead.results import Record
-
-_COMMON_WORDS = frozenset({"device", "graphics", "corporation", "software", "adapter", "gpu", "vulkan", "the"})
 
 
 def against_of(test: ClaimTest) -> Selector | None:
@@ -31,7 +29,7 @@ def pairs(test: ClaimTest, view: View) -> Iterator[tuple[Record, Record | None]]
             continue
         elsewhere = test.against.stack is not None or test.against.api is not None
         for against in plainest(other, view, like=of):
-            if same_device(of, against) if elsewhere else against.target_key == of.target_key:
+            if same_device_across_apis(of, against) if elsewhere else against.target_key == of.target_key:
                 yield of, against
 
 
@@ -66,17 +64,6 @@ def _matches(selector: Selector, record: Record) -> bool:
         and (record.executes or selector.api == "Null")
         and all(record.params.get(name) == value for name, value in (selector.params or {}).items())
     )
-
-
-def same_device(a: Record, b: Record) -> bool:
-    """APIs name one device differently: names that share a telling word are one. A CPU is no GPU."""
-    if (a.api == "CPU") != (b.api == "CPU") or a.software != b.software:
-        return False
-    return a.adapter == b.adapter or bool(_words(a.adapter) & _words(b.adapter))
-
-
-def _words(adapter: str) -> set[str]:
-    return set(re.findall(r"[a-z0-9]{3,}", adapter.lower())) - _COMMON_WORDS
 
 
 def making(*tests: ClaimTest | None) -> str:

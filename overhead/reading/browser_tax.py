@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from overhead import results
+from overhead.devices import same_device_if_ids_allow
 from overhead.named_comparisons import BETWEEN, Named, comparable
-from overhead.reading.format import factor, listed, plain, time, without_brackets
+from overhead.reading.format import factor, listed, plain, time
 from overhead.reading.intervals import Span, span
 from overhead.reading.view import TargetView, View, by_patterns, why
 from overhead.results import Caller, Record, Scalar
@@ -71,7 +72,7 @@ def _like(view: View, record: Record, named: Named, library: str, caller: Caller
     stacks = [t for t in view.executing if t.stack == library]
     if not stacks:
         return None, f"{library} was not measured"
-    near = [t for t in stacks if _one_adapter(record, t.first)]
+    near = [t for t in stacks if same_device_if_ids_allow(record, t.first)]
     if not near:
         return None, f"{library} was measured on {plain(stacks[0].first.adapter, 40)}, not on this adapter"
     place = near[0].first
@@ -87,15 +88,6 @@ def _like(view: View, record: Record, named: Named, library: str, caller: Caller
     if difference:
         return None, difference
     return best, "" if best.value(named.figure) is not None else f"{library} by {caller}: {why(best, named.figure)}"
-
-
-def _one_adapter(one: Record, other: Record) -> bool:
-    """Whether both name one adapter: a driver's name for it may come with more or fewer additions, and a browser tells
-    no UUID."""
-    names = [without_brackets(r.adapter).lower() for r in (one, other)]
-    same = names[0] in names[1] or names[1] in names[0]
-    devices = {r.device for r in (one, other) if r.device}
-    return same and one.api == other.api and one.software == other.software and len(devices) < 2
 
 
 def _as_target(record: Record, place: Record) -> results.Target:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from overhead.reading.format import plain, without_brackets
+from overhead import devices
+from overhead.devices import without_brackets
+from overhead.reading.format import plain
 from overhead.reading.intervals import Span, span
 from overhead.reading.view import View, words
 from overhead.results import Record, Scalar
@@ -104,7 +106,7 @@ class ArmFit:
     @property
     def processor(self) -> str:
         """What computes, one of ``PROCESSORS``."""
-        return "cpu" if self.record.api == "CPU" else "software" if self.record.software else "gpu"
+        return devices.processor(self.record)
 
     def cost(self, steps: float) -> Span:
         """A chain of so many steps and one wait."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import re
 import unicodedata
 
 from overhead.results import VALUED, Figure
@@ -29,14 +27,6 @@ def plain(text: str, limit: int = 200) -> str:
         text = "".join(" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c)[0] != "C")
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "\u2026"
-
-
-@functools.lru_cache(maxsize=256)
-def without_brackets(name: str) -> str:
-    """An adapter's name without its bracketed additions and a closing "Device"."""
-    inner = re.sub(r"\s*\([^()]*\)", "", name)
-    short = re.sub(r"\s*\([^()]*\)", "", inner)
-    return " ".join(short.split()).removesuffix(" Device") or name
 
 
 def number(value: float, low: float | None = None, high: float | None = None) -> str:

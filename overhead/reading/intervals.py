@@ -8,6 +8,7 @@ import math
 import operator
 from collections.abc import Iterable
 
+from overhead.devices import same_device
 from overhead.reading.format import bounds, plain, valued
 from overhead.reading.view import ACTING, TargetView, View, named
 from overhead.results import Comparison, Figure, Record
@@ -126,9 +127,8 @@ def graphs(view: View) -> list[Graph]:
 def _eager(view: View, graph: Record) -> tuple[TargetView | None, Record | None]:
     """The base case of the stack whose launch the graph holds, from Python."""
     stack = "torch" if graph.params.get("maker") == "torch" else "cuda-driver"
-    place = (graph.api, graph.adapter, graph.device)
     for t in view.executing:
-        if t.stack == stack and (t.first.api, t.first.adapter, t.first.device) == place:
+        if t.stack == stack and same_device(t.first, graph):
             return t, next((r for r in t.records if r.caller == "binding" and not t.varied(r)), None)
     return None, None
 

@@ -13,10 +13,11 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
+from overhead.devices import is_board_id
 from overhead.reading.chains import variant_of
 from overhead.reading.format import listed
 from overhead.reading.host_shares import RUNGS
-from overhead.results import BOARD, VALUED, Comparison, Fingerprint, Record
+from overhead.results import VALUED, Comparison, Fingerprint, Record
 
 WHOLE = 0.5
 """A run measured a group whole if it has this share of the stacks, and among such runs of the records, that one has."""
@@ -41,7 +42,7 @@ class MeasuredCases:
     @property
     def boards(self) -> set[str]:
         """The GPUs that the run tells by an id, not by a number."""
-        return {name for names in self.devices.values() for name in names if len(name) == BOARD}
+        return {name for names in self.devices.values() for name in names if is_board_id(name)}
 
 
 def measured(run: Fingerprint) -> MeasuredCases:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TypeVar, cast
 
-from overhead.reading.format import plain, without_brackets
+from overhead.devices import without_brackets
+from overhead.reading.format import plain
 from overhead.results import VALUED, Comparison, Figure, Fingerprint, Record, Scalar
 
 T = TypeVar("T")

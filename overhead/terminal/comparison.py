@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from overhead.reading.format import MICRO, TIMES, count, factor, number, percent, spread
 from overhead.reading.markdown import escaped, table
 from overhead.versus.verdicts import CaseVerdict, Verdict, Verdicts
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 HEADINGS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "smallest shift told")
 _WORDS = ("case", "verdict")
@@ -79,13 +84,13 @@ def markdown(found: Verdicts) -> str:
     return "\n".join([*lines, *(["", said] if said else [])]) + "\n"
 
 
-def show(found: Verdicts) -> None:
+def show(found: Verdicts, console: Console | None = None) -> None:
     """Print the comparison to the terminal."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    console = console or Console()
     for line in summary(found):
         console.print(Text(line))
     table = Table()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from overhead.devices import processor
 from overhead.results import Record, Scalar
 from overhead.versus.sides import Run, Sampled, Side
 
@@ -35,7 +36,7 @@ def _by_kind(side: Side, keys: Iterable[str]) -> dict[tuple[object, ...], list[s
     kinds: dict[tuple[object, ...], list[str]] = {}
     for key in keys:
         record = side.record(key)
-        kinds.setdefault((record.stack, record.api, record.software, record.case.key), []).append(key)
+        kinds.setdefault((record.stack, record.api, processor(record), record.case.key), []).append(key)
     return kinds
 
 

@@ -8,8 +8,9 @@ from overhead import results
 from overhead.devices import same_device_if_ids_allow
 from overhead.named_comparisons import BETWEEN, Named, comparable
 from overhead.reading.format import factor, listed, plain, time
-from overhead.reading.intervals import Span, span
-from overhead.reading.view import TargetView, View, by_patterns, why
+from overhead.reading.intervals import Span, ratio, span
+from overhead.reading.missing_values import why
+from overhead.reading.view import TargetView, View, by_patterns
 from overhead.results import Caller, Record, Scalar
 
 BESIDE: tuple[Caller, ...] = ("binding", "native")
@@ -33,14 +34,12 @@ class Tax:
 
     def times(self, caller: Caller) -> Span | None:
         """How many of the library's slopes the browser's is; None where either has no value above zero."""
-        own, theirs = self.figure("complete"), self.figure("complete", caller)
-        return None if own is None or theirs is None or min(own.value, theirs.value) <= 0 else own / theirs
+        return ratio(self.figure("complete"), self.figure("complete", caller))
 
     @property
     def overstated(self) -> Span | None:
         """How many slopes T(1) is: by so much one timed unit overstates."""
-        naive, slope = self.figure("naive"), self.figure("complete")
-        return None if naive is None or slope is None or min(naive.value, slope.value) <= 0 else naive / slope
+        return ratio(self.figure("naive"), self.figure("complete"))
 
 
 def taxes(view: View) -> list[Tax]:

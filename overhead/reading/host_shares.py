@@ -6,7 +6,8 @@ import dataclasses
 
 from overhead.named_comparisons import WEBGPU
 from overhead.reading.format import valued
-from overhead.reading.view import CALLERS, TargetView, View, by_patterns, named, why
+from overhead.reading.missing_values import why
+from overhead.reading.view import CALLERS, TargetView, View, by_patterns, named
 from overhead.results import Comparison, Figure, Record
 
 RUNGS = {name: f"{name}-share" for name in ("binding", "interpreter", "framework", "api", "driver", "python")}

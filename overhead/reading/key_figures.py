@@ -6,7 +6,9 @@ import dataclasses
 from collections.abc import Callable
 
 from overhead.reading.format import MICRO, bounds, factor, has_value, listed, micro, percent, valued
-from overhead.reading.view import TargetView, View, named, why
+from overhead.reading.intervals import ratio, span
+from overhead.reading.missing_values import absent_stacks, missing_figure, why
+from overhead.reading.view import TargetView, View, named
 from overhead.results import Figure, Fingerprint, Record
 
 GPU_STACKS = ("wgpu-native", "dawn", "vulkan", "cuda-driver", "torch", "chromium", "firefox", "safari")
@@ -101,16 +103,16 @@ def _python_share(view: View, label: str) -> KeyFigure:
     for target in sorted(view.best_of(GPU_STACKS), key=lambda t: t.software):
         compared = [(r, c) for r in target.records if (c := view.comparison("python-share", r.key)) is not None]
         record, comparison = compared[0] if compared else (None, None)
-        ratio = named(comparison, "ratio") if comparison else None
-        if record is None or ratio is None:
+        figure = named(comparison, "ratio") if comparison else None
+        if record is None or figure is None:
             continue
-        middle = valued(ratio)
-        if middle is None:
-            return _missing(label, f"{ratio.status}: {ratio.reason}", target, record)
-        value, low, high = (None if r is None or r <= 0 else 1 - 1 / r for r in (middle, *bounds(ratio)))
-        if value is None:
+        callers = span(figure)
+        if callers is None:
+            return _missing(label, missing_figure(figure).text, target, record)
+        if callers.value <= 0:
             return _missing(label, "the ratio of the two callers is not positive", target, record)
-        caution = "; ".join(c for c in (_caution(ratio), SMOKE if target.software else "") if c)
+        value, low, high = callers.share_saved.over(1)
+        caution = "; ".join(c for c in (_caution(figure), SMOKE if target.software else "") if c)
         text = percent(value, low, high)
         return KeyFigure(label, text, value, low, high, "share", caution, record.key, target.label)
     return _missing(label, "no stack ran both its Python binding and a loop without the interpreter")
@@ -118,9 +120,9 @@ def _python_share(view: View, label: str) -> KeyFigure:
 
 def _overstatement(view: View, label: str) -> KeyFigure:
     for target in _stepped(view, GPU_STACKS):
-        ratio = overstatement(target.base, "naive")
-        if ratio is not None:
-            value, low, high = ratio
+        found = overstatement(target.base, "naive")
+        if found is not None:
+            value, low, high = found
             text = factor(value, low, high)
             return KeyFigure(label, text, value, low, high, "ratio", "", target.base.key, target.label)
     return _missing(label, "no GPU stack gave both a slope and a single timed dispatch")
@@ -133,13 +135,8 @@ def overstatement(record: Record, figure: str) -> tuple[float, float | None, flo
 
 def ratio_of(shot: Figure | None, slope: Figure | None) -> tuple[float, float | None, float | None] | None:
     """The ratio with the widest interval that both intervals allow; None where either has no value above zero."""
-    one, each = valued(shot), valued(slope)
-    if shot is None or slope is None or one is None or each is None or one <= 0 or each <= 0:
-        return None
-    (shot_low, shot_high), (slope_low, slope_high) = bounds(shot), bounds(slope)
-    if shot_low is None or shot_high is None or slope_low is None or slope_high is None or slope_low <= 0:
-        return one / each, None, None
-    return one / each, shot_low / slope_high, shot_high / slope_low
+    found = ratio(span(shot), span(slope))
+    return None if found is None else found.two_sided.over(1)
 
 
 def _representative(view: View, label: str, figure: str) -> KeyFigure:
@@ -161,7 +158,7 @@ def _time(label: str, target: TargetView, record: Record, name: str) -> KeyFigur
 def _of_figure(label: str, target: TargetView, record: Record, figure: Figure) -> KeyFigure:
     value = valued(figure)
     if value is None:
-        return _missing(label, f"{figure.status}: {figure.reason or record.reason}", target, record)
+        return _missing(label, missing_figure(figure, record).text, target, record)
     text = f"{micro(figure)} {MICRO}"
     return KeyFigure(label, text, value, *bounds(figure), "ns", _caution(figure), record.key, target.label)
 
@@ -181,7 +178,7 @@ def _absent(view: View, label: str, stacks: tuple[str, ...]) -> KeyFigure:
     """Missing because none of the stacks has a target that ran the step: what the run said of them."""
     if view.best_of(stacks):
         return _missing(label, "the step was not part of this run")
-    known = [u for u in view.fingerprint.unavailable if u.stack in stacks]
+    known = absent_stacks(view.fingerprint, stacks)
     if known:
         mend = f"; {known[0].mend}" if known[0].mend else ""
         return _missing(label, f"{known[0].stack}: {known[0].reason}{mend}")

@@ -7,7 +7,8 @@ from overhead.reading.checks import Agreement
 from overhead.reading.format import MICRO, bounds, count, factor, has_value, listed, micro, percent, time, valued
 from overhead.reading.host_shares import BELOW_ZERO, HostShares, Share, ladders
 from overhead.reading.key_figures import overstatement
-from overhead.reading.view import TargetView, View, why
+from overhead.reading.missing_values import missing_figure, why
+from overhead.reading.view import TargetView, View
 from overhead.results import Record
 
 OBJECTS = {
@@ -182,7 +183,7 @@ def share_of_host(found: HostShares, share: Share) -> str:
 def _unclear(share: Share) -> str:
     value = valued(share.figure)
     if value is None:
-        return f"The share of the {share.title} is missing ({share.figure.status}: {share.figure.reason})."
+        return f"The share of the {share.title} is missing ({missing_figure(share.figure).text})."
     cheaper = ": the calls are cheaper with it" if share.doubt == BELOW_ZERO else ""
     return f"The {share.title} is {share.doubt}: {time(share.figure)}{cheaper}."
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from overhead.reading.intervals import Span, Synchronised, span
+from overhead.reading.intervals import Span, span
+from overhead.reading.synchronising import Synchronised
 from overhead.reading.view import TargetView
 
 FORWARD, WHOLE = "mlp-forward", "mlp-train"

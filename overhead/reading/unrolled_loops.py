@@ -6,7 +6,8 @@ import dataclasses
 
 from overhead.reading.format import listed, plain
 from overhead.reading.intervals import Span, span
-from overhead.reading.view import View, why
+from overhead.reading.missing_values import why
+from overhead.reading.view import View
 from overhead.results import Record
 from overhead.workloads import UNROLLED, unrolled_of
 

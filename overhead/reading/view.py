@@ -6,23 +6,17 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TypeVar, cast
+from typing import TypeVar, cast, get_args
 
 from overhead.devices import without_brackets
 from overhead.reading.format import plain
-from overhead.results import VALUED, Comparison, Figure, Fingerprint, Record, Scalar
+from overhead.results import Comparison, Figure, Fingerprint, Pattern, Record, Scalar
 
 T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
 """What people write comes first."""
-ACTING = {"sync", "every"}
-"""Parameters of a case that synchronises after so many steps."""
-EACH = ("every", 1)
-"""What patterns of a wait or a copy a unit do unless told otherwise."""
 _API_ORDER = ("CUDA", "HIP", "Vulkan", "Metal", "D3D12", "MPS", "LevelZero", "OpenGL", "CPU", "Null")
-_PATTERNS = (
-    "per-submit", "per-k", "per-pass", "one-pass", "replay", "launches", "fused", "wait-each", "read-each", "hybrid"
-)  # fmt: skip
+_PATTERN_ORDER: tuple[Pattern, ...] = get_args(Pattern)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,7 +145,7 @@ class View:
 
 def by_patterns(records: Iterable[Record]) -> list[Record]:
     """Records in the order of the patterns, then of the callers."""
-    return sorted(records, key=lambda r: (_PATTERNS.index(r.pattern), CALLERS.index(r.caller)))
+    return sorted(records, key=lambda r: (_PATTERN_ORDER.index(r.pattern), CALLERS.index(r.caller)))
 
 
 def words(params: dict[str, Scalar]) -> list[str]:
@@ -162,16 +156,6 @@ def words(params: dict[str, Scalar]) -> list[str]:
 def named(comparison: Comparison, figure: str) -> Figure | None:
     """The comparison's figure of that name."""
     return next((f for f in comparison.figures if f.name == figure), None)
-
-
-def why(record: Record, figure: str) -> str:
-    """Why a record carries no such value, in words."""
-    found = record.figure(figure)
-    if found is None and record.status in VALUED:
-        return "not measured"
-    status = found.status if found else record.status
-    reason = (found.reason if found else "") or record.reason
-    return plain(f"{status}: {reason}" if reason else status)
 
 
 def _labels(firsts: list[Record]) -> dict[str, str]:

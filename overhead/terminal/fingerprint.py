@@ -11,8 +11,9 @@ from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.format import MICRO, factor_spread, micro_spread, plain, valued
 from overhead.reading.host_shares import HostShares, ladders
 from overhead.reading.key_figures import key_figures
+from overhead.reading.missing_values import why
 from overhead.reading.sentences import ladder_sentences, left_out, opening, share_of_host
-from overhead.reading.view import TargetView, View, by_patterns, why
+from overhead.reading.view import TargetView, View, by_patterns
 from overhead.results import Fingerprint, Record
 
 _FIGURES = ("complete", "host", "fixed", "naive")

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from overhead.reading.format import percent, plain, valued
+from overhead.reading.intervals import span
+from overhead.reading.missing_values import missing_record, why
 from overhead.results import Fingerprint, Record
 from overhead.versus import decide
 from overhead.versus.calls import BothSides, Decision, call, run_spread
@@ -76,7 +78,7 @@ def _opened(
     sides = ((base, base_key), (new, new_key))
     for side, key in sides:
         if valued(side.record(key).figure(FIGURE)) is None:
-            return replace(blank, reason=f"no value in {side.name}: {_why(side.record(key))}")
+            return replace(blank, reason=f"no value in {side.name}: {why(side.record(key), FIGURE)}")
     by_figures = _by_figures(blank, base.record(base_key), new.record(new_key))
     if not same_machine:
         return replace(by_figures, verdict="not tested", reason="two machines")
@@ -124,14 +126,11 @@ def _in_turn(base_key: str, new_key: str, pairs: Sequence[tuple[Run, Run]]) -> l
 
 def _by_figures(blank: CaseVerdict, base: Record, new: Record) -> CaseVerdict:
     """The ratio of the figures, with the widest interval that both intervals allow."""
-    b, n = base.figure(FIGURE), new.figure(FIGURE)
-    below, above = valued(b), valued(n)
-    if b is None or n is None or below is None or above is None or below <= 0:
+    below, above = span(base.figure(FIGURE)), span(new.figure(FIGURE))
+    if below is None or above is None or below.value <= 0:
         return blank
-    found = replace(blank, base_ns=below, new_ns=above, ratio=above / below)
-    if b.low is None or b.high is None or n.low is None or n.high is None or b.low <= 0:
-        return found
-    return replace(found, low=n.low / b.high, high=n.high / b.low)
+    found = (above / below).two_sided
+    return replace(blank, base_ns=below.value, new_ns=above.value, ratio=found.value, low=found.low, high=found.high)
 
 
 def _yardstick(tested: list[BothSides]) -> str:
@@ -176,18 +175,6 @@ def _label(side: Side, key: str) -> str:
 
 
 def _absence(record: Record, side: Side) -> str:
-    """Why the side has no such case, where its last run says so."""
-    last = side.runs[-1].fingerprint
-    reasons = [m.reason for m in last.unavailable if m.stack == record.stack]
-    reasons += [
-        left.reason
-        for left in last.left_out
-        if left.target == record.target_key and left.case in ("all", record.case.key)
-    ]
-    return plain(f"; {side.name}: {reasons[0]}") if reasons else ""
-
-
-def _why(record: Record) -> str:
-    figure = record.figure(FIGURE)
-    status, reason = (figure.status, figure.reason or record.reason) if figure else (record.status, record.reason)
-    return plain(f"{status}: {reason}" if reason else status)
+    """Why the last run of the side has no such case, in words; '' where the run has no reason."""
+    text = missing_record(side.runs[-1].fingerprint, record).text
+    return plain(f"; {side.name}: {text}") if text else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, count, micro_spread, plain
+from overhead.reading.synchronising import synchronises
 from overhead.reading.view import CALLERS, TargetView, View, words
 from overhead.report.core.draw import LINE, MARKERS, DotRow, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.core.palette import colour
@@ -47,7 +48,7 @@ def axes(view: View) -> Iterator[Part]:
 def _changed(target: TargetView) -> list[Record]:
     """The base case first, then the cases that differ from it by parameters alone."""
     same = [r for r in target.records if r.pattern == target.base.pattern and r.workload == target.base.workload
-            and "sync" not in r.params]  # fmt: skip
+            and not synchronises(r)]  # fmt: skip
     return sorted(
         (r for r in same if r is target.base or target.varied(r)), key=lambda r: _variant(target, r) != "base"
     )

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from overhead.reading import host_shares, sentences
 from overhead.reading.format import MICRO, in_micro, micro, valued
-from overhead.reading.view import TargetView, View, why
+from overhead.reading.missing_values import why
+from overhead.reading.view import TargetView, View
 from overhead.report.core import sketch
 from overhead.report.core.draw import MUTED
 from overhead.report.core.palette import SHARES, colour

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.reading.format import MICRO, count, listed, micro_spread, number, plain, spread
-from overhead.reading.intervals import Graph, Span, graphs, span
-from overhead.reading.view import CALLERS, TargetView, View, why, words
+from overhead.reading.graphs import Graph, graphs
+from overhead.reading.intervals import Span, span
+from overhead.reading.missing_values import why
+from overhead.reading.view import CALLERS, TargetView, View, words
 from overhead.report.core.draw import LINE, MARKERS, DotRow, Mark, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text

@@ -1,4 +1,4 @@
-"""Published claims and what measurements say of them. The registry and how to add to it: docs/claims.md."""
+"""Published claims, tested with measured runs. The registry and how to add to it: docs/claims.md."""
 
 from __future__ import annotations
 

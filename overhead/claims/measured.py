@@ -1,4 +1,4 @@
-"""From the records of one run to the quantity that a claim is about."""
+"""The quantity that a claim is about, from the records of one run."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from overhead.reading.missing_values import missing_figure, why
 from overhead.reading.view import View, named, words
 from overhead.results import Record, Status
 
-_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+_NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 @dataclass(frozen=True)
 class ClaimValue:
-    """A quantity on one machine, in the test's unit; without ``value`` the ``reason`` says why.
+    """A quantity on one machine, in the test's unit; where ``value`` is None, ``reason`` is why.
 
-    ``of`` and ``against`` are record keys; ``label`` says in words what was measured, ``machine`` on what; ``status``
-    is that of the case.
+    ``of`` and ``against``: record keys; ``label``: target and case in words; ``machine``: its GPUs or CPU; ``status``:
+    that of the case.
     """
 
     machine: str
@@ -40,7 +40,7 @@ class _Missing(Exception):
 
 
 def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
-    """The quantity on every target of the run that has the records for it."""
+    """The quantity on every target of the run that has the records for the test."""
     own = view.fingerprint.machine
     machine = plain(", ".join(gpu.name for gpu in own.gpus) or own.cpu)
     found = []
@@ -67,7 +67,7 @@ def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -
     if test.kind == "stage-share":
         return _stage_share(of, test.of.figure or "complete")
     if test.kind in ("value", "fails"):
-        return _amount(of, test.of) * (1 / _NS.get(test.unit, 1.0))
+        return _amount(of, test.of) * (1 / _NS_PER_UNIT.get(test.unit, 1.0))
     if test.via:
         found = _by_comparison(test.via, view, of)
     elif against is None:
@@ -81,7 +81,7 @@ def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -
 
 
 def _amount(record: Record, selector: Selector) -> Span:
-    """The selected figure; where the selector says steps, that many and their wait."""
+    """The selected figure in ns; for a selector with ``steps``, the time of so many steps and their wait."""
     if selector.steps is None:
         return _figure(record, selector.figure or "complete")
     return _figure(record, "fixed") + _figure(record, "complete") * selector.steps
@@ -114,7 +114,7 @@ def _stage_share(record: Record, figure: str) -> Span:
 
 
 def _label(view: View, of: Record, against: Record | None) -> str:
-    """Targets and cases in words, what both share said once."""
+    """Targets and cases in words; what both share appears once."""
 
     def case(record: Record) -> str:
         target = view.target(record)

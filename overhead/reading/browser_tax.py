@@ -1,4 +1,4 @@
-"""What a browser adds to the library inside it, on the same adapter: the named comparison ``browser-tax``."""
+"""What a browser adds to the cost of its WebGPU library on the same adapter: the named comparison ``browser-tax``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, by_patterns
 from overhead.results import Caller, Record, Scalar
 
-BESIDE: tuple[Caller, ...] = ("binding", "native")
-"""Callers of the library that a browser is set against: what people write, and what it costs without Python."""
+LIBRARY_CALLERS: tuple[Caller, ...] = ("binding", "native")
+"""Callers of the library that a browser is compared with: from Python, and from compiled code."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Tax:
-    """A browser's case, and the same case of the library inside it by caller; ``refused`` says why one is not there."""
+    """A browser's case, and the same case of its library by caller; ``refused``: by caller, why there is none."""
 
     target: TargetView
     record: Record
@@ -28,22 +28,22 @@ class Tax:
     refused: dict[Caller, str]
 
     def figure(self, name: str, caller: Caller = "browser") -> Span | None:
-        """A figure of the browser's or the library's case, ns."""
+        """A figure in ns of the browser's case, or of the library's case by that caller; None without a value."""
         record = self.record if caller == "browser" else self.against.get(caller)
         return span(record.figure(name)) if record is not None else None
 
     def times(self, caller: Caller) -> Span | None:
-        """How many of the library's slopes the browser's is; None where either has no value above zero."""
+        """The browser's slope over the library's; None where either has no value above zero."""
         return ratio(self.figure("complete"), self.figure("complete", caller))
 
     @property
     def overstated(self) -> Span | None:
-        """How many slopes T(1) is: by so much one timed unit overstates."""
+        """T(1) over the slope: the factor by which timing one unit overstates its cost; None where one has no value."""
         return ratio(self.figure("naive"), self.figure("complete"))
 
 
 def taxes(view: View) -> list[Tax]:
-    """Every case of a browser whose library has a stack of its own, in the order of the patterns."""
+    """Every case of every browser whose library is a stack too, in the order of the patterns."""
     return [
         _tax(view, target, record, named)
         for target in view.executing
@@ -57,7 +57,7 @@ def _tax(view: View, target: TargetView, record: Record, named: Named) -> Tax:
     library = str(named.against["stack"])
     against: dict[Caller, Record] = {}
     refused: dict[Caller, str] = {}
-    for caller in BESIDE:
+    for caller in LIBRARY_CALLERS:
         found, reason = _like(view, record, named, library, caller)
         if found is not None:
             against[caller] = found
@@ -67,7 +67,7 @@ def _tax(view: View, target: TargetView, record: Record, named: Named) -> Tax:
 
 
 def _like(view: View, record: Record, named: Named, library: str, caller: Caller) -> tuple[Record | None, str]:
-    """The library's case that the table allows beside the browser's, or None and why."""
+    """The library's case that may be compared with the browser's, or None and why there is none."""
     stacks = [t for t in view.executing if t.stack == library]
     if not stacks:
         return None, f"{library} was not measured"
@@ -94,7 +94,7 @@ def _as_target(record: Record, place: Record) -> results.Target:
 
 
 def _window(one: dict[str, Scalar], other: dict[str, Scalar], differs: frozenset[str]) -> str:
-    """The first field in which the windows differ and may not, in words; empty where there is none."""
+    """The first field in which the windows must not differ and do, in words; '' where there is none."""
     for name in sorted({*one, *other} - differs):
         if one.get(name) != other.get(name):
             values = [plain(str(window.get(name, "absent")), 40) for window in (one, other)]
@@ -103,7 +103,7 @@ def _window(one: dict[str, Scalar], other: dict[str, Scalar], differs: frozenset
 
 
 def tax_sentence(tax: Tax) -> str:
-    """What a unit costs in the browser and in its library, and what a single timed unit would have said."""
+    """A sentence: what a unit costs in the browser and in its library, and what timing a single unit would report."""
     unit, slope = tax.record.unit, tax.record.figure("complete")
     where = f"{tax.target.label}, {tax.target.pattern_label(tax.record)}"
     if slope is None or span(slope) is None:
@@ -120,7 +120,7 @@ def tax_sentence(tax: Tax) -> str:
 
 
 def first_of_each(found: list[Tax]) -> list[Tax]:
-    """The browsers' base cases: what is put in words."""
+    """Of each browser its base case: the ones that get a sentence."""
     return [t for t in found if t.record is t.target.base]
 
 

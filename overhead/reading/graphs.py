@@ -12,13 +12,13 @@ from overhead.reading.intervals import Span, span
 from overhead.reading.view import TargetView, View
 from overhead.results import Record
 
-PARTS = ("capture", "instantiate", "upload")
-"""What must happen before a graph's first launch; torch's graphs upload with that launch instead."""
+_PARTS = ("capture", "instantiate", "upload")
+"""What happens before a graph's first launch. Torch's graphs upload during that launch instead."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Graph:
-    """A recording that was replayed, and the launch in eager mode that a node of it stands for."""
+    """A recorded chain that was replayed, and the eager launch that one of its nodes replaces."""
 
     target: TargetView
     record: Record
@@ -31,17 +31,17 @@ class Graph:
 
     @property
     def parts(self) -> list[str]:
-        """What its making consists of; ``first_launch`` for what that takes beyond a replay, where it uploads."""
+        """The parts of making the graph; ``first_launch`` stands for the upload where that launch does it."""
         uploads = any(self.record.figure(f"making:upload{end}") for end in ("", ":fixed"))
-        return [*PARTS] if uploads else [*PARTS[:-1], "first_launch"]
+        return [*_PARTS] if uploads else [*_PARTS[:-1], "first_launch"]
 
     def making(self, nodes: int) -> Span | None:
-        """ns of making a graph of so many nodes ready to launch; None where a part has no value."""
+        """Time in ns to make a graph of so many nodes ready to launch; None where a part has no value."""
         own = [self._part(part, nodes) for part in self.parts]
         return None if None in own else functools.reduce(operator.add, own)
 
     def _part(self, part: str, nodes: int) -> Span | None:
-        """ns of one part of the making; of the first launch, what it takes beyond a replay."""
+        """Time in ns of one part; of the first launch only what it takes beyond a replay."""
         taken = self._line(f"making:{part}", f"making:{part}:fixed", nodes)
         if part != "first_launch" or taken is None:
             return taken
@@ -54,13 +54,13 @@ class Graph:
 
     @property
     def saved(self) -> Span | None:
-        """ns that a node takes less than an eager launch; None where either has no value."""
+        """Eager launch minus graph node, in ns; None where either has no value."""
         eager = span(self.eager.figure("complete")) if self.eager else None
         node = span(self.record.figure("complete"))
         return None if eager is None or node is None else eager - node
 
     def break_even(self, nodes: int) -> Span | None:
-        """Replays after which a graph of so many nodes has paid for its making; None where it is not known or never."""
+        """Number of replays that save the time that making the graph takes; None if unknown or never."""
         making, saved = self.making(nodes), self.saved
         if making is None or saved is None or saved.value <= 0:
             return None
@@ -78,7 +78,7 @@ def graphs(view: View) -> list[Graph]:
 
 
 def _eager(view: View, graph: Record) -> tuple[TargetView | None, Record | None]:
-    """The base case of the stack whose launch the graph holds, from Python."""
+    """The base case, from Python, of the stack whose launches the graph records, and its target; None where absent."""
     stack = "torch" if graph.params.get("maker") == "torch" else "cuda-driver"
     for t in view.executing:
         if t.stack == stack and same_device(t.first, graph):

@@ -28,7 +28,7 @@ class Span:
         return math.inf if self.high is None else self.high
 
     def over(self, unit: float) -> tuple[float, float | None, float | None]:
-        """Value, low and high, as what prints them takes them: ``over(1)`` as they are, ``over(1e3)`` ns in us."""
+        """Value, low and high divided by ``unit``: ``over(1)`` as they are, ``over(1e3)`` from ns to us."""
         low, high = (None if end is None else end / unit for end in (self.low, self.high))
         return self.value / unit, low, high
 
@@ -54,14 +54,14 @@ class Span:
         return Span(self.value * by, *((low, high) if by >= 0 else (high, low)))
 
     def __truediv__(self, other: Span) -> Span:
-        """For values above zero; the upper end is None where the divisor's interval reaches zero."""
+        """The ratio of two values above zero; its upper end is None where the divisor's interval reaches zero."""
         low = None if self.low is None or other.high is None else self.low / other.high
         high = None if self.high is None or other.low is None or other.low <= 0 else self.high / other.low
         return Span(self.value / other.value, low, high)
 
 
 def span(figure: Figure | None) -> Span | None:
-    """The figure's value and interval, None where it has no value."""
+    """The figure's value and interval; None where it has no value."""
     value = valued(figure)
     return None if figure is None or value is None else Span(value, *bounds(figure))
 

@@ -43,13 +43,13 @@ def varied_for_label(target: TargetView, record: Record) -> dict[str, Scalar]:
 
 @dataclasses.dataclass(frozen=True)
 class Synchronised:
-    """A step with an act of the host after every so many, and the same step without."""
+    """A step with a synchronising act of the host after every so many steps, and the same step without the act."""
 
     target: TargetView
     record: Record
     plain: Record | None
     paired: Comparison | None = None
-    """Of the two, round by round; files from before there was one have none."""
+    """The comparison of both, round by round; older files have none."""
 
     @property
     def act(self) -> str:
@@ -61,7 +61,7 @@ class Synchronised:
 
     @property
     def cost(self) -> Span | None:
-        """ns that one act adds; None where either has no value."""
+        """Time in ns that one act adds; None where either has no value."""
         if self.paired:
             return span(named(self.paired, "difference"))
         unit, steps = self._parts()
@@ -69,7 +69,7 @@ class Synchronised:
 
     @property
     def slowdown(self) -> Span | None:
-        """How many times the steps alone the steps with the act take; None where either has no value."""
+        """Time of the steps with the act over time of the steps alone; None where either has no value."""
         if self.paired:
             return span(named(self.paired, "ratio"))
         unit, steps = self._parts()

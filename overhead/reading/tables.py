@@ -1,4 +1,4 @@
-"""Figures as data frames. The column names are written here and nowhere else."""
+"""Figures as data frames, and the names of their columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The claims and their verdicts, printed to the terminal or written as Markdown. JSON is ``Judged.to_dict``."""
+"""The claims and their verdicts, printed to the terminal or written as Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From two sides to a verdict a case: refuse what differs, say what is missing, test the rest."""
+"""A verdict for each case of two sides: refuse what differs, say what is missing, test the rest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from overhead.versus.pairing import ABSENT, in_turn, match, refusal, together
 from overhead.versus.sides import FIGURE, Run, Sampled, Side
 from overhead.versus.verdicts import CaseVerdict, Difference, Verdicts
 
-_MACHINE = ("id", "cpu", "cores", "memory_gib")
+_MACHINE_FIELDS = ("id", "cpu", "cores", "memory_gib")
 
 
 def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
@@ -65,7 +65,7 @@ def _opened(
     same_machine: bool,
     pairs: Sequence[tuple[Run, Run]],
 ) -> CaseVerdict | _Open:
-    """The verdict where it needs no test, else what the test needs. ``pairs``: the runs, if all were taken together."""
+    """The verdict where it needs no test, else the test's input. ``pairs``: the runs, if all were taken together."""
     if base_key is None or new_key is None:
         only, key, other = (new, new_key or "", base) if base_key is None else (base, base_key, new)
         return CaseVerdict(
@@ -115,7 +115,7 @@ def _held(side: Side, key: str) -> tuple[Sampled, ...]:
 
 
 def _in_turn(base_key: str, new_key: str, pairs: Sequence[tuple[Run, Run]]) -> list[tuple[Sampled, ...]]:
-    """What each side holds of the case, process beside process."""
+    """The samples of the case on each side, processes of one number at the same position."""
     held = [
         in_turn(base.sampled[base_key], new.sampled[new_key])
         for base, new in pairs
@@ -134,7 +134,7 @@ def _by_figures(blank: CaseVerdict, base: Record, new: Record) -> CaseVerdict:
 
 
 def _yardstick(tested: list[BothSides]) -> str:
-    """The run-to-run spread that the verdicts were measured by, in words."""
+    """The run-to-run spread behind the verdicts, in words."""
     if not tested:
         return "none, no case could be tested"
     spreads = [s for case in tested if (s := run_spread(case)) is not None]
@@ -149,9 +149,9 @@ def _yardstick(tested: list[BothSides]) -> str:
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
-    """Machine first, then versions, then the machine's passing state."""
+    """Differences of the machine first, then of versions, then of the machine's state."""
     pairs: list[tuple[str, object, object]] = [
-        (field, getattr(base.machine, field), getattr(new.machine, field)) for field in _MACHINE
+        (field, getattr(base.machine, field), getattr(new.machine, field)) for field in _MACHINE_FIELDS
     ]
     pairs += [("gpus", _gpus(base), _gpus(new)), ("profile", base.profile, new.profile)]
     for mine, theirs in ((base.versions, new.versions), (_state(base), _state(new))):
@@ -164,7 +164,7 @@ def _gpus(fingerprint: Fingerprint) -> str:
 
 
 def _state(fingerprint: Fingerprint) -> dict[str, object]:
-    """The passing state without readings, which never agree."""
+    """The machine's state without measured values, which always differ."""
     return {key: value for key, value in fingerprint.volatile.items() if not isinstance(value, float)}
 
 

@@ -1,4 +1,4 @@
-"""The words of a comparison: what ``compare`` returns. Times in ns; ratios are NEW over BASE, so over 1 is slower."""
+"""The result of ``compare``. Times in ns; ratios are NEW over BASE, so above 1 is slower."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Verdict = Literal["faster", "slower", "same", "undecided", "refused", "not tested"]
-"""``not tested``: two machines, a ratio and no test. ``refused``: the two do not measure the same."""
+"""``not tested``: two machines, so there is a ratio without a test. ``refused``: the two measure different things."""
 
 
 @dataclass(frozen=True)

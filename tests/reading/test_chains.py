@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from overhead.reading import chains
-from overhead.reading.chain_words import device_times, fusions, passings
-from overhead.reading.chains import crossing, graph_against_wgsl, groups
+from overhead.reading.chains import chain_opening, crossing, device_times, fusions, graph_against_wgsl, groups, passings
 from overhead.reading.intervals import Span
-from overhead.reading.sentences import chain_opening, opening
+from overhead.reading.summary import opening
 from overhead.reading.view import View
 from overhead.report import render
 from overhead.results import Api, Fingerprint, Record

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from overhead.reading.key_figures import KeyFigure, key_figures
-from overhead.reading.sentences import opening
+from overhead.reading.summary import opening
 from overhead.reading.view import View
 from overhead.results import Comparison, Figure, Fingerprint, MissingStack
 from tests.fakes.report import crowded, figure, fingerprint, record, share

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from overhead.reading.format import plain, valued
 from overhead.reading.missing_values import missing_case, missing_figures
-from overhead.reading.sentences import left_out
+from overhead.reading.summary import left_out
 from overhead.reading.view import View
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register

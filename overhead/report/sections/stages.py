@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.checks import stages_check
+from overhead.reading.checks import stages_check, verdict
 from overhead.reading.format import MICRO, count, micro_spread, number, plain
 from overhead.reading.host_shares import staged
-from overhead.reading.sentences import verdict
 from overhead.reading.view import CALLERS, TargetView, View
 from overhead.report.core.draw import LINE, MARKERS, DotRow, canvas, dot_rows, mark, marker_legend, two_lines
 from overhead.report.core.palette import colour

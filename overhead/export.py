@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead.errors import UsageError
-from overhead.loading.folders import Loaded, collect, tell
+from overhead.loading.folders import Loaded, collect, report_skipped
 from overhead.loading.reduce import series_of
 from overhead.reading.format import plain, valued
 from overhead.reading.tables import COLUMNS, rows
@@ -35,7 +35,7 @@ def export(path: Path, format: str) -> str:
     if format not in FORMATS:
         raise UsageError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
     loaded, skipped = collect([path])
-    tell(skipped)
+    report_skipped(skipped)
     return FORMATS[format](loaded)
 
 

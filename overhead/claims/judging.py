@@ -12,10 +12,10 @@ import msgspec
 
 from overhead.claims.measured import ClaimValue, measure
 from overhead.claims.registry import Claim, Source, claims, sources
-from overhead.claims.rules import VERDICTS, Verdict, implied, of_one, overall
+from overhead.claims.rules import VERDICTS, ClaimVerdict, implied, of_one, overall
 from overhead.claims.select import making
 from overhead.claims.sentences import explain
-from overhead.loading.folders import collect, tell
+from overhead.loading.folders import collect, report_skipped
 from overhead.reading.view import View
 from overhead.results import Fingerprint
 
@@ -30,9 +30,9 @@ class Judged:
 
     claim: Claim
     source: Source
-    verdict: Verdict
+    verdict: ClaimVerdict
     sentence: str
-    measured: tuple[tuple[ClaimValue, Verdict], ...] = ()
+    measured: tuple[tuple[ClaimValue, ClaimVerdict], ...] = ()
     flawed: tuple[ClaimValue, ...] = ()
     making: str = ""
 
@@ -56,7 +56,7 @@ def judge(paths: Sequence[Path]) -> list[Judged]:
     A bad file named alone raises ``BadFile``; among several it is skipped and listed on standard error.
     """
     loaded, skipped = collect(paths)
-    tell(skipped)
+    report_skipped(skipped)
     return judge_runs([one.fingerprint for one in loaded])
 
 
@@ -103,7 +103,7 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
     if test is None:
         return Judged(claim, source, "not testable here", claim.untested)
     if test.kind == "implied":
-        verdict: Verdict = "refuted" if implied(claim, test) > test.limit else "inconclusive"
+        verdict: ClaimVerdict = "refuted" if implied(claim, test) > test.limit else "inconclusive"
         return Judged(claim, source, verdict, explain(claim, verdict, (), ()))
     with_records = [run for run in runs if claim.id in run.found]
     if test.kind != "fails":

@@ -12,18 +12,18 @@ from msgspec import Meta, Struct
 from overhead.results import Api, Caller, Dependency, Name, Pattern, Scalar
 
 Number = int | float
-Text = Annotated[str, Meta(min_length=1, max_length=1000)]
+ShortText = Annotated[str, Meta(min_length=1, max_length=1000)]
 Id = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,39}$")]
 Unit = Literal["ratio", "share", "s", "ms", "us", "ns", "GB/s", "1/s"]
-Kind = Literal["value", "ratio", "share", "stage-share", "fails", "implied"]
+TestKind = Literal["value", "ratio", "share", "stage-share", "fails", "implied"]
 Bounds = Annotated[list[float], Meta(min_length=2, max_length=2)]
 
 
 class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Where a claim or a point was published. ``where``: DOI, arXiv number, repository or address."""
 
-    title: Text
-    where: Text
+    title: ShortText
+    where: ShortText
     year: int
 
 
@@ -57,8 +57,8 @@ class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     published value within a factor of ``NEAR``.
     """
 
-    quantity: Text
-    kind: Kind = "ratio"
+    quantity: ShortText
+    kind: TestKind = "ratio"
     unit: Unit = "ratio"
     of: Selector = Selector()
     against: Selector | None = None
@@ -82,13 +82,13 @@ class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
     id: Id
     source: Id
-    said: Text
-    hardware: Text
+    said: ShortText
+    hardware: ShortText
     value: Number | Annotated[list[Number], Meta(min_length=2, max_length=2)]
     unit: Unit = "ratio"
     parts: dict[Name, Number] = {}
     formula: str = ""
-    how: Text
+    how: ShortText
     flaw: str = ""
     cross: bool = False
     withdrawn: str = ""
@@ -113,7 +113,7 @@ class PublishedPoint(Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     quantity: Literal["dispatch", "wait", "single", "node", "submit", "operation"]
     value: Number
     unit: Unit = "us"
-    contract: Text
+    contract: ShortText
     note: str = ""
 
 

@@ -10,8 +10,8 @@ from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import Claim, ClaimTest
 from overhead.results import VALUED
 
-Verdict = Literal["reproduced", "partial", "refuted", "inconclusive", "not testable here"]
-VERDICTS: tuple[Verdict, ...] = ("reproduced", "partial", "refuted", "inconclusive", "not testable here")
+ClaimVerdict = Literal["reproduced", "partial", "refuted", "inconclusive", "not testable here"]
+VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "partial", "refuted", "inconclusive", "not testable here")
 _OUR_LIMIT = "time limit"
 """Part of the reason of a case that the suite ended because it took too long."""
 _REPRODUCED_WITHIN = 1.5
@@ -20,7 +20,7 @@ _PARTIAL_WITHIN = 5.0
 """A published time is partly reproduced within this factor: hardware and versions change it as much."""
 
 
-def bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
+def reproduced_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
     """Lowest and highest value that reproduces the claim, in the test's unit, which is the claim's."""
     if test.reproduced is not None:
         return test.reproduced[0], test.reproduced[1]
@@ -28,14 +28,14 @@ def bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
     return low / _REPRODUCED_WITHIN, high * _REPRODUCED_WITHIN
 
 
-def outer_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
+def partial_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
     """Lowest and highest value that reproduces the claim in part."""
     if test.partial is not None:
         return test.partial[0], test.partial[1]
     if test.kind == "value" and test.reproduced is None:
         low, high = published(claim)
         return low / _PARTIAL_WITHIN, high * _PARTIAL_WITHIN
-    return bounds(claim, test)
+    return reproduced_bounds(claim, test)
 
 
 def published(claim: Claim) -> tuple[float, float]:
@@ -45,7 +45,7 @@ def published(claim: Claim) -> tuple[float, float]:
     return float(claim.value), float(claim.value)
 
 
-def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> Verdict:
+def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
     """The verdict on one quantity: its whole interval must lie inside or outside the bounds."""
     if found.software and test.software != "counts":
         return "inconclusive"
@@ -53,7 +53,7 @@ def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> Verdict:
         return _failing(test, found)
     if found.low is None or found.high is None:
         return "inconclusive"
-    inner, outer = bounds(claim, test), outer_bounds(claim, test)
+    inner, outer = reproduced_bounds(claim, test), partial_bounds(claim, test)
     if _inside(found, inner):
         return "reproduced"
     if _inside(found, outer):
@@ -61,7 +61,7 @@ def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> Verdict:
     return "refuted" if _outside(found, inner) and _outside(found, outer) else "inconclusive"
 
 
-def _failing(test: ClaimTest, found: ClaimValue) -> Verdict:
+def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
     """The verdict on a claim of failure. Another failure is partial; a case that the suite ended decides nothing."""
     if found.status in VALUED:
         return "refuted"
@@ -75,7 +75,7 @@ def implied(claim: Claim, test: ClaimTest) -> float:
     return evaluate(test.formula, claim.parts)
 
 
-def overall(verdicts: Sequence[Verdict]) -> Verdict:
+def overall(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     """The verdict on all targets: partial where they differ. Inconclusive ones count only where no target decides."""
     decided = set(verdicts) - {"inconclusive"}
     if not verdicts:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import Claim, ClaimTest, Unit
-from overhead.claims.rules import Verdict, bounds, implied, outer_bounds, published
+from overhead.claims.rules import ClaimVerdict, implied, partial_bounds, published, reproduced_bounds
 from overhead.claims.select import making
 from overhead.reading.format import MICRO, TIMES, count, listed, spread
 
@@ -17,7 +17,7 @@ _UNITS = {"us": MICRO, "ms": "ms", "ns": "ns", "s": "s", "GB/s": "GB/s", "1/s": 
 
 
 def explain(
-    claim: Claim, verdict: Verdict, found: Sequence[tuple[ClaimValue, Verdict]], flawed: Sequence[ClaimValue]
+    claim: Claim, verdict: ClaimVerdict, found: Sequence[tuple[ClaimValue, ClaimVerdict]], flawed: Sequence[ClaimValue]
 ) -> str:
     """The sentences that explain the verdict."""
     test = claim.test
@@ -56,11 +56,11 @@ def exact(claim: Claim) -> str:
     return " to ".join(texts) + mark
 
 
-def _sized(claim: Claim, test: ClaimTest, found: Sequence[tuple[ClaimValue, Verdict]]) -> str:
+def _sized(claim: Claim, test: ClaimTest, found: Sequence[tuple[ClaimValue, ClaimVerdict]]) -> str:
     parts = [_one(test, one) for one, _ in found[:_MOST_TARGETS]]
     if len(found) > _MOST_TARGETS:
         parts.append(f"and {count(len(found) - _MOST_TARGETS, 'more target')}")
-    inner, outer = bounds(claim, test), outer_bounds(claim, test)
+    inner, outer = reproduced_bounds(claim, test), partial_bounds(claim, test)
     said = f"{_capital(test.quantity)}: {'; '.join(parts)}. Published: {exact(claim)} ({claim.hardware})"
     partly = f", partly {_between(*outer, test.unit)}" if outer != inner else ""
     return f"{said}; reproduced {_between(*inner, test.unit)}{partly}."

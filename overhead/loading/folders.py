@@ -49,7 +49,7 @@ def collect(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
 
     Raises ``BadFile`` where a file named alone is bad, or where nothing at all could be loaded.
     """
-    found = list(each(paths, _itself))
+    found = list(each(paths, _unchanged))
     loaded = [Loaded(one.path, one.result, one.argument) for one in found if isinstance(one, Used)]
     return loaded, [one for one in found if isinstance(one, Skipped)]
 
@@ -93,11 +93,11 @@ def _read(use: Callable[[Fingerprint], T], path: Path) -> tuple[Machine, T] | Ba
     return found.machine, use(found)
 
 
-def _itself(found: Fingerprint) -> Fingerprint:
+def _unchanged(found: Fingerprint) -> Fingerprint:
     return found
 
 
-def tell(skipped: Iterable[Skipped]) -> None:
+def report_skipped(skipped: Iterable[Skipped]) -> None:
     """List the skipped files on standard error."""
     for one in skipped:
         print(f"overhead: skipped {plain(one.path.name, 80)}: {plain(one.reason, 300)}", file=sys.stderr)
@@ -109,7 +109,7 @@ def _description(machine: Machine) -> tuple[str, int, int, int]:
 
 
 def files(paths: Iterable[Path]) -> list[tuple[int, Path]]:
-    """Files as named; of a folder its fingerprints, and its journals without a fingerprint. Each with the index of its path."""
+    """Files as named; of a folder its fingerprints, and its journals without one. Each with the index of its path."""
     found: list[tuple[int, Path]] = []
     for argument, path in enumerate(paths):
         if not path.is_dir():

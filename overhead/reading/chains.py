@@ -30,7 +30,7 @@ COMPARED = {
     "library-vs-eager": ("eager", "library"),
 }
 """Pairs of kinds by name: first the one that is cheaper to start, then the one that is cheaper per step."""
-LENGTHS = (1, 10, 100, 10_000)
+COMPARED_LENGTHS = (1, 10, 100, 10_000)
 """Numbers of steps at which arms are compared, besides the workload's own."""
 PROCESSORS = ("gpu", "software", "cpu")
 _FUSIONS = (("wgsl", "fused-wgsl", "WGSL"), ("graph", "fused-cuda", "CUDA, against a graph"))

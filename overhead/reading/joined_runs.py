@@ -45,7 +45,7 @@ class MeasuredCases:
         return {name for names in self.devices.values() for name in names if is_board_id(name)}
 
 
-def measured(run: Fingerprint) -> MeasuredCases:
+def measured_cases(run: Fingerprint) -> MeasuredCases:
     """How many records with a value the run has of each place."""
     groups: dict[str, Counter[Place]] = defaultdict(Counter)
     for record in run.records:
@@ -55,20 +55,20 @@ def measured(run: Fingerprint) -> MeasuredCases:
     return MeasuredCases(run.method_version, dict(groups), _devices(run))
 
 
-def first(runs: Sequence[MeasuredCases]) -> int:
+def run_to_show(runs: Sequence[MeasuredCases]) -> int:
     """Index of the run to show in full: the newest that measured the step completely. ``runs``: newest first."""
     return _preferred(runs, range(len(runs)), _STEP)[0]
 
 
-def sources(runs: Sequence[MeasuredCases]) -> dict[Place, int]:
+def run_by_place(runs: Sequence[MeasuredCases]) -> dict[Place, int]:
     """By place, the index of the run to take it from. ``runs``: newest first.
 
     A workload at one size comes from the newest run that measured it completely; the other runs add what that one
-    lacks. Of the step, the run of ``first`` keeps all its cases. Further cases come from runs on the same board first,
-    then from the run with most callers, so that a ladder stays in one run. Runs with another method version add
+    lacks. Of the step, the run of ``run_to_show`` keeps all its cases. Further cases come from runs on the same board
+    first, then from the run with most callers, so that a ladder stays in one run. Runs with another method version add
     nothing.
     """
-    head = first(runs)
+    head = run_to_show(runs)
     alike = [i for i, run in enumerate(runs) if run.method_version == runs[head].method_version]
     apart = {stack for i in alike for stack, own in runs[i].devices.items() if len(own) > 1}
     found: dict[Place, int] = {}
@@ -102,8 +102,8 @@ def _preferred(runs: Sequence[MeasuredCases], among: Iterable[int], group: str) 
     return sorted(records, key=lambda i: i not in broad or records[i] < least)
 
 
-def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, int]) -> Fingerprint:
-    """The run ``head`` and what other runs add to it. ``runs`` by index; ``places``: the result of ``sources``.
+def joined_run(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, int]) -> Fingerprint:
+    """The run ``head`` and what other runs add to it. ``runs`` by index; ``places``: the result of ``run_by_place``.
 
     A case keeps its position in the head's run, or in the largest run that has it, because a target's first case is its
     base case. Where a run has several devices of one name, records on devices that are not shown are left out. A

@@ -82,7 +82,7 @@ def _loops(view: View, elements: int, records: list[Record]) -> Loops:
     return Loops(view.target(records[0]).label, unrolled_of(UNROLLED), elements, version, tuple(loops))
 
 
-def sentence(found: Loops) -> str:
+def loops_sentence(found: Loops) -> str:
     """A sentence: compile time and speed-up of the shortest and the longest loop that worked, and which ones failed."""
     worked = [loop for loop in found.loops if not loop.failure]
     failed = [loop for loop in found.loops if loop.failure]

@@ -62,7 +62,7 @@ class Decision:
     failed: bool
 
 
-def call(cases: Sequence[BothSides], fail_over: float | None = None) -> list[Decision]:
+def decisions(cases: Sequence[BothSides], fail_over: float | None = None) -> list[Decision]:
     """A decision for each case; ``failed`` where it is slower by more than ``fail_over`` per cent beyond doubt."""
     trials = _trials(cases)
     p = [trial.p() for trial in trials]

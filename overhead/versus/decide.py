@@ -27,7 +27,7 @@ FLOOR = 0.015
 LEAST_RUNS_DF = 2
 """Runs beyond the first of each side, together, from which the run-to-run spread is estimated."""
 MODERATE = 4.0
-"""The other cases' run-to-run spread counts like at most this many runs of the case's own: they share its disturbances."""
+"""The run-to-run spread of the other cases counts like at most so many runs of the case: they share disturbances."""
 MODERATE_PAIRS = 2.0
 """The same for pairs of processes, whose cases share the disturbances between two windows."""
 MODERATE_FROM = 20

@@ -14,7 +14,7 @@ from overhead.reading.intervals import span
 from overhead.reading.missing_values import missing_record, why
 from overhead.results import Fingerprint, Record
 from overhead.versus import decide
-from overhead.versus.calls import BothSides, Decision, call, run_spread
+from overhead.versus.calls import BothSides, Decision, decisions, run_spread
 from overhead.versus.pairing import ABSENT, in_turn, match, refusal, together
 from overhead.versus.sides import FIGURE, Run, Sampled, Side
 from overhead.versus.verdicts import CaseVerdict, Difference, Verdicts
@@ -28,7 +28,7 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
     pairs = together(base, new)
     opened = [_opened(base, b, new, n, same_machine, pairs) for b, n in match(base, new)]
     tested = [o for o in opened if isinstance(o, _Open)]
-    calls = iter(call([o.evidence for o in tested], fail_over))
+    calls = iter(decisions([o.evidence for o in tested], fail_over))
     return Verdicts(
         base=_names(base, new),
         new=_names(new, base),

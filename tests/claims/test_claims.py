@@ -15,7 +15,7 @@ from overhead.claims.formula import evaluate, rounding
 from overhead.claims.judging import summary
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import ClaimTest, Selector
-from overhead.claims.rules import bounds, implied, outer_bounds, published
+from overhead.claims.rules import implied, partial_bounds, published, reproduced_bounds
 from overhead.claims.select import against_of
 from overhead.claims.sentences import place
 from overhead.errors import BadFile
@@ -104,7 +104,7 @@ def test_a_claim_is_consistent(claim: Claim) -> None:
             assert test.against is not None
     if claim.test is None or claim.test.kind in ("implied", "fails"):
         return
-    inner, outer = bounds(claim, claim.test), outer_bounds(claim, claim.test)
+    inner, outer = reproduced_bounds(claim, claim.test), partial_bounds(claim, claim.test)
     assert outer[0] <= inner[0] <= inner[1] <= outer[1]
     assert inner[0] <= low <= high <= inner[1], "the published figure itself must count as reproduced"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from overhead.reading.joined_runs import MeasuredCases, first, joined, measured, sources
+from overhead.reading.joined_runs import MeasuredCases, joined_run, measured_cases, run_by_place, run_to_show
 from overhead.results import Comparison, Fingerprint, Pattern, Record
 from tests.fakes.report import figure, fingerprint, record
 
@@ -17,9 +17,9 @@ def _step(stack: str, workload: str, elements: int) -> Record:
 
 
 def _joined(*runs: Fingerprint) -> Fingerprint:
-    have = [measured(run) for run in runs]
-    head, places = first(have), sources(have)
-    return joined({i: runs[i] for i in sorted({head, *places.values()})}, head, places)
+    have = [measured_cases(run) for run in runs]
+    head, places = run_to_show(have), run_by_place(have)
+    return joined_run({i: runs[i] for i in sorted({head, *places.values()})}, head, places)
 
 
 def _run(day: int, *records: Record) -> Fingerprint:
@@ -133,18 +133,18 @@ def test_a_stack_that_the_shown_run_lacks_keeps_its_base_first() -> None:
 
 def test_the_run_shown_in_full_is_neither_of_a_few_stacks_nor_of_one_pattern() -> None:
     def run(day: int, stacks: tuple[str, ...], patterns: tuple[Pattern, ...]) -> MeasuredCases:
-        return measured(_run(day, *(record(s, p, each=5.0, adapter="GPU") for s in stacks for p in patterns)))
+        return measured_cases(_run(day, *(record(s, p, each=5.0, adapter="GPU") for s in stacks for p in patterns)))
 
     many: tuple[Pattern, ...] = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "replay", "wait-each")
     usual = run(1, ("torch", "jax", "dawn", "cupy"), ("per-submit", "fused", "replay"))
-    assert first([run(3, ("torch", "jax", "dawn"), ("wait-each",)), run(2, ("torch",), many), usual]) == 2
-    assert first([run(2, ("torch",), many), usual]) == 1
-    assert first([run(4, ("torch", "jax"), many), usual]) == 0
-    assert first([run(4, ("torch",), many), run(3, ("jax",), many), run(2, ("dawn",), many), usual]) == 3
-    assert first([run(9, ("torch",), ("fused",)), run(8, ("torch",), ("fused",))]) == 0
-    stepping = measured(_run(9, *(_step(stack, "stepping", 1) for stack in ("torch", "jax", "dawn", "cupy"))))
-    assert first([stepping, usual]) == 1
-    assert first([stepping]) == 0
+    assert run_to_show([run(3, ("torch", "jax", "dawn"), ("wait-each",)), run(2, ("torch",), many), usual]) == 2
+    assert run_to_show([run(2, ("torch",), many), usual]) == 1
+    assert run_to_show([run(4, ("torch", "jax"), many), usual]) == 0
+    assert run_to_show([run(4, ("torch",), many), run(3, ("jax",), many), run(2, ("dawn",), many), usual]) == 3
+    assert run_to_show([run(9, ("torch",), ("fused",)), run(8, ("torch",), ("fused",))]) == 0
+    stepping = measured_cases(_run(9, *(_step(stack, "stepping", 1) for stack in ("torch", "jax", "dawn", "cupy"))))
+    assert run_to_show([stepping, usual]) == 1
+    assert run_to_show([stepping]) == 0
 
 
 def test_a_base_case_without_a_figure_comes_from_another_run_and_stays_first() -> None:

@@ -15,7 +15,7 @@ from overhead.claims.judging import RunEvidence, judge_evidence
 from overhead.errors import UsageError
 from overhead.loading.folders import Skipped, Used, each
 from overhead.loading.reduce import load
-from overhead.reading.joined_runs import first, joined, sources
+from overhead.reading.joined_runs import joined_run, run_by_place, run_to_show
 from overhead.report.core.digest import Digest, digest
 from overhead.results import Fingerprint
 
@@ -98,8 +98,8 @@ def _machines(
         """A machine's runs as one."""
         runs = sorted(machine, key=lambda i: digests[i].created, reverse=True)
         have = [digests[i].measured for i in runs]
-        head, places = first(have), sources(have)
-        return joined({k: run(runs[k]) for k in sorted({head, *places.values()})}, head, places)
+        head, places = run_to_show(have), run_by_place(have)
+        return joined_run({k: run(runs[k]) for k in sorted({head, *places.values()})}, head, places)
 
     own, *others = of.values()
     full = whole(own)

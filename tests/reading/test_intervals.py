@@ -31,4 +31,4 @@ def test_the_share_saved_is_one_minus_the_inverse_ratio() -> None:
 
 def test_a_figure_without_a_value_has_no_span() -> None:
     assert span(figure("complete", None, "failed")) is None
-    assert span(figure("complete", 100.0, width=0.1)) == Span(100.0, 90.0, pytest.approx(110.0))
+    assert span(figure("complete", 100.0, width=0.5)) == Span(100.0, 50.0, 150.0)

@@ -26,6 +26,8 @@ class Reason(enum.Enum):
     NOT_USABLE = "a value that cannot be shown"
 
 
+_WHOLE_TARGET = "all"
+"""In ``LeftOut.case``: the planner left the whole target out, by the user's choice and not for want of time."""
 _BY_STATUS = {
     "unavailable": Reason.NOT_SUPPORTED,
     "unverified": Reason.WRONG_VALUES,
@@ -100,10 +102,6 @@ def missing_record(fingerprint: Fingerprint, like: Record) -> MissingValue:
         if left.target == like.target_key and left.case in (_WHOLE_TARGET, like.case.key):
             return MissingValue(_of_left_out(left), detail=left.reason)
     return MissingValue(Reason.NOT_ASKED_FOR)
-
-
-_WHOLE_TARGET = "all"
-"""In ``LeftOut.case``: the planner left the whole target out, by the user's choice and not for want of time."""
 
 
 def _by_status(status: str, detail: str) -> MissingValue:

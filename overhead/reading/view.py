@@ -169,7 +169,7 @@ def _labels(firsts: list[Record]) -> dict[str, str]:
         return on + (" (runs nothing)" if not r.executes else " (software)" if r.software else "")
 
     said_of = [[said(r, depth) for depth in range(3)] for r in firsts]
-    counts = [Counter(words[depth] for words in said_of) for depth in range(3)]
+    counts = [Counter(texts[depth] for texts in said_of) for depth in range(3)]
     labels: dict[str, str] = {}
     taken: Counter[str] = Counter()
     for r, own in zip(firsts, said_of, strict=True):

@@ -17,11 +17,11 @@ FloatArray = NDArray[np.float64]
 Runs = Sequence[FloatArray]
 
 PROMISED = 0.05
-"""At most this chance of any false call in a comparison of two sides, all cases together."""
+"""Highest probability of any false verdict in a comparison, over all its cases."""
 ALPHA = 0.04
-"""The level tested at: the tests are exact only for normal spreads, and a little room keeps the promise for others."""
+"""The level of the tests. They are exact for normal distributions only; the margin to ``PROMISED`` covers others."""
 POWER = 0.95
-"""Chance with which the stated smallest shift is called."""
+"""Probability with which the stated smallest shift is detected."""
 FLOOR = 0.015
 """Standard deviation of a run's mean, as a share, where one run a side leaves the run-to-run spread unknown."""
 LEAST_RUNS_DF = 2
@@ -71,7 +71,7 @@ class Shifts:
         return self.ways[0].centre
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """The hull of the intervals at ``1 - alpha``, as logarithms."""
+        """The smallest interval that contains those of all ways at ``1 - alpha``, as logarithms."""
         halves = [(s.centre, s.half(alpha)) for s in self.ways]
         return min(c - h for c, h in halves), max(c + h for c, h in halves)
 
@@ -85,7 +85,7 @@ class Shifts:
         return max(s.p_over(margin) for s in self.ways)
 
     def smallest(self, alpha: float) -> float:
-        """The logarithm of the smallest shift that is called at level ``alpha`` with probability ``POWER``."""
+        """The logarithm of the smallest shift that is detected at level ``alpha`` with probability ``POWER``."""
         moved = max(s.centre for s in self.ways) - min(s.centre for s in self.ways)
         return moved + max(s.half(alpha) + quantile(POWER, s.df) * s.error for s in self.ways)
 
@@ -120,9 +120,9 @@ def holm(p: Sequence[float], alpha: float = ALPHA) -> list[float]:
 
 
 def trials(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> list[Shifts]:
-    """Each case's trial. With several runs a side the runs are the replicates, else the processes are.
+    """The test of each case. The replicates are the runs if a side has several, else the processes.
 
-    Each case needs two processes a side.
+    Each case needs two processes per side.
     """
     free = [_runs_df(b) + _runs_df(n) for b, n in zip(base, new, strict=True)]
     several = [i for i, d in enumerate(free) if d >= LEAST_RUNS_DF]
@@ -136,7 +136,7 @@ def trials(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> l
 
 
 def paired(differences: Sequence[FloatArray]) -> list[Shifts]:
-    """Each case's trial from ``ln(new / base)`` of processes measured in turn, one value a pair.
+    """The test of each case from ``ln(new / base)`` of processes measured in turn, one value a pair.
 
     A difference between runs affects both of a pair. Each case needs two pairs.
     """

@@ -13,8 +13,8 @@ Verdict = Literal["faster", "slower", "same", "undecided", "refused", "not teste
 class CaseVerdict:
     """One case. ``low`` and ``high`` bound the ratio at the level at which Holm's procedure tested it.
 
-    ``smallest`` is the smallest shift (0.05 is 5 %) that would have been called with near certainty, None where nothing
-    was tested; ``p`` is of no shift, uncorrected. ``processes`` and ``runs`` count BASE, NEW.
+    ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty, None without a test;
+    ``p``: uncorrected, of no shift; ``processes`` and ``runs``: counts of BASE and NEW.
     """
 
     case: str
@@ -44,7 +44,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """A comparison. ``failed``: cases whose corrected interval lies wholly beyond ``fail_over`` per cent."""
+    """A comparison. ``failed``: cases whose whole corrected interval is beyond ``fail_over`` per cent."""
 
     base: tuple[str, ...]
     new: tuple[str, ...]

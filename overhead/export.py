@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead.errors import UsageError
-from overhead.loading.folders import Loaded, collect, tell
+from overhead.loading.folders import Loaded, collect, report_skipped
 from overhead.loading.reduce import series_of
 from overhead.reading.format import plain, valued
 from overhead.reading.tables import COLUMNS, rows
@@ -20,10 +20,10 @@ from overhead.results import Figure, Fingerprint, Record
 from overhead.versus.sides import FIGURE, sampled, samples_beside
 
 TRACKED = (FIGURE, "host")
-"""The figures that the GitHub action is given: smaller is better, and they repeat from run to run."""
-_FORMULA = re.compile(r"(^|[;|])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
-"""What a spreadsheet runs: a text that starts so, in any script, or its part where semicolons part the cells."""
-_TEXT = 4000
+"""The figures for the GitHub action: smaller is better, and they repeat from run to run."""
+_SPREADSHEET_FORMULA = re.compile(r"(^|[;|])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
+"""Characters with which a spreadsheet formula starts, at the start of a text or after a separator of cells."""
+_LONGEST_TEXT = 4000
 
 
 def export(path: Path, format: str) -> str:
@@ -35,13 +35,15 @@ def export(path: Path, format: str) -> str:
     if format not in FORMATS:
         raise UsageError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
     loaded, skipped = collect([path])
-    tell(skipped)
+    report_skipped(skipped)
     return FORMATS[format](loaded)
 
 
 def to_csv(loaded: Sequence[Loaded]) -> str:
-    """One row a figure under ``tables.COLUMNS``, times in ns. What a spreadsheet would run as a formula gets an
-    apostrophe in front."""
+    """CSV with one row per figure under ``tables.COLUMNS``, times in ns.
+
+    A text that a spreadsheet would run as a formula gets a leading apostrophe.
+    """
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -53,12 +55,14 @@ def to_csv(loaded: Sequence[Loaded]) -> str:
 def _cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    return _FORMULA.sub(r"\1\2'", plain(value, _TEXT))
+    return _SPREADSHEET_FORMULA.sub(r"\1\2'", plain(value, _LONGEST_TEXT))
 
 
 def to_github(loaded: Sequence[Loaded]) -> str:
-    """A list of name, unit, value, range and extra, as benchmark-action/github-action-benchmark reads under the tool
-    ``customSmallerIsBetter``. Only figures with a value: the format has no place for a reason."""
+    """JSON for benchmark-action/github-action-benchmark with the tool ``customSmallerIsBetter``.
+
+    A list of name, unit, value, range and extra. Only figures with a value: the format has no field for a reason.
+    """
     fingerprint = _single(loaded).fingerprint
     entries = [
         _entry(fingerprint, record, figure)
@@ -72,17 +76,17 @@ def to_github(loaded: Sequence[Loaded]) -> str:
 def _entry(fingerprint: Fingerprint, record: Record, figure: Figure) -> dict[str, Any]:
     extra = [f"machine {fingerprint.machine.id}", f"profile {fingerprint.profile}", f"{figure.processes} processes"]
     extra += [f"{figure.status}: {figure.reason}"] if figure.status != "ok" else []
-    entry: dict[str, Any] = {"name": plain(f"{record.key} {figure.name}", _TEXT), "unit": figure.unit}
+    entry: dict[str, Any] = {"name": plain(f"{record.key} {figure.name}", _LONGEST_TEXT), "unit": figure.unit}
     entry["value"] = valued(figure)
     if figure.low is not None and figure.high is not None:
         entry["range"] = f"\u00b1 {(figure.high - figure.low) / 2:#.4g}"
-    return {**entry, "extra": plain(", ".join(extra), _TEXT)}
+    return {**entry, "extra": plain(", ".join(extra), _LONGEST_TEXT)}
 
 
 def to_pyperf(loaded: Sequence[Loaded]) -> str:
-    """pyperf's file format 1.0: a benchmark a case, a run a process, whose value is its slope in seconds.
+    """pyperf's file format 1.0: a benchmark for each case, a run for each process with its slope in seconds.
 
-    Without raw samples beside the file a case is one run with the figure's own value.
+    Without raw samples beside the file a case has one run, with the value of its figure.
     """
     one = _single(loaded)
     samples = samples_beside(one.path)
@@ -102,7 +106,7 @@ def to_pyperf(loaded: Sequence[Loaded]) -> str:
 
 def _benchmark(record: Record, seconds: Sequence[float], *, from_samples: bool) -> dict[str, Any]:
     metadata: dict[str, Any] = {
-        "name": plain(record.key, _TEXT),
+        "name": plain(record.key, _LONGEST_TEXT),
         "unit": "second",
         "quantity": f"{FIGURE}, a {plain(record.unit)}",
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from overhead.devices import same_adapter
 from overhead.results import Case, Scalar, Target
 
 WEBGPU_STACKS = frozenset({"wgpu-native", "dawn"})
@@ -125,7 +126,7 @@ def comparable(named: NamedComparison, of: tuple[Target, Case], against: tuple[T
         return False
     if named.adds and (named.adds not in first or named.adds in second):
         return False
-    if named.same_adapter and of[0].adapter != against[0].adapter:
+    if named.same_adapter and not same_adapter(of[0], against[0]):
         return False
     axes = (set(first) | set(second)) - named.differs
     return all(first.get(axis) == second.get(axis) for axis in axes)

@@ -60,7 +60,7 @@ def test_no_text_becomes_a_formula(tmp_path: Path, text: str) -> None:
     assert row["adapter"].lstrip().startswith("'")
 
 
-def test_no_part_of_a_text_becomes_a_formula_where_semicolons_part_the_cells(tmp_path: Path) -> None:
+def test_no_part_after_a_semicolon_becomes_a_formula(tmp_path: Path) -> None:
     write_fingerprint(tmp_path / "a.json", fingerprint(record(adapter=f"A; {FORMULA};-2;b=3")))
     text = export(tmp_path / "a.json", "csv")
     for row in csv.reader(io.StringIO(text), delimiter=";"):
@@ -102,14 +102,14 @@ def test_a_range_of_one_digit_is_still_a_number(tmp_path: Path) -> None:
     assert all(RANGE.match(entry["range"]) for entry in json.loads(export(tmp_path / "a.json", "github")))
 
 
-def test_github_leaves_out_what_has_no_value(tmp_path: Path) -> None:
+def test_github_leaves_out_figures_without_a_value(tmp_path: Path) -> None:
     write_fingerprint(
         tmp_path / "a.json", fingerprint(record(), record("dawn", each=None, status="failed", reason="x"))
     )
     assert all(entry["name"].startswith("wgpu-native") for entry in json.loads(export(tmp_path / "a.json", "github")))
 
 
-def test_pyperf_loads_a_run_a_process(path: Path, tmp_path: Path) -> None:
+def test_pyperf_has_a_run_for_each_process(path: Path, tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text(export(path, "pyperf"), encoding="utf-8")
     suite = pyperf.BenchmarkSuite.load(str(tmp_path / "p.json"))
     figures = {r.key: r.value("complete") for r in read_fingerprint(path).records}
@@ -125,7 +125,7 @@ def test_pyperf_loads_a_run_a_process(path: Path, tmp_path: Path) -> None:
         assert all(run.get_total_loops() == LADDER[-1] for run in benchmark.get_runs())
 
 
-def test_pyperf_says_when_there_are_no_raw_samples(tmp_path: Path) -> None:
+def test_pyperf_notes_missing_raw_samples(tmp_path: Path) -> None:
     path = Made(seed=1).write(tmp_path / "a.json", samples=False)
     suite = pyperf.BenchmarkSuite.loads(export(path, "pyperf"))
     for benchmark in suite.get_benchmarks():
@@ -148,7 +148,7 @@ def test_names_from_files_carry_no_control_characters(tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("name", ["github", "pyperf"])
-def test_nothing_to_export_and_several_runs_are_said_in_one_line(tmp_path: Path, name: str) -> None:
+def test_an_empty_export_and_several_runs_are_errors_of_one_line(tmp_path: Path, name: str) -> None:
     empty, folder = tmp_path / "empty.json", tmp_path / "runs"
     write_fingerprint(empty, fingerprint(record(each=None, status="failed", reason="x")))
     folder.mkdir()

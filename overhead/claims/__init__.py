@@ -1,12 +1,21 @@
-"""Published claims and what measurements say of them. The registry and how to add to it: docs/claims.md."""
+"""Published claims, tested with measured runs. The registry and how to add to it: docs/claims.md."""
 
 from __future__ import annotations
 
 from overhead.claims.judging import Judged, judge, judge_runs
 from overhead.claims.registry import Claim, PublishedPoint, Source, claims, published_points, sources
-from overhead.claims.rules import VERDICTS, Verdict
+from overhead.claims.rules import VERDICTS, ClaimVerdict
 
 __all__ = [
-    "VERDICTS", "Claim", "Judged", "PublishedPoint", "Source", "Verdict", "claims", "judge", "judge_runs",
-    "published_points", "sources",
+    "VERDICTS",
+    "Claim",
+    "ClaimVerdict",
+    "Judged",
+    "PublishedPoint",
+    "Source",
+    "claims",
+    "judge",
+    "judge_runs",
+    "published_points",
+    "sources",
 ]  # fmt: skip

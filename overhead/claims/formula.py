@@ -1,4 +1,4 @@
-"""Arithmetic over named parts: numbers, names, + - * / and brackets, nothing else."""
+"""Formulas of numbers, names, + - * / and brackets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every claim of the registry against the newest run of each machine."""
+"""Judge every claim of the registry by the newest run of each machine."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import msgspec
 
 from overhead.claims.measured import ClaimValue, measure
 from overhead.claims.registry import Claim, Source, claims, sources
-from overhead.claims.rules import VERDICTS, Verdict, implied, of_one, overall
+from overhead.claims.rules import VERDICTS, ClaimVerdict, implied, of_one, overall
 from overhead.claims.select import making
 from overhead.claims.sentences import explain
-from overhead.loading.folders import collect, tell
+from overhead.loading.folders import collect, report_skipped
 from overhead.reading.view import View
 from overhead.results import Fingerprint
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim, its verdict, the sentence that explains it, and what it rests on.
+    """A claim, its verdict, the sentence that explains it, and the values behind it.
 
-    ``measured`` with the verdict of each target; ``flawed`` the quantity with the published flaw put back; ``making``
-    the command that would measure what the test needs, '' where no record can tell.
+    ``measured``: each value with its own verdict; ``flawed``: the values with the published flaw put back; ``making``:
+    the command that measures what the test needs, '' where no measurement can test the claim.
     """
 
     claim: Claim
     source: Source
-    verdict: Verdict
+    verdict: ClaimVerdict
     sentence: str
-    measured: tuple[tuple[ClaimValue, Verdict], ...] = ()
+    measured: tuple[tuple[ClaimValue, ClaimVerdict], ...] = ()
     flawed: tuple[ClaimValue, ...] = ()
     making: str = ""
 
@@ -56,18 +56,18 @@ def judge(paths: Sequence[Path]) -> list[Judged]:
     A bad file named alone raises ``BadFile``; among several it is skipped and listed on standard error.
     """
     loaded, skipped = collect(paths)
-    tell(skipped)
+    report_skipped(skipped)
     return judge_runs([one.fingerprint for one in loaded])
 
 
 def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
-    """Judge every claim; of each machine its newest run with a value. One run is held at a time."""
+    """Judge every claim; of each machine its newest run with a value. Holds one run in memory at a time."""
     return judge_evidence([gather(View(run)) for run in runs])
 
 
 @dataclass(frozen=True)
 class RunEvidence:
-    """What one run has to say to the claims, by their ids; ``flawed`` with the published flaws put back."""
+    """The values of one run, by claim id; ``flawed``: those with the published flaws put back."""
 
     machine: str
     created: str
@@ -89,8 +89,11 @@ def gather(view: View) -> RunEvidence:
 
 
 def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
-    """Judge every claim from what the runs have to say; of each machine its newest run with a value for it, or, where
-    none has one or the claim is of a failure, with the records."""
+    """Judge every claim from the values of the runs.
+
+    Of each machine the newest run with a value counts. For a claim of failure, or where no run has a value, the newest
+    run with the records counts.
+    """
     ordered = sorted(runs, key=lambda run: run.created, reverse=True)
     return [_judged(claim, ordered) for claim in claims()]
 
@@ -100,19 +103,19 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
     if test is None:
         return Judged(claim, source, "not testable here", claim.untested)
     if test.kind == "implied":
-        verdict: Verdict = "refuted" if implied(claim, test) > test.limit else "inconclusive"
+        verdict: ClaimVerdict = "refuted" if implied(claim, test) > test.limit else "inconclusive"
         return Judged(claim, source, verdict, explain(claim, verdict, (), ()))
-    told = [run for run in runs if claim.id in run.found]
+    with_records = [run for run in runs if claim.id in run.found]
     if test.kind != "fails":
-        told.sort(key=lambda run: not _valued(run.found[claim.id]))
+        with_records.sort(key=lambda run: not _valued(run.found[claim.id]))
     newest: dict[str, RunEvidence] = {}
-    for run in told:
+    for run in with_records:
         newest.setdefault(run.machine, run)
     measured = tuple((one, of_one(claim, test, one)) for run in newest.values() for one in run.found[claim.id])
-    back = tuple(one for run in newest.values() for one in run.flawed[claim.id])
+    flawed = tuple(one for run in newest.values() for one in run.flawed[claim.id])
     verdict = overall([each for _, each in measured])
-    sentence = explain(claim, verdict, measured, back)
-    return Judged(claim, source, verdict, sentence, measured, back, making(test, claim.flawed))
+    sentence = explain(claim, verdict, measured, flawed)
+    return Judged(claim, source, verdict, sentence, measured, flawed, making(test, claim.flawed))
 
 
 def _valued(found: Sequence[ClaimValue]) -> bool:
@@ -129,12 +132,12 @@ def _finite(value: Any) -> Any:
 
 
 def summary(found: Sequence[Judged]) -> str:
-    """How many of each verdict."""
+    """A sentence with the number of claims by verdict."""
     counts = Counter(one.verdict for one in found)
     said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
     return f"{len(found)} published claims: {said}."
 
 
 def ordered(found: Sequence[Judged]) -> list[Judged]:
-    """Decided claims first."""
+    """The claims in the order of ``VERDICTS``: decided ones first."""
     return sorted(found, key=lambda one: VERDICTS.index(one.verdict))

@@ -1,4 +1,4 @@
-"""From the records of one run to the quantity that a claim is about."""
+"""The quantity that a claim is about, from the records of one run."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from dataclasses import dataclass, replace
 from overhead.claims.registry import ClaimTest, Selector
 from overhead.claims.select import against_of, pairs
 from overhead.reading.format import plain, valued
-from overhead.reading.intervals import Span, span
-from overhead.reading.view import View, named, why, words
-from overhead.results import Figure, Record, Status
+from overhead.reading.intervals import Span, ratio, span
+from overhead.reading.missing_values import missing_figure, why
+from overhead.reading.view import View, named, words
+from overhead.results import Record, Status
 
-_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+_NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 @dataclass(frozen=True)
 class ClaimValue:
-    """A quantity on one machine, in the test's unit; without ``value`` the ``reason`` says why.
+    """A quantity on one machine, in the test's unit; where ``value`` is None, ``reason`` is why.
 
-    ``of`` and ``against`` are record keys; ``label`` says in words what was measured, ``machine`` on what; ``status``
-    is that of the case.
+    ``of`` and ``against``: record keys; ``label``: target and case in words; ``machine``: its GPUs or CPU; ``status``:
+    that of the case.
     """
 
     machine: str
@@ -39,7 +40,7 @@ class _Missing(Exception):
 
 
 def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
-    """The quantity on every target of the run that has the records for it."""
+    """The quantity on every target of the run that has the records for the test."""
     own = view.fingerprint.machine
     machine = plain(", ".join(gpu.name for gpu in own.gpus) or own.cpu)
     found = []
@@ -66,18 +67,21 @@ def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -
     if test.kind == "stage-share":
         return _stage_share(of, test.of.figure or "complete")
     if test.kind in ("value", "fails"):
-        return _amount(of, test.of) * (1 / _NS.get(test.unit, 1.0))
+        return _amount(of, test.of) * (1 / _NS_PER_UNIT.get(test.unit, 1.0))
     if test.via:
-        ratio = _by_comparison(test.via, view, of)
+        found = _by_comparison(test.via, view, of)
     elif against is None:
         raise _Missing("the test names nothing to set it against")
     else:
-        ratio = _ratio(_amount(of, test.of), _amount(against, against_of(test) or test.of))
-    return _without(ratio) if test.kind == "share" else ratio
+        amounts = ratio(_amount(of, test.of), _amount(against, against_of(test) or test.of))
+        if amounts is None:
+            raise _Missing("a figure that is not positive has no ratio")
+        found = amounts
+    return found.share_saved if test.kind == "share" else found
 
 
 def _amount(record: Record, selector: Selector) -> Span:
-    """The selected figure; where the selector says steps, that many and their wait."""
+    """The selected figure in ns; for a selector with ``steps``, the time of so many steps and their wait."""
     if selector.steps is None:
         return _figure(record, selector.figure or "complete")
     return _figure(record, "fixed") + _figure(record, "complete") * selector.steps
@@ -90,30 +94,14 @@ def _figure(record: Record, name: str) -> Span:
     return found
 
 
-def _ratio(first: Span, second: Span) -> Span:
-    """The ratio with the widest interval that both intervals allow."""
-    if first.value <= 0 or second.value <= 0:
-        raise _Missing("a figure that is not positive has no ratio")
-    return first / second
-
-
-def _without(ratio: Span) -> Span:
-    """The part of the first that the second is without."""
-    low, high = (None if v is None or v <= 0 else 1 - 1 / v for v in (ratio.low, ratio.high))
-    return Span(1 - 1 / ratio.value, low, high)
-
-
 def _by_comparison(name: str, view: View, of: Record) -> Span:
     comparison = view.comparison(name, of.key)
     figure = named(comparison, "ratio") if comparison else None
     value = valued(figure)
     if figure is None or value is None or value <= 0:
-        raise _Missing(f"{name}: {_reason(figure)}")
+        reason = missing_figure(figure).text if figure else "the two cases did not alternate in one worker here"
+        raise _Missing(f"{name}: {reason}")
     return Span(value, figure.low, figure.high)
-
-
-def _reason(figure: Figure | None) -> str:
-    return f"{figure.status}: {figure.reason}" if figure else "the two cases did not alternate in one worker here"
 
 
 def _stage_share(record: Record, figure: str) -> Span:
@@ -126,7 +114,7 @@ def _stage_share(record: Record, figure: str) -> Span:
 
 
 def _label(view: View, of: Record, against: Record | None) -> str:
-    """Targets and cases in words, what both share said once."""
+    """Targets and cases in words; what both share appears once."""
 
     def case(record: Record) -> str:
         target = view.target(record)

@@ -12,26 +12,27 @@ from msgspec import Meta, Struct
 from overhead.results import Api, Caller, Dependency, Name, Pattern, Scalar
 
 Number = int | float
-Text = Annotated[str, Meta(min_length=1, max_length=1000)]
+ShortText = Annotated[str, Meta(min_length=1, max_length=1000)]
 Id = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,39}$")]
 Unit = Literal["ratio", "share", "s", "ms", "us", "ns", "GB/s", "1/s"]
-Kind = Literal["value", "ratio", "share", "stage-share", "fails", "implied"]
+TestKind = Literal["value", "ratio", "share", "stage-share", "fails", "implied"]
 Bounds = Annotated[list[float], Meta(min_length=2, max_length=2)]
 
 
 class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Where a claim or a point was published. ``where``: DOI, arXiv number, repository or address."""
 
-    title: Text
-    where: Text
+    title: ShortText
+    where: ShortText
     year: int
 
 
 class Selector(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Which record, one a target: the plainest (fewest parameters, then the file's order) that has all that is named.
+    """Selects one record per target: of those that match every named field, the one with the fewest parameters.
 
-    As ``against`` a selector differs from ``of`` only in what it names; one that names no stack means the same target.
-    ``steps``: in place of a figure, a chain of so many units and its wait, from the fit.
+    Used as ``against``, it takes the fields that it does not name from ``of``; without a stack it means the same
+    target.
+    ``steps``: instead of a figure, the time of a chain of so many units and its wait, from the fit.
     """
 
     stack: list[Name] | None = None
@@ -46,18 +47,18 @@ class Selector(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """What is computed from records, and the values with which the claim holds.
+    """What to compute from records, and for which values the claim holds.
 
     ``kind``: ``value`` (the figure of ``of``), ``ratio`` (``of`` over ``against``), ``share`` (the part of ``of`` that
-    ``against`` is without), ``stage-share`` (the stage that ``figure`` names, of all stages), ``fails`` (whether the
-    case comes to no figure, for a ``reason`` that holds this word), ``implied`` (no records: ``formula`` of the
-    published parts against ``limit``). ``via``: a named comparison, formed per round, in place of two records.
+    ``against`` saves), ``stage-share`` (the stage ``figure`` over the sum of all stages), ``fails`` (whether the case
+    has no figure, for a reason that contains ``reason``), ``implied`` (no records: ``formula`` of the published parts
+    against ``limit``). ``via``: a named comparison, formed per round, instead of two records.
     ``scale`` multiplies. ``reproduced`` and ``partial``: from, to, in ``unit``; by default ``reproduced`` is the
     published value within a factor of ``NEAR``.
     """
 
-    quantity: Text
-    kind: Kind = "ratio"
+    quantity: ShortText
+    kind: TestKind = "ratio"
     unit: Unit = "ratio"
     of: Selector = Selector()
     against: Selector | None = None
@@ -76,18 +77,18 @@ class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
     ``flaw``: what is wrong with the published method; ``flawed``: the same quantity with the flaw put back. ``cross``:
     the published ratio sets two machines against each other. ``withdrawn``: what the author has said since.
-    ``untested``: why no record of ours can tell, where there is no ``test``.
+    ``untested``: why our records cannot test the claim, where there is no ``test``.
     """
 
     id: Id
     source: Id
-    said: Text
-    hardware: Text
+    said: ShortText
+    hardware: ShortText
     value: Number | Annotated[list[Number], Meta(min_length=2, max_length=2)]
     unit: Unit = "ratio"
     parts: dict[Name, Number] = {}
     formula: str = ""
-    how: Text
+    how: ShortText
     flaw: str = ""
     cross: bool = False
     withdrawn: str = ""
@@ -97,9 +98,9 @@ class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class PublishedPoint(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One published figure of hardware that we may have no machine of. Never in a fit or a ratio with ours.
+    """One published figure, perhaps of hardware that we do not have. Never part of a fit or a ratio with our figures.
 
-    ``contract``: what the figure holds, in the words of docs/claims.md; ``value`` in ``unit`` ("us", "ms", "ns").
+    ``contract``: what the figure includes, in the terms of docs/claims.md; ``value`` in ``unit`` ("us", "ms", "ns").
     """
 
     id: Id
@@ -112,7 +113,7 @@ class PublishedPoint(Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     quantity: Literal["dispatch", "wait", "single", "node", "submit", "operation"]
     value: Number
     unit: Unit = "us"
-    contract: Text
+    contract: ShortText
     note: str = ""
 
 
@@ -146,7 +147,7 @@ def _points() -> _Points:
 
 
 def published_points() -> list[PublishedPoint]:
-    """Published figures of other people's hardware, for hollow marks beside ours."""
+    """All published points, drawn as hollow marks beside our figures."""
     return list(_points().point)
 
 

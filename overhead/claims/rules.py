@@ -1,4 +1,4 @@
-"""From a measured quantity to a verdict. No rule knows any claim; the bounds are the registry's."""
+"""The verdict on a measured quantity. The rules are the same for all claims; the bounds are in the registry."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import Claim, ClaimTest
 from overhead.results import VALUED
 
-Verdict = Literal["reproduced", "partial", "refuted", "inconclusive", "not testable here"]
-VERDICTS: tuple[Verdict, ...] = ("reproduced", "partial", "refuted", "inconclusive", "not testable here")
-OURS = "time limit"
-"""In the reason of a case that was ended because it took too long for us."""
-NEAR = 1.5
-"""A published figure holds on other hardware within this factor, where the registry gives no bounds."""
-FAR = 5.0
-"""A published time that lies within this factor is partly reproduced: hardware and versions move it as much."""
+ClaimVerdict = Literal["reproduced", "partial", "refuted", "inconclusive", "not testable here"]
+VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "partial", "refuted", "inconclusive", "not testable here")
+_OUR_LIMIT = "time limit"
+"""Part of the reason of a case that the suite ended because it took too long."""
+_REPRODUCED_WITHIN = 1.5
+"""A published figure is reproduced within this factor, where the registry gives no bounds."""
+_PARTIAL_WITHIN = 5.0
+"""A published time is partly reproduced within this factor: hardware and versions change it as much."""
 
 
-def bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
-    """From, to: the values with which the claim is reproduced, in the test's unit, which is the claim's."""
+def reproduced_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
+    """Lowest and highest value that reproduces the claim, in the test's unit, which is the claim's."""
     if test.reproduced is not None:
         return test.reproduced[0], test.reproduced[1]
     low, high = published(claim)
-    return low / NEAR, high * NEAR
+    return low / _REPRODUCED_WITHIN, high * _REPRODUCED_WITHIN
 
 
-def outer_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
-    """From, to: the values with which it is partly reproduced."""
+def partial_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
+    """Lowest and highest value that reproduces the claim in part."""
     if test.partial is not None:
         return test.partial[0], test.partial[1]
     if test.kind == "value" and test.reproduced is None:
         low, high = published(claim)
-        return low / FAR, high * FAR
-    return bounds(claim, test)
+        return low / _PARTIAL_WITHIN, high * _PARTIAL_WITHIN
+    return reproduced_bounds(claim, test)
 
 
 def published(claim: Claim) -> tuple[float, float]:
-    """The published figure, from and to."""
+    """Lowest and highest published figure; both are the same for a single figure."""
     if isinstance(claim.value, list):
         return float(claim.value[0]), float(claim.value[1])
     return float(claim.value), float(claim.value)
 
 
-def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> Verdict:
-    """The verdict of one quantity: its whole interval must lie on one side of a bound."""
+def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
+    """The verdict on one quantity: its whole interval must lie inside or outside the bounds."""
     if found.software and test.software != "counts":
         return "inconclusive"
     if test.kind == "fails":
         return _failing(test, found)
     if found.low is None or found.high is None:
         return "inconclusive"
-    inner, outer = bounds(claim, test), outer_bounds(claim, test)
+    inner, outer = reproduced_bounds(claim, test), partial_bounds(claim, test)
     if _inside(found, inner):
         return "reproduced"
     if _inside(found, outer):
@@ -61,22 +61,22 @@ def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> Verdict:
     return "refuted" if _outside(found, inner) and _outside(found, outer) else "inconclusive"
 
 
-def _failing(test: ClaimTest, found: ClaimValue) -> Verdict:
-    """Another failure than the published one is part of it; that we ended it ourselves says nothing of the rest."""
+def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
+    """The verdict on a claim of failure. Another failure is partial; a case that the suite ended decides nothing."""
     if found.status in VALUED:
         return "refuted"
-    if found.status != "failed" or (OURS in found.reason and test.reason != OURS):
+    if found.status != "failed" or (_OUR_LIMIT in found.reason and test.reason != _OUR_LIMIT):
         return "inconclusive"
     return "reproduced" if test.reason in found.reason else "partial"
 
 
 def implied(claim: Claim, test: ClaimTest) -> float:
-    """What the published parts alone imply."""
+    """The value of the test's formula for the published parts."""
     return evaluate(test.formula, claim.parts)
 
 
-def overall(verdicts: Sequence[Verdict]) -> Verdict:
-    """One verdict of all targets: partial where they differ; the undecided ones do not count where others decide."""
+def overall(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
+    """The verdict on all targets: partial where they differ. Inconclusive ones count only where no target decides."""
     decided = set(verdicts) - {"inconclusive"}
     if not verdicts:
         return "not testable here"

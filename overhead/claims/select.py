@@ -1,21 +1,19 @@
-"""Which records of a run a test is about."""
+"""The records of a run that a test is about."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import msgspec
 
 from overhead.claims.registry import ClaimTest, Selector
+from overhead.devices import same_device_across_apis
 from overhead.reading.view import View
 from overhead.results import Record
 
-_COMMON_WORDS = frozenset({"device", "graphics", "corporation", "software", "adapter", "gpu", "vulkan", "the"})
-
 
 def against_of(test: ClaimTest) -> Selector | None:
-    """The ``against`` selector, what it leaves unsaid taken from ``of``; None where the test has none."""
+    """The ``against`` selector, completed with the fields of ``of``; None where the test has none."""
     if test.against is None:
         return None
     said = {name: value for name in Selector.__struct_fields__ if (value := getattr(test.against, name)) is not None}
@@ -23,7 +21,7 @@ def against_of(test: ClaimTest) -> Selector | None:
 
 
 def pairs(test: ClaimTest, view: View) -> Iterator[tuple[Record, Record | None]]:
-    """The records to measure, and those to set them against: on the same device, equal in every parameter of both."""
+    """Records and the records to compare them with: on the same device, equal in every parameter that both have."""
     other = against_of(test)
     for of in plainest(test.of, view):
         if other is None or test.against is None:
@@ -31,14 +29,14 @@ def pairs(test: ClaimTest, view: View) -> Iterator[tuple[Record, Record | None]]
             continue
         elsewhere = test.against.stack is not None or test.against.api is not None
         for against in plainest(other, view, like=of):
-            if same_device(of, against) if elsewhere else against.target_key == of.target_key:
+            if same_device_across_apis(of, against) if elsewhere else against.target_key == of.target_key:
                 yield of, against
 
 
 def plainest(selector: Selector, view: View, like: Record | None = None) -> list[Record]:
     """Of each target the matching record with the fewest parameters, the first of several.
 
-    ``like``: a record with which the parameters of both must agree, unless the selector names them.
+    ``like``: the parameters that both records have must be equal, except those that the selector names.
     """
     found: dict[str, Record] = {}
     for record in view.fingerprint.records:
@@ -68,19 +66,8 @@ def _matches(selector: Selector, record: Record) -> bool:
     )
 
 
-def same_device(a: Record, b: Record) -> bool:
-    """APIs name one device differently: names that share a telling word are one. A CPU is no GPU."""
-    if (a.api == "CPU") != (b.api == "CPU") or a.software != b.software:
-        return False
-    return a.adapter == b.adapter or bool(_words(a.adapter) & _words(b.adapter))
-
-
-def _words(adapter: str) -> set[str]:
-    return set(re.findall(r"[a-z0-9]{3,}", adapter.lower())) - _COMMON_WORDS
-
-
 def making(*tests: ClaimTest | None) -> str:
-    """The command that would measure what the tests are about, and on what machine."""
+    """The command that measures what the tests need, and the APIs that the machine must have."""
     selectors = [s for test in tests if test is not None for s in (test.of, against_of(test)) if s is not None]
     words = ["overhead run"]
     words += [f"-p {stack}" for stack in dict.fromkeys(stack for s in selectors for stack in s.stack or ())]

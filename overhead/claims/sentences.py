@@ -1,4 +1,4 @@
-"""A verdict explained: every number comes from the files or the registry, none is typed."""
+"""Sentences that explain a verdict, with numbers from the files and the registry."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import Claim, ClaimTest, Unit
-from overhead.claims.rules import Verdict, bounds, implied, outer_bounds, published
+from overhead.claims.rules import ClaimVerdict, implied, partial_bounds, published, reproduced_bounds
 from overhead.claims.select import making
 from overhead.reading.format import MICRO, TIMES, count, listed, spread
 
-MOST = 3
-"""Targets named one by one; more are counted."""
+_MOST_TARGETS = 3
+"""At most so many targets are named; the others are counted."""
 _UNITS = {"us": MICRO, "ms": "ms", "ns": "ns", "s": "s", "GB/s": "GB/s", "1/s": "a second"}
 
 
 def explain(
-    claim: Claim, verdict: Verdict, found: Sequence[tuple[ClaimValue, Verdict]], flawed: Sequence[ClaimValue]
+    claim: Claim, verdict: ClaimVerdict, found: Sequence[tuple[ClaimValue, ClaimVerdict]], flawed: Sequence[ClaimValue]
 ) -> str:
-    """Why the verdict is what it is."""
+    """The sentences that explain the verdict."""
     test = claim.test
     if test is None:
         return claim.untested
@@ -41,7 +41,7 @@ def explain(
 
 
 def quantity(value: float, unit: Unit, low: float | None = None, high: float | None = None) -> str:
-    """A number with its unit, to the digits that its interval allows."""
+    """A number with its unit, as many digits as its interval allows."""
     share = unit == "share"
     mark = " %" if share else TIMES if unit == "ratio" else f" {_UNITS[unit]}"
     shown, below, above = (None if v is None else 100 * v if share else v for v in (value, low, high))
@@ -56,11 +56,11 @@ def exact(claim: Claim) -> str:
     return " to ".join(texts) + mark
 
 
-def _sized(claim: Claim, test: ClaimTest, found: Sequence[tuple[ClaimValue, Verdict]]) -> str:
-    parts = [_one(test, one) for one, _ in found[:MOST]]
-    if len(found) > MOST:
-        parts.append(f"and {count(len(found) - MOST, 'more target')}")
-    inner, outer = bounds(claim, test), outer_bounds(claim, test)
+def _sized(claim: Claim, test: ClaimTest, found: Sequence[tuple[ClaimValue, ClaimVerdict]]) -> str:
+    parts = [_one(test, one) for one, _ in found[:_MOST_TARGETS]]
+    if len(found) > _MOST_TARGETS:
+        parts.append(f"and {count(len(found) - _MOST_TARGETS, 'more target')}")
+    inner, outer = reproduced_bounds(claim, test), partial_bounds(claim, test)
     said = f"{_capital(test.quantity)}: {'; '.join(parts)}. Published: {exact(claim)} ({claim.hardware})"
     partly = f", partly {_between(*outer, test.unit)}" if outer != inner else ""
     return f"{said}; reproduced {_between(*inner, test.unit)}{partly}."
@@ -77,7 +77,7 @@ def _one(test: ClaimTest, one: ClaimValue) -> str:
 
 
 def place(one: ClaimValue) -> str:
-    """The label, and the machine where the label does not name it."""
+    """The label, with the machine if the label does not name it."""
     return one.label if f" on {one.machine} " in one.label else f"{one.label} on {one.machine}"
 
 
@@ -92,12 +92,12 @@ def _with_flaw(claim: Claim, flawed: Sequence[ClaimValue]) -> list[str]:
     values = [one for one in flawed if one.value is not None]
     if test is None or not values:
         return []
-    parts = listed([_one(test, one) for one in values[:MOST]])
+    parts = listed([_one(test, one) for one in values[:_MOST_TARGETS]])
     return [f"With the published flaw put back ({test.quantity}): {parts}."]
 
 
 def _fails(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
-    parts = [f"{place(one)}: {one.reason or one.status}" for one in found[:MOST]]
+    parts = [f"{place(one)}: {one.reason or one.status}" for one in found[:_MOST_TARGETS]]
     return f"{_capital(test.quantity)}: {'; '.join(parts)}."
 
 

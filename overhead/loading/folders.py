@@ -1,4 +1,4 @@
-"""Files and folders as named on the command line: a bad file named alone is an error, among others it is skipped."""
+"""Load the files and folders of a command line. A bad file is an error if it is alone and skipped among others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Loaded:
-    """A run and the file that it came from; ``argument`` is the place among the paths that named it."""
+    """A run and its file; ``argument``: index of the path on the command line that led to it."""
 
     path: Path
     fingerprint: Fingerprint
@@ -36,7 +36,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Used(Generic[T]):
-    """What was made of a run where it was read, and of which machine."""
+    """The result of a function applied to a run, with the run's file and machine."""
 
     path: Path
     argument: int
@@ -49,7 +49,7 @@ def collect(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
 
     Raises ``BadFile`` where a file named alone is bad, or where nothing at all could be loaded.
     """
-    found = list(each(paths, _itself))
+    found = list(each(paths, _unchanged))
     loaded = [Loaded(one.path, one.result, one.argument) for one in found if isinstance(one, Used)]
     return loaded, [one for one in found if isinstance(one, Skipped)]
 
@@ -57,10 +57,10 @@ def collect(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
 def each(
     paths: Sequence[Path], use: Callable[[Fingerprint], T], mapping: Callable[..., Iterable[Any]] = map
 ) -> Iterator[Used[T] | Skipped]:
-    """The same one by one, and of each run only what ``use`` makes of it, so that a thousand fit into memory.
+    """Apply ``use`` to each run of these files and folders; only the results stay in memory.
 
-    ``mapping`` may be that of a pool of processes. Of two files that give one machine id to different machines the
-    first counts, the other is skipped.
+    ``mapping``: ``map``, or that of a pool of processes. If two files give one machine id to different machines, the
+    second is skipped. Raises ``BadFile`` like ``collect``.
     """
     alone = len(paths) == 1 and not paths[0].is_dir()
     machines: dict[str, tuple[Machine, Path]] = {}
@@ -93,24 +93,23 @@ def _read(use: Callable[[Fingerprint], T], path: Path) -> tuple[Machine, T] | Ba
     return found.machine, use(found)
 
 
-def _itself(found: Fingerprint) -> Fingerprint:
+def _unchanged(found: Fingerprint) -> Fingerprint:
     return found
 
 
-def tell(skipped: Iterable[Skipped]) -> None:
-    """List what was skipped on standard error."""
+def report_skipped(skipped: Iterable[Skipped]) -> None:
+    """List the skipped files on standard error."""
     for one in skipped:
         print(f"overhead: skipped {plain(one.path.name, 80)}: {plain(one.reason, 300)}", file=sys.stderr)
 
 
 def _description(machine: Machine) -> tuple[str, int, int, int]:
-    """What the id hashes, as far as the file tells it: a GPU's name may change with the list that named it."""
+    """What identifies the machine. GPU names are left out: another tool may name a GPU differently."""
     return machine.cpu, machine.cores, machine.memory_gib, sum(not gpu.software for gpu in machine.gpus)
 
 
 def files(paths: Iterable[Path]) -> list[tuple[int, Path]]:
-    """Files as named; of a folder its fingerprints, and the journals that have not become one. With each the place of
-    the path that named it."""
+    """Files as named; of a folder its fingerprints, and its journals without one. Each with the index of its path."""
     found: list[tuple[int, Path]] = []
     for argument, path in enumerate(paths):
         if not path.is_dir():

@@ -1,23 +1,25 @@
-"""What a browser adds to the library inside it, on the same adapter: the named comparison ``browser-tax``."""
+"""What a browser adds to the cost of its WebGPU library on the same adapter: the named comparison ``browser-tax``."""
 
 from __future__ import annotations
 
 import dataclasses
 
 from overhead import results
+from overhead.devices import same_device_if_ids_allow
 from overhead.named_comparisons import BETWEEN_WORKERS, NamedComparison, comparable
-from overhead.reading.format import factor, listed, plain, time, without_brackets
-from overhead.reading.intervals import Span, span
-from overhead.reading.view import TargetView, View, by_patterns, why
+from overhead.reading.format import factor, listed, plain, time
+from overhead.reading.intervals import Span, ratio, span
+from overhead.reading.missing_values import why
+from overhead.reading.view import TargetView, View, by_patterns
 from overhead.results import Caller, Record, Scalar
 
-BESIDE: tuple[Caller, ...] = ("binding", "native")
-"""Callers of the library that a browser is set against: what people write, and what it costs without Python."""
+LIBRARY_CALLERS: tuple[Caller, ...] = ("binding", "native")
+"""Callers of the library that a browser is compared with: from Python, and from compiled code."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Tax:
-    """A browser's case, and the same case of the library inside it by caller; ``refused`` says why one is not there."""
+    """A browser's case, and the same case of its library by caller; ``refused``: by caller, why there is none."""
 
     target: TargetView
     record: Record
@@ -26,24 +28,22 @@ class Tax:
     refused: dict[Caller, str]
 
     def figure(self, name: str, caller: Caller = "browser") -> Span | None:
-        """A figure of the browser's or the library's case, ns."""
+        """A figure in ns of the browser's case, or of the library's case by that caller; None without a value."""
         record = self.record if caller == "browser" else self.against.get(caller)
         return span(record.figure(name)) if record is not None else None
 
     def times(self, caller: Caller) -> Span | None:
-        """How many of the library's slopes the browser's is; None where either has no value above zero."""
-        own, theirs = self.figure("complete"), self.figure("complete", caller)
-        return None if own is None or theirs is None or min(own.value, theirs.value) <= 0 else own / theirs
+        """The browser's slope over the library's; None where either has no value above zero."""
+        return ratio(self.figure("complete"), self.figure("complete", caller))
 
     @property
     def overstated(self) -> Span | None:
-        """How many slopes T(1) is: by so much one timed unit overstates."""
-        naive, slope = self.figure("naive"), self.figure("complete")
-        return None if naive is None or slope is None or min(naive.value, slope.value) <= 0 else naive / slope
+        """T(1) over the slope: the factor by which timing one unit overstates its cost; None where one has no value."""
+        return ratio(self.figure("naive"), self.figure("complete"))
 
 
 def taxes(view: View) -> list[Tax]:
-    """Every case of a browser whose library has a stack of its own, in the order of the patterns."""
+    """Every case of every browser whose library is a stack too, in the order of the patterns."""
     return [
         _tax(view, target, record, named)
         for target in view.executing
@@ -57,7 +57,7 @@ def _tax(view: View, target: TargetView, record: Record, named: NamedComparison)
     library = str(named.against["stack"])
     against: dict[Caller, Record] = {}
     refused: dict[Caller, str] = {}
-    for caller in BESIDE:
+    for caller in LIBRARY_CALLERS:
         found, reason = _like(view, record, named, library, caller)
         if found is not None:
             against[caller] = found
@@ -69,11 +69,11 @@ def _tax(view: View, target: TargetView, record: Record, named: NamedComparison)
 def _like(
     view: View, record: Record, named: NamedComparison, library: str, caller: Caller
 ) -> tuple[Record | None, str]:
-    """The library's case that the table allows beside the browser's, or None and why."""
+    """The library's case that may be compared with the browser's, or None and why there is none."""
     stacks = [t for t in view.executing if t.stack == library]
     if not stacks:
         return None, f"{library} was not measured"
-    near = [t for t in stacks if _one_adapter(record, t.first)]
+    near = [t for t in stacks if same_device_if_ids_allow(record, t.first)]
     if not near:
         return None, f"{library} was measured on {plain(stacks[0].first.adapter, 40)}, not on this adapter"
     place = near[0].first
@@ -91,21 +91,12 @@ def _like(
     return best, "" if best.value(named.figure) is not None else f"{library} by {caller}: {why(best, named.figure)}"
 
 
-def _one_adapter(one: Record, other: Record) -> bool:
-    """Whether both name one adapter: a driver's name for it may come with more or fewer additions, and a browser tells
-    no UUID."""
-    names = [without_brackets(r.adapter).lower() for r in (one, other)]
-    same = names[0] in names[1] or names[1] in names[0]
-    devices = {r.device for r in (one, other) if r.device}
-    return same and one.api == other.api and one.software == other.software and len(devices) < 2
-
-
 def _as_target(record: Record, place: Record) -> results.Target:
     return results.Target(stack=record.stack, api=record.api, adapter=place.adapter)
 
 
 def _window(one: dict[str, Scalar], other: dict[str, Scalar], differs: frozenset[str]) -> str:
-    """The first field in which the windows differ and may not, in words; empty where there is none."""
+    """The first field in which the windows must not differ and do, in words; '' where there is none."""
     for name in sorted({*one, *other} - differs):
         if one.get(name) != other.get(name):
             values = [plain(str(window.get(name, "absent")), 40) for window in (one, other)]
@@ -114,7 +105,7 @@ def _window(one: dict[str, Scalar], other: dict[str, Scalar], differs: frozenset
 
 
 def tax_sentence(tax: Tax) -> str:
-    """What a unit costs in the browser and in its library, and what a single timed unit would have said."""
+    """A sentence: what a unit costs in the browser and in its library, and what timing a single unit would report."""
     unit, slope = tax.record.unit, tax.record.figure("complete")
     where = f"{tax.target.label}, {tax.target.pattern_label(tax.record)}"
     if slope is None or span(slope) is None:
@@ -131,7 +122,7 @@ def tax_sentence(tax: Tax) -> str:
 
 
 def first_of_each(found: list[Tax]) -> list[Tax]:
-    """The browsers' base cases: what is put in words."""
+    """Of each browser its base case: the ones that get a sentence."""
     return [t for t in found if t.record is t.target.base]
 
 

@@ -1,8 +1,8 @@
 """What a chain of dependent steps costs by each way to run it, and at which length one way passes another.
 
-Everything is computed from the records' own fits, ``fixed + slope * steps``, with both intervals, within one file. Arms
-of different stacks were not measured in one process, so their ratios hold all that moves between processes: each
-figure's interval is over processes, and a ratio's interval is over all that both allow.
+A chain of n steps costs ``fixed + slope * n``, both with intervals, from the record's fit. All records are of one file.
+Arms of different stacks ran in different processes, so a ratio includes what changes between processes: each figure's
+interval covers several processes, and a ratio has the widest interval that both allow.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from overhead.reading.format import plain, without_brackets
+from overhead import devices
+from overhead.devices import without_brackets
+from overhead.reading.format import MICRO, factor, listed, micro_of, plain, spread
 from overhead.reading.intervals import Span, span
 from overhead.reading.view import View, words
 from overhead.results import Record, Scalar
@@ -27,10 +29,16 @@ COMPARED = {
     "cuda-operations": ("launches-separate", "launches"),
     "library-vs-eager": ("eager", "library"),
 }
-"""Named comparisons of kinds: the one that starts cheaper, then the one that costs less a step."""
-LENGTHS = (1, 10, 100, 10_000)
-"""Steps at which arms are compared, besides the workload's own."""
+"""Pairs of kinds by name: first the one that is cheaper to start, then the one that is cheaper per step."""
+COMPARED_LENGTHS = (1, 10, 100, 10_000)
+"""Numbers of steps at which arms are compared, besides the workload's own."""
 PROCESSORS = ("gpu", "software", "cpu")
+_FUSIONS = (("wgsl", "fused-wgsl", "WGSL"), ("graph", "fused-cuda", "CUDA, against a graph"))
+"""The kind with a dispatch per step, the fused kind, and their language in words."""
+_LONG_CHAIN_STEPS = 1e6
+"""A chain of so many steps costs its slope alone: the fixed cost is negligible."""
+_NEAR_CUDA = 1.5
+"""Fused WGSL counts as near CUDA up to this multiple of the fused CUDA kernel's device time."""
 
 
 Variant = tuple[tuple[str, Scalar], ...]
@@ -47,7 +55,7 @@ class Kind:
 
 
 def _split(record: Record, pattern: str, body: str = "separate") -> bool:
-    """Whether a step is split so: into its operations, or not at all by the library's own call."""
+    """Whether the record has this pattern and this body: ``separate`` operations, or the ``library``'s own call."""
     return record.pattern == pattern and record.params.get("body") == body
 
 
@@ -72,7 +80,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("eager", "eager operations", lambda r: r.pattern == "per-submit"),
     Kind("hybrid", "every other step on the host", lambda r: r.pattern == "hybrid"),
 )  # fmt: skip
-"""The first that fits names an arm."""
+"""An arm has the first kind that fits."""
 
 
 _WITHOUT = {"unbounded-loops": " without loop bounds", "off": " without bounds checks"}
@@ -92,19 +100,19 @@ class ArmFit:
 
     @property
     def way(self) -> str:
-        """The stack, and what it adds to or leaves out of the kernel where that is a choice."""
+        """The stack, and the checks that its kernel is without, where that is a choice."""
         without = _WITHOUT.get(str(self.record.params.get("checks")), "")
         return plain(self.record.stack, 40) + without
 
     @property
     def device(self) -> Span | None:
-        """ns of the device's time that a step takes, None where it is not known or holds gaps."""
+        """Device time of a step in ns; None where it is not known or includes idle time."""
         return span(self.record.figure("device_busy"))
 
     @property
     def processor(self) -> str:
         """What computes, one of ``PROCESSORS``."""
-        return "cpu" if self.record.api == "CPU" else "software" if self.record.software else "gpu"
+        return devices.processor(self.record)
 
     def cost(self, steps: float) -> Span:
         """A chain of so many steps and one wait."""
@@ -117,7 +125,7 @@ class ArmFit:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """All arms of a workload at one number of elements, in one variant; ``failed`` have no speed."""
+    """All arms of a workload at one number of elements, in one variant; the records in ``failed`` have no speed."""
 
     workload: str
     elements: int
@@ -137,15 +145,15 @@ class Group:
         return f"{self.name}, {self.elements:,} element{'s' if self.elements > 1 else ''}"
 
     def on(self, processor: str) -> Group:
-        """The arms that one kind of processor computes."""
+        """The group with only the arms that run on this kind of processor."""
         return dataclasses.replace(self, arms=tuple(a for a in self.arms if a.processor == processor))
 
     def checked(self) -> Group:
-        """The arms whose kernels hold the checks that their library adds."""
+        """The group with only the arms whose kernels keep the checks that their library adds."""
         return dataclasses.replace(self, arms=tuple(a for a in self.arms if "checks" not in a.record.params))
 
     def best(self, steps: float, kinds: Iterable[str] | None = None) -> ArmFit | None:
-        """The cheapest arm at that length, of these kinds."""
+        """The cheapest arm of these kinds (all by default) for so many steps; None where there is none."""
         found = [a for a in self.arms if kinds is None or a.kind.name in kinds]
         return min(found, key=lambda a: a.cost(steps).value, default=None)
 
@@ -166,7 +174,10 @@ class Group:
 
 @dataclasses.dataclass(frozen=True)
 class Crossing:
-    """Where ``second`` becomes cheaper than ``first``: from ``steps`` on; None where the intervals do not tell."""
+    """From how many ``steps`` on ``second`` is cheaper than ``first``; None where the intervals are too wide to decide.
+
+    ``always``, ``never``: it is cheaper at every length, or at none.
+    """
 
     first: ArmFit
     second: ArmFit
@@ -176,7 +187,7 @@ class Crossing:
 
 
 def groups(view: View) -> list[Group]:
-    """The file's workloads by variant and elements; arms that compute on the CPU's cores stand with the GPU's."""
+    """The file's workloads by variant and elements; arms on the CPU are in the same group as those on the GPU."""
     found: dict[tuple[str, Variant, int], list[Record]] = {}
     for target in view.stacked:
         for record in target.records:
@@ -189,7 +200,7 @@ def groups(view: View) -> list[Group]:
 
 
 def variant_of(record: Record) -> Variant:
-    """Those of its parameters that change what is computed."""
+    """The record's parameters that change what is computed, by name."""
     known = workloads().get(record.workload)
     names = {"precision", *(name for variant in (known.variants if known else ()) for name in variant)}
     return tuple((name, value) for name, value in sorted(record.params.items()) if name in names)
@@ -214,7 +225,7 @@ def _arm(view: View, record: Record) -> ArmFit | None:
 
 
 def _place(view: View, record: Record) -> str:
-    """The stack, and of its device only what tells it from the others of the file."""
+    """The stack, with its device where the file has several."""
     adapters = {without_brackets(t.first.adapter) for t in view.stacked if t.first.api != "CPU"}
     if len(adapters) > 1:
         return view.target(record).label
@@ -223,7 +234,7 @@ def _place(view: View, record: Record) -> str:
 
 
 def _start(record: Record) -> Span:
-    """What a chain costs besides its steps: the fit's intercept; where that is below zero, its shortest chain."""
+    """The fixed cost of a chain in ns: the fit's intercept, or, where that is not above zero, its shortest chain."""
     fixed = span(record.figure("fixed"))
     if fixed is not None and fixed.value > 0:
         return fixed
@@ -232,13 +243,13 @@ def _start(record: Record) -> Span:
 
 
 def positive(found: Span) -> Span:
-    """What of it is above zero: no cost is less."""
+    """The value and its interval, cut off at zero: no cost is negative."""
     low, high = (None if end is None else max(end, 0.0) for end in (found.low, found.high))
     return Span(max(found.value, 0.0), low, high)
 
 
 def crossing(first: ArmFit, second: ArmFit) -> Crossing:
-    """Where the second passes the first, by their fits: it costs more to start and less a step."""
+    """From how many steps on the second is cheaper than the first, by their fits."""
     saved, paid = first.slope - second.slope, second.fixed - first.fixed
     if saved.floor > 0 and paid.ceiling <= 0:
         return Crossing(first, second, None, always=True)
@@ -256,9 +267,9 @@ def steps_of(name: str) -> int:
 
 
 def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, ArmFit, ArmFit] | None:
-    """The headline pair, on GPUs at the workload's own length: the recurrence first, and the size nearest to 4,096.
+    """The group, CUDA graph and fused WGSL of the headline: on a GPU, at the workload's own length.
 
-    WGSL as a browser or a library runs it, with its checks, where that was measured.
+    The recurrence is preferred, then the size nearest to 4,096 elements, then WGSL with the checks of its library.
     """
     for group in sorted(found, key=lambda g: (g.workload != "recurrence", abs(g.elements - 4096))):
         on_gpu, steps = group.on("gpu"), steps_of(group.workload)
@@ -267,3 +278,107 @@ def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, ArmFit, ArmFit] |
         if graph is not None and wgsl is not None:
             return group, graph, wgsl
     return None
+
+
+def chain_opening(view: View) -> str:
+    """The sentence on a CUDA graph against fused WGSL on a GPU; '' where one of them was not measured."""
+    found = graph_against_wgsl(view.once(groups))
+    if found is None:
+        return ""
+    group, graph, wgsl = found
+    steps = steps_of(group.workload)
+    slow, fast = sorted((graph, wgsl), key=lambda a: -a.cost(steps).value)
+    ratio = slow.cost(steps) / fast.cost(steps)
+    each = {a.kind.name: f"{micro_of(a.slope.value)} {MICRO} a step" for a in (graph, wgsl)}
+    verdict = (
+        f"{fast.kind.title} is {factor(*ratio.over(1))} as fast" if ratio.floor > 1 else "the two are not told apart"
+    )
+    beyond = "; longer than the longest chain measured" if any(a.extrapolated(steps) for a in (graph, wgsl)) else ""
+    return (
+        f"{steps:,} dependent steps of {group.elements:,} elements ({group.workload}{beyond}): a CUDA graph takes "
+        f"{micro_of(graph.cost(steps).value)} {MICRO} ({each['graph']}), fused WGSL through {wgsl.way} "
+        f"{micro_of(wgsl.cost(steps).value)} {MICRO} ({each['fused-wgsl']}): {verdict}."
+    )
+
+
+def passings(found: Sequence[Group]) -> list[str]:
+    """A sentence for each group: which way is cheaper than which, and from how many steps on."""
+    said = []
+    for group in found:
+        lines = [line for pair in COMPARED.values() if (line := _passing(group, *pair))]
+        if lines:
+            said.append(f"{group.title}: {'; '.join(lines)}.")
+    return said
+
+
+def _passing(group: Group, before: str, after: str) -> str:
+    """The sentence on the cheapest arms of two kinds; '' where one of them was not measured."""
+    pair = group.rivals(before, after, steps_of(group.workload))
+    if pair is None:
+        return ""
+    where = "" if pair[0].processor == "gpu" else f" ({pair[0].processor})"
+    return f"{_passed(*pair)}{where}"
+
+
+def _passed(first: ArmFit, second: ArmFit) -> str:
+    found = crossing(first, second)
+    ours, theirs = second.kind.title, first.kind.title
+    if found.always:
+        return f"{ours} beats {theirs} at any length"
+    if found.never:
+        return f"{ours} never beats {theirs}"
+    if found.steps is None:
+        gain = first.slope / second.slope
+        if gain.floor > 1:
+            return f"{ours} takes a step {_times(gain)} as fast as {theirs}"
+        return f"the intervals do not tell {ours} from {theirs}"
+    at = found.steps
+    if at.ceiling < 1:
+        return f"{ours} beats {theirs} from the first step"
+    beyond = ", longer than any chain measured" if at.value > min(first.longest, second.longest) else ""
+    low = None if at.low is None else max(at.low, 1)
+    return f"{ours} passes {theirs} from {spread(max(at.value, 1), low, at.high)} steps on{beyond}"
+
+
+def fusions(found: Sequence[Group]) -> list[str]:
+    """Sentences on how much faster a fused step is, by number of elements."""
+    said = []
+    for name in dict.fromkeys(g.name for g in found):
+        own = [g for g in found if g.name == name]
+        for unfused, fused, language in _FUSIONS:
+            pairs = [(g, pair) for g in own if (pair := g.rivals(unfused, fused, _LONG_CHAIN_STEPS)) is not None]
+            gains = [f"{_times(a.slope / b.slope)} at {g.elements:,}" for g, (a, b) in pairs]
+            if gains:
+                said.append(
+                    f"Fusing the steps of {name} in {language} makes a step faster by {listed(gains)} elements."
+                )
+    return said
+
+
+def device_times(found: Sequence[Group]) -> list[str]:
+    """Sentences on the device time of a fused WGSL step, as a multiple of that of the fused CUDA kernel."""
+    said = []
+    for group in (g.on("gpu") for g in found):
+        base = min(_timed(group, "fused-cuda"), key=lambda pair: pair[1].value, default=None)
+        others = _timed(group, "fused-wgsl")
+        if base is None or not others:
+            continue
+        each = [f"through {arm.way} {_times(took / base[1])} as long" for arm, took in others]
+        near = [arm.way for arm, took in others if (took / base[1]).ceiling <= _NEAR_CUDA]
+        one = f"{base[1].value / 1e3:.3g} {MICRO}"
+        said.append(
+            f"{group.title}: the device itself takes {one} for a step of the fused CUDA kernel "
+            f"({base[0].way}), and for one of fused WGSL {listed(each)}; within {_NEAR_CUDA} times: "
+            f"{listed(near) or 'none'}."
+        )
+    return said
+
+
+def _timed(group: Group, kind: str) -> list[tuple[ArmFit, Span]]:
+    return [(a, took) for a in group.arms if a.kind.name == kind and (took := a.device) is not None and took.value > 0]
+
+
+def _times(found: Span) -> str:
+    """A ratio with its interval where it is known: ``2.9 times (2.7 to 3.1)``."""
+    middle, _, rest = spread(*found.over(1)).partition(" (")
+    return f"{middle} times" + (f" ({rest}" if rest else "")

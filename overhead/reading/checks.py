@@ -1,4 +1,4 @@
-"""Whether a machine's figures agree with one another, by ways that could have come out otherwise."""
+"""Checks that figures of one run agree: two independent ways to the same time."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
-from overhead.reading.format import bounds, valued
+from overhead.reading.format import bounds, percent, valued
 from overhead.reading.view import TargetView, View, named
 from overhead.results import Figure, Record
 
-TOLERANCE = 0.05
+_TOLERANCE = 0.05
+"""Relative difference up to which two ways agree, whatever their intervals."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Agreement:
-    """Whether two ways to the same time agree within the larger of 5 % and their combined interval; ns per unit."""
+    """Two ways to the same time, ns per unit, and whether they agree within 5 % or their combined interval."""
 
     measured: float
     predicted: float
@@ -24,7 +25,7 @@ class Agreement:
 
 @dataclasses.dataclass(frozen=True)
 class CheckedRecord:
-    """A check by its kind, of a record of a target."""
+    """A check of one record; ``kind`` is ``pipelined``, ``serial``, ``fused``, ``stages`` or ``null``."""
 
     kind: str
     target: TargetView
@@ -33,7 +34,7 @@ class CheckedRecord:
 
 
 def found(view: View) -> Iterator[CheckedRecord]:
-    """Every check that the view's records allow, targets that run nothing left out."""
+    """Every check that the records of executing targets allow."""
     for target in view.executing:
         for record in target.records:
             for kind, check in (
@@ -46,8 +47,10 @@ def found(view: View) -> Iterator[CheckedRecord]:
 
 
 def overlap_check(record: Record) -> Agreement | None:
-    """``complete`` against the declared overlap: pipelined, the larger of host and device; serial, their sum; fused,
-    the device alone, since the host makes one call whatever n.
+    """``complete`` against what the declared overlap predicts; None where a figure has no value.
+
+    Pipelined: the larger of host and device; serial: their sum; fused: the device alone, since the host makes one call
+    for any n.
     """
     names = ("complete", "device_busy") if record.pattern == "fused" else ("complete", "device_busy", "host")
     parts = [f for name in names if (f := record.figure(name)) is not None]
@@ -60,7 +63,7 @@ def overlap_check(record: Record) -> Agreement | None:
 
 
 def stages_check(record: Record) -> Agreement | None:
-    """The calls timed one by one against the same chain without a clock inside, paired in the rounds."""
+    """The sum of calls timed one by one against the same chain timed as a whole; None where one has no value."""
     whole, gap = record.figure("unstaged"), record.figure("stages_gap")
     measured, over = valued(whole), valued(gap)
     if gap is None or measured is None or over is None:
@@ -69,7 +72,7 @@ def stages_check(record: Record) -> Agreement | None:
 
 
 def null_check(view: View, record: Record) -> Agreement | None:
-    """Dawn's host time on Null against that on Vulkan less the driver's share, for native callers."""
+    """Dawn's host time on Null against that on Vulkan minus the driver's share; None for other records."""
     if (record.stack, record.api, record.caller) != ("dawn", "Vulkan", "native"):
         return None
     twins = (r for r in view.fingerprint.records if r.stack == "dawn" and r.api == "Null")
@@ -87,8 +90,15 @@ def null_check(view: View, record: Record) -> Agreement | None:
     return _check(values[0], values[1] - values[2], figures)
 
 
+def verdict(check: Agreement) -> str:
+    """``agrees``, or ``differs by 12 %``."""
+    if check.agrees:
+        return "agrees"
+    return f"differs by {percent(check.predicted / check.measured - 1)}" if check.measured else "differs"
+
+
 def _check(measured: float, predicted: float, parts: list[Figure]) -> Agreement:
     halves = [(high - low) / 2 for low, high in map(bounds, parts) if low is not None and high is not None]
     return Agreement(
-        measured, predicted, abs(measured - predicted) <= max(TOLERANCE * abs(measured), math.hypot(*halves))
+        measured, predicted, abs(measured - predicted) <= max(_TOLERANCE * abs(measured), math.hypot(*halves))
     )

@@ -1,10 +1,8 @@
-"""Numbers and names for people: no more digits than the interval allows, and no control characters from files."""
+"""Numbers and names ready to print: as many digits as the interval allows, no control characters from files."""
 
 from __future__ import annotations
 
-import functools
 import math
-import re
 import unicodedata
 
 from overhead.results import VALUED, Figure
@@ -16,11 +14,11 @@ MINUS = "\u2212"
 _DIGITS = 4
 """Most significant digits shown, however narrow the interval."""
 _DIGITS_WITHOUT_INTERVAL = 2
-_TWO = 3.55
-"""A half-width that begins below this shows its second digit too (as the Particle Data Group rounds), where the number
-has three digits at most with it."""
+_SECOND_DIGIT_BELOW = 3.55
+"""A half-width with leading digits below this shows two digits (the Particle Data Group's rule), if the number then has
+three digits at most."""
 _SMALLEST, _LARGEST = 1e-9, 1e18
-"""In ns: what lies outside is no measurement, and drawing it overflows."""
+"""Bounds in ns of a plausible measurement; drawing values beyond them overflows."""
 
 
 def plain(text: str, limit: int = 200) -> str:
@@ -31,16 +29,8 @@ def plain(text: str, limit: int = 200) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "\u2026"
 
 
-@functools.lru_cache(maxsize=256)
-def without_brackets(name: str) -> str:
-    """An adapter's name without its bracketed additions and a closing "Device"."""
-    inner = re.sub(r"\s*\([^()]*\)", "", name)
-    short = re.sub(r"\s*\([^()]*\)", "", inner)
-    return " ".join(short.split()).removesuffix(" Device") or name
-
-
 def number(value: float, low: float | None = None, high: float | None = None) -> str:
-    """``value`` to the first digit of its interval's half-width, or the second; to two digits without an interval."""
+    """``value`` rounded to one or two digits of its interval's half-width; to two digits without an interval."""
     return _fixed(value, _place(value, low, high))
 
 
@@ -63,7 +53,7 @@ def micro_spread(figure: Figure) -> str:
 
 
 def time(figure: Figure) -> str:
-    """For prose: ``26.3 us (25.9 to 26.7)``, or the status where there is no value."""
+    """A time with its unit: ``26.3 us (25.9 to 26.7)``; the status where there is no value."""
     if not has_value(figure):
         return figure.status
     value, low, high = in_micro(figure)
@@ -75,7 +65,7 @@ def time(figure: Figure) -> str:
 
 
 def in_micro(figure: Figure) -> tuple[float, float | None, float | None]:
-    """Value, low and high of a figure that has a value, from ns to microseconds."""
+    """Value, low and high in microseconds. Raises ``ValueError`` for a figure without a value."""
     value = valued(figure)
     if value is None:
         raise ValueError(f"{figure.name} has no value")
@@ -83,22 +73,27 @@ def in_micro(figure: Figure) -> tuple[float, float | None, float | None]:
     return value / 1e3, _scaled(low, 1e-3), _scaled(high, 1e-3)
 
 
+def micro_of(ns: float) -> str:
+    """Nanoseconds in microseconds, to three digits."""
+    return f"{ns / 1e3:#,.3g}".rstrip(".") if ns < 999_500 else f"{ns / 1e3:,.0f}"
+
+
 def valued(figure: Figure | None) -> float | None:
-    """The figure's value where it may be shown as a number (a status that carries one, a sane size), else None."""
-    if figure is None or figure.value is None or figure.status not in VALUED or not _sane(figure.value):
+    """The figure's value; None where its status carries none or its size is implausible."""
+    if figure is None or figure.value is None or figure.status not in VALUED or not _plausible(figure.value):
         return None
     return figure.value
 
 
 def bounds(figure: Figure) -> tuple[float | None, float | None]:
-    """The figure's interval, None for both where either end is missing or of no sane size."""
-    if figure.low is None or figure.high is None or not (_sane(figure.low) and _sane(figure.high)):
+    """Low and high of the figure's interval; None for both where either is missing or implausible."""
+    if figure.low is None or figure.high is None or not (_plausible(figure.low) and _plausible(figure.high)):
         return None, None
     return figure.low, figure.high
 
 
 def has_value(figure: Figure | None) -> bool:
-    """Whether the figure may be shown as a number."""
+    """Whether the figure has a value that may be shown."""
     return valued(figure) is not None
 
 
@@ -109,7 +104,7 @@ def percent(value: float, low: float | None = None, high: float | None = None) -
 
 
 def factor(value: float, low: float | None = None, high: float | None = None) -> str:
-    """A ratio with the multiplication sign, to its own first digit at least: none is ``0×``."""
+    """A ratio with the multiplication sign, with at least one significant digit, so that none is ``0×``."""
     place = _place(value, low, high)
     return _fixed(value, min(place, math.floor(math.log10(value))) if 0 < value < math.inf else place) + TIMES
 
@@ -125,7 +120,7 @@ def percent_spread(value: float, low: float | None, high: float | None) -> str:
 
 
 def _signed(said: str, sign: str) -> str:
-    """A spread with a sign behind its number."""
+    """A text of ``spread`` with a sign after its first number."""
     number_of, _, interval = said.partition(" ")
     return f"{number_of}{sign} {interval}".rstrip()
 
@@ -140,7 +135,7 @@ def listed(words: list[str], last: str = "and") -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
 
 
-def _sane(value: float) -> bool:
+def _plausible(value: float) -> bool:
     return value == 0 or _SMALLEST <= abs(value) <= _LARGEST
 
 
@@ -157,7 +152,7 @@ def _place(value: float, low: float | None, high: float | None) -> int:
     if half <= 0 or not math.isfinite(half):
         return finest
     place = math.floor(math.log10(half))
-    second = half < _TWO * 10.0**place and first - place < 2
+    second = half < _SECOND_DIGIT_BELOW * 10.0**place and first - place < 2
     return max(finest, place - second)
 
 

@@ -1,8 +1,8 @@
-"""Several runs of one machine shown as one.
+"""Several runs of one machine combined into one fingerprint.
 
-A workload at one size is taken from one run, as its arms are compared; of the step, whose cases are figures of their
-own, other runs add the cases that the one lacks. Where no run has two devices of a name, all of that name count as one:
-a rented machine's next run may be on another board.
+All arms of a workload at one size come from one run, because they are compared with each other. Cases of the step are
+independent, so other runs add those that the first run lacks. If no run has two devices of one name, all devices of
+that name count as one: the next run on a rented machine may get another board.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
+from overhead.devices import is_board_id
 from overhead.reading.chains import variant_of
 from overhead.reading.format import listed
 from overhead.reading.host_shares import RUNGS
-from overhead.results import BOARD, VALUED, Comparison, Fingerprint, Record
+from overhead.results import VALUED, Comparison, Fingerprint, Record
 
-WHOLE = 0.5
-"""A run measured a group whole if it has this share of the stacks, and among such runs of the records, that one has."""
-STEP = "step"
+_COMPLETE_SHARE = 0.5
+"""A run measured a group completely if it has this share of the stacks, and then of the records, of the largest run."""
+_STEP = "step"
 Stack = tuple[str, str, str]
 """Name, API, adapter."""
 Place = tuple[str, str, str, str, str, str, str]
-"""Group (the step, or a workload in one variant and size), stack, API, adapter, device, and of the step the case and
-its caller: a run's records of a place stay together."""
-ANY = "*"
-"""The device of a place where no run has two of a name: all count as one."""
+"""Group (the step, or a workload in one variant and size), stack, API, adapter, device, case and caller. Case and
+caller are '' outside the step. All records of one place come from the same run."""
+_ANY_DEVICE = "*"
+"""The device of a place where no run has two devices of that name."""
 
 
 @dataclasses.dataclass(frozen=True)
 class MeasuredCases:
-    """Of a run the records with a value, counted by group and place, and all devices."""
+    """How many records with a value a run has, by group and place, and its devices by stack."""
 
     method_version: int
     groups: Mapping[str, Mapping[Place, int]]
@@ -40,11 +41,11 @@ class MeasuredCases:
 
     @property
     def boards(self) -> set[str]:
-        """The GPUs that the run tells by an id, not by a number."""
-        return {name for names in self.devices.values() for name in names if len(name) == BOARD}
+        """Ids of the physical boards; devices that only have a number are left out."""
+        return {name for names in self.devices.values() for name in names if is_board_id(name)}
 
 
-def measured(run: Fingerprint) -> MeasuredCases:
+def measured_cases(run: Fingerprint) -> MeasuredCases:
     """How many records with a value the run has of each place."""
     groups: dict[str, Counter[Place]] = defaultdict(Counter)
     for record in run.records:
@@ -54,31 +55,32 @@ def measured(run: Fingerprint) -> MeasuredCases:
     return MeasuredCases(run.method_version, dict(groups), _devices(run))
 
 
-def first(runs: Sequence[MeasuredCases]) -> int:
-    """Of runs, newest first, the one to show in full: the newest that measured the step whole."""
-    return _preferred(runs, range(len(runs)), STEP)[0]
+def run_to_show(runs: Sequence[MeasuredCases]) -> int:
+    """Index of the run to show in full: the newest that measured the step completely. ``runs``: newest first."""
+    return _preferred(runs, range(len(runs)), _STEP)[0]
 
 
-def sources(runs: Sequence[MeasuredCases]) -> dict[Place, int]:
-    """By place the run that it is taken from, of runs newest first.
+def run_by_place(runs: Sequence[MeasuredCases]) -> dict[Place, int]:
+    """By place, the index of the run to take it from. ``runs``: newest first.
 
-    A workload at a size is taken from the newest run that measured it whole, and what that lacks from the others. Of
-    the step all that the first has is its own; other cases come from runs on its board before others, and from the one
-    of most callers, so that a ladder is one run's. Runs by another version of the method than its add nothing.
+    A workload at one size comes from the newest run that measured it completely; the other runs add what that one
+    lacks. Of the step, the run of ``run_to_show`` keeps all its cases. Further cases come from runs on the same board
+    first, then from the run with most callers, so that a ladder stays in one run. Runs with another method version add
+    nothing.
     """
-    head = first(runs)
+    head = run_to_show(runs)
     alike = [i for i, run in enumerate(runs) if run.method_version == runs[head].method_version]
     apart = {stack for i in alike for stack, own in runs[i].devices.items() if len(own) > 1}
     found: dict[Place, int] = {}
 
     def take(place: Place, i: int) -> None:
-        found.setdefault(place if place[1:4] in apart else (*place[:4], ANY, *place[5:]), i)
+        found.setdefault(place if place[1:4] in apart else (*place[:4], _ANY_DEVICE, *place[5:]), i)
 
-    for group in dict.fromkeys(group for i in alike for group in runs[i].groups if group != STEP):
+    for group in dict.fromkeys(group for i in alike for group in runs[i].groups if group != _STEP):
         for i in _preferred(runs, alike, group):
             for place in runs[i].groups.get(group, ()):
                 take(place, i)
-    steps = [(i, place) for i in alike for place in runs[i].groups.get(STEP, ())]
+    steps = [(i, place) for i in alike for place in runs[i].groups.get(_STEP, ())]
     callers = Counter((i, *place[1:6]) for i, place in steps)
     near = {i for i in alike if runs[i].boards & runs[head].boards}
 
@@ -92,24 +94,24 @@ def sources(runs: Sequence[MeasuredCases]) -> dict[Place, int]:
 
 
 def _preferred(runs: Sequence[MeasuredCases], among: Iterable[int], group: str) -> list[int]:
-    """Runs ``among`` these in the order in which the group is taken from them: those that measured it whole first."""
+    """Indices ``among`` the runs in the order of preference for the group: those that measured it completely first."""
     records = {i: sum(runs[i].groups.get(group, {}).values()) for i in among}
     stacks = {i: len({place[1:4] for place in runs[i].groups.get(group, ())}) for i in records}
-    broad = {i for i in records if stacks[i] >= WHOLE * max(stacks.values())}
-    least = WHOLE * max(records[i] for i in broad)
+    broad = {i for i in records if stacks[i] >= _COMPLETE_SHARE * max(stacks.values())}
+    least = _COMPLETE_SHARE * max(records[i] for i in broad)
     return sorted(records, key=lambda i: i not in broad or records[i] < least)
 
 
-def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, int]) -> Fingerprint:
-    """The run ``head`` with what others add to it, by ``places``: where each place is taken from.
+def joined_run(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, int]) -> Fingerprint:
+    """The run ``head`` and what other runs add to it. ``runs`` by index; ``places``: the result of ``run_by_place``.
 
-    A case keeps its turn in the head's run, or in the fullest that has it: a target's first case is its base.
-    ``runs``: these alone, by their numbers. Where a run has several devices of a name, what a stack did on another than
-    the ones shown is left out. A comparison stays as its run made it: a share, as ladders add shares up, is shown where
-    all that it compares is that run's; a pair or a fit, which stands for itself, where all that it compares is shown.
+    A case keeps its position in the head's run, or in the largest run that has it, because a target's first case is its
+    base case. Where a run has several devices of one name, records on devices that are not shown are left out. A
+    comparison stays as its run made it. One that is a rung of a ladder is kept if all its records come from its run,
+    because a ladder adds its rungs up; any other is kept if all its records are shown.
     """
     shown = runs[head]
-    one = {place[1:4] for place in places if place[4] == ANY}
+    one = {place[1:4] for place in places if place[4] == _ANY_DEVICE}
     devices = ChainMap(*map(_devices, (shown, *runs.values())))
     board = {stack: next(iter(devices[stack])) for stack in one & devices.keys()}
     used = {i: _moved(runs[i], board) for i in dict.fromkeys((head, *runs))}
@@ -142,7 +144,7 @@ def joined(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, in
 
 
 def _comparisons(runs: Mapping[int, Fingerprint], source: Mapping[str, int], head: int) -> list[Comparison]:
-    """One of each name and record: of several that of most values, then of most records, then its run's own alone."""
+    """One comparison for each name and record: the one with most values, then most records, then of its own run."""
     found: list[tuple[bool, Comparison]] = []
     for i, run in runs.items():
         for c in run.comparisons:
@@ -164,17 +166,17 @@ def _stack(record: Record) -> Stack:
 
 
 def _place(record: Record, one: Container[Stack] = ()) -> Place:
-    """Where the record belongs; on any device where those of its name are ``one``."""
+    """The record's place; on any device for stacks in ``one``."""
     stack = _stack(record)
-    where = *stack, ANY if stack in one else record.device
-    if record.workload == STEP:
+    where = *stack, _ANY_DEVICE if stack in one else record.device
+    if record.workload == _STEP:
         case = msgspec.structs.replace(record.case, caller="binding")
-        return STEP, *where, case.key, record.caller
+        return _STEP, *where, case.key, record.caller
     return f"{record.workload} {record.params.get('elements')} {variant_of(record)}", *where, "", ""
 
 
 def _devices(run: Fingerprint) -> dict[Stack, set[str]]:
-    """By stack the devices that the run tells apart."""
+    """The devices of the run, by stack."""
     found: dict[Stack, set[str]] = defaultdict(set)
     for record in run.records:
         found[_stack(record)].add(record.device)
@@ -182,7 +184,7 @@ def _devices(run: Fingerprint) -> dict[Stack, set[str]]:
 
 
 def _moved(run: Fingerprint, devices: Mapping[Stack, str]) -> Fingerprint:
-    """The run as if on these devices; itself where it was."""
+    """The run with its records moved to these devices; the same object where nothing moves."""
     found = [(r, devices.get(_stack(r), r.device)) for r in run.records]
     if all(record.device == device for record, device in found):
         return run
@@ -205,13 +207,13 @@ def _moved(run: Fingerprint, devices: Mapping[Stack, str]) -> Fingerprint:
 
 
 def _words(run: Fingerprint, own: Sequence[Record], head: Sequence[Record], *, moved: bool) -> str:
-    """What comes from another run: workloads with their sizes, and of the step stacks, or some of their cases."""
-    both = {record.stack for record in head if record.workload == STEP}
+    """A flag that names what comes from another run: workloads with sizes, stacks, or some cases of a stack."""
+    both = {record.stack for record in head if record.workload == _STEP}
     names: dict[str, set[int]] = {}
     for r in (record for record in own if record.status in VALUED):
-        name = r.workload if r.workload != STEP else f"cases of {r.stack}" if r.stack in both else r.stack
+        name = r.workload if r.workload != _STEP else f"cases of {r.stack}" if r.stack in both else r.stack
         sizes = names.setdefault(name, set())
-        if r.workload != STEP and isinstance(elements := r.params.get("elements"), int):
+        if r.workload != _STEP and isinstance(elements := r.params.get("elements"), int):
             sizes.add(elements)
     said = (f"{name} of {listed([f'{n:,}' for n in sorted(sizes)])} element{'s' if sizes != {1} else ''}"
             if sizes else name for name, sizes in names.items())  # fmt: skip

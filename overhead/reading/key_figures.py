@@ -1,4 +1,4 @@
-"""The fingerprint for people: a fixed list of twelve figures, the same on every machine, missing ones with a reason."""
+"""The key figures: twelve lines, the same on every machine; a missing value has a reason."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import dataclasses
 from collections.abc import Callable
 
 from overhead.reading.format import MICRO, bounds, factor, has_value, listed, micro, percent, valued
-from overhead.reading.view import TargetView, View, named, why
+from overhead.reading.intervals import ratio, span
+from overhead.reading.missing_values import absent_stacks, missing_figure, why
+from overhead.reading.view import TargetView, View, named
 from overhead.results import Figure, Fingerprint, Record
 
-GPU_STACKS = ("wgpu-native", "dawn", "vulkan", "cuda-driver", "torch", "chromium", "firefox", "safari")
-"""Whose figure is told where one stands for the machine."""
-BROWSERS = ("chromium", "firefox", "safari")
-GRAPHS = ("cuda-graph", "vulkan")
-SMOKE = "a smoke test: on a software adapter the device's work shares cores with the caller"
-FUSED = ("wgpu-native", "dawn", "triton", "cupy", "vulkan", "cuda-driver", *BROWSERS)
+_GPU_STACKS = ("wgpu-native", "dawn", "vulkan", "cuda-driver", "torch", "chromium", "firefox", "safari")
+"""Where one stack stands for the machine: the first of these that was measured."""
+_BROWSERS = ("chromium", "firefox", "safari")
+_GRAPH_STACKS = ("cuda-graph", "vulkan")
+_SMOKE_TEST = "a smoke test: on a software adapter the device's work shares cores with the caller"
+_FUSED_STACKS = ("wgpu-native", "dawn", "triton", "cupy", "vulkan", "cuda-driver", *_BROWSERS)
 
 
 @dataclasses.dataclass(frozen=True)
 class KeyFigure:
-    """One line of the twelve. ``unit`` is ``ns``, ``share`` (0.46 is 46 %) or ``ratio``, that of ``value`` to ``high``.
+    """One of the twelve lines. ``value``, ``low``, ``high`` in ``unit``: ``ns``, ``share`` (0.46 is 46 %) or ``ratio``.
 
     ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. ``record`` is the record's
     key, ``of`` the target's label.
@@ -37,12 +39,12 @@ class KeyFigure:
 
 
 def key_figures(fingerprint: Fingerprint) -> list[KeyFigure]:
-    """The twelve, in order, whatever the file holds."""
+    """The twelve lines, in order, whatever the file holds."""
     return key_figures_of(View(fingerprint))
 
 
 def key_figures_of(view: View) -> list[KeyFigure]:
-    """The same, where there is a view already."""
+    """The same, from a view."""
     return [make(view, label) for label, make in _LIST]
 
 
@@ -57,7 +59,7 @@ def _dispatch(*stacks: str) -> Callable[[View, str], KeyFigure]:
 
 
 def _stepped(view: View, stacks: tuple[str, ...]) -> list[TargetView]:
-    """The best target of each stack that ran the step: a workload that was asked for alone is no figure of a stack."""
+    """The best target of each stack, if it ran the step. Other workloads say nothing general about a stack."""
     return [t for t in view.best_of(stacks) if t.stepped]
 
 
@@ -81,7 +83,7 @@ def _pattern(pattern: str, *stacks: str) -> Callable[[View, str], KeyFigure]:
 def _submit(view: View, label: str) -> KeyFigure:
     found = [
         (target, record, figure)
-        for target in view.best_of(GPU_STACKS)
+        for target in view.best_of(_GPU_STACKS)
         for record in target.records
         if (comparison := view.comparison("marginal", record.key)) is not None
         and (figure := named(comparison, "per_submit")) is not None
@@ -98,57 +100,52 @@ def _wait(view: View, label: str) -> KeyFigure:
 
 
 def _python_share(view: View, label: str) -> KeyFigure:
-    for target in sorted(view.best_of(GPU_STACKS), key=lambda t: t.software):
+    for target in sorted(view.best_of(_GPU_STACKS), key=lambda t: t.software):
         compared = [(r, c) for r in target.records if (c := view.comparison("python-share", r.key)) is not None]
         record, comparison = compared[0] if compared else (None, None)
-        ratio = named(comparison, "ratio") if comparison else None
-        if record is None or ratio is None:
+        figure = named(comparison, "ratio") if comparison else None
+        if record is None or figure is None:
             continue
-        middle = valued(ratio)
-        if middle is None:
-            return _missing(label, f"{ratio.status}: {ratio.reason}", target, record)
-        value, low, high = (None if r is None or r <= 0 else 1 - 1 / r for r in (middle, *bounds(ratio)))
-        if value is None:
+        callers = span(figure)
+        if callers is None:
+            return _missing(label, missing_figure(figure).text, target, record)
+        if callers.value <= 0:
             return _missing(label, "the ratio of the two callers is not positive", target, record)
-        caution = "; ".join(c for c in (_caution(ratio), SMOKE if target.software else "") if c)
+        value, low, high = callers.share_saved.over(1)
+        caution = "; ".join(c for c in (_caution(figure), _SMOKE_TEST if target.software else "") if c)
         text = percent(value, low, high)
         return KeyFigure(label, text, value, low, high, "share", caution, record.key, target.label)
     return _missing(label, "no stack ran both its Python binding and a loop without the interpreter")
 
 
 def _overstatement(view: View, label: str) -> KeyFigure:
-    for target in _stepped(view, GPU_STACKS):
-        ratio = overstatement(target.base, "naive")
-        if ratio is not None:
-            value, low, high = ratio
+    for target in _stepped(view, _GPU_STACKS):
+        found = overstatement(target.base, "naive")
+        if found is not None:
+            value, low, high = found
             text = factor(value, low, high)
             return KeyFigure(label, text, value, low, high, "ratio", "", target.base.key, target.label)
     return _missing(label, "no GPU stack gave both a slope and a single timed dispatch")
 
 
 def overstatement(record: Record, figure: str) -> tuple[float, float | None, float | None] | None:
-    """How many times a one-shot figure (``naive``, ``naive_idle``, ``legacy``) is the slope of ``complete``."""
+    """A one-shot figure (``naive``, ``naive_idle``, ``legacy``) over the slope: value, low, high, or None."""
     return ratio_of(record.figure(figure), record.figure("complete"))
 
 
 def ratio_of(shot: Figure | None, slope: Figure | None) -> tuple[float, float | None, float | None] | None:
-    """The ratio with the widest interval that both intervals allow; None where either has no value above zero."""
-    one, each = valued(shot), valued(slope)
-    if shot is None or slope is None or one is None or each is None or one <= 0 or each <= 0:
-        return None
-    (shot_low, shot_high), (slope_low, slope_high) = bounds(shot), bounds(slope)
-    if shot_low is None or shot_high is None or slope_low is None or slope_high is None or slope_low <= 0:
-        return one / each, None, None
-    return one / each, shot_low / slope_high, shot_high / slope_low
+    """Value, low and high of the ratio, low and high None where unknown; None without two values above zero."""
+    found = ratio(span(shot), span(slope))
+    return None if found is None else found.two_sided.over(1)
 
 
 def _representative(view: View, label: str, figure: str) -> KeyFigure:
-    """The figure of the first GPU stack that has it."""
-    targets = _stepped(view, GPU_STACKS)
+    """The figure of the first GPU stack that has a value, else the first stack's reason."""
+    targets = _stepped(view, _GPU_STACKS)
     for target in targets:
         if has_value(target.base.figure(figure)):
             return _time(label, target, target.base, figure)
-    return _time(label, targets[0], targets[0].base, figure) if targets else _absent(view, label, GPU_STACKS)
+    return _time(label, targets[0], targets[0].base, figure) if targets else _absent(view, label, _GPU_STACKS)
 
 
 def _time(label: str, target: TargetView, record: Record, name: str) -> KeyFigure:
@@ -161,7 +158,7 @@ def _time(label: str, target: TargetView, record: Record, name: str) -> KeyFigur
 def _of_figure(label: str, target: TargetView, record: Record, figure: Figure) -> KeyFigure:
     value = valued(figure)
     if value is None:
-        return _missing(label, f"{figure.status}: {figure.reason or record.reason}", target, record)
+        return _missing(label, missing_figure(figure, record).text, target, record)
     text = f"{micro(figure)} {MICRO}"
     return KeyFigure(label, text, value, *bounds(figure), "ns", _caution(figure), record.key, target.label)
 
@@ -178,10 +175,10 @@ def _missing(label: str, reason: str, target: TargetView | None = None, record: 
 
 
 def _absent(view: View, label: str, stacks: tuple[str, ...]) -> KeyFigure:
-    """Missing because none of the stacks has a target that ran the step: what the run said of them."""
+    """The line where none of the stacks has a target that ran the step, with the reason from the run."""
     if view.best_of(stacks):
         return _missing(label, "the step was not part of this run")
-    known = [u for u in view.fingerprint.unavailable if u.stack in stacks]
+    known = absent_stacks(view.fingerprint, stacks)
     if known:
         mend = f"; {known[0].mend}" if known[0].mend else ""
         return _missing(label, f"{known[0].stack}: {known[0].reason}{mend}")
@@ -194,11 +191,11 @@ _LIST: tuple[tuple[str, Callable[[View, str], KeyFigure]], ...] = (
     ("One dispatch, raw Vulkan", _dispatch("vulkan")),
     ("One dispatch, wgpu-native", _dispatch("wgpu-native")),
     ("One dispatch, Dawn", _dispatch("dawn")),
-    ("One dispatch, browser", _dispatch(*BROWSERS)),
+    ("One dispatch, browser", _dispatch(*_BROWSERS)),
     ("One submit", _submit),
     ("One wait", _wait),
     ("Python's share of the host's time", _python_share),
-    ("One graph node", _pattern("replay", *GRAPHS)),
-    ("One fused step", _pattern("fused", *FUSED)),
+    ("One graph node", _pattern("replay", *_GRAPH_STACKS)),
+    ("One fused step", _pattern("fused", *_FUSED_STACKS)),
     ("A single timed dispatch overstates", _overstatement),
 )

@@ -1,4 +1,4 @@
-"""Tables in GitHub-flavoured Markdown, safe for words that come from files."""
+"""Tables in GitHub-flavoured Markdown, safe for text from files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def escaped(text: str) -> str:
-    """The text so that no character of it means anything in Markdown or HTML."""
+    """The text with every character escaped that has a meaning in Markdown or HTML."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$!@" else "&amp;" if c == "&" else c for c in text)
 
 

@@ -1,4 +1,4 @@
-"""Figures as data frames. The column names are written here and nowhere else."""
+"""Figures as data frames, and the names of their columns."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from overhead.results import Figure, Fingerprint
 if TYPE_CHECKING:
     import pandas
 
-RUN = ("machine", "created", "profile", "method")
-CASE = (
+_RUN_COLUMNS = ("machine", "created", "profile", "method")
+_CASE_COLUMNS = (
     "stack", "api", "adapter", "device", "software", "executes", "pattern", "caller", "dependency", "unit", "workload",
     "params", "overlap", "bound", "flags", "case_status", "case_reason",
 )  # fmt: skip
-FIGURE = ("figure", "figure_unit", "value", "low", "high", "status", "reason", "rule", "processes", "modes")
-COLUMNS = RUN + CASE + FIGURE
+_FIGURE_COLUMNS = ("figure", "figure_unit", "value", "low", "high", "status", "reason", "rule", "processes", "modes")
+COLUMNS = _RUN_COLUMNS + _CASE_COLUMNS + _FIGURE_COLUMNS
 """``to_pandas``: times (``figure_unit`` "ns") are nanoseconds; ``params`` is ``k=16 wait=poll``."""
-COMPARISON_COLUMNS = (*RUN, "comparison", "of", "against", *FIGURE)
+COMPARISON_COLUMNS = (*_RUN_COLUMNS, "comparison", "of", "against", *_FIGURE_COLUMNS)
 """``comparisons_to_pandas``: ``of`` and ``against`` are record keys, ``against`` joined by `` + ``."""
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from overhead.reading.intervals import Span, Synchronised, span
+from overhead.reading.intervals import Span, span
+from overhead.reading.synchronising import Synchronised
 from overhead.reading.view import TargetView
 
 FORWARD, WHOLE = "mlp-forward", "mlp-train"
@@ -13,9 +14,9 @@ FORWARD, WHOLE = "mlp-forward", "mlp-train"
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """One kind of shapes on one target, with one act of the host after every step. Spans are ns a step.
+    """A training step on one target, for one kind of shapes, with one act of the host after every step.
 
-    ``forward``: the forward pass with the same act; ``base``: with whichever act was measured.
+    ``forward``: the forward pass with the same act; ``base``: the forward pass with any act. Times in ns per step.
     """
 
     target: TargetView
@@ -43,13 +44,13 @@ class Training:
 
     @property
     def share(self) -> Span | None:
-        """What part of the step with the act after it the act adds, 0 to 1."""
+        """The act's share of the step with the act, 0 to 1; None where either has no value."""
         cost, together = self.whole.cost, span(self.whole.record.figure("complete"))
         return None if cost is None or together is None or together.value <= 0 else cost / together
 
 
 def trainings(found: Sequence[Synchronised]) -> list[Training]:
-    """Every training step with an act after each, beside the forward pass with the same act, in the file's order."""
+    """Every training step with an act after each step, and its forward pass with the same act, in the file's order."""
     whole, passes = ([s for s in found if s.every == 1 and s.record.workload == name] for name in (WHOLE, FORWARD))
     forward = {(_chain(s), s.act): s for s in passes}
     base = {_chain(s): s for s in reversed(passes)}

@@ -1,4 +1,4 @@
-"""What compiling a whole loop of steps as one function takes by its length, and what it saves or how it fails."""
+"""A whole loop of steps compiled as one function: compile time, memory, speed-up or failure, by its length."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import dataclasses
 
 from overhead.reading.format import listed, plain
 from overhead.reading.intervals import Span, span
-from overhead.reading.view import View, why
+from overhead.reading.missing_values import why
+from overhead.reading.view import View
 from overhead.results import Record
 from overhead.workloads import UNROLLED, unrolled_of
 
 
 @dataclasses.dataclass(frozen=True)
 class UnrolledLoop:
-    """So many steps compiled as one function; ``failure`` is empty where it compiled. Times in ns, memory in bytes."""
+    """A loop compiled as one function; ``failure`` is '' where it compiled. Times in ns, memory in bytes."""
 
     record: Record
     steps: int
@@ -22,7 +23,7 @@ class UnrolledLoop:
 
     @property
     def call(self) -> Span | None:
-        """A call, all its steps."""
+        """One call with all its steps."""
         return span(self.record.figure("complete"))
 
     @property
@@ -31,12 +32,12 @@ class UnrolledLoop:
 
     @property
     def peak(self) -> Span | None:
-        """The most resident memory seen while it compiled."""
+        """Highest resident memory while it compiled."""
         return span(self.record.figure("peak_memory"))
 
     @property
     def speed_up(self) -> Span | None:
-        """Eager steps over the call; None where either has no value."""
+        """Time of as many eager steps over the time of the call; None where either has no value."""
         call, eager = self.call, self.eager
         return None if call is None or eager is None or call.value <= 0 else eager * self.steps / call
 
@@ -46,7 +47,7 @@ class UnrolledLoop:
 
     @property
     def remark(self) -> str:
-        """Why there is no speed, where there is none."""
+        """Why there is no time per call; '' where there is one."""
         return "" if self.call else why(self.record, "complete")
 
 
@@ -62,7 +63,7 @@ class Loops:
 
 
 def unrolled(view: View) -> list[Loops]:
-    """What was compiled whole, by device and number of elements."""
+    """The compiled loops, by device and number of elements."""
     found: dict[tuple[str, int], list[Record]] = {}
     for target in view.stacked:
         for record in target.records:
@@ -81,8 +82,8 @@ def _loops(view: View, elements: int, records: list[Record]) -> Loops:
     return Loops(view.target(records[0]).label, unrolled_of(UNROLLED), elements, version, tuple(loops))
 
 
-def sentence(found: Loops) -> str:
-    """Compile time and speed-up of the shortest and the longest that worked, and the first that failed."""
+def loops_sentence(found: Loops) -> str:
+    """A sentence: compile time and speed-up of the shortest and the longest loop that worked, and which ones failed."""
     worked = [loop for loop in found.loops if not loop.failure]
     failed = [loop for loop in found.loops if loop.failure]
     version = f", torch {found.torch}" if found.torch else ""

@@ -1,4 +1,4 @@
-"""A fingerprint with the look-ups that its readers share: targets with short labels, base cases, what a case varies."""
+"""Look-ups over a fingerprint: targets with short labels, base cases, what a case varies."""
 
 from __future__ import annotations
 
@@ -6,27 +6,22 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TypeVar, cast
+from typing import TypeVar, cast, get_args
 
-from overhead.reading.format import plain, without_brackets
-from overhead.results import VALUED, Comparison, Figure, Fingerprint, Record, Scalar
+from overhead.devices import without_brackets
+from overhead.reading.format import plain
+from overhead.results import Comparison, Figure, Fingerprint, Pattern, Record, Scalar
 
 T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
-"""What people write comes first."""
-ACTING = {"sync", "every"}
-"""Parameters of a case that synchronises after so many steps."""
-EACH = ("every", 1)
-"""What patterns of a wait or a copy a unit do unless told otherwise."""
+"""In the order of tables: what people write comes first."""
 _API_ORDER = ("CUDA", "HIP", "Vulkan", "Metal", "D3D12", "MPS", "LevelZero", "OpenGL", "CPU", "Null")
-_PATTERNS = (
-    "per-submit", "per-k", "per-pass", "one-pass", "replay", "launches", "fused", "wait-each", "read-each", "hybrid"
-)  # fmt: skip
+_PATTERN_ORDER: tuple[Pattern, ...] = get_args(Pattern)
 
 
 @dataclasses.dataclass(frozen=True)
 class TargetView:
-    """A stack on a device as the file has it; ``label`` is short, unique in the file and marks software adapters."""
+    """A stack on a device, with its records. ``label`` is short, unique in the file and marks software adapters."""
 
     key: str
     label: str
@@ -50,22 +45,22 @@ class TargetView:
 
     @property
     def base(self) -> Record:
-        """The case that the target's other cases vary: the planner puts it first. Of the step, if that was measured."""
+        """The case that the others vary: the first case of the step, else the first case of all."""
         return next((r for r in self.records if r.workload == "step"), self.records[0])
 
     @property
     def stepped(self) -> bool:
-        """Whether the base case is one of the step, not of a workload that was asked for alone."""
+        """Whether the base case is one of the step; a run of other workloads alone has no such case."""
         return self.base.workload == "step"
 
     def varied(self, record: Record) -> dict[str, Scalar]:
-        """The parameters in which the record differs from the base case, dependency included; absent ones as ''."""
+        """Parameters, dependency and workload in which the record differs from the base case; '' for absent ones."""
         base = {**self.base.params, "dependency": self.base.dependency, "workload": self.base.workload}
         own = {**record.params, "dependency": record.dependency, "workload": record.workload}
         return {k: own.get(k, "") for k in sorted({*base, *own}) if base.get(k) != own.get(k)}
 
     def added(self, record: Record) -> dict[str, Scalar]:
-        """The record's parameters that no case of the base pattern has: what its own pattern needs, ``k`` say."""
+        """The record's parameters that no case of the base pattern has, such as ``k``: its own pattern needs them."""
         return {k: v for k, v in sorted(record.params.items()) if k not in self._base_names}
 
     @cached_property
@@ -73,12 +68,12 @@ class TargetView:
         return {name for r in self.records if r.pattern == self.base.pattern for name in r.params}
 
     def pattern_label(self, record: Record) -> str:
-        """The pattern, with the parameters that the base case has not or has otherwise: ``per-k k=16``."""
+        """The pattern and the parameters that differ from the base case: ``per-k k=16``."""
         return " ".join([record.pattern, *(words(self.varied(record)))])
 
 
 class View:
-    """Look-ups over one fingerprint. Cheap to make; imports nothing heavy."""
+    """Look-ups over one fingerprint."""
 
     def __init__(self, fingerprint: Fingerprint) -> None:
         self.fingerprint = fingerprint
@@ -89,7 +84,7 @@ class View:
             self._comparisons.setdefault((comparison.name, comparison.of), []).append(comparison)
 
     def once(self, make: Callable[[View], T]) -> T:
-        """What ``make`` gives of this view, made once; nobody changes it."""
+        """The result of ``make`` for this view, computed once. Callers must not change it."""
         if make not in self._made:
             self._made[make] = make(self)
         return cast(T, self._made[make])
@@ -105,12 +100,12 @@ class View:
 
     @cached_property
     def executing(self) -> list[TargetView]:
-        """The targets that run their work: all that comparison charts may show."""
+        """The targets that run their work. Only these may be compared."""
         return [t for t in self.targets if t.executes]
 
     @cached_property
     def stacked(self) -> list[TargetView]:
-        """The executing targets without the floor of a foreign call, which is a yardstick and no stack."""
+        """The executing targets without ``floor``, which is a reference value and not a stack."""
         return [t for t in self.executing if t.stack != "floor"]
 
     @cached_property
@@ -125,7 +120,7 @@ class View:
         return self._records.get(key)
 
     def comparison(self, name: str, of: str) -> Comparison | None:
-        """The first comparison of that name of that record."""
+        """The first comparison of that name for the record with key ``of``; None where there is none."""
         return next(iter(self._comparisons.get((name, of), ())), None)
 
     def comparisons(self, name: str) -> list[Comparison]:
@@ -133,7 +128,7 @@ class View:
         return [c for c in self.fingerprint.comparisons if c.name == name]
 
     def best(self, stack: str) -> TargetView | None:
-        """The stack's most telling target: hardware before software, its native API before others; None without one."""
+        """The stack's preferred target: hardware before software, its native API before others; None without one."""
         found = [t for t in self.executing if t.stack == stack]
         return min(found, key=lambda t: (t.software, _API_ORDER.index(t.first.api)), default=None)
 
@@ -150,7 +145,7 @@ class View:
 
 def by_patterns(records: Iterable[Record]) -> list[Record]:
     """Records in the order of the patterns, then of the callers."""
-    return sorted(records, key=lambda r: (_PATTERNS.index(r.pattern), CALLERS.index(r.caller)))
+    return sorted(records, key=lambda r: (_PATTERN_ORDER.index(r.pattern), CALLERS.index(r.caller)))
 
 
 def words(params: dict[str, Scalar]) -> list[str]:
@@ -159,22 +154,12 @@ def words(params: dict[str, Scalar]) -> list[str]:
 
 
 def named(comparison: Comparison, figure: str) -> Figure | None:
-    """The comparison's figure of that name."""
+    """The comparison's figure of that name; None where it has none."""
     return next((f for f in comparison.figures if f.name == figure), None)
 
 
-def why(record: Record, figure: str) -> str:
-    """Why a record carries no such value, in words."""
-    found = record.figure(figure)
-    if found is None and record.status in VALUED:
-        return "not measured"
-    status = found.status if found else record.status
-    reason = (found.reason if found else "") or record.reason
-    return plain(f"{status}: {reason}" if reason else status)
-
-
 def _labels(firsts: list[Record]) -> dict[str, str]:
-    """A short label for each target: as many of stack, adapter, API, device and number as tell it from the others."""
+    """Short labels by target key: stack and adapter, then API, device and a number as far as needed to be unique."""
 
     def said(r: Record, depth: int) -> str:
         place = [] if r.api == "CPU" else [plain(without_brackets(r.adapter), 28)]
@@ -184,7 +169,7 @@ def _labels(firsts: list[Record]) -> dict[str, str]:
         return on + (" (runs nothing)" if not r.executes else " (software)" if r.software else "")
 
     said_of = [[said(r, depth) for depth in range(3)] for r in firsts]
-    counts = [Counter(words[depth] for words in said_of) for depth in range(3)]
+    counts = [Counter(texts[depth] for texts in said_of) for depth in range(3)]
     labels: dict[str, str] = {}
     taken: Counter[str] = Counter()
     for r, own in zip(firsts, said_of, strict=True):

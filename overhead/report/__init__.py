@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overhead.errors import UsageError
-from overhead.loading.folders import Skipped, files, tell
+from overhead.loading.folders import Skipped, files, report_skipped
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.registry import register
 from overhead.results import Fingerprint
@@ -39,7 +39,7 @@ def build(paths: Sequence[Path], out: Path) -> Path:
 
     with _mapping(paths) as mapping:
         machines = from_paths(paths, mapping)
-        tell(machines.skipped)
+        report_skipped(machines.skipped)
         return _write(machines, out, mapping)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import psutil
 
+from overhead.devices import same_adapter
 from overhead.profiles import Plan
 from overhead.results import EndedLine, FailedLine, JournalLine, Target, Together
 from overhead.runner.baton import baton
@@ -332,7 +333,7 @@ class Campaign:
 
 def _sharing(target: Target, waiting: Sequence[_Started]) -> _Started | None:
     """The first that waits on this device, or at least on one of its name: not every API tells two of a name apart."""
-    named = [one for one in waiting if one.task.target.adapter == target.adapter]
+    named = [one for one in waiting if same_adapter(one.task.target, target)]
     return min(named, key=lambda one: one.task.target.device != target.device, default=None)
 
 

@@ -17,6 +17,7 @@ from overhead.errors import UsageError
 from overhead.loading.reduce import reduce_journal
 from overhead.probes import load_plugin
 from overhead.profiles import PROFILES
+from overhead.reading.missing_values import missing_stack
 from overhead.results import Fingerprint, Pattern, Profile
 from overhead.runner.campaign import Campaign
 from overhead.runner.interpreter import interpreters
@@ -50,7 +51,7 @@ class Outcome:
     def without_figure(self, stacks: Iterable[str]) -> dict[str, str]:
         """Of these stacks those without any figure that carries a value, with the reason."""
         have = {r.stack for r in self.fingerprint.records if r.status in results.VALUED}
-        return {name: _why(self.fingerprint, name) for name in stacks if name not in have}
+        return {name: missing_stack(self.fingerprint, name).text for name in stacks if name not in have}
 
 
 def run(
@@ -143,12 +144,6 @@ def finish(journal: Path) -> Outcome:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}; everything measured is in {journal}") from None
     return Outcome(fingerprint, path, samples)
-
-
-def _why(fingerprint: Fingerprint, stack: str) -> str:
-    reasons = [m.reason for m in fingerprint.unavailable if m.stack == stack]
-    reasons += [f"{r.status}: {r.reason}" for r in fingerprint.records if r.stack == stack]
-    return reasons[0] if reasons else "not measured in this run"
 
 
 __all__ = ["Interrupted", "Outcome", "run"]

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
 
+from overhead.devices import same_decorated_name
 from overhead.errors import UsageError
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable
 from overhead.probes import registry
@@ -140,7 +141,7 @@ def _choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Tar
     """Hardware always; software adapters where there is no hardware GPU or when asked; OpenGL beside the same device's
     Vulkan only in the full product."""
     hardware = any(not t.software and t.executes and t.api != "CPU" for t in targets)
-    by_vulkan = {(t.stack, t.adapter) for t in targets if t.api == "Vulkan"}
+    by_vulkan = [t for t in targets if t.api == "Vulkan"]
     chosen, left_out = [], []
     for target in targets:
         if target.software and hardware and not choice.software:
@@ -154,9 +155,9 @@ def _choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Tar
     return chosen, left_out
 
 
-def _has_vulkan_twin(target: Target, by_vulkan: set[tuple[str, str]]) -> bool:
-    """Drivers decorate the name differently in OpenGL: one name holds the other."""
-    return any(stack == target.stack and (a in target.adapter or target.adapter in a) for stack, a in by_vulkan)
+def _has_vulkan_twin(target: Target, by_vulkan: Sequence[Target]) -> bool:
+    """Whether the stack reaches the same adapter through Vulkan, where drivers decorate its name differently."""
+    return any(t.stack == target.stack and same_decorated_name(t.adapter, target.adapter) for t in by_vulkan)
 
 
 def _with_companions(target: Target, own: dict[str, list[Case]], targets: Sequence[Target]) -> list[Assignment]:

@@ -1,23 +1,27 @@
-"""The claims and their verdicts, printed to the terminal or written as Markdown. JSON is ``Judged.to_dict``."""
+"""The claims and their verdicts, printed to the terminal or written as Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from overhead.claims.judging import Judged, ordered, summary
 from overhead.claims.registry import cited
 from overhead.reading.markdown import table
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 _COLOUR = {"reproduced": "green", "partial": "yellow", "refuted": "red"}
 
 
-def show(found: Sequence[Judged]) -> None:
+def show(found: Sequence[Judged], console: Console | None = None) -> None:
     """Print the verdicts to the terminal."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    console = console or Console()
     grid = Table(show_lines=True)
     for heading in ("claim", "verdict", "why"):
         grid.add_column(heading, overflow="fold")

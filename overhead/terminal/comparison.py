@@ -1,19 +1,24 @@
-"""A comparison for people: one table, printed to the terminal or written as Markdown. JSON is ``Verdicts.to_dict``."""
+"""A comparison of two sets of runs as a table, printed to the terminal or written as Markdown."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from overhead.reading.format import MICRO, TIMES, count, factor, number, percent, spread
 from overhead.reading.markdown import escaped, table
 from overhead.versus.verdicts import CaseVerdict, Verdict, Verdicts
 
-HEADINGS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "smallest shift told")
-_WORDS = ("case", "verdict")
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_HEADINGS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "smallest shift told")
+_TEXT_COLUMNS = ("case", "verdict")
 _COLOUR = {"slower": "red", "faster": "green", "refused": "yellow"}
 _ORDER: tuple[Verdict, ...] = ("slower", "faster", "refused", "undecided", "not tested", "same")
 
 
 def summary(found: Verdicts) -> list[str]:
-    """What stands above the table: counts, the yardstick, and how the sides differ."""
+    """The lines above the table: counts, the run-to-run spread, and in what the sides differ."""
     counts = [f"{found.count(verdict)} {verdict}" for verdict in _ORDER if found.count(verdict)]
     lines = [f"{', '.join(found.base)} against {', '.join(found.new)}: {', '.join(counts) or 'no case'}."]
     if not found.same_machine:
@@ -26,7 +31,7 @@ def summary(found: Verdicts) -> list[str]:
 
 
 def gate(found: Verdicts) -> str:
-    """What ``--fail-over`` says; '' where it was not asked for."""
+    """The result of ``--fail-over`` as a sentence; '' where it was not asked for."""
     if found.fail_over is None:
         return ""
     limit = f"{found.fail_over:g} %"
@@ -37,12 +42,12 @@ def gate(found: Verdicts) -> str:
 
 
 def ordered(found: Verdicts) -> list[CaseVerdict]:
-    """The cases, what moved first."""
+    """The cases, slower and faster ones first."""
     return sorted(found.cases, key=lambda case: _ORDER.index(case.verdict))
 
 
 def row(case: CaseVerdict) -> tuple[str, ...]:
-    """The cells under ``HEADINGS``."""
+    """The cells under ``_HEADINGS``."""
     verdict = case.verdict + (" (over the limit)" if case.failed else "")
     return (
         case.label,
@@ -74,23 +79,23 @@ def markdown(found: Verdicts) -> str:
     """The comparison as GitHub-flavoured Markdown, names from the files escaped."""
     head, *rest = summary(found)
     lines = [escaped(head), "", *(f"- {escaped(line)}" for line in rest), ""]
-    lines += table(HEADINGS, map(row, ordered(found)))
+    lines += table(_HEADINGS, map(row, ordered(found)))
     said = gate(found)
     return "\n".join([*lines, *(["", said] if said else [])]) + "\n"
 
 
-def show(found: Verdicts) -> None:
+def show(found: Verdicts, console: Console | None = None) -> None:
     """Print the comparison to the terminal."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    console = console or Console()
     for line in summary(found):
         console.print(Text(line))
     table = Table()
-    for heading in HEADINGS:
-        table.add_column(heading, overflow="fold", justify="left" if heading in _WORDS else "right")
+    for heading in _HEADINGS:
+        table.add_column(heading, overflow="fold", justify="left" if heading in _TEXT_COLUMNS else "right")
     for case in ordered(found):
         table.add_row(*map(Text, row(case)), style=_COLOUR.get(case.verdict, ""))
     console.print(table)

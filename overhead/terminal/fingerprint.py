@@ -1,4 +1,4 @@
-"""A fingerprint in the terminal: key figures on top, then costs by target, the ladder, what is missing."""
+"""A fingerprint in the terminal: key figures, costs by target, the host's time by layer, what is missing."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from rich.text import Text
 
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.format import MICRO, factor_spread, micro_spread, plain, valued
-from overhead.reading.host_shares import HostShares, ladders
+from overhead.reading.host_shares import HostShares, ladder_sentences, ladders, share_of_host
 from overhead.reading.key_figures import key_figures
-from overhead.reading.sentences import ladder_sentences, left_out, opening, share_of_host
-from overhead.reading.view import TargetView, View, by_patterns, why
+from overhead.reading.missing_values import why
+from overhead.reading.summary import left_out, opening
+from overhead.reading.view import TargetView, View, by_patterns
 from overhead.results import Fingerprint, Record
 
 _FIGURES = ("complete", "host", "fixed", "naive")
 
 
 def show(fingerprint: Fingerprint, console: Console | None = None) -> None:
-    """Print everything that a person reads first; ``overhead report`` draws the rest."""
+    """Print the most important tables; ``overhead report`` draws all of them."""
     console = console or Console()
     view = View(fingerprint)
     machine = fingerprint.machine
@@ -50,7 +51,7 @@ def show(fingerprint: Fingerprint, console: Console | None = None) -> None:
 
 
 def show_key_figures(fingerprint: Fingerprint, console: Console | None = None) -> None:
-    """Print the key figures alone: what ends a run."""
+    """Print the key figures alone, as at the end of a run."""
     console = console or Console()
     table = _table("Key figures", ["", "", ""], right=(1,))
     for k in key_figures(fingerprint):
@@ -72,7 +73,7 @@ def _costs(target: TargetView) -> Table:
 
 
 def _ladders(found: list[HostShares]) -> Table:
-    """A block a ladder, a line a rung."""
+    """A table with a block for each ladder and a line for each rung."""
     table = _table("Who takes the host's time", ["target", "pattern", "rung", "share", MICRO, ""], right=(3, 4))
     for each in found:
         host = micro_spread(each.host) if each.host else "missing"
@@ -84,7 +85,7 @@ def _ladders(found: list[HostShares]) -> Table:
 
 
 def _taxes(found: list[Tax]) -> Table:
-    """One browser: a block a case, a line for it and for each caller of the library inside it."""
+    """A table of one browser: a block for each case, with a line for it and one for each caller of its library."""
     names = ("complete", "fixed", "naive")
     columns = ["case", "through", *(f"{n}, {MICRO}" for n in names), "browser's slope is", "remark"]
     table = _table(f"What the browser adds: {found[0].target.label}", columns, right=range(2, 6))
@@ -132,7 +133,7 @@ def _table(title: str, columns: list[str], right: range | tuple[int, ...] = ()) 
 
 
 def _text(text: str) -> Text:
-    """File text without markup or control characters."""
+    """Text from a file, without markup and control characters."""
     return Text(plain(text))
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One stack: what it is, the targets it reaches here, and per environment without one, why."""
+    """One stack, its targets on this machine, and for each environment without one the reason."""
 
     stack: str
     title: str
@@ -30,7 +30,7 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def listing(plugins: Sequence[Path] = ()) -> list[Listed]:
-    """Every registered stack with what was found of it here."""
+    """Every registered stack with its targets on this machine."""
     for plugin in plugins:
         load_plugin(plugin)
     probes = registry()
@@ -48,7 +48,7 @@ def listing(plugins: Sequence[Path] = ()) -> list[Listed]:
 
 
 def show_listing(rows: Sequence[Listed], console: Console | None = None) -> None:
-    """Print the stacks; what is missing comes with the command that mends it."""
+    """Print the stacks, and what is missing with the command that adds it."""
     console = console or Console()
     table = Table(title="Stacks on this machine", title_justify="left")
     for column in ("stack", "api", "device", "driver"):

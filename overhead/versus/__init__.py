@@ -1,7 +1,4 @@
-"""Two sets of runs side by side: faster, slower, same or undecided, case by case.
-
-The method, why it holds its level and what it cannot see: docs/compare.md.
-"""
+"""Compare two sets of runs: faster, slower, same or undecided, case by case. The method: docs/compare.md."""
 
 from __future__ import annotations
 
@@ -20,10 +17,11 @@ Paths = str | Path | Sequence[str | Path]
 
 
 def compare(base: Paths, new: Paths, fail_over: float | None = None) -> Verdicts:
-    """Set ``new`` against ``base``: each a fingerprint, a journal, a folder of them, or several (runs of one side).
+    """Compare ``new`` with ``base``: each is a fingerprint, a journal, a folder, or several of them.
 
     ``fail_over`` (per cent): ``failed`` then lists the cases whose corrected interval lies wholly beyond it. Raises
-    ``UsageError`` for a ``fail_over`` that is no such number, ``BadFile`` where files are bad or of different methods.
+    ``UsageError`` for a ``fail_over`` that is not a number of 0 or more, ``BadFile`` where files are bad or of
+    different methods.
     """
     if fail_over is not None and not (math.isfinite(fail_over) and fail_over >= 0):
         raise UsageError(f"--fail-over {fail_over}: a number of per cent, 0 or more, is needed")

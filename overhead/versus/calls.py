@@ -1,4 +1,4 @@
-"""All cases of a comparison tested together: the correction and the run-to-run spread need them all."""
+"""Test all cases of a comparison together: the correction and the run-to-run spread need all of them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from overhead.versus.decide import ALPHA, Runs, Shifts
 from overhead.versus.sides import Sampled
 from overhead.versus.verdicts import Verdict
 
-SAME = 0.05
-"""A case is the same where its interval, uncorrected, lies within this share of no shift."""
+_SAME_WITHIN = 0.05
+"""A case is the same if its uncorrected interval lies within this relative difference."""
 
-MOVED = 0.05
-"""A machine whose canary differs by more than this share between the sides has changed its speed."""
+_SPEED_CHANGED_BY = 0.05
+"""The machine changed its speed if its canary differs by more than this between the sides."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class BothSides:
 
     @property
     def in_own_units(self) -> tuple[Runs, Runs] | None:
-        """The slopes in units of the machine's own speed where its canary moved between the sides, else None.
+        """The slopes divided by the canary's time where the canary changed between the sides, else None.
 
-        Of pairs never: how differently the machine treats the two of a pair is what they are tested by.
+        Always None for pairs: their test already uses how differently the machine runs the two of a pair.
         """
         if self.paired or any(s.canary.size != s.slopes.size for s in (*self.base, *self.new)):
             return None
         speeds = [float(np.mean([s.canary.mean() for s in side])) for side in (self.base, self.new)]
-        if abs(speeds[1] - speeds[0]) <= math.log1p(MOVED):
+        if abs(speeds[1] - speeds[0]) <= math.log1p(_SPEED_CHANGED_BY):
             return None
         return [s.slopes - s.canary for s in self.base], [s.slopes - s.canary for s in self.new]
 
@@ -62,8 +62,8 @@ class Decision:
     failed: bool
 
 
-def call(cases: Sequence[BothSides], fail_over: float | None = None) -> list[Decision]:
-    """Faster, slower, same or undecided, and whether slower by more than ``fail_over`` per cent beyond doubt."""
+def decisions(cases: Sequence[BothSides], fail_over: float | None = None) -> list[Decision]:
+    """A decision for each case; ``failed`` where it is slower by more than ``fail_over`` per cent beyond doubt."""
     trials = _trials(cases)
     p = [trial.p() for trial in trials]
     past = [trial.p_over(math.log1p((fail_over or 0.0) / 100)) for trial in trials]
@@ -72,7 +72,7 @@ def call(cases: Sequence[BothSides], fail_over: float | None = None) -> list[Dec
     for i, trial in enumerate(trials):
         low, high = trial.interval(levels[i])
         moved: Verdict = "slower" if trial.centre > 0 else "faster"
-        still: Verdict = "same" if _within(trial, math.log1p(SAME)) else "undecided"
+        still: Verdict = "same" if _within(trial, math.log1p(_SAME_WITHIN)) else "undecided"
         found.append(
             Decision(
                 verdict=moved if p[i] <= levels[i] else still,
@@ -112,7 +112,7 @@ def _within(trial: Shifts, margin: float) -> bool:
 
 
 def run_spread(case: BothSides) -> float | None:
-    """Standard deviation, as a logarithm, of the runs' means, or of what pairs differ by; None with too few runs."""
+    """Standard deviation (logarithm) of the runs' means, or of the differences of pairs; None with too few runs."""
     if case.paired:
         return float(_differences(case).std(ddof=1))
     if sum(len(side) - 1 for side in case.slopes) < decide.LEAST_RUNS_DF:

@@ -17,23 +17,23 @@ FloatArray = NDArray[np.float64]
 Runs = Sequence[FloatArray]
 
 PROMISED = 0.05
-"""At most this chance of any false call in a comparison of two sides, all cases together."""
+"""Highest probability of any false verdict in a comparison, over all its cases."""
 ALPHA = 0.04
-"""The level tested at: the tests are exact only for normal spreads, and a little room keeps the promise for others."""
+"""The level of the tests. They are exact for normal distributions only; the margin to ``PROMISED`` covers others."""
 POWER = 0.95
-"""Chance with which the stated smallest shift is called."""
+"""Probability with which the stated smallest shift is detected."""
 FLOOR = 0.015
 """Standard deviation of a run's mean, as a share, where one run a side leaves the run-to-run spread unknown."""
 LEAST_RUNS_DF = 2
 """Runs beyond the first of each side, together, from which the run-to-run spread is estimated."""
 MODERATE = 4.0
-"""The other cases' run-to-run spread counts like at most this many runs of the case's own: they share its weather."""
+"""The run-to-run spread of the other cases counts like at most so many runs of the case: they share disturbances."""
 MODERATE_PAIRS = 2.0
-"""The same for pairs of processes, whose cases share all the weather there is between two windows."""
+"""The same for pairs of processes, whose cases share the disturbances between two windows."""
 MODERATE_FROM = 20
-"""With fewer cases what they have in common is not known well enough: ``FLOOR`` takes its place, or it counts less."""
+"""With fewer cases their common variance is uncertain: ``FLOOR`` replaces it, or it counts less."""
 TINY = 1e-12
-"""A variance under this is the clock's grain, not stability."""
+"""A variance below this comes from the clock's resolution."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Shifts:
-    """The same case looked at in several ways, the plainest first: a call must stand in each of them."""
+    """One case tested in several ways, the simplest first: a verdict must hold in each of them."""
 
     ways: tuple[Shift, ...]
 
@@ -71,7 +71,7 @@ class Shifts:
         return self.ways[0].centre
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """The hull of the intervals at ``1 - alpha``, as logarithms."""
+        """The smallest interval that contains those of all ways at ``1 - alpha``, as logarithms."""
         halves = [(s.centre, s.half(alpha)) for s in self.ways]
         return min(c - h for c, h in halves), max(c + h for c, h in halves)
 
@@ -85,7 +85,7 @@ class Shifts:
         return max(s.p_over(margin) for s in self.ways)
 
     def smallest(self, alpha: float) -> float:
-        """The logarithm of the smallest shift that is called at level ``alpha`` with probability ``POWER``."""
+        """The logarithm of the smallest shift that is detected at level ``alpha`` with probability ``POWER``."""
         moved = max(s.centre for s in self.ways) - min(s.centre for s in self.ways)
         return moved + max(s.half(alpha) + quantile(POWER, s.df) * s.error for s in self.ways)
 
@@ -120,9 +120,9 @@ def holm(p: Sequence[float], alpha: float = ALPHA) -> list[float]:
 
 
 def trials(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> list[Shifts]:
-    """Each case's trial. With several runs a side the runs are the replicates, else the processes are.
+    """The test of each case. The replicates are the runs if a side has several, else the processes.
 
-    Each case needs two processes a side.
+    Each case needs two processes per side.
     """
     free = [_runs_df(b) + _runs_df(n) for b, n in zip(base, new, strict=True)]
     several = [i for i, d in enumerate(free) if d >= LEAST_RUNS_DF]
@@ -136,9 +136,9 @@ def trials(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> l
 
 
 def paired(differences: Sequence[FloatArray]) -> list[Shifts]:
-    """Each case's trial from ``ln(new / base)`` of processes measured in turn, one value a pair.
+    """The test of each case from ``ln(new / base)`` of processes measured in turn, one value a pair.
 
-    What the machine does from run to run meets both of a pair. Each case needs two pairs.
+    A difference between runs affects both of a pair. Each case needs two pairs.
     """
     variances = [float(d.var(ddof=1)) for d in differences]
     spread = moderated(variances, [d.size - 1 for d in differences], most=MODERATE_PAIRS)
@@ -151,7 +151,7 @@ def paired(differences: Sequence[FloatArray]) -> list[Shifts]:
 def moderated(
     variances: Sequence[float], df: Sequence[int], expected: Sequence[float] | None = None, most: float = MODERATE
 ) -> list[tuple[float, float]]:
-    """Each variance drawn towards what all cases have in common, and the degrees of freedom that it then has.
+    """Each variance, moved towards the common variance of all cases, and its degrees of freedom then.
 
     G. K. Smyth, Linear models and empirical Bayes methods for assessing differential expression in microarray
     experiments, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3, with the prior's weight bounded by ``most``. With few
@@ -198,7 +198,7 @@ def _inverse_trigamma(y: float) -> float:
 
 
 def _within(runs: Runs) -> float:
-    """What the processes' spread within runs adds to the variance of a run's mean."""
+    """The share of the variance of a run's mean that comes from the spread of its processes."""
     several = [run for run in runs if run.size > 1]
     free = sum(run.size - 1 for run in several)
     squares = sum(float(run.var()) * run.size for run in several)
@@ -227,8 +227,8 @@ def _by_runs(base: Runs, new: Runs, variance: float, df: float) -> Shift:
 def _by_processes(base: Runs, new: Runs, floor: float) -> Shift:
     """Welch's test with a third component for what differs between runs and no single run can show.
 
-    The component is taken for known, so where it rules, three processes that agree by chance pass for a small error:
-    the test without it (``floor`` 0) must agree.
+    The component is taken for known, so where it dominates, three processes that agree by chance look like a small
+    error: the test without it (``floor`` 0) must agree.
     """
     b, n = np.concatenate(base), np.concatenate(new)
     parts = [(float(x.var(ddof=1)) / x.size, x.size - 1) for x in (b, n)]

@@ -1,4 +1,4 @@
-"""From two sides to a verdict a case: refuse what differs, say what is missing, test the rest."""
+"""A verdict for each case of two sides: refuse what differs, say what is missing, test the rest."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from overhead.reading.format import percent, plain, valued
+from overhead.reading.intervals import span
+from overhead.reading.missing_values import missing_record, why
 from overhead.results import Fingerprint, Record
 from overhead.versus import decide
-from overhead.versus.calls import BothSides, Decision, call, run_spread
+from overhead.versus.calls import BothSides, Decision, decisions, run_spread
 from overhead.versus.pairing import ABSENT, in_turn, match, refusal, together
 from overhead.versus.sides import FIGURE, Run, Sampled, Side
 from overhead.versus.verdicts import CaseVerdict, Difference, Verdicts
 
-_MACHINE = ("id", "cpu", "cores", "memory_gib")
+_MACHINE_FIELDS = ("id", "cpu", "cores", "memory_gib")
 
 
 def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
@@ -26,7 +28,7 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
     pairs = together(base, new)
     opened = [_opened(base, b, new, n, same_machine, pairs) for b, n in match(base, new)]
     tested = [o for o in opened if isinstance(o, _Open)]
-    calls = iter(call([o.evidence for o in tested], fail_over))
+    calls = iter(decisions([o.evidence for o in tested], fail_over))
     return Verdicts(
         base=_names(base, new),
         new=_names(new, base),
@@ -63,7 +65,7 @@ def _opened(
     same_machine: bool,
     pairs: Sequence[tuple[Run, Run]],
 ) -> CaseVerdict | _Open:
-    """The verdict where it needs no test, else what the test needs. ``pairs``: the runs, if all were taken together."""
+    """The verdict where it needs no test, else the test's input. ``pairs``: the runs, if all were taken together."""
     if base_key is None or new_key is None:
         only, key, other = (new, new_key or "", base) if base_key is None else (base, base_key, new)
         return CaseVerdict(
@@ -76,7 +78,7 @@ def _opened(
     sides = ((base, base_key), (new, new_key))
     for side, key in sides:
         if valued(side.record(key).figure(FIGURE)) is None:
-            return replace(blank, reason=f"no value in {side.name}: {_why(side.record(key))}")
+            return replace(blank, reason=f"no value in {side.name}: {why(side.record(key), FIGURE)}")
     by_figures = _by_figures(blank, base.record(base_key), new.record(new_key))
     if not same_machine:
         return replace(by_figures, verdict="not tested", reason="two machines")
@@ -113,7 +115,7 @@ def _held(side: Side, key: str) -> tuple[Sampled, ...]:
 
 
 def _in_turn(base_key: str, new_key: str, pairs: Sequence[tuple[Run, Run]]) -> list[tuple[Sampled, ...]]:
-    """What each side holds of the case, process beside process."""
+    """The samples of the case on each side, processes of one number at the same position."""
     held = [
         in_turn(base.sampled[base_key], new.sampled[new_key])
         for base, new in pairs
@@ -124,18 +126,15 @@ def _in_turn(base_key: str, new_key: str, pairs: Sequence[tuple[Run, Run]]) -> l
 
 def _by_figures(blank: CaseVerdict, base: Record, new: Record) -> CaseVerdict:
     """The ratio of the figures, with the widest interval that both intervals allow."""
-    b, n = base.figure(FIGURE), new.figure(FIGURE)
-    below, above = valued(b), valued(n)
-    if b is None or n is None or below is None or above is None or below <= 0:
+    below, above = span(base.figure(FIGURE)), span(new.figure(FIGURE))
+    if below is None or above is None or below.value <= 0:
         return blank
-    found = replace(blank, base_ns=below, new_ns=above, ratio=above / below)
-    if b.low is None or b.high is None or n.low is None or n.high is None or b.low <= 0:
-        return found
-    return replace(found, low=n.low / b.high, high=n.high / b.low)
+    found = (above / below).two_sided
+    return replace(blank, base_ns=below.value, new_ns=above.value, ratio=found.value, low=found.low, high=found.high)
 
 
 def _yardstick(tested: list[BothSides]) -> str:
-    """The run-to-run spread that the verdicts were measured by, in words."""
+    """The run-to-run spread behind the verdicts, in words."""
     if not tested:
         return "none, no case could be tested"
     spreads = [s for case in tested if (s := run_spread(case)) is not None]
@@ -150,9 +149,9 @@ def _yardstick(tested: list[BothSides]) -> str:
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
-    """Machine first, then versions, then the machine's passing state."""
+    """Differences of the machine first, then of versions, then of the machine's state."""
     pairs: list[tuple[str, object, object]] = [
-        (field, getattr(base.machine, field), getattr(new.machine, field)) for field in _MACHINE
+        (field, getattr(base.machine, field), getattr(new.machine, field)) for field in _MACHINE_FIELDS
     ]
     pairs += [("gpus", _gpus(base), _gpus(new)), ("profile", base.profile, new.profile)]
     for mine, theirs in ((base.versions, new.versions), (_state(base), _state(new))):
@@ -165,7 +164,7 @@ def _gpus(fingerprint: Fingerprint) -> str:
 
 
 def _state(fingerprint: Fingerprint) -> dict[str, object]:
-    """The passing state without readings, which never agree."""
+    """The machine's state without measured values, which always differ."""
     return {key: value for key, value in fingerprint.volatile.items() if not isinstance(value, float)}
 
 
@@ -176,18 +175,6 @@ def _label(side: Side, key: str) -> str:
 
 
 def _absence(record: Record, side: Side) -> str:
-    """Why the side has no such case, where its last run says so."""
-    last = side.runs[-1].fingerprint
-    reasons = [m.reason for m in last.unavailable if m.stack == record.stack]
-    reasons += [
-        left.reason
-        for left in last.left_out
-        if left.target == record.target_key and left.case in ("all", record.case.key)
-    ]
-    return plain(f"; {side.name}: {reasons[0]}") if reasons else ""
-
-
-def _why(record: Record) -> str:
-    figure = record.figure(FIGURE)
-    status, reason = (figure.status, figure.reason or record.reason) if figure else (record.status, record.reason)
-    return plain(f"{status}: {reason}" if reason else status)
+    """Why the last run of the side has no such case, in words; '' where the run has no reason."""
+    text = missing_record(side.runs[-1].fingerprint, record).text
+    return plain(f"; {side.name}: {text}") if text else ""

@@ -1,9 +1,10 @@
-"""Which case is set against which, and which pairs are refused because what they measure differs."""
+"""Which cases are compared, and which pairs are refused because they measure different things."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from overhead.devices import processor
 from overhead.results import Record, Scalar
 from overhead.versus.sides import Run, Sampled, Side
 
@@ -11,10 +12,10 @@ ABSENT = "absent"
 
 
 def match(base: Side, new: Side) -> list[tuple[str | None, str | None]]:
-    """Keys of the cases side by side; None where one side has no such case.
+    """Pairs of case keys; None where one side has no such case.
 
-    Equal keys first. Then, where an adapter goes by another name (another machine, another driver), the one case of the
-    same stack, API, kind of adapter and coordinates on each side.
+    Equal keys make a pair. Then, as another machine or driver may name the adapter differently, so do the only cases of
+    one stack, API, kind of adapter and coordinates.
     """
     theirs = set(new.keys)
     lone_base = _by_kind(base, (key for key in base.keys if key not in theirs))
@@ -35,26 +36,26 @@ def _by_kind(side: Side, keys: Iterable[str]) -> dict[tuple[object, ...], list[s
     kinds: dict[tuple[object, ...], list[str]] = {}
     for key in keys:
         record = side.record(key)
-        kinds.setdefault((record.stack, record.api, record.software, record.case.key), []).append(key)
+        kinds.setdefault((record.stack, record.api, processor(record), record.case.key), []).append(key)
     return kinds
 
 
 def together(base: Side, new: Side) -> list[tuple[Run, Run]]:
-    """The runs of BASE and NEW that were taken together, where all of them were; else none."""
-    pairs = [(b, n) for b in base.runs for n in new.runs if _one_weather(b, n)]
+    """Pairs of runs of BASE and NEW that were taken together; empty unless every run has its partner."""
+    pairs = [(b, n) for b in base.runs for n in new.runs if _taken_together(b, n)]
     whole = len(pairs) == len(base.runs) == len(new.runs) == len({id(n) for _, n in pairs})
     return pairs if whole else []
 
 
-def _one_weather(base: Run, new: Run) -> bool:
+def _taken_together(base: Run, new: Run) -> bool:
     mine, theirs = base.fingerprint.together, new.fingerprint.together
     return mine is not None and theirs is not None and mine.id == theirs.id and mine.side != theirs.side
 
 
 def in_turn(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
-    """The processes of two runs taken together, those of one number side by side.
+    """The processes of two runs taken together, those of one number at the same position.
 
-    What is left over, where a worker died and another took its place, is paired in its order, while there is any.
+    Where a worker died and another replaced it, the numbers differ: these processes are paired in their order.
     """
     common = [n for n in base.numbers if n in new.numbers]
     rest = [[n for n in side.numbers if n not in common] for side in (base, new)]
@@ -68,7 +69,7 @@ def _of(sampled: Sampled, numbers: list[int]) -> Sampled:
 
 
 def refusal(base: Side, base_key: str, new: Side, new_key: str) -> str:
-    """Why this pair cannot be compared, naming the field and both values; '' where it can."""
+    """Why this pair cannot be compared, with the field and both values; '' where it can."""
     windows = [(side, record) for side, key in ((base, base_key), (new, new_key)) for record in _opened(side, key)]
     kernels = [
         (side, run.kernels[key])
@@ -83,7 +84,7 @@ def refusal(base: Side, base_key: str, new: Side, new_key: str) -> str:
 
 
 def _opened(side: Side, key: str) -> list[Record]:
-    """The case's records that got as far as to declare a window."""
+    """The case's records that declared a window; a case that failed earlier has none."""
     return [run.records[key] for run in side.of(key) if run.records[key].window]
 
 
@@ -92,7 +93,7 @@ def _declared(record: Record) -> dict[str, Scalar]:
 
 
 def _common(hashes: Mapping[str, str], of_all: list[tuple[Side, Mapping[str, str]]]) -> dict[str, Scalar]:
-    """The kernels that every run knows: a fingerprint without raw samples lists those of all its cases."""
+    """The kernels that every run lists. A fingerprint without raw samples lists those of all its cases."""
     return {name: value[:12] for name, value in hashes.items() if all(name in known for _, known in of_all)}
 
 

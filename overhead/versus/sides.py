@@ -1,4 +1,4 @@
-"""One side of a comparison: its runs of one machine, and for each case one slope a process."""
+"""One side of a comparison: its runs on one machine, with one slope per case and process."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from overhead.versus.decide import FloatArray
 FIGURE = "complete"
 """What is compared: the sustained rate, ns per unit."""
 NATIVE_SPIN = 1
-"""Which of a round's canaries tells the machine's speed: compiled code, the same under every Python."""
+"""Index of the canary that measures the machine's speed: compiled code, so it is the same under every Python."""
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Logarithms of a case's slope (ns per unit), one a process, and of the machine's canary there (ns), if any.
+    """Per process the logarithm of a case's slope (ns per unit) and of the canary (ns), which may be empty.
 
-    ``numbers``: of the processes, in their order.
+    ``numbers``: the numbers of the processes, in the same order.
     """
 
     slopes: FloatArray
@@ -40,7 +40,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Run:
-    """A fingerprint, and by record key what its raw samples say; None where the file has no raw samples beside it."""
+    """A fingerprint; by record key its samples (None without a file of raw samples) and its kernel hashes."""
 
     path: Path
     fingerprint: Fingerprint
@@ -85,7 +85,7 @@ class Side:
 def read_side(name: str, paths: Sequence[Path]) -> Side:
     """Load a side. Raises ``BadFile`` where a file is bad or its runs are not of one machine and method.
 
-    Among several a run whose raw samples are bad is skipped, and so is one that is there twice.
+    Among several runs, one with bad raw samples is skipped, and so is the second copy of a run.
     """
     loaded, skipped = collect(paths)
     first = loaded[0]
@@ -141,7 +141,7 @@ def _same_run(header: results.HeaderLine, fingerprint: Fingerprint, samples: Pat
 
 
 def sampled(series: Series) -> Sampled:
-    """One slope and one canary a process; a process without a positive slope gives none."""
+    """One slope and one canary per process; a process without a positive slope is left out."""
     slopes, canary, numbers = [], [], []
     for process in series.processes:
         slope = fit_process(process, series).value(FIGURE) if process.rounds else None

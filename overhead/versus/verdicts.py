@@ -1,4 +1,4 @@
-"""The words of a comparison: what ``compare`` returns. Times in ns; ratios are NEW over BASE, so over 1 is slower."""
+"""The result of ``compare``. Times in ns; ratios are NEW over BASE, so above 1 is slower."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Verdict = Literal["faster", "slower", "same", "undecided", "refused", "not tested"]
-"""``not tested``: two machines, a ratio and no test. ``refused``: the two do not measure the same."""
+"""``not tested``: two machines, so there is a ratio without a test. ``refused``: the two measure different things."""
 
 
 @dataclass(frozen=True)
 class CaseVerdict:
     """One case. ``low`` and ``high`` bound the ratio at the level at which Holm's procedure tested it.
 
-    ``smallest`` is the smallest shift (0.05 is 5 %) that would have been called with near certainty, None where nothing
-    was tested; ``p`` is of no shift, uncorrected. ``processes`` and ``runs`` count BASE, NEW.
+    ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty, None without a test;
+    ``p``: uncorrected, of no shift; ``processes`` and ``runs``: counts of BASE and NEW.
     """
 
     case: str
@@ -44,7 +44,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """A comparison. ``failed``: cases whose corrected interval lies wholly beyond ``fail_over`` per cent."""
+    """A comparison. ``failed``: cases whose whole corrected interval is beyond ``fail_over`` per cent."""
 
     base: tuple[str, ...]
     new: tuple[str, ...]

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from overhead.errors import UsageError
-from overhead.versus.calls import BothSides, Decision, call
+from overhead.versus.calls import BothSides, Decision, decisions
 from overhead.versus.decide import POWER, PROMISED
 from overhead.versus.sides import Sampled
 from scripts.bench import compare_pools as pools
@@ -124,7 +124,7 @@ def study(aa: Iterator[list[BothSides]], dice: np.random.Generator) -> Study:
     """Compare each pair as it is, then with one case at a time made slower on the NEW side, for some of the cases."""
     found = Study()
     for cases in aa:
-        calls = call(cases)
+        calls = decisions(cases)
         found.pairs += 1
         found.false += any(one.verdict in ("faster", "slower") for one in calls)
         for i in dice.permutation(len(cases))[:MOVED].tolist():
@@ -140,7 +140,7 @@ def _with(cases: Sequence[BothSides], index: int, shift: float) -> Decision:
     """The call on a case when its NEW side really is slower by ``shift`` (a logarithm)."""
     slower = tuple(replace(s, slopes=s.slopes + shift) for s in cases[index].new)
     moved = [*cases[:index], replace(cases[index], new=slower), *cases[index + 1 :]]
-    return call(moved)[index]
+    return decisions(moved)[index]
 
 
 def _spread(case: BothSides) -> float:

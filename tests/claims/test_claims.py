@@ -15,7 +15,7 @@ from overhead.claims.formula import evaluate, rounding
 from overhead.claims.judging import summary
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import ClaimTest, Selector
-from overhead.claims.rules import bounds, implied, outer_bounds, published
+from overhead.claims.rules import implied, partial_bounds, published, reproduced_bounds
 from overhead.claims.select import against_of
 from overhead.claims.sentences import place
 from overhead.errors import BadFile
@@ -71,7 +71,7 @@ def test_every_published_figure_follows_from_its_parts(claim: Claim) -> None:
     assert evaluate(claim.formula, claim.parts) == pytest.approx(claim.value, abs=rounding(claim.value) * 1.000001)
 
 
-def test_what_has_no_parts_is_no_ratio_of_published_figures() -> None:
+def test_a_claim_without_parts_is_not_a_ratio_of_published_figures() -> None:
     """Absolute figures, rules of thumb and the erratum's ratios, whose parts are not public."""
     bare = {claim.id for claim in CLAIMS if not claim.formula and claim.unit in ("ratio", "share")}
     assert bare == {
@@ -80,7 +80,7 @@ def test_what_has_no_parts_is_no_ratio_of_published_figures() -> None:
     }  # fmt: skip
 
 
-def test_the_registry_is_whole() -> None:
+def test_the_registry_is_complete() -> None:
     ids = [claim.id for claim in CLAIMS]
     assert len(set(ids)) == len(ids) >= 25
     points = published_points()
@@ -104,18 +104,18 @@ def test_a_claim_is_consistent(claim: Claim) -> None:
             assert test.against is not None
     if claim.test is None or claim.test.kind in ("implied", "fails"):
         return
-    inner, outer = bounds(claim, claim.test), outer_bounds(claim, claim.test)
+    inner, outer = reproduced_bounds(claim, claim.test), partial_bounds(claim, claim.test)
     assert outer[0] <= inner[0] <= inner[1] <= outer[1]
     assert inner[0] <= low <= high <= inner[1], "the published figure itself must count as reproduced"
 
 
 @pytest.mark.parametrize("claim", [c for c in CLAIMS if c.flaw and c.test], ids=lambda c: c.id)
-def test_a_flaw_that_our_records_can_show_is_put_back(claim: Claim) -> None:
+def test_a_flaw_that_our_records_can_show_has_a_test(claim: Claim) -> None:
     no_records_of_the_flaw = {"python-75pct", "flat-12700-gen-s", "hybrid-1.44x", "hybrid-14.9pct"}
     assert (claim.flawed is not None) == (claim.id not in no_records_of_the_flaw)
 
 
-def test_at_least_fifteen_rest_on_records_that_our_stacks_make(everything: Fingerprint) -> None:
+def test_our_stacks_make_records_for_at_least_fifteen_claims(everything: Fingerprint) -> None:
     found = judge_runs([everything])
     resting = [one.claim.id for one in found if any(m.value is not None for m, _ in one.measured)]
     assert len(resting) >= 25, resting
@@ -126,7 +126,7 @@ def test_at_least_fifteen_rest_on_records_that_our_stacks_make(everything: Finge
 
 
 @pytest.mark.parametrize("claim", [c for c in CLAIMS if c.flawed], ids=lambda c: c.id)
-def test_the_flaw_is_found_where_the_claim_is(claim: Claim, everything: Fingerprint) -> None:
+def test_the_flaw_is_measured_on_the_same_targets_as_the_claim(claim: Claim, everything: Fingerprint) -> None:
     one = next(j for j in judge_runs([everything]) if j.claim.id == claim.id)
     assert bool(one.measured) == bool([m for m in one.flawed if m.value is not None])
 
@@ -151,14 +151,14 @@ def _verdict(claim: str, *records: Record) -> str:
     return next(one.verdict for one in judge_runs([fingerprint(*records)]) if one.claim.id == claim)
 
 
-def test_targets_that_differ_make_it_partial() -> None:
+def test_targets_with_different_verdicts_make_the_claim_partial() -> None:
     far, near = record(each=20_000.0, fixed=380_000.0), record("dawn", each=20_000.0, fixed=1_000.0)
     assert _verdict("naive-20x", far) == "reproduced"
     assert _verdict("naive-20x", near) == "refuted"
     assert _verdict("naive-20x", far, near) == "partial"
 
 
-def test_the_polling_timer_of_firefox_is_no_dispatch() -> None:
+def test_firefox_polling_does_not_count_as_a_dispatch() -> None:
     kind = {"stack": "firefox", "caller": "browser", "software": True, "adapter": "llvmpipe"}
     made = record(each=20_000.0, fixed=100e6, **kind)  # type: ignore[arg-type]
     one = next(j for j in judge_runs([fingerprint(made)]) if j.claim.id == "firefox-1.04ms")
@@ -182,7 +182,7 @@ def test_a_case_that_fails_reproduces_a_claim_of_failure() -> None:
     assert found == ["reproduced", "refuted", "inconclusive", "inconclusive", "partial"]
 
 
-def test_what_the_published_parts_imply_needs_no_record() -> None:
+def test_a_claim_tested_by_its_published_parts_needs_no_record() -> None:
     one = next(j for j in judge_runs([fingerprint()]) if j.claim.id == "flat-12700-gen-s")
     assert one.verdict == "refuted"
     assert one.claim.test is not None
@@ -191,7 +191,7 @@ def test_what_the_published_parts_imply_needs_no_record() -> None:
     assert "200 GB/s" in one.sentence
 
 
-def test_a_missing_record_comes_with_the_command_that_makes_it() -> None:
+def test_a_missing_record_comes_with_the_command_that_measures_it() -> None:
     found = {one.claim.id: one for one in judge_runs([fingerprint()])}
     assert found["graph-1.6x"].verdict == "not testable here"
     command = "overhead run -p cuda-driver -p cuda-graph --pattern per-submit --pattern replay"
@@ -219,7 +219,7 @@ def _measured(claim: str, *records: Record) -> int:
     return len(next(j for j in judge_runs([fingerprint(*records)]) if j.claim.id == claim).measured)
 
 
-def test_cross_hardware_claims_say_so(everything: Fingerprint) -> None:
+def test_claims_across_hardware_are_marked(everything: Fingerprint) -> None:
     torch = msgspec.structs.replace(record("torch", api="CUDA", adapter=GPU), workload="simulation")
     fused = msgspec.structs.replace(record("dawn", "fused", adapter=GPU, each=100.0), workload="simulation")
     one = next(j for j in judge_runs([fingerprint(torch, fused)]) if j.claim.id == "fuse-94x")
@@ -239,7 +239,7 @@ def test_of_each_machine_the_newest_run_counts() -> None:
     assert {m.machine for m, _ in both.measured} == {"Fake GPU", "X"}
 
 
-def test_a_newer_run_without_a_value_does_not_hide_an_older_one_with() -> None:
+def test_a_newer_run_without_a_value_does_not_hide_an_older_value() -> None:
     old = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-01-01T00:00:00Z")
     new = fingerprint(record(each=None, status="failed", reason="withdrawn"), created="2026-02-01T00:00:00Z")
     one = next(j for j in judge_runs([old, new]) if j.claim.id == "naive-20x")
@@ -284,7 +284,7 @@ def test_rounding_is_half_of_the_last_digit() -> None:
     assert dataclasses.is_dataclass(judge_runs([fingerprint()])[0])
 
 
-def test_a_chain_of_so_many_steps_holds_its_wait_and_unequal_steps_are_the_flaw() -> None:
+def test_a_chain_of_steps_includes_its_wait_and_unequal_steps_are_the_flaw() -> None:
     def made(stack: str, pattern: str, each: float, fixed: float, api: str) -> Record:
         params: Params = {"elements": 10_000}
         found = record(stack, pattern, each, fixed, api=api, adapter=GPU, unit="step", params=params)  # type: ignore[arg-type]
@@ -300,13 +300,13 @@ def test_a_chain_of_so_many_steps_holds_its_wait_and_unequal_steps_are_the_flaw(
     assert "simulation fused elements=10000" in flawed.label
 
 
-def test_a_machine_that_the_label_names_is_not_named_again() -> None:
+def test_a_machine_in_the_label_is_not_named_twice() -> None:
     gpu = ClaimValue("NVIDIA H200", "dawn on NVIDIA H200 (per-submit, binding)", "", "", False, "ok")
     assert place(gpu) == gpu.label
     assert place(dataclasses.replace(gpu, label="numpy (per-submit)")) == "numpy (per-submit) on NVIDIA H200"
 
 
-def test_the_gain_of_a_compiled_loop_is_that_of_as_many_eager_steps() -> None:
+def test_a_compiled_loop_is_compared_with_as_many_eager_steps() -> None:
     params: Params = {"mode": "eager", "elements": 4096}
     place = {"api": "CPU", "adapter": "CPU"}
     eager = record("torch-compile", each=10_000.0, fixed=1_000.0, params=params, **place)  # type: ignore[arg-type]

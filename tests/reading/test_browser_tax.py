@@ -34,7 +34,7 @@ def taxed(*records: Record) -> list[Tax]:
     return taxes(View(fingerprint(*records)))
 
 
-def test_slope_fixed_and_wait_stand_beside_those_of_the_library() -> None:
+def test_a_browser_case_has_the_figures_of_its_library_beside_it() -> None:
     (tax,) = taxed(BROWSER, BINDING, NATIVE)
     assert (tax.library, list(tax.against), tax.refused) == ("dawn", ["binding", "native"], {})
     times = tax.times("native")
@@ -49,7 +49,7 @@ def test_slope_fixed_and_wait_stand_beside_those_of_the_library() -> None:
     assert "T(1) says" in tax_sentence(tax)
 
 
-def test_another_adapter_is_no_comparison() -> None:
+def test_cases_on_different_adapters_are_not_compared() -> None:
     (tax,) = taxed(BROWSER, case("dawn", "native", 2e3, adapter="llvmpipe (LLVM 15)", software=True))
     assert tax.against == {}
     assert tax.times("native") is None
@@ -66,17 +66,17 @@ def test_another_adapter_is_no_comparison() -> None:
         ("NVIDIA Example 5000", "NVIDIA Example 6000", False),
     ],
 )
-def test_a_driver_s_additions_to_a_name_do_not_matter(browser: str, library: str, alike: bool) -> None:
+def test_additions_to_an_adapter_name_are_ignored(browser: str, library: str, alike: bool) -> None:
     (tax,) = taxed(case("chromium", "browser", 3e4, adapter=browser), case("dawn", "native", 2e3, adapter=library))
     assert bool(tax.against) is alike
 
 
-def test_each_browser_is_set_against_the_library_inside_it_alone() -> None:
+def test_a_browser_is_compared_only_with_its_own_library() -> None:
     (tax,) = taxed(case("firefox", "browser", 30e3, 100e6), BINDING, NATIVE)
     assert tax.refused == {"binding": "wgpu-native was not measured", "native": "wgpu-native was not measured"}
 
 
-def test_a_window_that_differs_is_refused_by_its_field() -> None:
+def test_a_different_window_is_refused_and_the_field_is_named() -> None:
     (tax,) = taxed(BROWSER, case("dawn", "native", 2e3, window={"submits": "1 per 16 units"}))
     assert tax.against == {}
     assert (
@@ -84,7 +84,7 @@ def test_a_window_that_differs_is_refused_by_its_field() -> None:
     )
 
 
-def test_the_wait_and_the_cut_of_a_fused_chain_may_differ_and_no_other_pattern_is_taken() -> None:
+def test_wait_and_dispatches_may_differ_but_the_pattern_may_not() -> None:
     cut = {"dispatches": "1 per 65535 units"}
     fused = case("chromium", "browser", 100.0, pattern="fused", unit="step", window=cut)
     (tax,) = taxed(fused, case("dawn", "native", 90.0, pattern="fused", unit="step"), BINDING)
@@ -99,7 +99,7 @@ def test_a_case_with_the_same_wait_is_preferred() -> None:
     assert tax.against["binding"].params == theirs.params
 
 
-def test_a_figure_without_a_value_says_why() -> None:
+def test_a_figure_without_a_value_has_a_reason() -> None:
     broken = case("chromium", "browser", None, status="unavailable", reason="no WebGPU")
     (tax,) = taxed(broken, case("dawn", "native", 2e3, status="nonlinear", reason="it bends"))
     assert tax.times("native") is None
@@ -107,19 +107,19 @@ def test_a_figure_without_a_value_says_why() -> None:
     assert "it bends" in tax.refused["native"]
 
 
-def test_software_adapters_get_no_ratio_in_prose() -> None:
+def test_sentences_give_no_ratio_for_software_adapters() -> None:
     (tax,) = taxed(replace(BROWSER, software=True), replace(NATIVE, software=True))
     assert "smoke test" in tax_sentence(tax)
     assert "as much as" not in tax_sentence(tax)
 
 
-def test_only_base_cases_are_put_in_words() -> None:
+def test_only_base_cases_get_a_sentence() -> None:
     found = taxed(BROWSER, case("chromium", "browser", 3e3, pattern="one-pass"), NATIVE)
     assert len(found) == 2
     assert [t.record.pattern for t in first_of_each(found)] == ["per-submit"]
 
 
-def test_the_section_says_draws_and_lists() -> None:
+def test_the_section_has_text_drawing_and_table() -> None:
     parts = list(browser_tax(View(fingerprint(BROWSER, BINDING, NATIVE))))
     assert [type(p).__name__ for p in parts] == ["Text", "Drawing", "Table"]
     table = next(p for p in parts if isinstance(p, Table))
@@ -139,7 +139,7 @@ def test_show_has_the_table_and_the_sentence() -> None:
     assert "dawn, native" in said
 
 
-def test_hostile_names_stay_text() -> None:
+def test_markup_in_names_is_shown_as_text() -> None:
     evil = "<script>[bold]x\x1b[31m"
     (tax,) = taxed(case("chromium", "browser", 3e4, adapter=evil), case("dawn", "native", 2e3, adapter="other"))
     assert "\x1b" not in tax_sentence(tax)

@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 
 from overhead.reading import chains
-from overhead.reading.chain_words import device_times, fusions, passings
-from overhead.reading.chains import crossing, graph_against_wgsl, groups
+from overhead.reading.chains import chain_opening, crossing, device_times, fusions, graph_against_wgsl, groups, passings
 from overhead.reading.intervals import Span
-from overhead.reading.sentences import chain_opening, opening
+from overhead.reading.summary import opening
 from overhead.reading.view import View
 from overhead.report import render
 from overhead.results import Api, Fingerprint, Record
 from tests.fakes.report import fingerprint, record
+
+GOLDEN = Path(__file__).parents[1] / "data" / "chain_sentences.txt"
+"""After an intended change of wording: ``python -m tests.reading.test_chains``."""
 
 
 def arm(stack: str, pattern: Any, each: float | None, fixed: float, elements: int = 4096, **more: Any) -> Record:
@@ -64,7 +66,7 @@ def test_an_arm_that_is_not_verified_has_no_speed() -> None:
     assert "jax" not in {a.record.stack for a in group.arms}
 
 
-def test_where_one_passes_another() -> None:
+def test_the_crossing_follows_from_both_fits() -> None:
     arms = by_name(gpu())
     found = crossing(arms["graph driver"], arms["fused-wgsl"])
     assert found.steps is not None
@@ -74,7 +76,7 @@ def test_where_one_passes_another() -> None:
     assert crossing(arms["fused-cuda"], arms["fused-wgsl"]).never
 
 
-def test_equal_arms_are_not_told_apart() -> None:
+def test_equal_arms_have_no_crossing() -> None:
     one = by_name(gpu())["fused-wgsl"]
     found = crossing(one, one)
     assert (found.steps, found.always, found.never) == (None, False, False)
@@ -84,11 +86,8 @@ def test_the_headline_takes_the_cheapest_graph() -> None:
     found = graph_against_wgsl(groups(View(gpu())))
     assert found is not None
     assert (found[1].record.params["maker"], found[2].record.stack) == ("driver", "dawn")
-    said = opening(View(gpu()))[0]
-    assert said == chain_opening(View(gpu()))
-    assert "1,500 dependent steps of 4,096 elements" in said
-    assert "a CUDA graph takes 3,020 " in said
-    assert "fused WGSL is" in said
+    assert found[1].cost(1500).value == pytest.approx(20_000 + 1500 * 2_000)
+    assert opening(View(gpu()))[0] == chain_opening(View(gpu()))
 
 
 def test_no_headline_without_a_gpu() -> None:
@@ -107,30 +106,29 @@ def test_the_page_draws_the_maps(tmp_path: Path) -> None:
     assert (tmp_path / "figures" / "chains-recurrence-arms.png").exists()
 
 
-def test_sentences_say_where_one_passes_another_and_what_fusion_saves() -> None:
+def chain_sentences() -> str:
+    """All sentences on the chains of ``gpu``, one per line."""
     found = groups(View(gpu()))
-    said = passings(found)[0]
-    assert said.startswith("recurrence, 4,096 elements: a CUDA graph of all steps ")
-    assert "fused WGSL passes a CUDA graph of all steps from 2" in said
-    (wgsl, cuda) = fusions(found)
-    assert wgsl.startswith("Fusing the steps of recurrence in WGSL makes a step faster by 30")
-    assert "at 1,000,000 elements" in wgsl
-    assert "CUDA, against a graph" in cuda
+    return "\n".join([chain_opening(View(gpu())), *passings(found), *fusions(found), *device_times(found)]) + "\n"
 
 
-def test_the_devices_own_time_is_set_against_the_fused_cuda_kernels() -> None:
+def test_chain_sentences_are_the_recorded_text() -> None:
+    assert chain_sentences() == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_device_times_of_all_fused_arms_are_compared_with_cuda() -> None:
     unbounded = arm("wgpu-native", "fused", 42.0, 60_000.0, params={"checks": "unbounded-loops"})
     run = fingerprint(*gpu().records, arm("wgpu-native", "fused", 120.0, 60_000.0), unbounded)
-    (said,) = device_times(groups(View(run)))
-    assert "takes 0.02 \u00b5s for a step of the fused CUDA kernel (cuda-driver)" in said
-    assert "through wgpu-native 3.0" in said
-    assert "through wgpu-native without loop bounds 1.0" in said
+    (group,) = (g for g in groups(View(run)) if g.elements == 4096)
+    took = {a.way: a.device.value for a in group.arms if a.kind.name in ("fused-cuda", "fused-wgsl") and a.device}
+    assert took == {"cuda-driver": 20, "dawn": 25, "wgpu-native": 60, "wgpu-native without loop bounds": 21}
+    (said,) = device_times([group])
     assert said.endswith("within 1.5 times: dawn and wgpu-native without loop bounds.")
     none = fingerprint(arm("cuda-driver", "fused", 40.0, 1.0), arm("dawn", "fused", 120.0, 1.0))
     assert device_times(groups(View(none)))[0].endswith("within 1.5 times: none.")
 
 
-def test_a_figure_without_an_interval_decides_nothing() -> None:
+def test_without_an_interval_there_is_no_crossing() -> None:
     one, other = by_name(gpu())["graph driver"], by_name(gpu())["fused-wgsl"]
     bare = dataclasses.replace(other, slope=Span(50.0), fixed=Span(60_000.0))
     found = crossing(one, bare)
@@ -146,7 +144,7 @@ def test_variants_are_groups_of_their_own() -> None:
     assert found[0].title == "recurrence (precision=float16), 4,096 elements"
 
 
-def test_what_splits_a_step_is_a_kind_of_its_own() -> None:
+def test_each_way_to_split_a_step_is_a_kind_of_its_own() -> None:
     bodies = [("dawn", "one-pass", "separate"), ("dawn", "one-pass", "one"), ("dawn", "per-submit", "one"),
               ("torch", "per-submit", "library"), ("torch", "per-submit", "separate"),
               ("cuda-driver", "per-submit", "separate"), ("cuda-driver", "per-submit", "one")]  # fmt: skip
@@ -155,3 +153,7 @@ def test_what_splits_a_step_is_a_kind_of_its_own() -> None:
     assert sorted(a.kind.name for a in group.arms) == [
         "eager", "launches", "launches-separate", "library", "wgsl", "wgsl-separate", "wgsl-submits"
     ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(chain_sentences(), encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from overhead.reading.joined_runs import MeasuredCases, first, joined, measured, sources
+from overhead.reading.joined_runs import MeasuredCases, joined_run, measured_cases, run_by_place, run_to_show
 from overhead.results import Comparison, Fingerprint, Pattern, Record
 from tests.fakes.report import figure, fingerprint, record
 
@@ -17,16 +17,16 @@ def _step(stack: str, workload: str, elements: int) -> Record:
 
 
 def _joined(*runs: Fingerprint) -> Fingerprint:
-    have = [measured(run) for run in runs]
-    head, places = first(have), sources(have)
-    return joined({i: runs[i] for i in sorted({head, *places.values()})}, head, places)
+    have = [measured_cases(run) for run in runs]
+    head, places = run_to_show(have), run_by_place(have)
+    return joined_run({i: runs[i] for i in sorted({head, *places.values()})}, head, places)
 
 
 def _run(day: int, *records: Record) -> Fingerprint:
     return fingerprint(*records, created=f"2026-01-0{day}T00:00:00Z")
 
 
-def test_a_workload_at_a_size_is_taken_from_the_newest_run_that_measured_it_whole() -> None:
+def test_a_workload_size_comes_from_the_newest_run_that_measured_it_completely() -> None:
     older = _run(1, *(_step(stack, "recurrence", n) for n in (1, 2) for stack in ("dawn", "jax", "torch")))
     newer = _run(2, record("dawn", each=5.0, **GPU), _step("dawn", "recurrence", 1),  # type: ignore[arg-type]
                  _step("dawn", "recurrence", 2), _step("torch", "recurrence", 2))  # fmt: skip
@@ -45,7 +45,7 @@ def test_a_workload_at_a_size_is_taken_from_the_newest_run_that_measured_it_whol
     ]  # fmt: skip
 
 
-def test_a_stack_comes_from_another_run_with_its_comparisons_and_nothing_comes_twice() -> None:
+def test_a_missing_stack_comes_with_its_comparisons_from_another_run_once() -> None:
     both = [record(name, each=5.0, **GPU) for name in ("dawn", "torch")]  # type: ignore[arg-type]
     main = _run(1, *both)
     browser = record("chromium", each=50.0, caller="browser", **GPU)  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ def test_a_stack_comes_from_another_run_with_its_comparisons_and_nothing_comes_t
     assert sum(c.name == "browser-tax" for c in page.comparisons) == 1
 
 
-def test_of_the_step_a_case_comes_from_another_run_be_it_on_another_board() -> None:
+def test_a_missing_case_of_the_step_may_come_from_a_run_on_another_board() -> None:
     base, fused = (record("torch", pattern, each=5.0, **GPU) for pattern in ("per-submit", "fused"))  # type: ignore[arg-type]
     shown, other = _run(2, base), _run(1, *(record("torch", p, each=9.0, **GPU) for p in ("per-submit", "fused")))  # type: ignore[arg-type]
     assert [(r.pattern, r.figures[2].value) for r in _joined(shown, other).records] == [("per-submit", 5), ("fused", 9)]
@@ -72,7 +72,7 @@ def test_of_the_step_a_case_comes_from_another_run_be_it_on_another_board() -> N
     assert not any("another GPU" in flag for flag in _joined(shown, other).flags)
 
 
-def test_a_pair_and_the_fullest_fit_stay_as_their_run_made_them() -> None:
+def test_pairs_and_the_fit_with_most_values_are_kept_unchanged() -> None:
     plain, act, fused = (record("torch", p, each=9.0, adapter="GPU") for p in ("per-submit", "read-each", "fused"))
     pair = Comparison(name="sync-cost", of=act.key, against=[plain.key])
     full = Comparison(name="marginal", of=plain.key, against=[act.key, fused.key])
@@ -86,7 +86,7 @@ def test_a_pair_and_the_fullest_fit_stay_as_their_run_made_them() -> None:
     assert page.comparisons == [pair, full]
 
 
-def test_what_crosses_stacks_stays_where_another_run_has_more_of_one_of_them() -> None:
+def test_a_comparison_of_two_stacks_is_kept_if_another_run_has_more_cases_of_one() -> None:
     vulkan, dawn, floor = (record(stack, each=5.0, adapter="GPU") for stack in ("vulkan", "dawn", "floor"))
     shares = [Comparison(name="driver-share", of=vulkan.key, against=[floor.key]),
               Comparison(name="api-share", of=dawn.key, against=[vulkan.key])]  # fmt: skip
@@ -98,7 +98,7 @@ def test_what_crosses_stacks_stays_where_another_run_has_more_of_one_of_them() -
     assert {r.pattern for r in page.records if r.stack == "vulkan"} == set(patterns)
 
 
-def test_of_two_fits_the_one_that_says_more_is_shown_and_validation_is_no_rung() -> None:
+def test_the_fit_with_more_values_is_shown_and_validation_is_not_a_rung() -> None:
     plain, act, fused = (record("dawn", p, each=9.0, adapter="GPU") for p in ("per-submit", "per-k", "fused"))
     none = Comparison(name="marginal", of=plain.key, against=[act.key, fused.key],
                       figures=[figure("per_submit", None, "unavailable")])  # fmt: skip
@@ -109,7 +109,7 @@ def test_of_two_fits_the_one_that_says_more_is_shown_and_validation_is_no_rung()
     assert _joined(newer, older).comparisons == [good, validation]
 
 
-def test_what_the_shown_run_lacks_comes_from_its_board_and_a_ladder_from_one_run() -> None:
+def test_missing_cases_come_from_the_same_board_first_and_a_ladder_from_one_run() -> None:
     def on(board: str, *records: Record) -> list[Record]:
         return [msgspec.structs.replace(r, device=board * 12) for r in records]
 
@@ -124,27 +124,27 @@ def test_what_the_shown_run_lacks_comes_from_its_board_and_a_ladder_from_one_run
     assert [r.value("complete") for r in page.records] == [5, 5, 5, 1, 2]
 
 
-def test_a_stack_that_the_shown_run_lacks_keeps_its_base_first() -> None:
+def test_a_stack_from_another_run_keeps_its_base_case_first() -> None:
     full = _run(1, *(record("vulkan", p, each=5.0, adapter="GPU") for p in ("per-submit", "per-k", "fused")))
     newer = _run(2, record("vulkan", "wait-each", each=7.0, adapter="GPU"))
     page = _joined(_run(3, *(record(stack, each=5.0, adapter="GPU") for stack in ("torch", "jax"))), newer, full)
     assert [r.pattern for r in page.records if r.stack == "vulkan"] == ["per-submit", "per-k", "fused", "wait-each"]
 
 
-def test_the_run_shown_in_full_is_neither_of_a_few_stacks_nor_of_one_pattern() -> None:
+def test_a_run_with_few_stacks_or_one_pattern_is_not_the_run_to_show() -> None:
     def run(day: int, stacks: tuple[str, ...], patterns: tuple[Pattern, ...]) -> MeasuredCases:
-        return measured(_run(day, *(record(s, p, each=5.0, adapter="GPU") for s in stacks for p in patterns)))
+        return measured_cases(_run(day, *(record(s, p, each=5.0, adapter="GPU") for s in stacks for p in patterns)))
 
     many: tuple[Pattern, ...] = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "replay", "wait-each")
     usual = run(1, ("torch", "jax", "dawn", "cupy"), ("per-submit", "fused", "replay"))
-    assert first([run(3, ("torch", "jax", "dawn"), ("wait-each",)), run(2, ("torch",), many), usual]) == 2
-    assert first([run(2, ("torch",), many), usual]) == 1
-    assert first([run(4, ("torch", "jax"), many), usual]) == 0
-    assert first([run(4, ("torch",), many), run(3, ("jax",), many), run(2, ("dawn",), many), usual]) == 3
-    assert first([run(9, ("torch",), ("fused",)), run(8, ("torch",), ("fused",))]) == 0
-    stepping = measured(_run(9, *(_step(stack, "stepping", 1) for stack in ("torch", "jax", "dawn", "cupy"))))
-    assert first([stepping, usual]) == 1
-    assert first([stepping]) == 0
+    assert run_to_show([run(3, ("torch", "jax", "dawn"), ("wait-each",)), run(2, ("torch",), many), usual]) == 2
+    assert run_to_show([run(2, ("torch",), many), usual]) == 1
+    assert run_to_show([run(4, ("torch", "jax"), many), usual]) == 0
+    assert run_to_show([run(4, ("torch",), many), run(3, ("jax",), many), run(2, ("dawn",), many), usual]) == 3
+    assert run_to_show([run(9, ("torch",), ("fused",)), run(8, ("torch",), ("fused",))]) == 0
+    stepping = measured_cases(_run(9, *(_step(stack, "stepping", 1) for stack in ("torch", "jax", "dawn", "cupy"))))
+    assert run_to_show([stepping, usual]) == 1
+    assert run_to_show([stepping]) == 0
 
 
 def test_a_base_case_without_a_figure_comes_from_another_run_and_stays_first() -> None:
@@ -156,14 +156,14 @@ def test_a_base_case_without_a_figure_comes_from_another_run_and_stays_first() -
     ]  # fmt: skip
 
 
-def test_devices_of_one_name_stay_apart() -> None:
+def test_two_devices_with_one_name_are_not_mixed() -> None:
     one = record("vulkan", each=5.0, **GPU)  # type: ignore[arg-type]
     two = [msgspec.structs.replace(one, device=name) for name in ("first", "second")]
     shown = _run(2, *two)
     assert _joined(shown, _run(1, msgspec.structs.replace(one, device="third"))).records == two
 
 
-def test_a_comparison_is_shown_beside_what_it_compares() -> None:
+def test_a_comparison_is_kept_only_with_its_records() -> None:
     binding, ffi, native = (record("dawn", each=5.0, caller=caller, **GPU) for caller in ("binding", "ffi", "native"))  # type: ignore[arg-type]
     shares = [Comparison(name="binding-share", of=binding.key, against=[ffi.key]),
               Comparison(name="interpreter-share", of=ffi.key, against=[native.key])]  # fmt: skip
@@ -174,7 +174,7 @@ def test_a_comparison_is_shown_beside_what_it_compares() -> None:
     assert _joined(odd).comparisons == shares[:1]
 
 
-def test_what_has_no_value_anywhere_stays_as_the_shown_run_has_it() -> None:
+def test_a_case_without_a_value_in_any_run_stays_as_in_the_shown_run() -> None:
     failed = record("dawn", status="failed", reason="it crashed", **GPU)  # type: ignore[arg-type]
     fine = record("dawn", each=5.0, **GPU)  # type: ignore[arg-type]
     torch = record("torch", each=5.0, **GPU)  # type: ignore[arg-type]
@@ -182,7 +182,7 @@ def test_what_has_no_value_anywhere_stays_as_the_shown_run_has_it() -> None:
     assert [r.status for r in _joined(_run(2, torch, failed), _run(1, fine)).records] == ["ok", "ok"]
 
 
-def test_another_version_of_the_method_adds_nothing_and_takes_nothing() -> None:
+def test_runs_with_another_method_version_are_ignored() -> None:
     steps = [_step(stack, "recurrence", 1) for stack in ("dawn", "jax", "torch")]
     old = msgspec.structs.replace(_run(1, *steps), method_version=1_000)
     shown = _run(2, record("dawn", each=5.0, **GPU), steps[0])  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from overhead.reading.key_figures import KeyFigure, key_figures
-from overhead.reading.sentences import opening
+from overhead.reading.summary import opening
 from overhead.reading.view import View
 from overhead.results import Comparison, Figure, Fingerprint, MissingStack
 from tests.fakes.report import crowded, figure, fingerprint, record, share
@@ -22,13 +22,13 @@ def test_the_list_is_the_same_for_every_machine_and_at_most_twelve() -> None:
     assert len(full) <= 12
 
 
-def test_missing_ones_carry_a_reason_and_no_value() -> None:
+def test_a_missing_figure_has_a_reason_and_no_value() -> None:
     for k in key_figures(fingerprint()):
         assert (k.text, k.value) == ("missing", None)
         assert k.reason
 
 
-def test_the_reason_is_what_the_run_said() -> None:
+def test_the_reason_is_that_of_the_run() -> None:
     run = fingerprint(unavailable=[MissingStack(stack="cuda-driver", reason="no libcuda", mend="install a driver")])
     assert by_label(run)["One launch, CUDA driver"].reason == "cuda-driver: no libcuda; install a driver"
     broken = by_label(fingerprint(record("dawn", each=None, status="unverified", reason="7 of 8 units ran")))
@@ -36,7 +36,7 @@ def test_the_reason_is_what_the_run_said() -> None:
     assert broken["One dispatch, Dawn"].of == "dawn on Fake Adapter"
 
 
-def test_values_are_the_records_own() -> None:
+def test_values_are_those_of_the_record() -> None:
     base = record(each=20_000, fixed=60_000)
     found = by_label(fingerprint(base))
     dispatch = found["One dispatch, wgpu-native"]
@@ -49,7 +49,7 @@ def test_values_are_the_records_own() -> None:
     assert (naive.low, naive.high) == pytest.approx((80 * 0.98 / 20.4, 80 * 1.02 / 19.6))
 
 
-def test_hardware_comes_before_software_and_null_never() -> None:
+def test_hardware_is_preferred_to_software_and_null_is_never_used() -> None:
     soft = record(adapter="soft", software=True, each=5_000)
     null = record(adapter="null", api="Null", executes=False, each=100)
     hard = record(adapter="hard", each=20_000)
@@ -81,12 +81,12 @@ def test_submit_graph_node_and_fused_step() -> None:
     assert found["One fused step"].value == 300
 
 
-def test_a_noisy_figure_says_so() -> None:
+def test_a_noisy_figure_is_marked() -> None:
     found = by_label(fingerprint(record(status="noisy", reason="half-width 14 %")))
     assert found["One dispatch, wgpu-native"].reason == "noisy: half-width 14 %"
 
 
-def test_a_workload_that_was_asked_for_alone_is_no_figure_of_the_step() -> None:
+def test_a_run_of_one_workload_has_no_figures_of_the_step() -> None:
     made = record("dawn", "per-submit", unit="step", params={"elements": 4096})
     alone = msgspec.structs.replace(made, workload="simulation")
     found = by_label(fingerprint(alone))

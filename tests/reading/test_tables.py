@@ -9,7 +9,7 @@ from tests.fakes.report import crowded, fingerprint, record, share
 pytestmark = pytest.mark.needs("pandas")
 
 
-def test_one_row_a_figure_and_none_is_dropped() -> None:
+def test_each_figure_is_a_row_and_none_is_dropped() -> None:
     from overhead.reading.tables import COLUMNS, to_pandas
 
     run = crowded()
@@ -21,7 +21,7 @@ def test_one_row_a_figure_and_none_is_dropped() -> None:
     assert "signal 11" in failed.reason.iloc[0]
 
 
-def test_values_and_coordinates_stand_in_their_columns() -> None:
+def test_values_and_coordinates_are_in_their_columns() -> None:
     from overhead.reading.tables import to_pandas
 
     frame = to_pandas(fingerprint(record("dawn", "per-k", 20_000, params={"k": 16, "wait": "poll"})))
@@ -49,7 +49,7 @@ def test_an_empty_run_is_an_empty_table() -> None:
     assert tuple(frame.columns) == COLUMNS
 
 
-def test_the_public_name_is_this_function() -> None:
+def test_the_public_to_pandas_is_this_function() -> None:
     import overhead
     from overhead.reading.tables import to_pandas
 

@@ -21,7 +21,7 @@ from overhead.probes._support.common.child_process import Child, Ended
 from overhead.probes._support.torch import unrolled_loop
 from overhead.probes._support.torch.unrolled_loop import MIB, CompileError, Unrolled, cases
 from overhead.reading.chains import groups
-from overhead.reading.unrolled_loops import sentence, unrolled
+from overhead.reading.unrolled_loops import loops_sentence, unrolled
 from overhead.reading.view import View
 from overhead.report import render
 from overhead.results import Fingerprint, Params, Record, Target
@@ -194,7 +194,7 @@ def test_the_speed_up_is_the_eager_steps_over_the_call() -> None:
     assert [one.steps for one in found.loops] == [10, 100, 1000]
     assert [one.speed_up and round(one.speed_up.value, 6) for one in found.loops] == [5.0, 4.0, None]
     assert groups(View(run_of_loops())) == []
-    said = sentence(found)
+    said = loops_sentence(found)
     assert "(torch-compile, torch 2.13.0): 10 steps take 10 s to compile and run 5 times as fast as eager" in said
     assert "100 steps take 30 s to compile and run 4 times as fast" in said
     assert "1,000 steps fail (failed: RecursionError after 3.0 s" in said
@@ -206,4 +206,4 @@ def test_the_page_draws_lengths_and_failures(tmp_path: Path) -> None:
     assert "RecursionError after 3.0 s" in text
     assert (tmp_path / "figures" / "unrolled.png").exists()
     nothing_worked = fingerprint(loop(10, None, status="failed", reason="died"))
-    assert "no length was measured" not in sentence(unrolled(View(nothing_worked))[0])
+    assert "no length was measured" not in loops_sentence(unrolled(View(nothing_worked))[0])

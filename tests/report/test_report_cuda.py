@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.reading.intervals import Span, graphs, synchronised
+from overhead.reading.graphs import graphs
+from overhead.reading.intervals import Span
+from overhead.reading.synchronising import synchronised
 from overhead.reading.training import trainings
 from overhead.reading.view import View
 from overhead.results import Comparison, Figure, Fingerprint, Record

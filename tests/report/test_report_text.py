@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from overhead.reading import checks, sentences
+from overhead.reading import checks
 from overhead.reading import format as shown
-from overhead.reading.checks import Agreement, overlap_check, stages_check
-from overhead.reading.host_shares import ladders
-from overhead.reading.sentences import ladder_sentences, opening, verdict
+from overhead.reading.checks import Agreement, overlap_check, stages_check, verdict
+from overhead.reading.host_shares import ladder_sentences, ladders
+from overhead.reading.summary import opening, speed_change
 from overhead.reading.view import View
 from overhead.report.core.parts import Drawing, Table, Text
 from overhead.report.sections.checks import parts_add_up
@@ -289,10 +289,10 @@ def test_the_report_counts_its_checks_and_names_what_disagrees() -> None:
 
 def test_a_changed_processor_speed_is_reported() -> None:
     moved = {"canary_us_least": 70.0, "canary_us_most": 87.5}
-    assert "moved by 25 %" in sentences.pace(View(fingerprint(volatile=moved)))
-    assert sentences.pace(View(fingerprint(volatile={"canary_us_least": 70.0, "canary_us_most": 72.0}))) == ""
-    assert sentences.pace(View(fingerprint(volatile={"canary_us_least": "no", "canary_us_most": []}))) == ""
-    assert sentences.pace(View(fingerprint())) == ""
+    assert "moved by 25 %" in speed_change(View(fingerprint(volatile=moved)))
+    assert speed_change(View(fingerprint(volatile={"canary_us_least": 70.0, "canary_us_most": 72.0}))) == ""
+    assert speed_change(View(fingerprint(volatile={"canary_us_least": "no", "canary_us_most": []}))) == ""
+    assert speed_change(View(fingerprint())) == ""
 
 
 @pytest.mark.parametrize(
@@ -300,4 +300,4 @@ def test_a_changed_processor_speed_is_reported() -> None:
     [(1_004.5, "1.00"), (29.0, "0.0290"), (137_000.0, "137"), (999_900.0, "1,000"), (1_510_400.0, "1,510")],
 )
 def test_a_time_without_an_interval_has_three_digits(ns: float, said: str) -> None:
-    assert sentences.micro_of(ns) == said
+    assert shown.micro_of(ns) == said

@@ -18,7 +18,7 @@ def processes(dice: np.random.Generator, count: int, spread: float, run: float) 
     return np.asarray(dice.normal(0, run) + dice.normal(0, spread, count))
 
 
-def test_one_run_a_side_without_a_floor_is_welch_s_test() -> None:
+def test_one_run_per_side_without_a_floor_is_welchs_test() -> None:
     dice = np.random.default_rng(1)
     base, new = dice.normal(0, 0.01, 4), dice.normal(0.02, 0.03, 5)
     (found,) = trials([[base]], [[new]], floor=0.0)
@@ -27,7 +27,7 @@ def test_one_run_a_side_without_a_floor_is_welch_s_test() -> None:
 
 
 @pytest.mark.parametrize(("count", "spread"), [(3, 0.002), (3, 0.01), (3, 0.05), (3, 0.2), (5, 0.01), (5, 0.1)])
-def test_one_run_a_side_holds_its_level(count: int, spread: float) -> None:
+def test_one_run_per_side_holds_its_level(count: int, spread: float) -> None:
     """Three to five processes, any spread, runs that spread as much as the floor says."""
     dice = np.random.default_rng(count)
     p = []
@@ -40,7 +40,7 @@ def test_one_run_a_side_holds_its_level(count: int, spread: float) -> None:
 
 
 @pytest.mark.parametrize(("run", "cases"), [(0.0, 20), (0.03, 20), (0.003, 40)])
-def test_several_runs_a_side_hold_the_level_of_all_cases_together(run: float, cases: int) -> None:
+def test_several_runs_per_side_hold_the_level_over_all_cases(run: float, cases: int) -> None:
     """Cases whose spreads differ by a factor of three, runs that share weather among their cases."""
     dice = np.random.default_rng(cases)
     wrong = 0
@@ -59,7 +59,7 @@ def test_several_runs_a_side_hold_the_level_of_all_cases_together(run: float, ca
 
 @pytest.mark.parametrize(("cases", "common"), [(1, 0.0), (5, 0.02), (20, 0.0), (20, 0.02), (30, 0.005)])
 @pytest.mark.parametrize("pairs", [3, 5])
-def test_pairs_hold_the_level_of_all_cases_together(pairs: int, cases: int, common: float) -> None:
+def test_pairs_hold_the_level_over_all_cases(pairs: int, cases: int, common: float) -> None:
     """Weather that both of a pair meet, and weather of a process that all its cases share."""
     dice = np.random.default_rng([pairs, cases, round(1e3 * common)])
     wrong = 0
@@ -74,7 +74,7 @@ def test_pairs_hold_the_level_of_all_cases_together(pairs: int, cases: int, comm
     assert wrong / 400 <= decide.PROMISED + 3 * math.sqrt(decide.PROMISED * (1 - decide.PROMISED) / 400)
 
 
-def test_a_wild_case_does_not_blind_the_others() -> None:
+def test_one_very_noisy_case_does_not_hide_shifts_of_the_others() -> None:
     dice = np.random.default_rng(8)
     quiet = [dice.normal(0, 0.01, 3) for _ in range(5)]
     alone, beside = paired(quiet), paired([*quiet, dice.normal(0, 1.0, 3)])
@@ -82,7 +82,7 @@ def test_a_wild_case_does_not_blind_the_others() -> None:
         assert other.smallest(ALPHA) < 2 * one.smallest(ALPHA)
 
 
-def test_pairs_of_one_case_are_student_s_paired_test() -> None:
+def test_pairs_of_one_case_are_students_paired_test() -> None:
     dice = np.random.default_rng(5)
     base, new = dice.normal(0, 0.1, 6), dice.normal(0.05, 0.1, 6)
     (found,) = paired([new - base])
@@ -91,7 +91,7 @@ def test_pairs_of_one_case_are_student_s_paired_test() -> None:
 
 
 @pytest.mark.parametrize("runs", [1, 3])
-def test_the_smallest_shift_told_is_called_when_it_is_there(runs: int) -> None:
+def test_the_smallest_detectable_shift_is_detected(runs: int) -> None:
     dice = np.random.default_rng(runs)
     cases, called = 5, []
     for _ in range(TRIALS // 4):
@@ -112,14 +112,14 @@ def test_holm_steps_down() -> None:
     assert holm([]) == []
 
 
-def test_the_interval_excludes_one_exactly_where_the_case_is_called() -> None:
+def test_the_interval_excludes_a_ratio_of_one_exactly_if_the_test_rejects() -> None:
     for centre in np.linspace(-0.1, 0.1, 41):
         shift = Shift(float(centre), 0.02, 7.0)
         low, high = Shifts((shift,)).interval(ALPHA)
         assert (not low <= 0 <= high) == (shift.p() <= ALPHA)
 
 
-def test_a_call_must_stand_with_and_without_the_machine_s_own_speed() -> None:
+def test_a_verdict_must_hold_with_and_without_the_canary() -> None:
     moved, still = Shift(0.7, 0.01, math.inf), Shift(0.0, 0.01, math.inf)
     assert Shifts((moved,)).p() < 1e-6
     assert Shifts((moved, still)).p() == 1.0
@@ -129,7 +129,7 @@ def test_a_call_must_stand_with_and_without_the_machine_s_own_speed() -> None:
     assert Shifts((moved, moved)).p() == Shifts((moved,)).p()
 
 
-def test_variances_are_drawn_towards_what_the_cases_have_in_common() -> None:
+def test_variances_are_moved_towards_their_common_value() -> None:
     dice = np.random.default_rng(3)
     true, df = 1e-4, 4
     seen = true * dice.chisquare(df, 40) / df
@@ -139,13 +139,13 @@ def test_variances_are_drawn_towards_what_the_cases_have_in_common() -> None:
     assert {n for _, n in drawn} == {df + decide.MODERATE}
 
 
-def test_with_few_cases_the_floor_stands_in() -> None:
+def test_with_few_cases_the_floor_replaces_the_common_variance() -> None:
     ((variance, df),) = moderated([3e-4], [4], [1e-4])
     assert variance == pytest.approx((4 * 3e-4 + decide.MODERATE * 1e-4) / (4 + decide.MODERATE))
     assert df == 4 + decide.MODERATE
 
 
-def test_a_spread_of_zero_is_the_clock_s_grain() -> None:
+def test_a_spread_of_zero_counts_as_clock_resolution() -> None:
     still = [np.zeros(3)]
     (trial,) = trials([still], [still], floor=0.0)
     assert trial.p() == 1.0

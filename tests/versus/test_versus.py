@@ -30,7 +30,7 @@ def runs(folder: Path, name: str, seeds: range, **changes: object) -> Path:
     return folder / name
 
 
-def test_a_case_twice_as_slow_is_slower_and_the_others_are_not_called(tmp_path: Path) -> None:
+def test_only_the_case_that_is_twice_as_slow_is_slower(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json")
     new = Made(seed=2, costs={**COSTS, "middle": 10_000.0}).write(tmp_path / "b.json")
     found = compare(base, new)
@@ -51,7 +51,7 @@ def test_the_direction_is_new_over_base(tmp_path: Path) -> None:
     assert by_case(compare(fast, slow)) == {"small": "slower"}
 
 
-def test_several_runs_of_a_quiet_machine_tell_a_shift_that_one_run_each_cannot(tmp_path: Path) -> None:
+def test_several_runs_detect_a_shift_that_one_run_per_side_cannot(tmp_path: Path) -> None:
     costs = {name: 1.035 * cost for name, cost in COSTS.items()}
     base, new = runs(tmp_path, "base", range(4)), runs(tmp_path, "new", range(10, 14), costs=costs)
     one = compare(base / "0.json", new / "10.json")
@@ -63,7 +63,7 @@ def test_several_runs_of_a_quiet_machine_tell_a_shift_that_one_run_each_cannot(t
     assert all(few.smallest > more.smallest for few, more in zip(one.cases, many.cases, strict=True))  # type: ignore[operator]
 
 
-def test_same_takes_more_than_no_proof_of_a_difference(tmp_path: Path) -> None:
+def test_a_noisy_case_without_a_shift_is_undecided_and_not_same(tmp_path: Path) -> None:
     quiet = compare(runs(tmp_path, "a", range(4)), runs(tmp_path, "b", range(10, 14)))
     noisy = Disturbance(spread=0.1, preemptions=0.0)
     louder = [Made(seed=seed, disturbance=noisy).write(tmp_path / f"{seed}.json") for seed in (21, 22)]
@@ -72,7 +72,7 @@ def test_same_takes_more_than_no_proof_of_a_difference(tmp_path: Path) -> None:
     assert set(by_case(loud).values()) == {"undecided"}
 
 
-def test_a_machine_that_runs_at_half_its_speed_is_no_regression(tmp_path: Path) -> None:
+def test_a_machine_at_half_its_speed_is_not_a_regression(tmp_path: Path) -> None:
     weather = Disturbance(spread=0.004, preemptions=0.0, slowdown=2.0)
     base = Made(seed=1, disturbance=weather).write(tmp_path / "a.json")
     new = Made(seed=2, disturbance=weather, slow=True).write(tmp_path / "b.json")
@@ -82,7 +82,7 @@ def test_a_machine_that_runs_at_half_its_speed_is_no_regression(tmp_path: Path) 
     assert all(case.ratio == pytest.approx(2.0, rel=0.05) for case in found.cases)
 
 
-def test_fail_over_fails_only_beyond_doubt(tmp_path: Path) -> None:
+def test_fail_over_fails_only_if_the_whole_interval_is_beyond_it(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json")
     new = Made(seed=2, costs={**COSTS, "large": 1.3 * COSTS["large"]}).write(tmp_path / "b.json")
     large = next(c for c in compare(base, new).cases if c.verdict == "slower")
@@ -121,7 +121,7 @@ def test_runs_taken_together_are_compared_pair_by_pair(tmp_path: Path) -> None:
     assert set(by_case(compare(new, base)).values()) == {"faster"}
 
 
-def test_the_same_wandering_machine_without_the_pairs_tells_nothing(tmp_path: Path) -> None:
+def test_without_pairs_a_machine_of_changing_speed_gives_no_verdict(tmp_path: Path) -> None:
     slower = {name: 1.03 * cost for name, cost in COSTS.items()}
     base, _ = in_turn(tmp_path, 1, costs=slower)
     _, other = in_turn(tmp_path, 2, costs=slower)
@@ -134,7 +134,7 @@ def test_the_same_build_twice_taken_together_is_the_same(tmp_path: Path) -> None
     assert set(by_case(compare(*in_turn(tmp_path))).values()) == {"same"}
 
 
-def test_several_runs_taken_together_are_matched_by_what_they_say_not_by_name(tmp_path: Path) -> None:
+def test_runs_taken_together_are_matched_by_their_id_and_not_by_file_name(tmp_path: Path) -> None:
     for common in (1, 2):
         in_turn(tmp_path, common)
     for old, new in (("1", "x"), ("2", "1"), ("x", "2")):
@@ -148,7 +148,7 @@ def test_several_runs_taken_together_are_matched_by_what_they_say_not_by_name(tm
     assert not compare(tmp_path / "base", tmp_path / "new").yardstick.startswith("measured in turn")
 
 
-def test_a_process_that_died_leaves_the_other_pairs_as_they_were(tmp_path: Path) -> None:
+def test_a_process_that_died_does_not_change_the_other_pairs(tmp_path: Path) -> None:
     found = compare(*in_turn(tmp_path, numbers=(1, 2, 3, 4, 8)))
     assert {c.processes for c in found.cases} == {(5, 5)}
     (tmp_path / "less").mkdir()
@@ -157,19 +157,19 @@ def test_a_process_that_died_leaves_the_other_pairs_as_they_were(tmp_path: Path)
     assert set(by_case(few).values()) <= {"same", "undecided"}
 
 
-def test_a_file_beside_itself_is_no_pair(tmp_path: Path) -> None:
+def test_a_file_compared_with_itself_is_not_a_pair(tmp_path: Path) -> None:
     base, _ = in_turn(tmp_path)
     assert compare(base, base).yardstick.startswith("one run a side")
 
 
 @pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])
-def test_a_limit_that_is_no_share_is_wrong_use(tmp_path: Path, limit: float) -> None:
+def test_an_invalid_fail_over_is_a_usage_error(tmp_path: Path, limit: float) -> None:
     path = Made().write(tmp_path / "a.json")
     with pytest.raises(UsageError, match="fail-over"):
         compare(path, path, limit)
 
 
-def test_another_window_is_refused_with_the_field_named(tmp_path: Path) -> None:
+def test_a_different_window_is_refused_and_the_field_is_named(tmp_path: Path) -> None:
     base = Made(seed=1, window={"submits": 1, "wait": "poll"}).write(tmp_path / "a.json")
     new = Made(seed=2, window={"submits": 16, "wait": "poll"}).write(tmp_path / "b.json")
     found = compare(base, new)
@@ -179,7 +179,7 @@ def test_another_window_is_refused_with_the_field_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("samples", [True, False])
-def test_another_kernel_is_refused(tmp_path: Path, samples: bool) -> None:
+def test_a_different_kernel_is_refused(tmp_path: Path, samples: bool) -> None:
     base = Made(seed=1).write(tmp_path / "a.json", samples=samples)
     new = Made(seed=2, kernels={"step": "bb"}).write(tmp_path / "b.json", samples=samples)
     assert all("kernel step differs" in c.reason for c in compare(base, new).cases)
@@ -192,7 +192,7 @@ def test_runs_of_one_side_that_differ_among_themselves_are_refused(tmp_path: Pat
     assert all("between runs of BASE" in c.reason for c in compare(base, new).cases)
 
 
-def test_another_method_is_refused_as_a_whole(tmp_path: Path) -> None:
+def test_different_method_versions_are_not_compared(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json")
     new = Made(seed=2, method_version=99).write(tmp_path / "b.json")
     with pytest.raises(BadFile, match=r"method_version is 99, that of .*a\.json is"):
@@ -206,7 +206,7 @@ def test_two_machines_on_one_side_are_refused(tmp_path: Path) -> None:
         compare([base, other], base)
 
 
-def test_between_machines_there_are_ratios_and_no_test(tmp_path: Path) -> None:
+def test_two_machines_give_ratios_without_a_test(tmp_path: Path) -> None:
     far = msgspec.structs.replace(MACHINE, id="ba9876543210", cpu="another CPU")
     base = Made(seed=1, versions={"torch": "2.13"}).write(tmp_path / "a.json")
     renamed = Target(stack="fake", api="CPU", adapter="B")
@@ -223,7 +223,7 @@ def test_between_machines_there_are_ratios_and_no_test(tmp_path: Path) -> None:
     assert ("torch", "2.13", "2.14") in [(d.field, d.base, d.new) for d in found.differences]
 
 
-def test_without_raw_samples_there_is_a_ratio_and_no_verdict(tmp_path: Path) -> None:
+def test_without_raw_samples_there_is_a_ratio_but_no_verdict(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json", samples=False)
     new = Made(seed=2).write(tmp_path / "b.json")
     found = compare(base, new)
@@ -231,7 +231,7 @@ def test_without_raw_samples_there_is_a_ratio_and_no_verdict(tmp_path: Path) -> 
     assert all(c.ratio is not None and c.low is not None for c in found.cases)
 
 
-def test_raw_samples_of_another_run_are_not_taken(tmp_path: Path) -> None:
+def test_raw_samples_of_another_run_are_refused(tmp_path: Path) -> None:
     base, other = Made(seed=1).write(tmp_path / "a.json"), Made(seed=2).write(tmp_path / "b.json")
     (tmp_path / "a.samples.jsonl.gz").write_bytes((tmp_path / "b.samples.jsonl.gz").read_bytes())
     with pytest.raises(BadFile, match="another run"):
@@ -244,7 +244,7 @@ def test_one_process_gives_no_verdict(tmp_path: Path) -> None:
     assert all(c.verdict == "undecided" and "one process" in c.reason for c in found.cases)
 
 
-def test_what_only_one_side_has_is_listed(tmp_path: Path) -> None:
+def test_a_case_of_one_side_only_is_listed(tmp_path: Path) -> None:
     base = Made(seed=1, costs={"small": 1_000.0, "middle": 5_000.0}).write(tmp_path / "a.json")
     new = Made(seed=2, costs={"small": 1_000.0, "large": 9_000.0}).write(tmp_path / "b.json")
     reasons = {c.case.rpartition("=")[2]: c.reason for c in compare(base, new).cases}
@@ -252,7 +252,7 @@ def test_what_only_one_side_has_is_listed(tmp_path: Path) -> None:
     assert reasons["large"] == "only in NEW"
 
 
-def test_what_one_side_could_not_measure_says_why(tmp_path: Path) -> None:
+def test_a_case_that_one_side_could_not_measure_has_its_reason(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json")
     lines = Made(seed=2, costs={"small": 1_000.0, "middle": 5_000.0}).lines()
     lines.append(OmittedLine(left_out=LeftOut(target=TARGET.key, case=CASES["large"].key, reason="no time")))
@@ -264,7 +264,7 @@ def test_what_one_side_could_not_measure_says_why(tmp_path: Path) -> None:
     assert {c.reason for c in compare(base, journal).cases} == {"only in BASE; NEW: no library"}
 
 
-def test_a_case_that_broke_says_why(tmp_path: Path) -> None:
+def test_a_failed_case_has_its_reason(tmp_path: Path) -> None:
     base = Made(seed=1, costs={"small": 1_000.0}).write(tmp_path / "a.json")
     journal = Made(seed=2, costs={"small": 1_000.0}).journal(tmp_path / "b.jsonl")
     key = CASES["small"].key
@@ -276,7 +276,7 @@ def test_a_case_that_broke_says_why(tmp_path: Path) -> None:
     assert (case.verdict, case.reason) == ("undecided", "no value in NEW: unverified: 7, not 8")
 
 
-def test_a_journal_is_as_good_as_its_fingerprint(tmp_path: Path) -> None:
+def test_a_journal_gives_the_same_result_as_its_fingerprint(tmp_path: Path) -> None:
     finished = Made(seed=1).write(tmp_path / "a.json")
     journal = Made(seed=1).journal(tmp_path / "j.jsonl")
     new = Made(seed=2).write(tmp_path / "b.json")
@@ -294,7 +294,7 @@ def test_a_bad_file_in_a_folder_is_skipped_and_named(tmp_path: Path) -> None:
         compare(tmp_path / "missing.json", new)
 
 
-def test_a_run_that_is_there_twice_counts_once(tmp_path: Path) -> None:
+def test_a_copy_of_a_run_is_skipped(tmp_path: Path) -> None:
     folder = runs(tmp_path, "base", range(2))
     for end in ("json", "samples.jsonl.gz"):
         (folder / f"1 (copy).{end}").write_bytes((folder / f"1.{end}").read_bytes())
@@ -303,7 +303,7 @@ def test_a_run_that_is_there_twice_counts_once(tmp_path: Path) -> None:
     assert found.skipped == ("1.json: the same run as 1 (copy).json",)
 
 
-def test_raw_samples_that_cannot_be_read_cost_their_own_run_alone(tmp_path: Path) -> None:
+def test_unreadable_raw_samples_skip_only_their_run(tmp_path: Path) -> None:
     folder = runs(tmp_path, "base", range(3))
     new = Made(seed=9).write(tmp_path / "n.json")
     samples = folder / "1.samples.jsonl.gz"
@@ -315,7 +315,7 @@ def test_raw_samples_that_cannot_be_read_cost_their_own_run_alone(tmp_path: Path
         compare(folder / "1.json", new)
 
 
-def test_a_gate_that_could_test_nothing_says_so(tmp_path: Path) -> None:
+def test_a_gate_states_how_many_cases_it_could_test(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json", samples=False)
     found = compare(base, Made(seed=2).write(tmp_path / "b.json"), 10)
     assert gate(found) == "No case is slower by more than 10 % beyond doubt. 0 of 3 cases could be tested."
@@ -323,7 +323,7 @@ def test_a_gate_that_could_test_nothing_says_so(tmp_path: Path) -> None:
     assert gate(compare(base, tmp_path / "b.json")) == ""
 
 
-def test_renderers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_names_are_escaped_and_the_json_is_finite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = Target(stack="fake", api="CPU", adapter="<script>alert(1)</script>|[x](javascript:1)\x1b[31m")
     costs = {**COSTS, "middle": 10_000.0}
     base = Made(seed=1, target=hostile).write(tmp_path / "a.json")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from overhead.reading.chains import LENGTHS, ArmFit, Group, steps_of
+from overhead.reading.chains import COMPARED_LENGTHS, ArmFit, Group, steps_of
 from overhead.reading.format import MICRO, factor, number
 from overhead.report.core.draw import INK, ONE_LINE_INCHES, DotRow, Mark, canvas, dot_rows
 from overhead.report.core.palette import colour
@@ -58,7 +58,7 @@ def maps(found: Sequence[Group]) -> Drawing:
             panels.append((title, held, _duel(*pair)))
     figure, grid = canvas([_MAP_ROW_INCHES * len(rows) for _, rows, _ in panels], around=0.55)
     for (ax,), (title, rows, field) in zip(grid, panels, strict=True):
-        _map(ax, rows, sorted({*LENGTHS, steps}), field)
+        _map(ax, rows, sorted({*COMPARED_LENGTHS, steps}), field)
         ax.set_title(title)
         ax.set_ylabel("elements")
     grid[-1][0].set_xlabel("dependent steps")

@@ -13,7 +13,7 @@ from overhead.claims.judging import RunEvidence, judge_evidence
 from overhead.errors import UsageError
 from overhead.loading.folders import Skipped, Used, each
 from overhead.loading.reduce import load
-from overhead.reading.joined_runs import first, joined, sources
+from overhead.reading.joined_runs import joined_run, run_by_place, run_to_show
 from overhead.report.core.run_summary import RunSummary, summarise
 from overhead.results import Fingerprint
 
@@ -84,8 +84,8 @@ def _machines(
         """A machine's runs as one."""
         runs = sorted(machine, key=lambda i: summaries[i].created, reverse=True)
         have = [summaries[i].measured for i in runs]
-        head, places = first(have), sources(have)
-        return joined({k: run(runs[k]) for k in sorted({head, *places.values()})}, head, places)
+        head, places = run_to_show(have), run_by_place(have)
+        return joined_run({k: run(runs[k]) for k in sorted({head, *places.values()})}, head, places)
 
     own, *others = by_machine.values()
     full = whole(own)

@@ -12,7 +12,7 @@ from overhead.reading import chains
 from overhead.reading.format import plain, valued
 from overhead.reading.host_shares import ladders
 from overhead.reading.intervals import Span
-from overhead.reading.joined_runs import MeasuredCases, measured
+from overhead.reading.joined_runs import MeasuredCases, measured_cases
 from overhead.reading.key_figures import KeyFigure, key_figures_of
 from overhead.reading.view import TargetView, View, named
 from overhead.report.core.parts import Part
@@ -94,7 +94,7 @@ def summarise(fingerprint: Fingerprint) -> RunSummary:
     built = [(s.name, s.title, tuple(s.build(view))) for s in registered() if s.brief]
     return RunSummary(
         machine=fingerprint.machine, created=fingerprint.created, profile=fingerprint.profile,
-        measured=measured(fingerprint), ways=tuple(_ways(view)), rungs=tuple(_host_time_splits(view)),
+        measured=measured_cases(fingerprint), ways=tuple(_ways(view)), rungs=tuple(_host_time_splits(view)),
         crossovers=tuple(_crossovers(view)), cards=tuple(key_figures_of(view)), evidence=evidence_of(view),
         sections=tuple((name, title, parts) for name, title, parts in built if parts),
     )  # fmt: skip

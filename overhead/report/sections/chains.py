@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.reading import chains
-from overhead.reading.chain_words import device_times, fusions, passings
-from overhead.reading.chains import Group, steps_of
+from overhead.reading.chains import Group, chain_opening, device_times, fusions, passings, steps_of
 from overhead.reading.format import MICRO, factor, number, plain, spread
 from overhead.reading.intervals import Span
-from overhead.reading.sentences import chain_opening
-from overhead.reading.view import View, why
+from overhead.reading.missing_values import why
+from overhead.reading.view import View
 from overhead.report.core import chain_drawings
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register

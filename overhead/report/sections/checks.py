@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading import checks
+from overhead.reading.checks import verdict
 from overhead.reading.format import MICRO, number
-from overhead.reading.sentences import verdict
 from overhead.reading.view import View
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, count, micro_spread, valued
-from overhead.reading.view import ACTING, EACH, TargetView, View, by_patterns, why, words
+from overhead.reading.missing_values import why
+from overhead.reading.synchronising import adds_only_an_act, representative_act, varied_for_label
+from overhead.reading.view import TargetView, View, by_patterns, words
 from overhead.report.core.draw import ROW_INCHES, caller_legend, caller_row, canvas, dot_rows
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
@@ -34,21 +36,14 @@ def in_pattern_chart(target: TargetView, record: Record) -> bool:
     varied = target.varied(record)
     if not varied or record.pattern == target.base.pattern:
         return not varied
-    if _acts(target, record):
-        acts = [r for r in target.records if r.pattern == record.pattern and _acts(target, r)]
-        shown = min(acts, key=lambda r: (r.params["every"] != 1, r.value("complete") is None))
-        return record.params == shown.params
+    if adds_only_an_act(target, record):
+        shown = representative_act(target, record.pattern)
+        return shown is not None and record.params == shown.params
     return set(varied) == set(target.added(record))
 
 
-def _acts(target: TargetView, record: Record) -> bool:
-    """Whether the record differs from the base case by a synchronisation after so many steps."""
-    return set(target.varied(record)) == ACTING <= record.params.keys()
-
-
 def _label(target: TargetView, record: Record) -> str:
-    varied = {k: v for k, v in target.varied(record).items() if (k, v) != EACH}
-    return ", ".join([target.label, *words(varied)])
+    return ", ".join([target.label, *words(varied_for_label(target, record))])
 
 
 def _panels(view: View) -> _Panels:

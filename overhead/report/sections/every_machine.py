@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading import host_shares, sentences
+from overhead.reading import host_shares
 from overhead.reading.format import MICRO, in_micro, micro, valued
-from overhead.reading.view import TargetView, View, why
+from overhead.reading.missing_values import why
+from overhead.reading.view import TargetView, View
 from overhead.report.core import template_figures
 from overhead.report.core.draw import MUTED
 from overhead.report.core.palette import LAYER_COLOURS, colour
@@ -40,7 +41,7 @@ def ladders(view: View) -> Iterator[Part]:
         "plainest case of each pattern; all are in the sentences.",
         template_figures.bars(panels),
     )  # fmt: skip
-    yield Text(sentences.ladder_sentences(found), folded="In sentences")
+    yield Text(host_shares.ladder_sentences(found), folded="In sentences")
 
 
 @register("brief-costs", "Cost by stack", 20, brief=True, full=False)

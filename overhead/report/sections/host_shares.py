@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from overhead.reading import checks, host_shares, sentences
+from overhead.reading import checks, host_shares
 from overhead.reading.format import MICRO, bounds, count, micro, micro_spread, number, plain, valued
 from overhead.reading.host_shares import Device, HostShares, Share
 from overhead.reading.view import View
@@ -39,8 +39,8 @@ def who(view: View) -> Iterator[Part]:
     split = [f for f in (*first, *rest) if f.split]
     if split:
         yield _drawing(split[:_MOST_LADDERS_DRAWN], len(split))
-    yield Text(sentences.ladder_sentences(first))
-    if others := sentences.ladder_sentences([f for f in rest if not f.target.software]):
+    yield Text(host_shares.ladder_sentences(first))
+    if others := host_shares.ladder_sentences([f for f in rest if not f.target.software]):
         yield Text(others, folded="Every other ladder in a sentence")
     yield _table(found)
     yield _devices(found)
@@ -152,7 +152,7 @@ def _table(found: list[HostShares]) -> Table:
 
 
 def _rung(found: HostShares, share: Share) -> str:
-    parts = [sentences.share_of_host(found, share), micro_spread(share.figure)]
+    parts = [host_shares.share_of_host(found, share), micro_spread(share.figure)]
     return ", ".join(p for p in (*parts, share.doubt) if p)
 
 
@@ -181,7 +181,7 @@ def _devices(found: list[HostShares]) -> Table:
 
 def _check(found: HostShares) -> str:
     check = checks.overlap_check(found.top)
-    return f"{number(check.predicted / 1e3)}, {sentences.verdict(check)}" if check is not None else ""
+    return f"{number(check.predicted / 1e3)}, {checks.verdict(check)}" if check is not None else ""
 
 
 def _difference(value: float | None) -> str:

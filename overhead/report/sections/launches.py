@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.reading.format import MICRO, count, listed, micro_spread, number, plain, spread
-from overhead.reading.intervals import Graph, Span, graphs, span
-from overhead.reading.view import TargetView, View, why, words
+from overhead.reading.graphs import Graph, graphs
+from overhead.reading.intervals import Span, span
+from overhead.reading.missing_values import why
+from overhead.reading.view import TargetView, View, words
 from overhead.report.core.draw import (
     ONE_LINE_INCHES,
     DotRow,

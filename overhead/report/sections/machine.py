@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.sentences import pace
+from overhead.reading.summary import speed_change
 from overhead.reading.view import View
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
@@ -27,7 +27,7 @@ def machine(view: View) -> Iterator[Part]:
     ]
     yield Table("Identity", ["", ""], rows)
     yield Table("State while measuring", ["", ""], [(k, _said(v)) for k, v in sorted(run.volatile.items())])
-    if moved := pace(view):
+    if moved := speed_change(view):
         yield Text([moved])
     if run.flags:
         yield Text([f"To know of this run: {'; '.join(run.flags)}."])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import plain, valued
-from overhead.reading.sentences import left_out
+from overhead.reading.missing_values import missing_case, missing_figures
+from overhead.reading.summary import left_out
 from overhead.reading.view import View
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
@@ -27,12 +28,9 @@ def missing(view: View) -> Iterator[Part]:
         target = view.target(record)
         head: list[str | Cell] = [Cell(target.label, target.stack), record.pattern, record.caller, _rest(record)]
         if all(valued(f) is None for f in record.figures):
-            cases.append([*head, record.status, record.reason or _reasons(record)])
+            cases.append([*head, record.status, missing_case(record).detail])
             continue
-        why: dict[tuple[str, str], list[str]] = {}
-        for f in (f for f in record.figures if valued(f) is None):
-            why.setdefault((f.status, f.reason), []).append(f.name)
-        figures += [[*head, ", ".join(names), *reason] for reason, names in why.items()]
+        figures += [[*head, ", ".join(names), m.status, m.detail] for m, names in missing_figures(record).items()]
     places = ["target", "pattern", "caller", "parameters"]
     if cases:
         yield Table("Cases without a figure", [*places, "status", "reason"], cases)
@@ -48,7 +46,3 @@ def missing(view: View) -> Iterator[Part]:
 
 def _rest(record: Record) -> str:
     return plain(record.case.key.split(" ", 3)[3], 120)
-
-
-def _reasons(record: Record) -> str:
-    return "; ".join(dict.fromkeys(f.reason for f in record.figures if f.reason))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.checks import stages_check
+from overhead.reading.checks import stages_check, verdict
 from overhead.reading.format import MICRO, count, micro_spread, number, plain
 from overhead.reading.host_shares import staged
-from overhead.reading.sentences import verdict
 from overhead.reading.view import TargetView, View
 from overhead.report.core.draw import (
     CALLER_MARKERS,

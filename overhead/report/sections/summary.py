@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.key_figures import key_figures_of
-from overhead.reading.sentences import headline, opening
+from overhead.reading.summary import headline, opening
 from overhead.reading.view import View
 from overhead.report.core.parts import Cards, Part, Text
 from overhead.report.core.registry import register

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from overhead.reading.format import MICRO, count, factor_spread, listed, number, percent, percent_spread, plain, spread
 from overhead.reading.host_shares import BELOW_ZERO
-from overhead.reading.intervals import Span, Synchronised, synchronised
+from overhead.reading.intervals import Span
+from overhead.reading.missing_values import why
+from overhead.reading.synchronising import Synchronised, synchronised
 from overhead.reading.training import Training, trainings
-from overhead.reading.view import View, why
+from overhead.reading.view import View
 from overhead.report.core.draw import (
     INK,
     ONE_LINE_INCHES,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from overhead.reading.format import MICRO, TIMES, spread
 from overhead.reading.intervals import Span
-from overhead.reading.unrolled_loops import Loops, sentence, unrolled
+from overhead.reading.unrolled_loops import Loops, loops_sentence, unrolled
 from overhead.reading.view import View
 from overhead.report.core.draw import INK, MUTED, PAPER, canvas, plain_log_ticks
 from overhead.report.core.palette import colour
@@ -26,7 +26,7 @@ def unrolled_section(view: View) -> Iterator[Part]:
     found = [loops for loops in unrolled(view) if loops.loops]
     if not found:
         return
-    yield Text([sentence(loops) for loops in found])
+    yield Text([loops_sentence(loops) for loops in found])
     for number, loops in enumerate(found):
         if any(loop.compile for loop in loops.loops):
             yield _drawing(loops, number)

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, count, plain
+from overhead.reading.synchronising import synchronises
 from overhead.reading.view import TargetView, View, words
-from overhead.report.core.draw import (
-    ONE_LINE_INCHES,
-    DotRow,
-    caller_legend,
-    caller_row,
-    canvas,
-    dot_rows,
-    small_titles,
-)
+from overhead.report.core.draw import ONE_LINE_INCHES, DotRow, caller_legend, caller_row, canvas, dot_rows, small_titles
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Record
@@ -53,7 +46,7 @@ def axes(view: View) -> Iterator[Part]:
 def _changed(target: TargetView) -> list[Record]:
     """The base case first, then the cases that differ from it by parameters alone."""
     same = [r for r in target.records if r.pattern == target.base.pattern and r.workload == target.base.workload
-            and "sync" not in r.params]  # fmt: skip
+            and not synchronises(r)]  # fmt: skip
     return sorted(
         (r for r in same if r is target.base or target.varied(r)), key=lambda r: _variant(target, r) != "base"
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, plain
-from overhead.reading.view import EACH, TargetView, View, words
+from overhead.reading.synchronising import varied_for_label, wait_of
+from overhead.reading.view import TargetView, View, words
 from overhead.report.core.draw import ROW_INCHES, DotRow, Mark, canvas, dot_rows, mark, marker_legend
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
@@ -58,10 +59,8 @@ def _is_wait(target: TargetView, record: Record) -> bool:
 
 def _label(target: TargetView, record: Record) -> str:
     """The target and what tells the case from the base, its wait or its synchronisation first; words without names."""
-    wait = record.params.get("sync", record.params.get("wait", record.window.get("wait")))
-    varied = {
-        k: v for k, v in target.varied(record).items() if k not in ("sync", "wait") and v != "" and (k, v) != EACH
-    }
+    wait = wait_of(record)
+    varied = {k: v for k, v in varied_for_label(target, record).items() if k not in ("sync", "wait") and v != ""}
     told = [
         plain(v, 24) if isinstance(v, str) else word for v, word in zip(varied.values(), words(varied), strict=True)
     ]

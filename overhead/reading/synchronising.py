@@ -1,0 +1,104 @@
+"""Cases in which the host synchronises after every so many steps: which these are, and what one act costs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from overhead.reading.intervals import Span, span
+from overhead.reading.view import TargetView, View, named
+from overhead.results import Comparison, Record, Scalar
+
+ACT_PARAMETERS = {"sync", "every"}
+"""Parameters of a case that synchronises: the act, and after how many steps it comes."""
+_AFTER_EACH_STEP = ("every", 1)
+"""The usual value, which labels leave out."""
+
+
+def synchronises(record: Record) -> bool:
+    """Whether the host synchronises after every so many steps."""
+    return "sync" in record.params
+
+
+def adds_only_an_act(target: TargetView, record: Record) -> bool:
+    """Whether the record differs from the target's base case by a synchronisation after every so many steps."""
+    return set(target.varied(record)) == ACT_PARAMETERS <= record.params.keys()
+
+
+def representative_act(target: TargetView, pattern: str) -> Record | None:
+    """Of the target's records of the pattern that only add an act, the one to show: after every step, with a value."""
+    acts = [r for r in target.records if r.pattern == pattern and adds_only_an_act(target, r)]
+    return min(acts, key=lambda r: (r.params["every"] != 1, r.value("complete") is None), default=None)
+
+
+def wait_of(record: Record) -> Scalar | None:
+    """How the case waits: its act, else the wait that was asked for, else the one that its window declares."""
+    return record.params.get("sync", record.params.get("wait", record.window.get("wait")))
+
+
+def varied_for_label(target: TargetView, record: Record) -> dict[str, Scalar]:
+    """The parameters that differ from the base case, without ``every=1``, which is usual."""
+    return {k: v for k, v in target.varied(record).items() if (k, v) != _AFTER_EACH_STEP}
+
+
+@dataclasses.dataclass(frozen=True)
+class Synchronised:
+    """A step with a synchronising act of the host after every so many steps, and the same step without the act."""
+
+    target: TargetView
+    record: Record
+    plain: Record | None
+    paired: Comparison | None = None
+    """The comparison of both, round by round; older files have none."""
+
+    @property
+    def act(self) -> str:
+        return str(self.record.params["sync"])
+
+    @property
+    def every(self) -> int:
+        return int(self.record.params["every"])
+
+    @property
+    def cost(self) -> Span | None:
+        """Time in ns that one act adds; None where either has no value."""
+        if self.paired:
+            return span(named(self.paired, "difference"))
+        unit, steps = self._parts()
+        return None if unit is None or steps is None else unit - steps
+
+    @property
+    def slowdown(self) -> Span | None:
+        """Time of the steps with the act over time of the steps alone; None where either has no value."""
+        if self.paired:
+            return span(named(self.paired, "ratio"))
+        unit, steps = self._parts()
+        return None if unit is None or steps is None or steps.value <= 0 else unit / steps
+
+    def _parts(self) -> tuple[Span | None, Span | None]:
+        plain = span(self.plain.figure("complete")) if self.plain else None
+        return span(self.record.figure("complete")), None if plain is None else plain * self.every
+
+
+def synchronised(view: View) -> list[Synchronised]:
+    """Every torch record that synchronises after every so many steps, in the file's order."""
+    return [
+        Synchronised(t, r, _plain(t.records, r), view.comparison("sync-cost", r.key))
+        for t in view.executing
+        for r in t.records
+        if t.stack == "torch" and synchronises(r) and _positive(r.params.get("every"))
+    ]
+
+
+def _plain(records: Iterable[Record], acting: Record) -> Record | None:
+    wanted = {k: v for k, v in acting.params.items() if k not in ACT_PARAMETERS}
+    return next(
+        (r for r in records
+         if r.params == wanted and (r.workload, r.caller, r.dependency) == (
+             acting.workload, acting.caller, acting.dependency) and r.pattern == "per-submit"),
+        None,
+    )  # fmt: skip
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int) and 0 < value <= 1_000_000

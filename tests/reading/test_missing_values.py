@@ -1,0 +1,89 @@
+"""Why a figure, a case or a stack has no value: the reason of the closed set, and the text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from overhead.reading.missing_values import (
+    MissingValue,
+    Reason,
+    missing_case,
+    missing_figures,
+    missing_record,
+    missing_stack,
+    missing_value,
+    why,
+)
+from overhead.results import LeftOut, MissingStack, Record
+from tests.fakes.report import figure, fingerprint, record
+
+
+def broken(status: Any, reason: str = "") -> Record:
+    return record(each=None, status=status, reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ("unavailable", Reason.NOT_SUPPORTED), ("unverified", Reason.WRONG_VALUES), ("failed", Reason.FAILED),
+        ("below-resolution", Reason.BELOW_RESOLUTION), ("nonlinear", Reason.NOT_A_LINE),
+    ],
+)  # fmt: skip
+def test_every_status_without_a_value_has_a_reason(status: str, reason: Reason) -> None:
+    assert missing_value(broken(status, "detail"), "complete") == MissingValue(reason, status, "detail")
+    assert why(broken(status, "detail"), "complete") == f"{status}: detail"
+    assert why(broken(status), "complete") == status
+
+
+def test_a_figure_that_a_measured_case_lacks_was_not_measured() -> None:
+    assert missing_value(record(), "device_span").reason is Reason.NOT_MEASURED
+    assert why(record(), "device_span") == "not measured"
+
+
+def test_a_figure_has_its_own_reason_before_that_of_its_record() -> None:
+    own = record(each=None, status="failed", reason="the case's", more=(figure("host", None, "nonlinear"),))
+    assert why(own, "host") == "nonlinear: the case's"
+    both = record(
+        each=None, status="failed", reason="the case's", more=(figure("host", None, "nonlinear", reason="r"),)
+    )
+    assert why(both, "host") == "nonlinear: r"
+
+
+def test_figures_with_the_same_reason_are_listed_together() -> None:
+    more = tuple(figure(name, None, "below-resolution", reason="fast") for name in ("one", "two"))
+    found = missing_figures(record(more=(*more, figure("three", None, "failed"))))
+    assert [(m.reason, names) for m, names in found.items()] == [
+        (Reason.BELOW_RESOLUTION, ["one", "two"]), (Reason.FAILED, ["three"])
+    ]  # fmt: skip
+
+
+def test_a_case_without_a_reason_has_those_of_its_figures() -> None:
+    more = tuple(figure(name, None, "failed", reason=name) for name in ("one", "two"))
+    assert missing_case(record(each=None, status="failed", more=more)).text == "failed: one; two"
+
+
+def test_a_stack_is_not_installed_has_no_device_failed_or_was_not_asked_for() -> None:
+    run = fingerprint(
+        broken("failed", "crash"),
+        unavailable=[
+            MissingStack(stack="jax", reason="no jax", mend="pip install jax"),
+            MissingStack(stack="cupy", reason="no device"),
+        ],
+    )
+    found = {stack: missing_stack(run, stack) for stack in ("jax", "cupy", "wgpu-native", "torch")}
+    assert {stack: (m.reason, m.text) for stack, m in found.items()} == {
+        "jax": (Reason.NOT_INSTALLED, "no jax"),
+        "cupy": (Reason.NO_DEVICE, "no device"),
+        "wgpu-native": (Reason.FAILED, "failed: crash"),
+        "torch": (Reason.NOT_ASKED_FOR, "not measured in this run"),
+    }
+
+
+@pytest.mark.parametrize(("whole", "reason"), [(True, Reason.NOT_ASKED_FOR), (False, Reason.NO_TIME)])
+def test_a_case_that_the_planner_left_out_has_the_planners_reason(whole: bool, reason: Reason) -> None:
+    one = record()
+    left = LeftOut(target=one.target_key, case="all" if whole else one.case.key, reason="left out")
+    assert missing_record(fingerprint(left_out=[left]), one) == MissingValue(reason, detail="left out")
+    assert missing_record(fingerprint(), one).text == ""

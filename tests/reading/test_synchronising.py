@@ -1,0 +1,49 @@
+"""Which cases synchronise, and how they are labelled."""
+
+from __future__ import annotations
+
+from overhead.reading.synchronising import (
+    adds_only_an_act,
+    representative_act,
+    synchronised,
+    synchronises,
+    varied_for_label,
+    wait_of,
+)
+from overhead.reading.view import View
+from overhead.results import Record
+from tests.fakes.report import fingerprint, record
+
+
+def acting(sync: str, every: int, each: float | None = 30_000.0) -> Record:
+    return record(
+        "torch", each=each, api="CUDA", params={"sync": sync, "every": every}, status="ok" if each else "failed"
+    )
+
+
+BASE = record("torch", each=20_000.0, api="CUDA")
+VIEW = View(fingerprint(BASE, acting("item", 10), acting("cpu", 1, None), acting("item", 1)))
+TARGET = VIEW.targets[0]
+
+
+def test_a_case_synchronises_if_it_has_an_act() -> None:
+    assert [synchronises(r) for r in TARGET.records] == [False, True, True, True]
+    assert [adds_only_an_act(TARGET, r) for r in TARGET.records] == [False, True, True, True]
+
+
+def test_an_act_after_every_step_with_a_value_represents_its_pattern() -> None:
+    assert representative_act(TARGET, "per-submit") is TARGET.records[3]
+    assert representative_act(TARGET, "fused") is None
+
+
+def test_the_cost_of_an_act_is_its_steps_minus_the_steps_alone() -> None:
+    costs = {(s.act, s.every): s.cost for s in synchronised(VIEW)}
+    assert {key: cost and cost.value for key, cost in costs.items()} == {
+        ("item", 10): 30_000 - 10 * 20_000, ("cpu", 1): None, ("item", 1): 10_000
+    }  # fmt: skip
+
+
+def test_a_label_leaves_out_that_the_act_comes_after_every_step() -> None:
+    assert varied_for_label(TARGET, TARGET.records[3]) == {"sync": "item"}
+    assert varied_for_label(TARGET, TARGET.records[1]) == {"sync": "item", "every": 10}
+    assert [wait_of(r) for r in TARGET.records] == [None, "item", "cpu", "item"]

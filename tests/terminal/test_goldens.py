@@ -1,0 +1,73 @@
+"""What the commands print and write as Markdown, compared with recorded texts in ``tests/data/terminal``.
+
+After an intended change of wording: ``python -m tests.terminal.test_goldens``.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from rich.console import Console
+
+from overhead.claims import VERDICTS, Judged, judge_runs
+from overhead.results import Target
+from overhead.terminal import claims, comparison, fingerprint
+from overhead.versus import Verdicts, compare
+from tests.fakes.report import crowded
+from tests.fakes.runs import COSTS, Made
+
+GOLDENS = Path(__file__).parents[1] / "data" / "terminal"
+WIDTH = 160
+
+
+def printed(show: Callable[[Console], None]) -> str:
+    """What ``show`` prints to a console without colours, ``WIDTH`` columns wide; spaces at line ends removed."""
+    out = io.StringIO()
+    show(Console(file=out, width=WIDTH, color_system=None))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def judged() -> list[Judged]:
+    """The first claim of each verdict, judged from a made-up run."""
+    found = judge_runs([crowded()])
+    return [next(one for one in found if one.verdict == v) for v in VERDICTS if v in {one.verdict for one in found}]
+
+
+def compared() -> Verdicts:
+    """Two made-up runs in which one case became twice as slow and one is missing; the adapter's name is hostile."""
+    hostile = Target(stack="fake", api="Vulkan", adapter="<script>alert(1)</script>|[x](javascript:1)\x1b[31m")
+    with TemporaryDirectory() as folder:
+        base = Made(seed=1, target=hostile).write(Path(folder) / "a.json")
+        costs = {"small": COSTS["small"], "middle": 2 * COSTS["middle"]}
+        new = Made(seed=2, target=hostile, costs=costs).write(Path(folder) / "b.json")
+        return compare(base, new, 5)
+
+
+RENDERERS: dict[str, Callable[[], str]] = {
+    "show.txt": lambda: printed(lambda console: fingerprint.show(crowded(), console)),
+    "compare.txt": lambda: printed(lambda console: comparison.show(compared(), console)),
+    "compare.md": lambda: comparison.markdown(compared()),
+    "claims.txt": lambda: printed(lambda console: claims.show(judged(), console)),
+    "claims.md": lambda: claims.markdown(judged()),
+}
+
+
+@pytest.mark.parametrize("name", RENDERERS)
+def test_a_renderer_writes_the_recorded_text(name: str) -> None:
+    assert RENDERERS[name]() == (GOLDENS / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", RENDERERS)
+def test_no_renderer_passes_on_control_characters_or_markup(name: str) -> None:
+    text = RENDERERS[name]()
+    assert "\x1b" not in text
+    assert not name.endswith(".md") or "<script" not in text.replace("\\<", "")
+
+
+if __name__ == "__main__":
+    for name, render in RENDERERS.items():
+        (GOLDENS / name).write_text(render(), encoding="utf-8")

@@ -1,0 +1,75 @@
+"""Rules for one device under several names: adapters, APIs, device ids."""
+
+from __future__ import annotations
+
+import pytest
+
+from overhead.devices import (
+    is_board_id,
+    processor,
+    same_adapter,
+    same_decorated_name,
+    same_device,
+    same_device_across_apis,
+    same_device_if_ids_allow,
+    without_brackets,
+)
+from overhead.results import Api, Target
+
+
+def target(adapter: str, api: Api = "Vulkan", device: str = "", *, software: bool = False) -> Target:
+    return Target(stack="fake", api=api, adapter=adapter, device=device, software=software)
+
+
+def test_the_same_device_has_the_same_api_adapter_and_id() -> None:
+    one = target("NVIDIA H200", device="a")
+    assert same_device(one, target("NVIDIA H200", device="a"))
+    for other in (
+        target("NVIDIA H200", device="b"), target("NVIDIA H200"), target("NVIDIA H200", "CUDA", "a"),
+        target("NVIDIA H100", device="a"),
+    ):  # fmt: skip
+        assert not same_device(one, other)
+
+
+def test_the_same_adapter_is_the_same_name_under_any_api() -> None:
+    assert same_adapter(target("NVIDIA H200", "CUDA", "a"), target("NVIDIA H200", "Vulkan", "b"))
+    assert not same_adapter(target("NVIDIA H200"), target("NVIDIA H200 NVL"))
+
+
+def test_a_name_with_additions_is_the_same_name() -> None:
+    assert same_decorated_name("NVIDIA H200", "NVIDIA H200/PCIe/SSE2")
+    assert not same_decorated_name("NVIDIA H200", "NVIDIA H100")
+
+
+def test_a_missing_id_counts_as_equal_and_a_different_one_does_not() -> None:
+    one = target("llvmpipe (LLVM 15.0.6, 256 bits)", device="a")
+    assert same_device_if_ids_allow(one, target("LLVMpipe"))
+    assert not same_device_if_ids_allow(one, target("llvmpipe", device="b"))
+    assert not same_device_if_ids_allow(one, target("llvmpipe", "OpenGL"))
+    assert not same_device_if_ids_allow(one, target("llvmpipe", software=True))
+
+
+def test_names_of_two_apis_need_a_characteristic_word_in_common() -> None:
+    one = target("NVIDIA H200", "CUDA")
+    assert same_device_across_apis(one, target("NVIDIA Graphics Device", "Vulkan"))
+    assert not same_device_across_apis(target("AMD Graphics Device"), target("Intel Graphics Device", "OpenGL"))
+    assert not same_device_across_apis(one, target("NVIDIA H200", "CPU"))
+    assert not same_device_across_apis(one, target("NVIDIA H200", "Vulkan", software=True))
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [(target("A", "CPU"), "cpu"), (target("A", software=True), "software"), (target("A"), "gpu")],
+)
+def test_the_processor_follows_from_api_and_kind_of_adapter(place: Target, expected: str) -> None:
+    assert processor(place) == expected
+
+
+def test_a_number_is_no_board_id() -> None:
+    assert is_board_id("0123456789ab")
+    assert not is_board_id("1")
+
+
+def test_bracketed_additions_are_removed_unless_nothing_remains() -> None:
+    assert without_brackets("SwiftShader Device (Subzero (LLVM)) (0x0000C0DE)") == "SwiftShader"
+    assert without_brackets("(only brackets)") == "(only brackets)"

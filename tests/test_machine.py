@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from overhead import machine, results
-from overhead.machine import Owner, owner, redact
+from overhead.machine import Owner, redact
 from overhead.machine.doctor import DoctorCheck, checks
 from overhead.machine.host import Host
+from overhead.machine.redaction import owner
 
 SMI = "nvidia-smi --query-gpu={} --format=csv,noheader,nounits"
 H100 = {
@@ -339,7 +340,7 @@ def test_a_user_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyError("uid not found")
 
     monkeypatch.setattr("getpass.getuser", nobody)
-    assert owner.owner.__wrapped__().user == ""
+    assert owner.__wrapped__().user == ""
 
 
 # Redaction
@@ -388,7 +389,7 @@ def test_names_that_tell_nothing_stay() -> None:
 
 
 def test_nothing_of_this_machines_owner_is_left() -> None:
-    whose = owner.owner()
+    whose = owner()
     text = f"{' '.join(whose.hosts)} {whose.home}/.cache/x {whose.user} /tmp/y"
     left = redact(text)
     assert whose.home not in left

@@ -1,7 +1,7 @@
-"""One browser, one page, one conversation: started at the first need, ended with the worker.
+"""One browser with one page that takes commands: opened when first needed, closed with the worker.
 
-The server's loop runs only inside these calls, in the caller's thread: while the page measures, nothing of ours runs
-but a wait for its answer, and there is no other thread.
+The server's event loop runs only during these calls, in the caller's thread. While the page measures, this process only
+waits for its answer, and no other thread runs; so the browser is not a ``SupervisedProcess``, which reads in a thread.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from overhead.probes._support.browser.identity import named_by_log
 from overhead.probes._support.browser.launch import Browser
 from overhead.probes._support.browser.server import PageServer
 from overhead.probes.base import Unavailable
+from overhead.process import last_words
 
 START_SECONDS = 45.0
 PERSON_SECONDS = 300.0
@@ -31,11 +32,11 @@ T = TypeVar("T")
 
 
 class BrowserEnded(Exception):
-    """The browser or its page is gone, or gives no answer."""
+    """The browser or its page is gone, or does not answer."""
 
 
 class BrowserSession:
-    """An open page that obeys. Raises ``Unavailable`` where none can be had."""
+    """An open page that answers commands. Raises ``Unavailable`` if no page can be opened."""
 
     def __init__(
         self, browser: Browser, start_seconds: float = START_SECONDS, answer_seconds: float = ANSWER_SECONDS
@@ -54,12 +55,12 @@ class BrowserSession:
             raise
 
     def next_chain(self) -> int:
-        """A number that no chain of this page has."""
+        """A new number, unique within this page."""
         self._chains += 1
         return self._chains
 
     def ask(self, do: str, **fields: Any) -> wire.PageAnswer:
-        """Give the page a command; raises ``BrowserEnded`` where no answer comes."""
+        """The page's answer to a command. Raises ``BrowserEnded`` if none comes."""
         return self._run(self._unless_ended(self._server.ask(do, **fields), self._answer_seconds, "gave no answer"))
 
     def close(self) -> None:
@@ -95,7 +96,7 @@ class BrowserSession:
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
             env={**os.environ, **self.browser.environment},
         )  # fmt: skip
-        if self.browser.kind != "safari":  # there the program only hands the address on, and ends
+        if self.browser.kind != "safari":  # that program only passes the address on, and exits
             self._ended = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> str:
@@ -119,9 +120,7 @@ class BrowserSession:
         raise BrowserEnded(f"{name} {failing} for {seconds:.0f} s")
 
     def _last_words(self) -> str:
-        """The last line that the browser wrote, where it wrote one."""
-        said = [line.strip() for line in self._log().splitlines() if line.strip()]
-        return f": {said[-1][:300]}" if said else ""
+        return last_words(self._log())
 
     def _log(self) -> str:
         try:
@@ -132,7 +131,7 @@ class BrowserSession:
 
     async def _shut(self) -> None:
         await self._server.end()
-        await asyncio.sleep(0.05)  # the page hears it, and does not take the closed door for a failure
+        await asyncio.sleep(0.05)  # time for the page to receive it: it would report a closed connection as a failure
         await self._server.stop()
         if self._keeper is None or self._keeper.stdin is None or self._keeper.stdout is None:
             return
@@ -141,4 +140,4 @@ class BrowserSession:
             async with asyncio.timeout(15):
                 if self._ended is not None:
                     await self._ended
-                await self._keeper.stdout.read()  # until it is gone, and with it browser and profile
+                await self._keeper.stdout.read()  # until the keeper, the browser and the profile are gone

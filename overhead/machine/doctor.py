@@ -1,4 +1,4 @@
-"""What would disturb a measurement on this machine, and what to do about it."""
+"""What would disturb a measurement on this machine, and how to avoid it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _GOOD_CLOCKS = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_
 # Layers that drivers install: they order the devices and do not intercept calls.
 _HARMLESS_LAYERS = ("VK_LAYER_MESA_device_select", "VK_LAYER_NV_optimus")
 
-Status = Literal["ok", "warn", "bad"]
+CheckStatus = Literal["ok", "warn", "bad"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class DoctorCheck:
     """The result of one check: ``warn`` disturbs the figures, ``bad`` makes them wrong or prevents them."""
 
     name: str
-    status: Status
+    status: CheckStatus
     found: str
     advice: str = ""
 
@@ -54,7 +54,7 @@ def checks(host: Host = HOST) -> list[DoctorCheck]:
     return [*_processor(state), *_surroundings(host, state), *_injected(state), *_devices(host, state)]
 
 
-def _check(name: str, disturbed: bool, found: str, status: Status = "warn") -> DoctorCheck:
+def _check(name: str, disturbed: bool, found: str, status: CheckStatus = "warn") -> DoctorCheck:
     return DoctorCheck(name, status, found, _ADVICE[name]) if disturbed else DoctorCheck(name, "ok", found)
 
 

@@ -37,8 +37,8 @@ _START_S = 3.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
-    """Limits of the workers of a campaign."""
+class WorkerLimits:
+    """WorkerLimits of the workers of a campaign."""
 
     silence_s: float = 300.0
     """A worker that sends nothing for so long is ended. No compilation, during which it is silent, takes so long."""
@@ -58,7 +58,7 @@ def room_for_workers(processors: int, memory_bytes: int) -> int:
     return max(1, min(_MOST_WORKERS, processors, memory_bytes // _WORKER_BYTES))
 
 
-class Worker(Protocol):
+class MeasuringWorker(Protocol):
     """What a campaign needs of a worker; see ``WorkerProcess``."""
 
     def listen(self) -> Message | JournalLine | None: ...
@@ -73,7 +73,9 @@ class Worker(Protocol):
 @contextmanager
 def machine_lock(waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lock of this machine, so that two runs never measure at once. ``waiting`` is called if it is taken."""
-    lock = FileLock(Path(tempfile.gettempdir()) / "overhead-baton.lock", mode=0o666)  # every version has this name
+    lock = FileLock(
+        Path(tempfile.gettempdir()) / "overhead-baton.lock", mode=0o666
+    )  # other versions of the suite use this name too
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -120,7 +122,7 @@ class _OpenWorker:
     run: InterpreterRun
     task: Task
     process: int
-    worker: Worker
+    worker: MeasuringWorker
     measured_s: float = 0.0
     turn_s: float = 0.0
 
@@ -144,14 +146,20 @@ class Campaign:
         plugins: Sequence[str],
         rng: random.Random,
         *,
-        limits: Limits | None = None,
-        spawn: Callable[..., Worker] = WorkerProcess,
+        limits: WorkerLimits | None = None,
+        spawn: Callable[..., MeasuringWorker] = WorkerProcess,
         lock: Callable[[Callable[[], None]], AbstractContextManager[None]] = machine_lock,
         clock: Callable[[], float] = time.monotonic,
         noisy: Callable[[Path, Container[str]], Mapping[str, float]] = noisy,
     ) -> None:
         self.runs, self.plan, self.listener, self.plugins, self.rng = runs, plan, listener, list(plugins), rng
-        self.limits, self._spawn, self._lock, self._clock, self._noisy = limits or Limits(), spawn, lock, clock, noisy
+        self.limits, self._spawn, self._lock, self._clock, self._noisy = (
+            limits or WorkerLimits(),
+            spawn,
+            lock,
+            clock,
+            noisy,
+        )
         self._seed = rng.getrandbits(32)
         self._first = rng.getrandbits(1)
         self._next_process: dict[str, int] = {}

@@ -10,7 +10,7 @@ import pytest
 
 from overhead.profiles import Plan
 from overhead.results import Case, Target
-from overhead.runner.campaign import Campaign, InterpreterRun, Limits, room_for_workers
+from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits, room_for_workers
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Assignment
 from overhead.runner.schedule import Task
@@ -43,7 +43,7 @@ def calls(
 ) -> list[str]:
     """What the workers were asked to do in a campaign over these tasks."""
     workers = workers or FakeWorkers()
-    limits = Limits(turn_s=turn_s, open_workers=8, memory_bytes=1)
+    limits = WorkerLimits(turn_s=turn_s, open_workers=8, memory_bytes=1)
     plan = Plan(processes=processes, target=0.1, sampling_s=None, wall_s=None, case_s=1.0)
     runs = [InterpreterRun(FakeJournal(), tasks)]  # type: ignore[arg-type]
     replaced: dict[str, Any] = {"spawn": workers, "lock": no_lock, "clock": clock or workers.clock}

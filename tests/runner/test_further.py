@@ -20,7 +20,7 @@ from overhead.measure.fitting.data import Estimate
 from overhead.measure.fitting.line import Floats
 from overhead.profiles import PROFILES, Plan
 from overhead.results import Case, EndedLine, OneOffLine, OpenedLine, Record, Target
-from overhead.runner.campaign import Campaign, InterpreterRun, Limits
+from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
 from overhead.runner.journal import note_ladder
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Assignment, Job
@@ -154,7 +154,7 @@ def test_a_further_process_is_expected_to_take_as_long_as_the_last_one_that_ran(
         Listener(),
         [],
         random.Random(1),
-        limits=Limits(memory_bytes=1, open_workers=1),
+        limits=WorkerLimits(memory_bytes=1, open_workers=1),
         spawn=workers,
         lock=no_lock,
         clock=workers.clock,

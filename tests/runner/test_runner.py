@@ -21,7 +21,7 @@ from overhead.loading.reduce import load, reduce_journal
 from overhead.measure.fitting.quiet_rounds import BEST
 from overhead.profiles import Plan
 from overhead.results import Case, EndedLine, Fingerprint, OneOffLine, OpenedLine, PlannedLine, RoundLine
-from overhead.runner.campaign import Campaign, Limits
+from overhead.runner.campaign import Campaign, WorkerLimits
 from overhead.runner.journal import Journal
 from overhead.runner.run import Outcome, run
 from tests.fakes.machine import Disturbance
@@ -29,15 +29,15 @@ from tests.fakes.runs import CASES, Made
 from tests.fakes.workers import no_lock
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "faulty.py"
-
-
 PLAN = Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05)
 unlocked = functools.partial(Campaign, lock=no_lock)
 short_run = functools.partial(run, plan=PLAN, campaign=unlocked)
 """A run with a small budget that does not wait for other runs on this machine: its figures do not matter."""
 
 
-def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: str, limits: Limits | None = None) -> Outcome:
+def measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: str, limits: WorkerLimits | None = None
+) -> Outcome:
     monkeypatch.setenv("FAULTS", faults)
     campaign = functools.partial(unlocked, limits=limits)
     return short_run(["faulty"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", campaign=campaign)
@@ -79,13 +79,13 @@ def test_a_run_survives_a_worker_that_loses_its_only_case(tmp_path: Path, monkey
 
 
 def test_a_worker_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome = measure(tmp_path, monkeypatch, "hang", Limits(silence_s=8.0))
+    outcome = measure(tmp_path, monkeypatch, "hang", WorkerLimits(silence_s=8.0))
     assert status(outcome.fingerprint, "none")[0] in results.VALUED
     assert "gave no answer for 8 s" in status(outcome.fingerprint, "hang")[1]
 
 
 def test_a_worker_over_its_memory_limit_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome = measure(tmp_path, monkeypatch, "hog", Limits(memory_bytes=600 << 20))
+    outcome = measure(tmp_path, monkeypatch, "hog", WorkerLimits(memory_bytes=600 << 20))
     assert status(outcome.fingerprint, "none")[0] in results.VALUED
     assert "over its limit of 0.6 GiB" in status(outcome.fingerprint, "hog")[1]
 

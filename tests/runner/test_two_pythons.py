@@ -71,7 +71,7 @@ short_run = functools.partial(run, plan=PLAN, campaign=Watched)
 
 
 def interpreter(folder: Path, name: str, *, flags: str = "", **packages: str) -> str:
-    """A Python with packages of its own beside ours: ``name="source"`` is a module and an installed distribution."""
+    """A Python that has these packages too, each ``name=version`` a module and an installed distribution."""
     own = folder / f"{name}-packages"
     for package, version in packages.items():
         own.mkdir(exist_ok=True)

@@ -13,8 +13,8 @@ from typing import Any
 
 from overhead.process import LimitExceeded, SupervisedProcess, input_lines
 
-_POLL_S = 0.1
-_EXIT_S = 10.0
+_MEMORY_POLL_S = 0.1
+_DEATH_S = 10.0
 Answer = dict[str, Any]
 
 
@@ -34,7 +34,7 @@ class Child:
             [sys.executable, "-m", module, str(os.getpid())],
             environment,
             memory_bytes=memory_bytes,
-            poll_s=_POLL_S,
+            poll_s=_MEMORY_POLL_S,
             count_descendants=True,
         )
 
@@ -55,7 +55,7 @@ class Child:
         except LimitExceeded as exceeded:
             raise Ended(str(exceeded)) from None
         if not line:
-            code = self._process.exit_code(_EXIT_S)
+            code = self._process.exit_code(_DEATH_S)
             raise Ended(f"died with exit code {code}{self._process.last_words()}")
         answer: Answer = json.loads(line)
         return answer

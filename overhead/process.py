@@ -180,7 +180,8 @@ def input_lines(parent: int) -> Iterator[bytes]:
 
 
 def _read_input(lines: queue.SimpleQueue[bytes]) -> None:
-    for line in sys.stdin.buffer:
+    # Not sys.stdin: the interpreter closes it when it exits, and aborts if this thread is reading from it.
+    for line in open(0, "rb", closefd=False):  # noqa: SIM115
         lines.put(line)
     _kill_group()
 

@@ -1,4 +1,4 @@
-"""Arguments in, calls out, nothing else. Imports are inside the commands: ``overhead --help`` loads nothing."""
+"""The command line: parses arguments and calls. Each command imports what it needs, so that ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from overhead.runner.run import Outcome
     from overhead.versus import Verdicts
 
-DONE, GATE, USAGE, INTERRUPTED = 0, 1, 2, 130
-LOCAL, REFERENCES = Path("reports/local"), Path("reports/data")
+_DONE, _GATE, _USAGE, _INTERRUPTED = 0, 1, 2, 130
+_LOCAL, _REFERENCES = Path("reports/local"), Path("reports/data")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; returns the exit code: 0 done, 1 gate failed, 2 wrong use or bad input, 130 interrupted."""
+    """Run the command and return the exit code: 0 done, 1 gate failed, 2 wrong use or bad input, 130 interrupted."""
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.call(arguments))
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()  # the reader went away: nothing more can be said
-        return DONE
+        sys.stderr.close()  # the reader has closed the pipe
+        return _DONE
     except UsageError as error:
         print(f"overhead: {error}", file=sys.stderr)
-        return USAGE
+        return _USAGE
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,23 +57,23 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="measure under this interpreter; given twice, under both in turn, and compare",
     )
-    _measuring(run)
-    _plugin(run)
-    _json(run)
+    _add_measuring_options(run)
+    _add_plugin(run)
+    _add_json(run)
     run.set_defaults(call=_run)
 
     listing = commands.add_parser("list", help="every stack and device here, or why not and what mends it")
-    _plugin(listing)
-    _json(listing)
+    _add_plugin(listing)
+    _add_json(listing)
     listing.set_defaults(call=_list)
 
     doctor = commands.add_parser("doctor", help="what would disturb a measurement on this machine")
-    _json(doctor)
+    _add_json(doctor)
     doctor.set_defaults(call=_doctor)
 
     show = commands.add_parser("show", help="a run's figures as tables in the terminal")
     show.add_argument("file", metavar="FILE", type=Path, help="fingerprint or journal")
-    _json(show)
+    _add_json(show)
     show.set_defaults(call=_show)
 
     browser = commands.add_parser("browser", help="measure in a real browser, or take in what a page measured by hand")
@@ -82,8 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     browser.add_argument("--import", dest="file", metavar="FILE", type=Path, help="a page's download")
     browser.add_argument("--page", metavar="FILE.html", type=Path, help="write the page as one file to open by hand")
-    _measuring(browser)
-    _json(browser)
+    _add_measuring_options(browser)
+    _add_json(browser)
     browser.set_defaults(call=_browser)
 
     report = commands.add_parser("report", help="draw the page and its figures, from files alone")
@@ -103,14 +103,14 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("base", metavar="BASE", type=Path, help="file, or folder of several runs of this side")
     compare.add_argument("new", metavar="NEW", type=Path)
     compare.add_argument("--fail-over", metavar="PCT", type=float, help="exit 1 if a case is surely this much slower")
-    _markdown(compare)
-    _json(compare)
+    _add_markdown(compare)
+    _add_json(compare)
     compare.set_defaults(call=_compare)
 
     claims = commands.add_parser("claims", help="published claims, judged by these measurements")
     claims.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default reports/local)")
-    _markdown(claims)
-    _json(claims)
+    _add_markdown(claims)
+    _add_json(claims)
     claims.set_defaults(call=_claims)
 
     export = commands.add_parser("export", help="a run's figures for other programs")
@@ -126,7 +126,7 @@ def _version() -> str:
     return f"overhead {__version__}"
 
 
-def _plugin(parser: argparse.ArgumentParser) -> None:
+def _add_plugin(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plugin",
         metavar="FILE.py",
@@ -137,18 +137,18 @@ def _plugin(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _markdown(parser: argparse.ArgumentParser) -> None:
+def _add_markdown(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--markdown", action="store_true", help="as Markdown, for a pull request")
 
 
-def _measuring(parser: argparse.ArgumentParser) -> None:
+def _add_measuring_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", choices=["quick", "default", "thorough"], default="default")
     parser.add_argument(
         "--out", metavar="FILE", type=Path, help="fingerprint to write, or a folder (default reports/local)"
     )
 
 
-def _json(parser: argparse.ArgumentParser) -> None:
+def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for machines, on standard output")
 
 
@@ -172,13 +172,13 @@ def _browser(a: argparse.Namespace) -> int:
     if a.page is not None:
         command.write_page(a.page)
         print(f"page: {a.page}; open it, let it measure, then: overhead browser --import FILE")
-        return DONE
+        return _DONE
     if a.file is not None:
         from overhead.runner.run import finish, journal_path
 
         journal = journal_path(a.out)
         command.write_import(a.file, journal)
-        return _tell(a, finish(journal))
+        return _show_outcome(a, finish(journal))
     return _measure(a, [command.choose(a.browser)])
 
 
@@ -195,23 +195,23 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
             again += [word for value in values for word in (option, str(value))]
         print(f"overhead: interrupted; everything measured is in {where}", file=sys.stderr)
         print(f"overhead: go on with: {shlex.join(again)}", file=sys.stderr)
-        return INTERRUPTED
-    _tell(a, outcome)
-    both = [outcome, outcome.beside] if outcome.beside else [outcome]
+        return _INTERRUPTED
+    _show_outcome(a, outcome)
+    both = [outcome, outcome.second] if outcome.second else [outcome]
     missing = {name: reason for one in both for name, reason in one.without_figure(require).items()}
     for name, reason in missing.items():
         print(f"overhead: required stack {name} gave no figure: {reason}", file=sys.stderr)
-    return GATE if missing else DONE
+    return _GATE if missing else _DONE
 
 
-def _tell(a: argparse.Namespace, outcome: Outcome) -> int:
-    if outcome.beside is not None:
+def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
+    if outcome.second is not None:
         from overhead.versus import compare
 
-        found = compare(outcome.path, outcome.beside.path)
-        _tell_verdicts(a, found)
+        found = compare(outcome.path, outcome.second.path)
+        _show_verdicts(a, found)
         if not a.json:
-            print(f"fingerprints: {outcome.path} and {outcome.beside.path}")
+            print(f"fingerprints: {outcome.path} and {outcome.second.path}")
     elif a.json:
         from overhead import results
 
@@ -221,7 +221,7 @@ def _tell(a: argparse.Namespace, outcome: Outcome) -> int:
 
         show_key_figures(outcome.fingerprint)
         print(f"fingerprint: {outcome.path}")
-    return DONE
+    return _DONE
 
 
 def _list(a: argparse.Namespace) -> int:
@@ -233,7 +233,7 @@ def _list(a: argparse.Namespace) -> int:
         _print_json([results.to_builtins(row) for row in found])
     else:
         show_listing(found)
-    return DONE
+    return _DONE
 
 
 def _doctor(a: argparse.Namespace) -> int:
@@ -247,7 +247,7 @@ def _doctor(a: argparse.Namespace) -> int:
         _print_json([dataclasses.asdict(check) for check in found])
     else:
         show_checks(found)
-    return DONE
+    return _DONE
 
 
 def _show(a: argparse.Namespace) -> int:
@@ -261,26 +261,26 @@ def _show(a: argparse.Namespace) -> int:
         from overhead.terminal.fingerprint import show
 
         show(fingerprint)
-    return DONE
+    return _DONE
 
 
 def _report(a: argparse.Namespace) -> int:
     from overhead.report import build
 
-    page = build(a.paths or [p for p in (LOCAL, REFERENCES) if p.is_dir()] or [LOCAL], a.out)
+    page = build(a.paths or [p for p in (_LOCAL, _REFERENCES) if p.is_dir()] or [_LOCAL], a.out)
     print(f"page: {page}")
-    return DONE
+    return _DONE
 
 
 def _compare(a: argparse.Namespace) -> int:
     from overhead.versus import compare
 
     found = compare(a.base, a.new, a.fail_over)
-    _tell_verdicts(a, found, markdown=a.markdown)
-    return GATE if found.failed else DONE
+    _show_verdicts(a, found, markdown=a.markdown)
+    return _GATE if found.failed else _DONE
 
 
-def _tell_verdicts(a: argparse.Namespace, found: Verdicts, markdown: bool = False) -> None:
+def _show_verdicts(a: argparse.Namespace, found: Verdicts, markdown: bool = False) -> None:
     from overhead.terminal import comparison
 
     if a.json:
@@ -295,21 +295,21 @@ def _claims(a: argparse.Namespace) -> int:
     from overhead.claims import judge
     from overhead.terminal import claims
 
-    found = judge(a.paths or [LOCAL])
+    found = judge(a.paths or [_LOCAL])
     if a.json:
         _print_json([one.to_dict() for one in found])
     elif a.markdown:
         print(claims.markdown(found), end="")
     else:
         claims.show(found)
-    return DONE
+    return _DONE
 
 
 def _export(a: argparse.Namespace) -> int:
     from overhead.export import export
 
     print(export(a.path, a.format), end="")
-    return DONE
+    return _DONE
 
 
 def _print_json(value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Identity, passing state, versions, redaction and doctor, on made-up hosts and on this one."""
+"""Identity, present state, versions, redaction and doctor, on simulated hosts and on this one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from overhead import machine, results
-from overhead.machine import Owner, owner, redact
+from overhead.machine import Owner, redact
 from overhead.machine.doctor import DoctorCheck, checks
 from overhead.machine.host import Host
+from overhead.machine.redaction import owner
 
 SMI = "nvidia-smi --query-gpu={} --format=csv,noheader,nounits"
 H100 = {
@@ -105,7 +106,7 @@ def test_identity_on_linux() -> None:
     assert [gpu.name for gpu in found.gpus] == ["NVIDIA H100 80GB HBM3"]
 
 
-def test_the_id_ignores_all_but_processor_memory_and_gpus() -> None:
+def test_the_id_depends_only_on_processor_memory_and_gpus() -> None:
     reference = machine.identity(FakeHost(LINUX, H100)).id
     newer_driver = H100 | {SMI.format("driver_version"): "999.1"}
     elsewhere = {"/etc/os-release": 'PRETTY_NAME="Another"', "/proc/version": "Linux 7"}
@@ -115,7 +116,7 @@ def test_the_id_ignores_all_but_processor_memory_and_gpus() -> None:
     assert machine.identity(FakeHost(LINUX | {"/proc/cpuinfo": "model name : other"}, H100)).id != reference
 
 
-def test_the_id_is_the_same_with_and_without_nvidias_driver() -> None:
+def test_the_id_does_not_depend_on_the_nvidia_driver() -> None:
     card = {f"{PCI}class": "0x030200", f"{PCI}vendor": "0x10de", f"{PCI}device": "0x2330"}
     with_driver, without = machine.identity(FakeHost(LINUX | card, H100)), machine.identity(FakeHost(LINUX | card))
     assert with_driver.id == without.id
@@ -182,12 +183,12 @@ def test_state_on_linux() -> None:
     assert (state["gpu_mhz"], state["gpu_throttling"]) == (["1980"], ["power cap, thermal slowdown (hardware)"])
 
 
-def test_older_nvidia_drivers_know_throttling_by_another_name() -> None:
+def test_older_nvidia_drivers_name_the_throttling_field_differently() -> None:
     commands = {SMI.format("clocks_throttle_reasons.active"): "0x8\n0x1\n[N/A]"}
     assert machine.volatile(FakeHost(LINUX, commands))["gpu_throttling"] == ["hardware slowdown", "", ""]
 
 
-def test_what_is_injected_is_named_without_paths() -> None:
+def test_injected_libraries_are_named_without_paths() -> None:
     layers = "/usr/share/vulkan/implicit_layer.d/"
     files = {f"{layers}a.json": '{"layer": {"name": "VK_LAYER_MANGOHUD_overlay"}}', f"{layers}b.json": "broken"}
     host = FakeHost(files, environ={"LD_PRELOAD": "/home/jane/spy.so", "PATH": "/bin"})
@@ -205,7 +206,7 @@ def test_what_is_injected_is_named_without_paths() -> None:
         ({"/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, None),
     ],
 )
-def test_the_control_groups_quota(files: dict[str, str], quota: float | None) -> None:
+def test_the_quota_of_the_control_group(files: dict[str, str], quota: float | None) -> None:
     assert machine.volatile(FakeHost(files)).get("cpu_quota") == quota
 
 
@@ -242,7 +243,7 @@ def test_containers_are_named(files: dict[str, str], name: str) -> None:
 # Versions
 
 
-def test_versions_hold_what_is_there_alone() -> None:
+def test_versions_hold_only_what_is_installed() -> None:
     found = machine.versions(["msgspec", "no-such-package"], FakeHost(LINUX, H100))
     assert (found["os"], found["nvidia-driver"]) == ("Debian GNU/Linux 12", "580.95.05")
     assert {"python", "kernel", "msgspec"} <= set(found)
@@ -250,7 +251,7 @@ def test_versions_hold_what_is_there_alone() -> None:
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
-def test_a_host_that_tells_nothing_raises_nothing(platform: str) -> None:
+def test_a_host_that_reports_nothing_causes_no_error(platform: str) -> None:
     host = FakeHost(platform=platform, load=None)
     assert machine.identity(host).gpus == []
     assert machine.versions([], host)["python"]
@@ -272,7 +273,7 @@ def test_this_machine() -> None:
 # Doctor
 
 
-def test_doctor_names_what_disturbs() -> None:
+def test_doctor_names_every_disturbance() -> None:
     found = by_name(FakeHost(LINUX, H100, load=15.0))
     disturbed = {name for name, check in found.items() if check.status != "ok"}
     assert disturbed == {
@@ -304,14 +305,14 @@ def test_doctor_names_the_processors_that_serve_the_gpu() -> None:
     assert "GPU interrupts" not in {check.name for check in checks(FakeHost())}
 
 
-def test_doctor_sees_a_busy_gpu_a_small_quota_and_no_gpu() -> None:
+def test_doctor_reports_a_busy_gpu_a_small_quota_and_a_missing_gpu() -> None:
     busy = H100 | {key: value.replace("P0, 0", "P0, 93") for key, value in H100.items()}
     found = by_name(FakeHost(LINUX | {"/sys/fs/cgroup/cpu.max": "100000 100000"}, busy))
     assert (found["GPU in use"].found, found["CPU quota"].status) == ("93 % busy", "bad")
     assert by_name(FakeHost(LINUX))["hardware GPU"].status == "warn"
 
 
-def test_doctor_sees_a_watched_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_a_debugged_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     class Watched(FakeHost):
         debugged = Host.debugged
 
@@ -339,7 +340,7 @@ def test_a_user_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyError("uid not found")
 
     monkeypatch.setattr("getpass.getuser", nobody)
-    assert owner.owner.__wrapped__().user == ""
+    assert owner.__wrapped__().user == ""
 
 
 # Redaction
@@ -383,12 +384,12 @@ def test_redaction_on_windows(text: str, expected: str) -> None:
     assert redact(expected, JANE_ON_WINDOWS) == expected
 
 
-def test_names_that_tell_nothing_stay() -> None:
+def test_default_names_are_not_redacted() -> None:
     assert redact("root on localhost", Owner(frozenset({"localhost"}), "root", "/root")) == "root on localhost"
 
 
-def test_nothing_of_this_machines_owner_is_left() -> None:
-    whose = owner.owner()
+def test_redaction_removes_the_owner_of_this_machine() -> None:
+    whose = owner()
     text = f"{' '.join(whose.hosts)} {whose.home}/.cache/x {whose.user} /tmp/y"
     left = redact(text)
     assert whose.home not in left

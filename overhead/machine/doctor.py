@@ -1,4 +1,4 @@
-"""What would disturb a measurement on this machine, and what to do about it."""
+"""What would disturb a measurement on this machine, and how to avoid it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from overhead.machine import identity, volatile
 from overhead.machine.host import HOST, Host
+from overhead.machine.identity import identity
+from overhead.machine.state import volatile
 from overhead.measure.sampling.processors import INTERRUPTS, serving_gpus
 
 _ADVICE = {
@@ -31,29 +32,29 @@ _ADVICE = {
     "Vulkan loader": "no WebGPU or Vulkan without it: sudo apt install libvulkan1, or your system's vulkan-loader",
 }
 _GOOD_CLOCKS = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "riscv_clocksource")
-# Layers that drivers bring along: they order devices and stay out of the calls.
-_HARMLESS = ("VK_LAYER_MESA_device_select", "VK_LAYER_NV_optimus")
+# Layers that drivers install: they order the devices and do not intercept calls.
+_HARMLESS_LAYERS = ("VK_LAYER_MESA_device_select", "VK_LAYER_NV_optimus")
 
-Status = Literal["ok", "warn", "bad"]
+CheckStatus = Literal["ok", "warn", "bad"]
 
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """One thing looked at: ``warn`` disturbs the figures, ``bad`` spoils or prevents them."""
+    """The result of one check: ``warn`` disturbs the figures, ``bad`` makes them wrong or prevents them."""
 
     name: str
-    status: Status
+    status: CheckStatus
     found: str
     advice: str = ""
 
 
 def checks(host: Host = HOST) -> list[DoctorCheck]:
-    """Every check that means something on this system."""
+    """The results of every check that applies to this system."""
     state: dict[str, Any] = dict(volatile(host))
     return [*_processor(state), *_surroundings(host, state), *_injected(state), *_devices(host, state)]
 
 
-def _check(name: str, disturbed: bool, found: str, status: Status = "warn") -> DoctorCheck:
+def _check(name: str, disturbed: bool, found: str, status: CheckStatus = "warn") -> DoctorCheck:
     return DoctorCheck(name, status, found, _ADVICE[name]) if disturbed else DoctorCheck(name, "ok", found)
 
 
@@ -90,7 +91,7 @@ def _surroundings(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
 
 
 def _injected(state: dict[str, Any]) -> Iterator[DoctorCheck]:
-    layers = [layer for layer in state.get("injected", []) if layer not in _HARMLESS]
+    layers = [layer for layer in state.get("injected", []) if layer not in _HARMLESS_LAYERS]
     yield _check("injected layers", bool(layers), ", ".join(layers) or "none", "bad")
     debugged = state.get("debugged", [])
     yield _check("interpreter", bool(debugged), ", ".join(debugged) or "plain", "bad")

@@ -1,4 +1,4 @@
-"""The one place that asks the host: files, commands, counters. Nothing here raises; tests put a fake in its place."""
+"""The only module that reads from the host: files, commands, counters. Nothing here raises; tests replace it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Host:
-    """The machine that this process runs on. What cannot be learnt is empty or None."""
+    """The machine that this process runs on. What cannot be read is empty or None."""
 
     platform: str = sys.platform
     """``linux``, ``darwin`` or ``win32``."""
@@ -24,7 +24,7 @@ class Host:
         return os.environ
 
     def read(self, path: str) -> str:
-        """A small text file, stripped."""
+        """The content of a small text file, stripped."""
         try:
             with open(path, "rb") as file:
                 return file.read(1 << 22).decode("utf-8", "replace").strip("\0 \r\n\t")
@@ -36,7 +36,7 @@ class Host:
         return sorted(glob.glob(pattern))
 
     def run(self, *command: str) -> str:
-        """A program's output, stripped; empty where there is no such program or it fails, and after 10 s."""
+        """The output of a program, stripped; empty if there is none, it fails, or it takes more than 10 s."""
         program = shutil.which(command[0])
         if program is None:
             return ""
@@ -62,16 +62,16 @@ class Host:
         return int(getattr(_psutil("virtual_memory"), "total", 0))
 
     def load(self) -> float | None:
-        """Runnable processes, mean over the last minute. Windows keeps no such number."""
+        """The number of runnable processes, mean over the last minute; None on Windows, which does not count them."""
         return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
     def frequency_mhz(self) -> tuple[float, float, float] | None:
-        """Current, least and greatest clock of the cores, MHz; 0 where unknown."""
+        """Current, lowest and highest clock of the cores, MHz; 0 if unknown."""
         clocks: tuple[float, float, float] | None = _psutil("cpu_freq")
         return clocks
 
     def plugged(self) -> bool | None:
-        """Whether the machine draws from the mains; None where it has no battery or does not tell."""
+        """Whether the machine runs on mains power; None if it has no battery or does not report it."""
         return getattr(_psutil("sensors_battery"), "power_plugged", None)
 
     def system(self) -> tuple[str, str]:
@@ -88,17 +88,17 @@ class Host:
         return platform.processor() or platform.machine()
 
     def debugged(self) -> list[str]:
-        """What slows this interpreter: a debug build, a tracer, a profiler."""
-        signs = {
+        """What slows this interpreter down: a debug build, a tracer, a profiler."""
+        slow = {
             "debug build of Python": hasattr(sys, "gettotalrefcount"),
             "development mode": sys.flags.dev_mode,
             "trace function": sys.gettrace() is not None,
             "profile function": sys.getprofile() is not None,
         }
-        return [words for words, seen in signs.items() if seen]
+        return [words for words, present in slow.items() if present]
 
     def vulkan_loader(self) -> str:
-        """The version of the Vulkan loader. Asking loads no driver."""
+        """The version of the Vulkan loader, empty if there is none. Reading it loads no driver."""
         name = {"win32": "vulkan-1.dll", "darwin": "libvulkan.1.dylib"}.get(self.platform, "libvulkan.so.1")
         version = ctypes.c_uint32()
         try:
@@ -109,7 +109,7 @@ class Host:
 
 
 def _psutil(function: str, **arguments: Any) -> Any:
-    """psutil's answer, or None: on odd systems its functions are missing or raise whatever they met."""
+    """The result of a psutil function, or None: on rare systems it is missing, or raises any exception."""
     import psutil
 
     try:

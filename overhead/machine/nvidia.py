@@ -1,4 +1,4 @@
-"""What NVIDIA's driver says of its GPUs, through its own program: no GPU library is loaded."""
+"""What the NVIDIA driver reports of its GPUs, read with ``nvidia-smi``: no GPU library is loaded."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _CAPPED = {
 
 
 def nvidia_smi(host: Host, *fields: str) -> list[list[str]]:
-    """The fields of each GPU; empty without the program, a GPU or one of the fields."""
+    """One row of these fields for each GPU; empty without the program, without a GPU or without one of the fields."""
     text = host.run("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
     rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
     return [row for row in rows if len(row) == len(fields)]
 
 
 def throttling(host: Host) -> list[str]:
-    """For each GPU what holds its clocks down now, in words; empty where nothing does."""
-    # Drivers before 535 know the older name alone.
+    """For each GPU what limits its clocks now, in words; an empty text if nothing does."""
+    # Drivers before 535 have only the older name.
     masks = nvidia_smi(host, "clocks_event_reasons.active") or nvidia_smi(host, "clocks_throttle_reasons.active")
     return [_words(mask) for (mask,) in masks]
 

@@ -1,1 +1,1 @@
-"""Running: workers, the baton, limits, the journal, progress. ``run.py`` is the way in."""
+"""Measuring: workers, schedule, turns, journal, progress. ``run.run`` is the entry point."""

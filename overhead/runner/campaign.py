@@ -1,4 +1,4 @@
-"""The campaign: every target's worker, replicate by replicate, in turns of one window at a time on the machine."""
+"""A campaign measures every target in several fresh worker processes; open workers take turns of whole rounds."""
 
 from __future__ import annotations
 
@@ -6,46 +6,94 @@ import dataclasses
 import math
 import os
 import random
+import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
 
 import psutil
+from filelock import FileLock, Timeout
 
 from overhead.devices import same_adapter
+from overhead.loading.reduce import noisy
+from overhead.machine import redacted
 from overhead.profiles import Plan
 from overhead.results import EndedLine, FailedLine, JournalLine, Target, Together
-from overhead.runner.baton import baton
-from overhead.runner.further import chosen, widths
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.journal import Journal, Past, note_ladder
 from overhead.runner.progress import Listener
-from overhead.runner.protocol import Job, Pause, Ready
-from overhead.runner.redaction import redacted
-from overhead.runner.schedule import Task
-from overhead.runner.spawn import Died, WorkerProcess
+from overhead.runner.protocol import Job, Message, Pause, Ready
+from overhead.runner.schedule import Task, further_tasks, half_widths
+from overhead.runner.workers import WorkerDied, WorkerProcess
 
-SILENCE_S = 300.0
-"""A worker that says nothing for so long hangs: longer than any compile, which is a silence of its own, should take."""
-TURN_S = 0.5
-"""So long a worker measures, in whole rounds, before the next of its group does. A machine's speed wanders within
-seconds: in turns each worker sees all of its group's time, not a few seconds of its own."""
-ABREAST = 16
-"""Workers at most that are open at a time."""
-WORKER_BYTES = 3 << 30
-"""What an open worker may be expected to take: a deep-learning library, its compiler and a device context."""
-START_S = 3.0
-"""Rough time for a worker to start, for the time-left display alone."""
+_MOST_WORKERS = 16
+"""Workers at most that are open at the same time."""
+_WORKER_BYTES = 3 << 30
+"""Memory that an open worker may need: a deep-learning library, its compiler and a device context."""
+_START_S = 3.0
+"""Rough time for a worker to start, used only to display the time left."""
 
 
-def memory_limit() -> int:
-    """Bytes of resident memory that a worker may take: what most of this machine has."""
-    return int(psutil.virtual_memory().total * 0.75)
+@dataclasses.dataclass(frozen=True)
+class WorkerLimits:
+    """WorkerLimits of the workers of a campaign."""
+
+    silence_s: float = 300.0
+    """A worker that sends nothing for so long is ended. No compilation, during which it is silent, takes so long."""
+    turn_s: float = 0.5
+    """Duration of a turn, in whole rounds. The speed of a machine changes within seconds: with short turns all open
+    workers are measured under the same conditions."""
+    memory_bytes: int = dataclasses.field(default_factory=lambda: int(psutil.virtual_memory().total * 0.75))
+    """Resident memory that one worker may hold."""
+    open_workers: int = dataclasses.field(
+        default_factory=lambda: room_for_workers(os.cpu_count() or 1, psutil.virtual_memory().total)
+    )
+    """Workers at most that are open at the same time."""
+
+
+def room_for_workers(processors: int, memory_bytes: int) -> int:
+    """How many workers may be open at the same time on a machine of this size, at least one."""
+    return max(1, min(_MOST_WORKERS, processors, memory_bytes // _WORKER_BYTES))
+
+
+class MeasuringWorker(Protocol):
+    """What a campaign needs of a worker; see ``WorkerProcess``."""
+
+    def listen(self) -> Message | JournalLine | None: ...
+
+    def go(self) -> None: ...
+
+    def release(self) -> None: ...
+
+    def end(self) -> None: ...
+
+
+@contextmanager
+def machine_lock(waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold the lock of this machine, so that two runs never measure at once. ``waiting`` is called if it is taken."""
+    lock = FileLock(
+        Path(tempfile.gettempdir()) / "overhead-baton.lock", mode=0o666
+    )  # other versions of the suite use this name too
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        waiting()
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @dataclasses.dataclass
-class Lane:
-    """What is measured under one interpreter into one journal; ``together`` where it is one of two."""
+class InterpreterRun:
+    """What is measured under one interpreter, and the journal that it is written to.
+
+    ``past``: what the journal of an interrupted run holds. ``together``: set if two interpreters are compared.
+    """
 
     journal: Journal
     tasks: Sequence[Task]
@@ -59,154 +107,176 @@ class Lane:
         self.ladders = dict(self.past.ladders) if self.past else {}
 
     def missing(self, further: int = 0) -> dict[str, int]:
-        """By target, how many processes of those planned and of so many further ones the journal does not hold yet."""
+        """By target key, how many of the planned processes and of so many further ones the journal does not hold."""
         done = self.past.done if self.past else {}
         return {t.target.key: max(0, t.processes + further - done.get(t.target.key, 0)) for t in self.tasks}
 
+    def named(self, text: str) -> str:
+        """The text, after the name of the side if two interpreters are compared."""
+        return f"{self.together.side}: {text}" if self.together else text
+
 
 @dataclasses.dataclass
-class _Started:
-    """A worker and how far it is; ``spent``: seconds that it has measured, ``turn``: of a turn not over yet."""
+class _OpenWorker:
+    """A worker and its progress. ``measured_s``: seconds that it has measured; ``turn_s``: of the current turn."""
 
-    lane: Lane
+    run: InterpreterRun
     task: Task
     process: int
-    worker: WorkerProcess
-    spent: float = 0.0
-    turn: float = 0.0
+    worker: MeasuringWorker
+    measured_s: float = 0.0
+    turn_s: float = 0.0
 
 
-Team = list[tuple[Lane, Task]]
-"""The workers of one target, one a lane, whose turns at the machine follow each other."""
+_TargetTasks = list[tuple[InterpreterRun, Task]]
+"""The task of one target under each interpreter, in the order of their turns."""
 
 
 class Campaign:
-    """Runs the lanes' tasks for the plan's number of processes, then what is noisy in more; journals what they say.
+    """Measures the tasks of one or two interpreters: the planned processes, then further ones of what is noisy.
 
-    With two lanes their workers of a target take turns, and who comes first changes from process to process.
+    The workers of a target under two interpreters take turns, and which comes first changes with every process.
+    ``spawn``, ``lock``, ``clock`` (s) and ``noisy`` are replaced in tests.
     """
 
     def __init__(
-        self, lanes: Sequence[Lane], plan: Plan, listener: Listener, plugins: list[str], rng: random.Random
+        self,
+        runs: Sequence[InterpreterRun],
+        plan: Plan,
+        listener: Listener,
+        plugins: Sequence[str],
+        rng: random.Random,
+        *,
+        limits: WorkerLimits | None = None,
+        spawn: Callable[..., MeasuringWorker] = WorkerProcess,
+        lock: Callable[[Callable[[], None]], AbstractContextManager[None]] = machine_lock,
+        clock: Callable[[], float] = time.monotonic,
+        noisy: Callable[[Path, Container[str]], Mapping[str, float]] = noisy,
     ) -> None:
-        self.lanes, self.plan, self.listener, self.plugins, self.rng = lanes, plan, listener, plugins, rng
-        self.seed = rng.getrandbits(32)
-        self.first = rng.getrandbits(1)
-        self.next_process: dict[str, int] = {}
-        for past in (lane.past for lane in lanes if lane.past):
+        self.runs, self.plan, self.listener, self.plugins, self.rng = runs, plan, listener, list(plugins), rng
+        self.limits, self._spawn, self._lock, self._clock, self._noisy = (
+            limits or WorkerLimits(),
+            spawn,
+            lock,
+            clock,
+            noisy,
+        )
+        self._seed = rng.getrandbits(32)
+        self._first = rng.getrandbits(1)
+        self._next_process: dict[str, int] = {}
+        for past in (run.past for run in runs if run.past):
             for key, number in past.next_process.items():
-                self.next_process[key] = max(number, self.next_process.get(key, 0))
-        self.began = self.waited = self.finished = 0.0
-        room = min(ABREAST, os.cpu_count() or 1, psutil.virtual_memory().total // WORKER_BYTES)
-        self.abreast = max(1, room // len(lanes))
+                self._next_process[key] = max(number, self._next_process.get(key, 0))
+        self._began_s = self._waited_s = self._finished_s = 0.0
+        self._targets_at_once = max(1, self.limits.open_workers // len(runs))
 
     def run(self) -> None:
-        """Every task in every replicate that the past does not hold yet, and the further processes."""
-        self.began, self.finished, self.waited = time.monotonic(), 0.0, 0.0
+        """Measure every planned process that the journals do not hold yet, then the further processes."""
+        self._began_s, self._finished_s, self._waited_s = self._clock(), 0.0, 0.0
         self.listener.begin(
             sum(
-                (t.seconds + START_S) * m[t.target.key]
-                for lane in self.lanes
-                for m in [lane.missing()]
-                for t in lane.tasks
+                (task.seconds + _START_S) * missing[task.target.key]
+                for run in self.runs
+                for missing in [run.missing()]
+                for task in run.tasks
             )
         )
-        beside = 0.0
+        other_s = 0.0
         for replicate in range(self.plan.processes):
-            before, due = self._elapsed(), self._due(replicate)
-            teams = self._teams(due, replicate)
-            for group in _groups(teams, self.abreast):
-                if self._elapsed() > self._wall_s():
+            before, due = self._elapsed_s(), self._due(replicate)
+            targets = self._by_target(due, replicate)
+            for group in _groups(targets, self._targets_at_once):
+                if self._elapsed_s() > self._wall_s():
                     self.listener.note(
                         f"the wall limit of {self._wall_s():.0f} s is reached: "
                         f"the rest of process {replicate + 1} of {self.plan.processes} is not measured"
                     )
                     return
-                self._group(group)
-            beside = self._elapsed() - before - _sampling(due) if teams else beside
-        self._further(beside)
+                self._measure_group(group)
+            other_s = self._elapsed_s() - before - _sampling_s(due) if targets else other_s
+        self._run_further(other_s)
 
-    def _further(self, beside: float) -> None:
-        """One more process of what is noisy, as often as the plan allows and it would end in time.
+    def _run_further(self, other_s: float) -> None:
+        """Measure what is noisy in one more process, as often as the plan allows and while it would end in time.
 
-        ``beside``: what the last replicate took beside its sampling, s.
+        ``other_s``: seconds that the last replicate took in addition to its sampling.
         """
         seconds, due = self.plan.further_s, self._due(0, self.plan.further)
         for replicate in range(self.plan.further):
-            before = self._elapsed()
-            noisy = widths(due, [lane.journal.path for lane in self.lanes])
-            due = [[t.only(noisy.keys()) for t in own] for own in self._due(replicate, self.plan.further)]
-            tasks = chosen(due, noisy, seconds / (self.plan.further - replicate))
-            teams = self._teams(tasks, self.plan.processes + replicate)
-            if not teams or self._elapsed() + beside + _sampling(tasks) > self._wall_s():
+            before = self._elapsed_s()
+            wide = half_widths(due, [run.journal.path for run in self.runs], self._noisy)
+            due = [[task.only(wide.keys()) for task in own] for own in self._due(replicate, self.plan.further)]
+            tasks = further_tasks(due, wide, seconds / (self.plan.further - replicate))
+            targets = self._by_target(tasks, self.plan.processes + replicate)
+            if not targets or self._elapsed_s() + other_s + _sampling_s(tasks) > self._wall_s():
                 return
             self.listener.note(f"noisy so far, and measured in one more process: {_count(tasks)}")
-            self.listener.more(_sampling(tasks) + START_S * sum(map(len, tasks)))
-            for group in _groups(teams, self.abreast):
-                self._group(group)
-            seconds -= _sampling(tasks) / len(self.lanes)
-            beside = self._elapsed() - before - _sampling(tasks)
+            self.listener.more(_sampling_s(tasks) + _START_S * sum(map(len, tasks)))
+            for group in _groups(targets, self._targets_at_once):
+                self._measure_group(group)
+            seconds -= _sampling_s(tasks) / len(self.runs)
+            other_s = self._elapsed_s() - before - _sampling_s(tasks)
 
     def _due(self, replicate: int, further: int = 0) -> list[list[Task]]:
-        """By lane, the tasks that lack more than so many processes."""
+        """For each interpreter, the tasks that lack more than so many processes."""
         due = []
-        for lane in self.lanes:
-            missing = lane.missing(further)
-            due.append([t.without(lane.dropped) for t in lane.tasks if missing[t.target.key] > replicate])
+        for run in self.runs:
+            missing = run.missing(further)
+            due.append([t.without(run.dropped) for t in run.tasks if missing[t.target.key] > replicate])
         return due
 
-    def _teams(self, due: Sequence[Sequence[Task]], replicate: int) -> list[Team]:
-        """The lanes' tasks by target, in a new order, the lanes of each in turn (AB, BA, AB, ...)."""
-        teams: dict[str, Team] = {}
-        for lane, tasks in zip(self.lanes, due, strict=True):
+    def _by_target(self, due: Sequence[Sequence[Task]], replicate: int) -> list[_TargetTasks]:
+        """The tasks by target in a new random order, those of two interpreters in alternating order (AB, BA, ...)."""
+        targets: dict[str, _TargetTasks] = {}
+        for run, tasks in zip(self.runs, due, strict=True):
             for task in tasks:
-                teams.setdefault(task.target.key, []).append((lane, task))
-        shuffled = list(teams.values())
+                targets.setdefault(task.target.key, []).append((run, task))
+        shuffled = list(targets.values())
         self.rng.shuffle(shuffled)
-        return [team if (replicate + self.first) % 2 == 0 else team[::-1] for team in shuffled]
+        return [own if (replicate + self._first) % 2 == 0 else own[::-1] for own in shuffled]
 
     def _wall_s(self) -> float:
-        return math.inf if self.plan.wall_s is None else self.plan.wall_s * len(self.lanes)
+        return math.inf if self.plan.wall_s is None else self.plan.wall_s * len(self.runs)
 
-    def _elapsed(self) -> float:
-        """Seconds since this run began to measure, without those that it waited for others."""
-        return time.monotonic() - self.began - self.waited
+    def _elapsed_s(self) -> float:
+        """Seconds since this run began to measure, without the time that it waited for other runs."""
+        return self._clock() - self._began_s - self._waited_s
 
-    def _group(self, teams: Sequence[Team]) -> None:
-        """Start these workers together; once all are open and quiet, let them measure in turns.
+    def _measure_group(self, group: Sequence[_TargetTasks]) -> None:
+        """Start the workers of these targets; once all are open and idle, let them measure in turns.
 
-        None releases its objects, or another that shares the device would feel it, before all have measured.
+        No worker releases its objects before all have measured: another one on the same device would be disturbed.
         """
-        started: list[_Started] = []
+        workers: list[_OpenWorker] = []
         try:
-            for team in teams:
-                started.extend(self._start_team(team))
-            ready = [s for s in started if self._until_ready(s)]
-            tasks = [task for team in teams for _, task in team]
-            self._done(START_S * len(tasks))
+            for tasks in group:
+                workers.extend(self._start_target(tasks))
+            ready = [one for one in workers if self._wait_until_ready(one)]
+            planned = [task for tasks in group for _, task in tasks]
+            self._advance(_START_S * len(planned))
             self._measure(ready)
-            self._done(sum(task.seconds for task in tasks))
-            for one in started:
+            self._advance(sum(task.seconds for task in planned))
+            for one in workers:
                 one.worker.release()
         finally:
-            for one in started:
+            for one in workers:
                 one.worker.end()
 
-    def _start_team(self, team: Team) -> Iterator[_Started]:
-        """The workers of one team; they share the process's number."""
-        process = self._number(team[0][1])
-        for lane, task in team:
-            if started := self._start(lane, task, process):
+    def _start_target(self, tasks: _TargetTasks) -> Iterator[_OpenWorker]:
+        """Start the workers of one target; they share the process number."""
+        process = self._new_process_number(tasks[0][1])
+        for run, task in tasks:
+            if started := self._start(run, task, process):
                 yield started
 
-    def _number(self, task: Task) -> int:
+    def _new_process_number(self, task: Task) -> int:
         key = task.target.key
-        process = self.next_process.get(key, 0)
-        self.next_process[key] = process + 1
+        process = self._next_process.get(key, 0)
+        self._next_process[key] = process + 1
         return process
 
-    def _start(self, lane: Lane, task: Task, process: int) -> _Started | None:
-        left = task.without(lane.dropped)
+    def _start(self, run: InterpreterRun, task: Task, process: int) -> _OpenWorker | None:
+        left = task.without(run.dropped)
         if not left.assignments:
             return None
         key = task.target.key
@@ -216,104 +286,114 @@ class Campaign:
             assignments=list(left.assignments),
             firsts=list(left.firsts),
             further=left.further,
-            ladders={a.key: ns for a in left.assignments if (ns := lane.ladders.get(a.key))},
+            ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
             plugins=self.plugins,
             seconds=left.seconds,
             min_rounds=self.plan.min_rounds,
             max_rounds=self.plan.max_rounds,
             target=self.plan.target,
-            seed=random.Random(f"{self.seed} {key} {process}").getrandbits(32),
+            seed=random.Random(f"{self._seed} {key} {process}").getrandbits(32),
         )
-        self.listener.working(_named(f"opening {key}", lane))
-        worker = WorkerProcess(
+        self.listener.working(run.named(f"opening {key}"))
+        worker = self._spawn(
             job,
             task.target.environment,
-            interpreter=lane.interpreter,
-            silence_s=SILENCE_S,
-            memory_bytes=memory_limit(),
+            interpreter=run.interpreter,
+            silence_s=self.limits.silence_s,
+            memory_bytes=self.limits.memory_bytes,
         )
-        return _Started(lane, left, process, worker)
+        return _OpenWorker(run, left, process, worker)
 
-    def _until_ready(self, one: _Started) -> bool:
-        """Keep what the worker says while it opens its chains. A death costs its case alone; the rest starts anew."""
+    def _wait_until_ready(self, one: _OpenWorker) -> bool:
+        """Keep the lines that the worker sends while it opens its chains; whether it is ready.
+
+        If it dies, only the case that it was opening is lost: the rest is started in a new worker.
+        """
         try:
             while not isinstance(answer := one.worker.listen(), Ready):
                 if answer is None:
-                    raise Died(-1, "the worker ended before it measured")
-                self._keep(one.lane, answer)  # type: ignore[arg-type]
-        except Died as death:
-            return self._again(one, death) and self._until_ready(one)
-        one.lane.journal.sync()
+                    raise WorkerDied(-1, "the worker ended before it measured")
+                self._keep(one.run, answer)  # type: ignore[arg-type]
+        except WorkerDied as death:
+            return self._restart(one, death) and self._wait_until_ready(one)
+        one.run.journal.sync()
         return True
 
-    def _done(self, seconds: float) -> None:
-        """So much of what was planned is over."""
-        self.finished += seconds
-        self.listener.advance(self.finished)
+    def _advance(self, seconds: float) -> None:
+        """Report that so much of the planned time is done."""
+        self._finished_s += seconds
+        self.listener.advance(self._finished_s)
 
-    def _measure(self, ready: Sequence[_Started]) -> None:
-        """Take the baton and hand it round until all have ended."""
-        waiting, asked = deque(ready), time.monotonic()
-        with baton(lambda: self.listener.note("waiting: another run is measuring on this machine")):
-            self.waited += time.monotonic() - asked
+    def _measure(self, ready: Sequence[_OpenWorker]) -> None:
+        """Take the lock of the machine and give the workers turns until all have ended."""
+        waiting, asked = deque(ready), self._clock()
+        with self._lock(lambda: self.listener.note("waiting: another run is measuring on this machine")):
+            self._waited_s += self._clock() - asked
             while waiting:
                 one = waiting.popleft()
-                while not (ended := self._turn(one)) and one.turn:
-                    other = _sharing(one.task.target, waiting)
+                while not (ended := self._turn(one)) and one.turn_s:
+                    other = _on_same_device(one.task.target, waiting)
                     if other and self._turn(other, brief=True):
                         waiting.remove(other)
                 if not ended:
                     waiting.append(one)
-                self.listener.advance(self.finished + sum(min(s.spent, s.task.seconds) for s in ready))
+                measured_s = sum(min(each.measured_s, each.task.seconds) for each in ready)
+                self.listener.advance(self._finished_s + measured_s)
 
-    def _turn(self, one: _Started, *, brief: bool = False) -> bool:
-        """Let a worker measure until its turn is over, it asks for another's, or (``brief``) it pauses; whether it has
-        ended. A death costs the case it was at, the rest is measured anew."""
-        self.listener.working(_named(f"{one.task.target.key}, process {one.process + 1}", one.lane))
-        began = time.monotonic()
+    def _turn(self, one: _OpenWorker, *, brief: bool = False) -> bool:
+        """Let a worker measure until its turn is over, it asks for the turn of another, or (``brief``) it pauses.
+
+        Returns whether it has ended. If it dies, the case that it measured is lost, and the rest is measured anew.
+        """
+        self.listener.working(one.run.named(f"{one.task.target.key}, process {one.process + 1}"))
+        began = self._clock()
         try:
-            ended = self._heard(one, brief)
-        except Died as death:
-            ended = not (self._again(one, death) and self._until_ready(one))
-        one.spent += time.monotonic() - began
+            ended = self._listen_for_a_turn(one, brief)
+        except WorkerDied as death:
+            ended = not (self._restart(one, death) and self._wait_until_ready(one))
+        one.measured_s += self._clock() - began
         return ended
 
-    def _heard(self, one: _Started, brief: bool) -> bool:
-        """Keep what a worker says in its turn, or a part of it; whether it has ended. Raises ``Died``."""
-        began, one.turn = time.monotonic() - one.turn, 0.0
+    def _listen_for_a_turn(self, one: _OpenWorker, brief: bool) -> bool:
+        """Keep the lines that a worker sends in its turn, or a part of it; whether it has ended. Raises
+        ``WorkerDied``."""
+        began, one.turn_s = self._clock() - one.turn_s, 0.0
         one.worker.go()
         while (answer := one.worker.listen()) is not None:
             if isinstance(answer, Pause):
-                one.lane.journal.sync()
-                used = time.monotonic() - began
-                over = used >= TURN_S
+                one.run.journal.sync()
+                used = self._clock() - began
+                over = used >= self.limits.turn_s
                 if over or brief or answer.others:
-                    one.turn = 0.0 if over else used
+                    one.turn_s = 0.0 if over else used
                     return False
                 one.worker.go()
                 continue
-            self._keep(one.lane, answer)  # type: ignore[arg-type]
+            self._keep(one.run, answer)  # type: ignore[arg-type]
             if isinstance(answer, EndedLine):
-                one.lane.journal.sync()
+                one.run.journal.sync()
                 return True
-        raise Died(-1, "the worker ended before it had measured everything")
+        raise WorkerDied(-1, "the worker ended before it had measured everything")
 
-    def _keep(self, lane: Lane, line: JournalLine) -> None:
+    def _keep(self, run: InterpreterRun, line: JournalLine) -> None:
         if isinstance(line, FailedLine):
-            lane.dropped.add(f"{line.target} {line.case}")
+            run.dropped.add(f"{line.target} {line.case}")
             line = redacted(line)
-            self.listener.note(_named(f"{line.target} {line.case}: {line.status}: {line.reason}", lane))
-        note_ladder(lane.ladders, line)
-        lane.journal.write([line])
+            self.listener.note(run.named(f"{line.target} {line.case}: {line.status}: {line.reason}"))
+        note_ladder(run.ladders, line)
+        run.journal.write([line])
 
-    def _again(self, one: _Started, death: Died) -> bool:
-        """Note the death against the case that caused it, or against all where none did; start the rest anew."""
+    def _restart(self, one: _OpenWorker, death: WorkerDied) -> bool:
+        """Record the death for the case that caused it, or for all cases if none did, and restart with the others.
+
+        Returns whether there are others.
+        """
         one.worker.end()
         assignments = one.task.assignments
-        guilty = [assignments[death.index]] if 0 <= death.index < len(assignments) else list(assignments)
-        for a in guilty:
+        lost = [assignments[death.index]] if 0 <= death.index < len(assignments) else list(assignments)
+        for a in lost:
             self._keep(
-                one.lane,
+                one.run,
                 FailedLine(
                     target=a.target.key,
                     case=a.case.key,
@@ -323,23 +403,23 @@ class Campaign:
                     reason=death.reason,
                 ),
             )
-        one.lane.journal.sync()
-        fresh = self._start(one.lane, one.task, self._number(one.task))
+        one.run.journal.sync()
+        fresh = self._start(one.run, one.task, self._new_process_number(one.task))
         if fresh is None:
             return False
         one.task, one.process, one.worker = fresh.task, fresh.process, fresh.worker
         return True
 
 
-def _sharing(target: Target, waiting: Sequence[_Started]) -> _Started | None:
-    """The first that waits on this device, or at least on one of its name: not every API tells two of a name apart."""
-    named = [one for one in waiting if same_adapter(one.task.target, target)]
-    return min(named, key=lambda one: one.task.target.device != target.device, default=None)
+def _on_same_device(target: Target, waiting: Sequence[_OpenWorker]) -> _OpenWorker | None:
+    """The first waiting worker on this device, or else on a device of the same name: some APIs report no more."""
+    same_name = [one for one in waiting if same_adapter(one.task.target, target)]
+    return min(same_name, key=lambda one: one.task.target.device != target.device, default=None)
 
 
-def _sampling(tasks: Sequence[Sequence[Task]]) -> float:
-    """Seconds of sampling, all lanes'."""
-    return sum(t.seconds for own in tasks for t in own)
+def _sampling_s(tasks: Sequence[Sequence[Task]]) -> float:
+    """Seconds of sampling of all tasks of all interpreters."""
+    return sum(task.seconds for own in tasks for task in own)
 
 
 def _count(tasks: Sequence[Sequence[Task]]) -> str:
@@ -347,10 +427,6 @@ def _count(tasks: Sequence[Sequence[Task]]) -> str:
     return f"{len(keys)} case{'s' * (len(keys) != 1)}"
 
 
-def _named(text: str, lane: Lane) -> str:
-    return f"{lane.together.side}: {text}" if lane.together else text
-
-
-def _groups(teams: Sequence[Team], size: int) -> Iterator[Sequence[Team]]:
-    for start in range(0, len(teams), size):
-        yield teams[start : start + size]
+def _groups(targets: Sequence[_TargetTasks], size: int) -> Iterator[Sequence[_TargetTasks]]:
+    for start in range(0, len(targets), size):
+        yield targets[start : start + size]

@@ -1,4 +1,4 @@
-"""The Python that workers run under: this one, or another with its own packages and this very ``overhead``."""
+"""The Python interpreter that runs the workers: this one, or another with its own packages and this ``overhead``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from overhead import machine
 from overhead.errors import UsageError
 from overhead.probes import registry
 
-WORKER = ("-m", "overhead.runner.worker")
-LEAST = (3, 11)
-NEEDS = ("msgspec", "numpy", "psutil", "scipy")
-"""What a worker imports beside its stack."""
-ANSWER_S = 60.0
-_QUESTION = """
+_WORKER = ("-m", "overhead.runner.worker")
+_OLDEST_PYTHON = (3, 11)
+_REQUIRED = ("msgspec", "numpy", "psutil", "scipy")
+"""What a worker imports in addition to its stack."""
+_ANSWER_S = 60.0
+_QUESTION_CODE = """
 import importlib.metadata as metadata, importlib.util as util, json, platform, sys
 needs, names, packages = json.loads(sys.argv[1]), json.loads(sys.argv[2]), {}
 for name in names:
@@ -42,15 +42,15 @@ print(json.dumps({
 
 @dataclasses.dataclass(frozen=True)
 class Interpreter:
-    """How a worker is started. ``python`` and ``packages``: what another interpreter has; empty for this one."""
+    """How a worker is started. ``python`` and ``packages``: versions of another interpreter; empty for this one."""
 
-    command: Sequence[str] = (sys.executable, *WORKER)
+    command: Sequence[str] = (sys.executable, *_WORKER)
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     python: str = ""
     packages: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def versions(self, distributions: Iterable[str]) -> dict[str, str]:
-        """Versions of the interpreter, the machine's software and those of the distributions that are installed."""
+        """Versions of the interpreter, of system software, and of those distributions that are installed."""
         if not self.python:
             return machine.versions(distributions)
         own = {name: self.packages[name][:200] for name in distributions if name in self.packages}
@@ -62,9 +62,9 @@ HERE = Interpreter()
 
 @contextlib.contextmanager
 def interpreters(paths: Sequence[str]) -> Iterator[list[Interpreter]]:
-    """The interpreters of these names or paths, this one where there are none.
+    """The interpreters of these names or paths; this one if the list is empty.
 
-    Raises ``UsageError``: one line that says what an interpreter lacks and what mends it.
+    Raises ``UsageError``: one line with what an interpreter lacks and how to install it.
     """
     if not paths:
         yield [HERE]
@@ -75,11 +75,11 @@ def interpreters(paths: Sequence[str]) -> Iterator[list[Interpreter]]:
 
 
 def _expose(folder: Path) -> None:
-    """Put this package, and none of the packages that lie beside it, where another interpreter finds it."""
+    """Put this package into the folder, without the packages that are installed next to it."""
     package = Path(__file__).resolve().parents[1]
     try:
         (folder / package.name).symlink_to(package, target_is_directory=True)
-    except OSError:  # Windows lets few users make links
+    except OSError:  # on Windows few users may make links
         shutil.copytree(package, folder / package.name)
 
 
@@ -88,14 +88,15 @@ def _other(path: str, folder: str) -> Interpreter:
     if program is None:
         raise UsageError(f"--python {path}: no such program")
     found = _ask(path, program)
-    if tuple(found["version"]) < LEAST:
-        raise UsageError(f"--python {path}: {found['python']}; {LEAST[0]}.{LEAST[1]} or newer is needed")
+    if tuple(found["version"]) < _OLDEST_PYTHON:
+        oldest = ".".join(map(str, _OLDEST_PYTHON))
+        raise UsageError(f"--python {path}: {found['python']}; {oldest} or newer is needed")
     if found["lacks"]:
         names = " ".join(found["lacks"])
         raise UsageError(f"--python {path}: lacks {names} (mend: {path} -m pip install {names})")
     inherited = os.environ.get("PYTHONPATH")
     return Interpreter(
-        command=(program, "-P", *WORKER),
+        command=(program, "-P", *_WORKER),
         environment={"PYTHONPATH": folder + (os.pathsep + inherited if inherited else "")},
         python=found["python"],
         packages=found["packages"],
@@ -104,13 +105,13 @@ def _other(path: str, folder: str) -> Interpreter:
 
 def _ask(path: str, program: str) -> dict[str, Any]:
     distributions = sorted({name for probe in registry().values() for name in probe.distributions})
-    command = [program, "-c", _QUESTION, json.dumps(NEEDS), json.dumps(distributions)]
+    command = [program, "-c", _QUESTION_CODE, json.dumps(_REQUIRED), json.dumps(distributions)]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ANSWER_S)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_ANSWER_S)
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"--python {path}: {getattr(error, 'strerror', None) or 'gave no answer'}") from None
     except (IndexError, ValueError):
-        said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise UsageError(f"--python {path}: not a Python that works: {said[:200]}") from None
+        last_line = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise UsageError(f"--python {path}: not a Python that works: {last_line[:200]}") from None
     return answer

@@ -1,4 +1,4 @@
-"""The journal's writer: append-only, safe on disk after every ``sync``; and what a resumed run may skip."""
+"""The writer of a journal (append-only, on disk after every ``sync``), and what an interrupted run has measured."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ class Journal:
         try:
             self._file.writelines(results.encode_line(line) for line in lines)
         except OSError as error:
-            raise self._lost(error) from None
+            raise self._failed_write(error) from None
 
     def sync(self) -> None:
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise self._lost(error) from None
+            raise self._failed_write(error) from None
 
     def close(self) -> None:
         try:
             self._file.close()
         except OSError as error:
-            raise self._lost(error) from None
+            raise self._failed_write(error) from None
 
-    def _lost(self, error: OSError) -> CannotWrite:
+    def _failed_write(self, error: OSError) -> CannotWrite:
         return CannotWrite(f"{self.path}: {error.strerror or error}; what was written before is kept, use --resume")
 
 
 def note_ladder(ladders: dict[str, list[int]], line: JournalLine) -> None:
-    """Keep the first ladder of a case, by its key; an empty one for good where its wait polls."""
+    """Keep the first ladder of each case, by its key. A case whose wait polls keeps an empty one."""
     if isinstance(line, OneOffLine) and line.name in ("ladder", "wait_quantum"):
         key = f"{line.target} {line.case}"
         ladders.setdefault(key, [int(n) for n in line.values])
@@ -65,7 +65,7 @@ def note_ladder(ladders: dict[str, list[int]], line: JournalLine) -> None:
 
 
 class Past:
-    """What a journal already holds: the header, the plan, which processes ended, and the ladders of their cases."""
+    """What the journal of an interrupted run holds: header, plan, processes that ended, and ladders of the cases."""
 
     def __init__(self, path: Path) -> None:
         lines = list(results.read_journal(path))
@@ -85,7 +85,7 @@ class Past:
 
 
 def _drop_cut_line(path: Path) -> None:
-    """Cut a last line that a crash left without its newline, so that the next line starts clean."""
+    """Remove a last line that a crash left incomplete."""
     with open(path, "r+b") as file:
         body = file.read()
         if body and not body.endswith(b"\n"):

@@ -1,4 +1,4 @@
-"""Live progress with the time left: a bar in a terminal, plain lines elsewhere. Nothing refreshes by itself."""
+"""Progress with the time left: a bar in a terminal, plain lines elsewhere. No thread refreshes it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from rich.progress import Progress as Bar
 
 
 class Listener:
-    """What a run tells of itself; all times in seconds. The base class keeps silent."""
+    """Receives the progress of a run; all times in seconds. This base class ignores everything."""
 
     def note(self, text: str) -> None:
-        """A line for the person: what is left out, what went wrong."""
+        """A line for the user: what is left out, what went wrong."""
 
     def begin(self, planned_s: float) -> None:
-        """Measuring starts; so long should it take."""
+        """Measuring starts and should take this long."""
 
     def more(self, planned_s: float) -> None:
-        """So much is added to what was planned."""
+        """This much is added to the planned time."""
 
     def working(self, what: str) -> None:
         """What is being done now."""
 
     def advance(self, done_s: float) -> None:
-        """So much of the planned time is done."""
+        """This much of the planned time is done."""
 
     def end(self) -> None:
         """The run is over."""
@@ -57,7 +57,7 @@ class Progress(Listener):
     def begin(self, planned_s: float) -> None:
         self._planned, self._began = planned_s, time.monotonic()
         self._bar.start()
-        self.note(f"measuring for about {_words(planned_s)}")
+        self.note(f"measuring for about {_duration(planned_s)}")
 
     def more(self, planned_s: float) -> None:
         self._planned += planned_s
@@ -71,7 +71,7 @@ class Progress(Listener):
         left = self._planned - done_s
         if done_s > 0.1 * self._planned:
             left = elapsed / done_s * left
-        words = f"{_words(max(0.0, left))} left"
+        words = f"{_duration(max(0.0, left))} left"
         self._bar.update(self._task, completed=done_s / self._planned if self._planned else 1.0, left=words)
         self._bar.refresh()
         if not sys.stderr.isatty() and elapsed - self._last_plain >= 20:
@@ -82,6 +82,6 @@ class Progress(Listener):
         self._bar.stop()
 
 
-def _words(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -1,4 +1,4 @@
-"""A run: find the targets, plan, hand each worker the baton in turn, keep everything, reduce it to a fingerprint."""
+"""One run from start to end: find the targets, plan, measure, keep all samples, reduce them to a fingerprint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import gzip
 import os
 import random
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -16,20 +16,20 @@ from overhead import results
 from overhead.errors import UsageError
 from overhead.loading.reduce import reduce_journal
 from overhead.probes import load_plugin
-from overhead.profiles import PROFILES
+from overhead.profiles import PROFILES, Plan
 from overhead.reading.missing_values import missing_stack
 from overhead.results import Fingerprint, Pattern, Profile
 from overhead.runner.campaign import Campaign
 from overhead.runner.interpreter import interpreters
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice
-from overhead.runner.start import SIDES, begin, go_on, known_stacks
+from overhead.runner.start import SIDES, begin, known_stacks, resume_run
 
 DEFAULT_FOLDER = Path("reports/local")
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C: everything measured is in ``journals``, of which ``--resume`` takes the first."""
+    """Ctrl-C: everything measured is in ``journals``; ``--resume`` takes the first of them."""
 
     def __init__(self, journals: Sequence[Path]) -> None:
         super().__init__(", ".join(map(str, journals)))
@@ -38,18 +38,18 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """A finished run: the fingerprint and where it and its raw samples lie.
+    """A finished run: the fingerprint, its path and that of its raw samples.
 
-    ``beside``: the run under the second interpreter, where two were given.
+    ``second``: the run under the second interpreter, if two were given.
     """
 
     fingerprint: Fingerprint
     path: Path
     samples: Path
-    beside: Outcome | None = None
+    second: Outcome | None = None
 
     def without_figure(self, stacks: Iterable[str]) -> dict[str, str]:
-        """Of these stacks those without any figure that carries a value, with the reason."""
+        """The reason for each of these stacks that has no figure with a value."""
         have = {r.stack for r in self.fingerprint.records if r.status in results.VALUED}
         return {name: missing_stack(self.fingerprint, name).text for name in stacks if name not in have}
 
@@ -66,13 +66,15 @@ def run(
     out: Path | None = None,
     pythons: Sequence[str] = (),
     listener: Listener | None = None,
+    plan: Plan | None = None,
+    campaign: Callable[..., Campaign] = Campaign,
 ) -> Outcome:
-    """Measure this machine. Empty ``stacks`` means all but those measured only on request.
+    """Measure this machine and return the finished run. Empty ``stacks``: all that are not measured only on request.
 
-    Writes ``out`` (or ``reports/local/<time>.json``) and its raw samples beside it. ``pythons``: the interpreter of the
-    workers, or two that take turns process by process; their files then lie in folders ``base`` and ``new`` beside each
-    other. Raises ``UsageError`` on wrong use or a file that cannot be written, ``Interrupted`` on Ctrl-C; in both cases
-    what was measured is in the journal.
+    Writes ``out`` (or ``reports/local/<time>.json``) and its raw samples next to it. ``pythons``: the interpreter of
+    the workers, or two that take turns process by process; the files of two go to the folders ``base`` and ``new``.
+    ``plan`` replaces that of the profile, and ``campaign`` makes the campaign. Raises ``UsageError`` on wrong use or a
+    file that cannot be written, ``Interrupted`` on Ctrl-C; in both cases what was measured is in the journal.
     """
     listener = listener or Listener()
     for plugin in plugins:
@@ -82,27 +84,26 @@ def run(
         raise UsageError(f"--python: {len(pythons)} interpreters; one measures, two are compared")
     with interpreters(pythons) as given:
         if resume is not None:
-            plan, lanes = go_on(resume, given, names, listener)
+            plan, runs = resume_run(resume, given, names, listener, plan)
         else:
             choice = Choice(frozenset(patterns), frozenset(workloads), software, full=profile == "thorough")
-            plan, lanes = begin(
-                known_stacks(stacks), choice, _profile(profile, patterns), journal_path(out), given, names, listener
-            )
-        journals = [lane.journal.path for lane in lanes]
+            known, name = known_stacks(stacks), _profile(profile, patterns)
+            plan, runs = begin(known, choice, name, journal_path(out), given, names, listener, plan)
+        journals = [one.journal.path for one in runs]
         try:
-            Campaign(lanes, plan, listener, names, random.Random(journals[0].name)).run()
+            campaign(runs, plan, listener, names, random.Random(journals[0].name)).run()
         except KeyboardInterrupt:
             raise Interrupted(journals) from None
         finally:
             listener.end()
-            for lane in lanes:
-                lane.journal.close()
+            for one in runs:
+                one.journal.close()
     first, *others = [finish(journal) for journal in journals]
-    return dataclasses.replace(first, beside=others[0]) if others else first
+    return dataclasses.replace(first, second=others[0]) if others else first
 
 
 def _profile(profile: str, patterns: Sequence[str]) -> Profile:
-    """The profile's name, and a check of the patterns' names."""
+    """The name of the profile. Raises ``UsageError`` if it or a pattern is unknown."""
     allowed = Pattern.__args__  # type: ignore[attr-defined]
     for name in patterns:
         if name not in allowed:
@@ -113,7 +114,7 @@ def _profile(profile: str, patterns: Sequence[str]) -> Profile:
 
 
 def journal_path(out: Path | None) -> Path:
-    """``x.json`` is journalled in ``x.jsonl``; a folder gets files named by the time. Makes the folder."""
+    """The path of the journal: ``x.jsonl`` for ``x.json``; in a folder it is named by the time. Creates the folder."""
     if out is not None and out.exists() and not out.is_dir():
         raise UsageError(f"{out}: exists; measured results are not overwritten")
     if out is not None and out.suffix not in ("", ".json"):
@@ -130,7 +131,7 @@ def journal_path(out: Path | None) -> Path:
 
 
 def finish(journal: Path) -> Outcome:
-    """Reduce the journal to the fingerprint and press the journal into the raw samples file."""
+    """Reduce the journal to the fingerprint, and compress the journal into the file of raw samples."""
     fingerprint = reduce_journal(journal)
     path = journal.with_suffix(".json")
     samples = journal.with_suffix(".samples.jsonl.gz")

@@ -1,29 +1,34 @@
-"""What will be measured: targets, their cases within the budget, and the companions that pairs need beside them."""
+"""What will be measured: targets, their cases within the budget, the companions of comparisons, further processes."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Container, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from overhead.devices import same_decorated_name
 from overhead.errors import UsageError
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable
 from overhead.probes import registry
 from overhead.probes.base import Space
-from overhead.profiles import PROFILES, Plan
+from overhead.profiles import Plan
 from overhead.results import Case, LeftOut, PlannedLine, Profile, Target
 from overhead.runner.budget import Allotment, Candidate, allot
 from overhead.runner.protocol import Assignment
 from overhead.workloads import RESERVED, UNROLLED, workloads
 
+_MOST_TIMES = 3.0
+"""In a further process a case gets at most this many times the seconds that it had in a planned one."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """All that one target's workers measure. ``seconds``: sampling time of one process of so many.
+    """All that the workers of one target measure. ``seconds``: sampling time of one process; ``processes``: how many.
 
     ``firsts``: keys of the first case of each caller on the target itself, the base case first. ``further``: whether
-    the process was not planned.
+    the process is one that was not planned.
     """
 
     target: Target
@@ -43,24 +48,23 @@ class Task:
 
     @property
     def own(self) -> list[Assignment]:
-        """Those on the target itself, without companions."""
+        """The assignments on the target itself, without companions."""
         return [a for a in self.assignments if a.target.key == self.target.key]
 
     def without(self, dropped: set[str]) -> Task:
-        """The task less these, by key; another case of theirs takes the place of a first one."""
+        """The task without the assignments of these keys; the next case of a caller then becomes its first one."""
         left = [a for a in self.assignments if a.key not in dropped]
-        whole = len(left) == len(self.assignments)
-        if whole:
+        if len(left) == len(self.assignments):
             return self
-        made = Task.of(self.target, left, self._share(left), self.processes)
+        made = Task.of(self.target, left, self._seconds_of(left), self.processes)
         return dataclasses.replace(made, further=self.further)
 
     def only(self, keys: Container[str]) -> Task:
-        """A further process of these own cases of the target; the first ones stay what they were."""
+        """A further process of the cases of these keys on the target itself; ``firsts`` stays."""
         left = [a for a in self.own if a.key in keys]
-        return dataclasses.replace(self, assignments=tuple(left), seconds=self._share(left), further=True)
+        return dataclasses.replace(self, assignments=tuple(left), seconds=self._seconds_of(left), further=True)
 
-    def _share(self, left: Sequence[Assignment]) -> float:
+    def _seconds_of(self, left: Sequence[Assignment]) -> float:
         return self.seconds * len(left) / len(self.assignments) if self.assignments else 0.0
 
 
@@ -79,7 +83,7 @@ class Choice:
         return asked and (not self.patterns or case.pattern in self.patterns)
 
     def of(self, cases: Iterable[Case]) -> list[Case]:
-        """Those that were asked for; of workloads that were named in turn, so that none takes another's room."""
+        """The cases that were asked for; of named workloads one case each in turn, so that all fit the budget."""
         taken = [case for case in cases if self.takes(case)]
         by_name = {name: [c for c in taken if c.workload == name] for name in sorted(self.workloads)}
         ranked = itertools.zip_longest(*by_name.values())
@@ -96,7 +100,7 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     chosen, left_out = _choose_targets(targets, choice)
     spaces = {t.key: registry()[t.stack].space(t) for t in chosen}
     if spaces:
-        _check(choice, spaces.values())
+        _check_workloads(choice, spaces.values())
     own = {t.key: choice.of(spaces[t.key].cross() if choice.full else spaces[t.key].star()) for t in chosen}
     wanted = {t.key: _with_companions(t, own, chosen) for t in chosen}
     allotment = _allot(wanted, plan)
@@ -105,17 +109,19 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     return _tasks(chosen, wanted, allotment), left_out
 
 
-def _check(choice: Choice, spaces: Iterable[Space]) -> None:
-    """Refuse a workload's name that neither we nor a stack's own cases know."""
-    if strange := choice.workloads - RESERVED - workloads().keys():
-        strange -= {case.workload for space in spaces for case in space.cross()}
-    if strange:
+def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
+    """Raise ``UsageError`` if a workload is neither registered nor among the cases of a stack."""
+    if unknown := choice.workloads - RESERVED - workloads().keys():
+        unknown -= {case.workload for space in spaces for case in space.cross()}
+    if unknown:
         known = ", ".join(sorted(RESERVED | workloads().keys()))
-        raise UsageError(f"unknown workload {min(strange)!r}; known: {known}")
+        raise UsageError(f"unknown workload {min(unknown)!r}; known: {known}")
 
 
-def again(planned: Sequence[PlannedLine], profile: Profile, found: Sequence[Target]) -> tuple[list[Task], set[str]]:
-    """The tasks of an earlier plan on the targets found now, and the keys of targets that are gone."""
+def resumed(
+    planned: Sequence[PlannedLine], profile: Profile, plan: Plan, found: Sequence[Target]
+) -> tuple[list[Task], set[str]]:
+    """The tasks of an interrupted run on the targets found now, and the keys of planned targets that are missing."""
     by_key = {t.key: t for t in found}
     wanted: dict[str, list[Assignment]] = {}
     gone: set[str] = set()
@@ -125,12 +131,12 @@ def again(planned: Sequence[PlannedLine], profile: Profile, found: Sequence[Targ
         else:
             gone.add(p.target.key if p.target.key not in by_key else p.worker)
     processes = {p.worker: p.wanted(profile) for p in planned}
-    tasks = _tasks([by_key[worker] for worker in wanted], wanted, _allot(wanted, PROFILES[profile]))
+    tasks = _tasks([by_key[worker] for worker in wanted], wanted, _allot(wanted, plan))
     return [dataclasses.replace(task, processes=processes[task.target.key]) for task in tasks], gone
 
 
 def _allot(wanted: Mapping[str, Sequence[Assignment]], plan: Plan) -> Allotment:
-    """What of each worker's wishes fits the plan."""
+    """What fits the plan of the assignments that each worker should measure."""
     stacks = registry()
     return allot(
         {key: [Candidate(a.key, stacks[a.target.stack].cost) for a in own] for key, own in wanted.items()}, plan
@@ -138,8 +144,11 @@ def _allot(wanted: Mapping[str, Sequence[Assignment]], plan: Plan) -> Allotment:
 
 
 def _choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Target], list[LeftOut]]:
-    """Hardware always; software adapters where there is no hardware GPU or when asked; OpenGL beside the same device's
-    Vulkan only in the full product."""
+    """The targets to measure, and the others with the reason.
+
+    Hardware is always measured; a software adapter if there is no hardware GPU or it was asked for; OpenGL on a device
+    that Vulkan reaches too only if the full product of the cases was asked for.
+    """
     hardware = any(not t.software and t.executes and t.api != "CPU" for t in targets)
     by_vulkan = [t for t in targets if t.api == "Vulkan"]
     chosen, left_out = [], []
@@ -161,18 +170,19 @@ def _has_vulkan_twin(target: Target, by_vulkan: Sequence[Target]) -> bool:
 
 
 def _with_companions(target: Target, own: dict[str, list[Case]], targets: Sequence[Target]) -> list[Assignment]:
-    """The target's own cases, each followed by the first case of other stacks that a named comparison sets it against.
+    """The cases of the target, each followed by its companions: for each named comparison and other stack the first
+    case that it is compared with.
 
-    A companion runs in the worker's process, so it must live in the worker's environment.
+    A companion runs in the process of the worker, so it must work in the worker's environment.
     """
     others = [t for t in targets if t.stack != target.stack and _fits(t, target)]
     wanted: dict[str, Assignment] = {}
     for case in own[target.key]:
-        near = [Assignment(target, case)]
+        group = [Assignment(target, case)]
         for named, other in itertools.product(NAMED_COMPARISONS, others):
-            theirs = (c for c in own[other.key] if comparable(named, (target, case), (other, c)))
-            near += [Assignment(other, c) for c in itertools.islice(theirs, 1)]
-        for one in near:
+            companions = (c for c in own[other.key] if comparable(named, (target, case), (other, c)))
+            group += [Assignment(other, c) for c in itertools.islice(companions, 1)]
+        for one in group:
             wanted.setdefault(one.key, one)
     return list(wanted.values())
 
@@ -189,3 +199,40 @@ def _tasks(targets: Sequence[Target], wanted: dict[str, list[Assignment]], allot
         if taken:
             tasks.append(Task.of(target, taken, sum(cases.values()), allotment.processes[target.key]))
     return tasks
+
+
+def half_widths(
+    tasks: Sequence[Sequence[Task]],
+    journals: Iterable[Path],
+    noisy: Callable[[Path, Container[str]], Mapping[str, float]],
+) -> dict[str, float]:
+    """The largest relative half-width of each case of these tasks that is noisy in any of the journals, by key.
+
+    ``noisy`` returns the relative half-widths of one journal, by key.
+    """
+    keys = {a.key for own in tasks for task in own for a in task.own}
+    widest: dict[str, float] = {}
+    for journal in journals:
+        for key, width in noisy(journal, keys).items():
+            widest[key] = max(width, widest.get(key, 0.0))
+    return widest
+
+
+def further_tasks(
+    tasks: Sequence[Sequence[Task]], half_widths: Mapping[str, float], seconds: float
+) -> list[list[Task]]:
+    """What one more process of each task measures, for each interpreter: as many noisy cases as fit these seconds.
+
+    The cases with the smallest half-width come first: they are nearest their target. If few cases are left, each gets
+    more time.
+    """
+    case_s = {a.key: task.seconds / len(task.assignments) for own in tasks for task in own for a in task.own}
+    taken: set[str] = set()
+    spent = 0.0
+    for key in sorted(half_widths.keys() & case_s.keys(), key=half_widths.__getitem__):
+        if spent + case_s[key] <= seconds:
+            spent += case_s[key]
+            taken.add(key)
+    times = min(_MOST_TIMES, seconds / spent) if spent and math.isfinite(seconds) else 1.0
+    chosen = [[one for task in own if (one := task.only(taken)).assignments] for own in tasks]
+    return [[dataclasses.replace(one, seconds=times * one.seconds) for one in own] for own in chosen]

@@ -1,4 +1,4 @@
-"""How a run starts: targets and cases under each interpreter, and the heads of new journals or what old ones lack."""
+"""Start a run: find targets and plan cases under each interpreter; write new journals, or continue interrupted ones."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from overhead.errors import UsageError
 from overhead.probes import registry
 from overhead.profiles import PROFILES, Plan
 from overhead.results import HeaderLine, LeftOut, MissingLine, OmittedLine, PlannedLine, Profile, Target, Together
-from overhead.runner.campaign import Lane
-from overhead.runner.discover import Discovery, discover
+from overhead.runner.campaign import InterpreterRun
+from overhead.runner.discovery import Discovery, discover
 from overhead.runner.interpreter import Interpreter
 from overhead.runner.journal import Journal, Past
 from overhead.runner.progress import Listener
-from overhead.runner.redaction import redacted
-from overhead.runner.schedule import Choice, Task, again, schedule
+from overhead.runner.schedule import Choice, Task, resumed, schedule
 
 SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
 
@@ -45,9 +44,14 @@ def begin(
     given: Sequence[Interpreter],
     plugins: Sequence[str],
     listener: Listener,
-) -> tuple[Plan, list[Lane]]:
-    """A new run: discover and plan under each interpreter, then write the heads of the journals."""
-    prepared = [_prepared(stacks, choice, profile, one, plugins, listener) for one in given]
+    plan: Plan | None = None,
+) -> tuple[Plan, list[InterpreterRun]]:
+    """A new run: discover and plan under each interpreter, then write the first lines of the journals.
+
+    ``plan`` replaces that of the profile.
+    """
+    plan = plan or PROFILES[profile]
+    prepared = [_prepare(stacks, choice, plan, one, plugins, listener) for one in given]
     header = HeaderLine(
         schema_version=results.SCHEMA_VERSION,
         method_version=results.METHOD_VERSION,
@@ -58,27 +62,28 @@ def begin(
     )
     sides = _together(len(given))
     paths = [_side_path(path, together.side) if together else path for together in sides]
-    lanes = []
+    runs = []
     for one, together, journal_path in zip(prepared, sides, paths, strict=True):
         versions = _versions(one.found.targets, one.interpreter)
         own = msgspec.structs.replace(header, versions=versions, together=together)
-        lanes.append(Lane(_head(journal_path, own, one), one.tasks, interpreter=one.interpreter, together=together))
-    _tell_left_out(listener, dict.fromkeys(left for one in prepared for left in one.left_out))
-    return PROFILES[profile], lanes
+        journal = _new_journal(journal_path, own, one)
+        runs.append(InterpreterRun(journal, one.tasks, interpreter=one.interpreter, together=together))
+    _note_left_out(listener, dict.fromkeys(left for one in prepared for left in one.left_out))
+    return plan, runs
 
 
-def _prepared(
+def _prepare(
     stacks: Sequence[str],
     choice: Choice,
-    profile: Profile,
+    plan: Plan,
     interpreter: Interpreter,
     plugins: Sequence[str],
     listener: Listener,
 ) -> _Prepared:
     found = discover(stacks, plugins, lambda name: listener.working(f"asked {name}"), interpreter)
-    tasks, left_out = schedule(found.targets, choice, PROFILES[profile])
+    tasks, left_out = schedule(found.targets, choice, plan)
     if not tasks:
-        raise UsageError(_nothing(found.missing))
+        raise UsageError(_nothing_to_measure(found.missing))
     return _Prepared(interpreter, found, tasks, left_out)
 
 
@@ -90,7 +95,7 @@ def _together(count: int) -> Sequence[Together | None]:
 
 
 def _side_path(path: Path, side: str) -> Path:
-    """A side's journal, in a folder of its own. Makes the folder."""
+    """The path of the journal of one of two interpreters, in a folder of its own, which is created."""
     own = path.parent / side / path.name
     if own.with_suffix(".json").exists():
         raise UsageError(f"{own.with_suffix('.json')}: exists; measured results are not overwritten")
@@ -101,41 +106,45 @@ def _side_path(path: Path, side: str) -> Path:
     return own
 
 
-def _head(path: Path, header: HeaderLine, prepared: _Prepared) -> Journal:
+def _new_journal(path: Path, header: HeaderLine, prepared: _Prepared) -> Journal:
     journal = Journal(path, append=False)
     journal.write([header])
-    journal.write(redacted(MissingLine(unavailable=m)) for m in prepared.found.missing)
+    journal.write(machine.redacted(MissingLine(unavailable=m)) for m in prepared.found.missing)
     journal.write(OmittedLine(left_out=omitted) for omitted in prepared.left_out)
     for task in prepared.tasks:
         key = task.target.key
         journal.write(
-            redacted(PlannedLine(worker=key, target=a.target, case=a.case, processes=task.processes))
+            machine.redacted(PlannedLine(worker=key, target=a.target, case=a.case, processes=task.processes))
             for a in task.assignments
         )
     journal.sync()
     return journal
 
 
-def go_on(
-    path: Path, given: Sequence[Interpreter], plugins: Sequence[str], listener: Listener
-) -> tuple[Plan, list[Lane]]:
-    """An interrupted run: what its journal, or both of two, planned and have not measured yet."""
-    pasts = [(journal, Past(journal)) for journal in _with_other(path, len(given))]
-    plan = PROFILES[pasts[0][1].header.profile]
-    lanes = []
+def resume_run(
+    path: Path,
+    given: Sequence[Interpreter],
+    plugins: Sequence[str],
+    listener: Listener,
+    plan: Plan | None = None,
+) -> tuple[Plan, list[InterpreterRun]]:
+    """An interrupted run: what its journal, or both of its journals, planned and do not hold yet."""
+    pasts = [(journal, Past(journal)) for journal in _journals(path, len(given))]
+    plan = plan or PROFILES[pasts[0][1].header.profile]
+    runs = []
     for (journal, past), interpreter in zip(pasts, given, strict=True):
-        asked = sorted({p.target.stack for p in past.planned})
-        found = discover(known_stacks(asked), plugins, interpreter=interpreter).targets
+        stacks = sorted({p.target.stack for p in past.planned})
+        found = discover(known_stacks(stacks), plugins, interpreter=interpreter).targets
         _same_builds(journal, past.header, found, interpreter)
-        tasks, gone = again(past.planned, past.header.profile, found)
+        tasks, gone = resumed(past.planned, past.header.profile, plan, found)
         for key in sorted(gone):
             listener.note(f"{key}: planned, but not found any more")
-        lanes.append(Lane(Journal(journal, append=True), tasks, past, interpreter, past.header.together))
-    return plan, lanes
+        runs.append(InterpreterRun(Journal(journal, append=True), tasks, past, interpreter, past.header.together))
+    return plan, runs
 
 
-def _with_other(path: Path, count: int) -> list[Path]:
-    """The journal, and that of the other side where two were measured together: BASE first."""
+def _journals(path: Path, count: int) -> list[Path]:
+    """The journal, or BASE and NEW if two interpreters are compared. Raises ``UsageError``."""
     together = Past(path).header.together
     if together is None and count == 1:
         return [path]
@@ -152,7 +161,7 @@ def _with_other(path: Path, count: int) -> list[Path]:
 
 
 def _same_builds(path: Path, header: HeaderLine, targets: Sequence[Target], interpreter: Interpreter) -> None:
-    """One file holds one build of each package. Raises ``UsageError``."""
+    """Raise ``UsageError`` if a version has changed: one file holds one build of each package."""
     now = _versions(targets, interpreter)
     for name in ("python", *_distributions(targets)):
         if name in now and name in header.versions and header.versions[name] != now[name]:
@@ -160,7 +169,7 @@ def _same_builds(path: Path, header: HeaderLine, targets: Sequence[Target], inte
 
 
 def known_stacks(stacks: Sequence[str]) -> list[str]:
-    """The stacks to ask: those named, or all but those measured on request. Raises ``UsageError``."""
+    """The named stacks, or all that are not measured only on request. Raises ``UsageError``."""
     known = registry()
     for name in stacks:
         if name not in known:
@@ -177,7 +186,7 @@ def _versions(targets: Sequence[Target], interpreter: Interpreter) -> dict[str, 
     return of_targets | interpreter.versions(_distributions(targets))
 
 
-def _tell_left_out(listener: Listener, left_out: Iterable[LeftOut]) -> None:
+def _note_left_out(listener: Listener, left_out: Iterable[LeftOut]) -> None:
     by_reason: dict[str, list[str]] = {}
     for one in left_out:
         by_reason.setdefault(one.reason, []).append(one.target if one.case == "all" else f"{one.target} {one.case}")
@@ -186,6 +195,6 @@ def _tell_left_out(listener: Listener, left_out: Iterable[LeftOut]) -> None:
         listener.note(f"left out ({reason}): {some}")
 
 
-def _nothing(missing: Sequence[results.MissingStack]) -> str:
+def _nothing_to_measure(missing: Sequence[results.MissingStack]) -> str:
     why = "; ".join(f"{m.stack}: {m.reason}" + (f" (mend: {m.mend})" if m.mend else "") for m in missing)
     return f"nothing to measure: {why or 'no case matches what was asked for'}"

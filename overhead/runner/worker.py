@@ -20,8 +20,8 @@ from overhead.measure.sampling.clock import SystemClock
 from overhead.probes import load_plugin, registry
 from overhead.probes.base import Chain, Unavailable
 from overhead.results import EndedLine, FailedLine, JournalLine, OneOffLine, OpenedLine, RoundLine, Status
-from overhead.runner.doing import DoingNote
 from overhead.runner.protocol import Assignment, FoundTargets, Job, Message, Pause, Ready, decode_job, encode
+from overhead.runner.workers import WorkerNote
 
 QUIET_S = 20.0
 """A worker says something at least so often, but while a single case keeps it."""
@@ -32,7 +32,7 @@ class Worker:
 
     def __init__(self, job: Job, out: IO[bytes], go: Callable[[], None]) -> None:
         self.job, self.out, self.go = job, out, go
-        self.note = DoingNote(Path(job.doing_file)) if job.doing_file else None
+        self.note = WorkerNote(Path(job.doing_file)) if job.doing_file else None
         self.chains: dict[str, Chain] = {}
         self.index = {a.key: i for i, a in enumerate(job.assignments)}
         self.by_id = {a.key: a for a in job.assignments}

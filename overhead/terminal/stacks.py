@@ -13,7 +13,7 @@ from rich.table import Table
 
 from overhead.probes import load_plugin, registry
 from overhead.results import MissingStack, Target
-from overhead.runner.discover import discover
+from overhead.runner.discovery import discover
 
 if TYPE_CHECKING:
     from overhead.machine.doctor import DoctorCheck

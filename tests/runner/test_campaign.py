@@ -1,204 +1,126 @@
-"""Workers take turns at the machine: whole rounds each, until all have ended, and only then may any release."""
+"""Open workers take turns of whole rounds; none releases its objects before all have measured."""
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import random
-import subprocess
-import sys
-from collections.abc import Sequence
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
-from overhead.profiles import PROFILES
-from overhead.results import Case, EndedLine, Target
-from overhead.runner import campaign, spawn
-from overhead.runner.campaign import Campaign, Lane
-from overhead.runner.interpreter import Interpreter
+from overhead.profiles import Plan
+from overhead.results import Case, Target
+from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits, room_for_workers
 from overhead.runner.progress import Listener
-from overhead.runner.protocol import Assignment, Job, Pause, Ready
+from overhead.runner.protocol import Assignment
 from overhead.runner.schedule import Task
-from overhead.runner.spawn import Died, WorkerProcess
+from tests.fakes.workers import FakeJournal, FakeWorkers, no_lock
 
-said: list[str] = []
-
-
-class Journal:
-    path = Path("journal")
-
-    def write(self, lines: Any) -> None:
-        """Takes everything."""
-        list(lines)
-
-    def sync(self) -> None:
-        """Nothing to write."""
+ENDLESS_S = 1e9
 
 
-class Worker:
-    """Pauses after each of its rounds, ``asking`` for another's turn or not; ``dying`` at a round the first time it is
-    started."""
+class InOrder(random.Random):
+    """Leaves the targets in the order of their tasks."""
 
-    rounds = 3
-    asking: ClassVar[set[str]] = set()
-    dying: ClassVar[dict[str, int]] = {}
-
-    def __init__(self, job: Job, *_: object, **__: object) -> None:
-        self.name, self.process = job.worker.split("@")[0], job.process
-        ended = EndedLine(worker=job.worker, process=job.process, rule="3 rounds")
-        self.lines: list[Any] = [Ready(), *[Pause(others=self.name in self.asking)] * (self.rounds - 1), ended]
-        self.dies = self.dying.pop(self.name, None)
-
-    def listen(self) -> Any:
-        line = self.lines.pop(0)
-        if self.dies is not None and len(self.lines) == self.rounds - 1 - self.dies:
-            raise Died(0, "it was killed")
-        return line
-
-    def go(self) -> None:
-        said.append(self.name)
-
-    def release(self) -> None:
-        said.append(f"{self.name} may release")
-
-    def end(self) -> None:
-        said.append(f"{self.name} ends")
+    def shuffle(self, x: Any) -> None:
+        return
 
 
-def _task(name: str, cases: int = 1, on: str = "CPU", device: str = "") -> Task:
-    target = Target(stack=name, api="CPU", adapter=on, device=device)
+def task(name: str, *, cases: int = 1, adapter: str = "CPU", device: str = "", processes: int = 1) -> Task:
+    target = Target(stack=name, api="CPU", adapter=adapter, device=device)
     wanted = [Assignment(target, Case(pattern="per-submit", unit="launch", params={"n": n})) for n in range(cases)]
-    return Task(target, tuple(wanted), 1.0, 3)
+    return Task(target, tuple(wanted), 1.0, processes)
 
 
-def _run(
-    monkeypatch: pytest.MonkeyPatch,
+def calls(
     tasks: Sequence[Task],
+    workers: FakeWorkers | None = None,
+    *,
     turn_s: float = 0.0,
+    processes: int = 1,
     listener: Listener | None = None,
-    **limits: Any,
-) -> Campaign:
-    said.clear()
-    monkeypatch.setattr(campaign, "WorkerProcess", Worker)
-    monkeypatch.setattr(campaign, "baton", lambda waiting: contextlib.nullcontext())
-    monkeypatch.setattr(campaign, "TURN_S", turn_s)
-    monkeypatch.setattr(campaign, "widths", lambda tasks, journals: {})
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
-    for name, value in limits.items():
-        monkeypatch.setattr(campaign, name, value)
-    lane = Lane(Journal(), tasks)  # type: ignore[arg-type]
-    made = Campaign([lane], PROFILES["quick"], listener or Listener(), [], random.Random(1))
-    made._group([[(lane, task)] for task in tasks])
-    return made
+    clock: Callable[[], float] | None = None,
+) -> list[str]:
+    """What the workers were asked to do in a campaign over these tasks."""
+    workers = workers or FakeWorkers()
+    limits = WorkerLimits(turn_s=turn_s, open_workers=8, memory_bytes=1)
+    plan = Plan(processes=processes, target=0.1, sampling_s=None, wall_s=None, case_s=1.0)
+    runs = [InterpreterRun(FakeJournal(), tasks)]  # type: ignore[arg-type]
+    replaced: dict[str, Any] = {"spawn": workers, "lock": no_lock, "clock": clock or workers.clock}
+    Campaign(runs, plan, listener or Listener(), [], InOrder(1), limits=limits, **replaced).run()
+    return workers.calls
 
 
-def test_workers_measure_a_turn_each_until_all_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    _run(monkeypatch, [_task("a"), _task("b")])
-    assert said[:6] == ["a", "b"] * 3
-    assert said[6:] == ["a may release", "b may release", "a ends", "b ends"]
+def test_workers_measure_in_turns_until_all_have_ended() -> None:
+    done = calls([task("a"), task("b")])
+    assert done[:6] == ["a", "b"] * 3
+    assert done[6:] == ["a may release", "b may release", "a ends", "b ends"]
 
 
-def test_a_worker_waits_where_it_asks_to_until_another_of_its_device_has_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(Worker, "asking", {"a"})
-    _run(monkeypatch, [_task("a", on="GPU"), _task("b"), _task("c", on="GPU"), _task("d")], turn_s=1e9)
-    assert said[:12] == ["a", "c", "a", "c", "a", "b", "b", "b", "c", "d", "d", "d"]
+def test_a_turn_holds_as_many_rounds_as_fit() -> None:
+    assert calls([task("a"), task("b")], turn_s=60.0)[:6] == ["a", "a", "a", "b", "b", "b"]
 
 
-def test_of_two_devices_of_a_name_it_is_the_same_if_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Worker, "asking", {"a"})
-    others = [_task("b", on="GPU", device="1"), _task("c", on="GPU", device="0")]
-    _run(monkeypatch, [_task("a", on="GPU", device="0"), *others], turn_s=1e9)
-    assert said[:5] == ["a", "c", "a", "c", "a"]
-    _run(monkeypatch, [_task("a", on="GPU"), *others], turn_s=1e9)
-    assert said[:5] == ["a", "b", "a", "b", "a"]
+def test_a_worker_that_asks_is_followed_by_another_on_its_device() -> None:
+    tasks = [task("a", adapter="GPU"), task("b"), task("c", adapter="GPU"), task("d")]
+    done = calls(tasks, FakeWorkers(asking="a"), turn_s=ENDLESS_S)
+    assert done[:12] == ["a", "c", "a", "c", "a", "b", "b", "b", "c", "d", "d", "d"]
 
 
-def test_two_who_ask_alternate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Worker, "asking", {"a", "b"})
-    _run(monkeypatch, [_task("a"), _task("b"), _task("c")], turn_s=1e9)
-    assert said[:9] == ["a", "b", "a", "b", "a", "b", "c", "c", "c"]
+@pytest.mark.parametrize(("device", "other"), [("0", "c"), ("", "b")])
+def test_of_two_devices_with_the_same_name_the_same_one_follows_if_it_is_known(device: str, other: str) -> None:
+    others = [task("b", adapter="GPU", device="1"), task("c", adapter="GPU", device="0")]
+    done = calls([task("a", adapter="GPU", device=device), *others], FakeWorkers(asking="a"), turn_s=ENDLESS_S)
+    assert done[:5] == ["a", other, "a", other, "a"]
 
 
-def test_who_asks_and_who_does_not_get_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Worker, "asking", {"a"})
-    monkeypatch.setattr(Worker, "rounds", 40)
-    monkeypatch.setattr("time.monotonic", lambda: float(len(said)))
-    _run(monkeypatch, [_task("a"), _task("b"), _task("c")], turn_s=4.0)
+def test_two_workers_that_ask_alternate() -> None:
+    done = calls([task("a"), task("b"), task("c")], FakeWorkers(asking="ab"), turn_s=ENDLESS_S)
+    assert done[:9] == ["a", "b", "a", "b", "a", "b", "c", "c", "c"]
+
+
+def test_workers_that_ask_and_others_measure_for_the_same_time() -> None:
+    workers = FakeWorkers(rounds=40, asking="a")
+    done = calls([task("a"), task("b"), task("c")], workers, turn_s=4.0, clock=lambda: float(len(workers.calls)))
     for at in range(12, 110):
-        counts = [said[:at].count(name) for name in "abc"]
+        counts = [done[:at].count(name) for name in "abc"]
         assert max(counts) - min(counts) <= 2 * 4, (at, counts)
 
 
-def test_one_who_asks_alone_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Worker, "asking", {"a"})
-    _run(monkeypatch, [_task("a", on="GPU"), _task("b")], turn_s=1e9)
-    assert said[:6] == ["a", "a", "a", "b", "b", "b"]
+def test_a_worker_that_asks_goes_on_if_no_other_uses_its_device() -> None:
+    done = calls([task("a", adapter="GPU"), task("b")], FakeWorkers(asking="a"), turn_s=ENDLESS_S)
+    assert done[:6] == ["a", "a", "a", "b", "b", "b"]
 
 
-def test_a_target_of_fewer_processes_takes_part_in_the_first_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
-    often = dataclasses.replace(_task("a"), processes=PROFILES["quick"].processes)
-    made = _run(monkeypatch, [often, _task("b")])
-    said.clear()
-    made.run()
-    ends = [line for line in said if line.endswith("ends")]
+def test_a_target_with_fewer_processes_is_measured_in_the_first_ones() -> None:
+    done = calls([task("a", processes=4), task("b", processes=3)], processes=4)
+    ends = [call for call in done if call.endswith("ends")]
     assert (ends.count("a ends"), ends.count("b ends")) == (4, 3)
-    assert "b" not in said[-1 - said[::-1].index("b ends") + 1 :]
+    assert "b" not in done[-1 - done[::-1].index("b ends") + 1 :]
     assert ends[-1] == "a ends"
 
 
-def test_a_turn_holds_as_many_rounds_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    _run(monkeypatch, [_task("a"), _task("b")], turn_s=60.0)
-    assert said[:6] == ["a", "a", "a", "b", "b", "b"]
+def test_a_target_whose_worker_died_is_measured_in_a_new_one() -> None:
+    done = calls([task("a", cases=2), task("b")], FakeWorkers(dying={"a": 0}))
+    assert done[:3] == ["a", "a ends", "b"]
+    assert done[3:7] == ["a", "b", "a", "b"]
+    assert done[7] == "a"
 
 
-def test_who_died_starts_anew_and_takes_its_turns_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    Worker.dying = {"a": 0}
-    _run(monkeypatch, [_task("a", cases=2), _task("b")])
-    assert said[:3] == ["a", "a ends", "b"]
-    assert said[3:7] == ["a", "b", "a", "b"]
-    assert said[7] == "a"
-
-
-def test_an_interruption_while_workers_start_ends_those_that_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_while_workers_start_ends_those_that_run() -> None:
     class Interrupting(Listener):
         def working(self, what: str) -> None:
             if "opening b" in what:
                 raise KeyboardInterrupt
 
+    workers = FakeWorkers()
     with pytest.raises(KeyboardInterrupt):
-        _run(monkeypatch, [_task("a"), _task("b")], listener=Interrupting())
-    assert said == ["a ends"]
+        calls([task("a"), task("b")], workers, listener=Interrupting())
+    assert workers.calls == ["a ends"]
 
 
-def test_no_more_workers_are_open_than_memory_and_processors_have_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"total": 16 << 30}))
-    assert _run(monkeypatch, [_task("a")]).abreast == 5
-    assert _run(monkeypatch, [_task("a")], WORKER_BYTES=64 << 30).abreast == 1
-    assert _run(monkeypatch, [_task("a")], WORKER_BYTES=1).abreast == 8
-
-
-def test_workers_told_together_release_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, waited = [100.0], list[float]()
-    monkeypatch.setattr(spawn, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    hanging = Interpreter([sys.executable, "-c", "import time; time.sleep(60)"])
-    two = [
-        WorkerProcess(Job(worker="w"), {}, silence_s=1.0, memory_bytes=1 << 30, interpreter=hanging) for _ in range(2)
-    ]
-
-    def wait(self: Any, timeout: float | None = None) -> None:
-        if timeout is not None:
-            waited.append(timeout)
-            now[0] += timeout
-            raise subprocess.TimeoutExpired("worker", timeout)
-
-    monkeypatch.setattr(subprocess.Popen, "wait", wait)
-    for one in two:
-        one.release()
-    for one in two:
-        one.end()
-    assert waited == [spawn.RELEASE_S, 0.0]
+@pytest.mark.parametrize(
+    ("processors", "memory_gib", "workers"), [(8, 16, 5), (8, 1, 1), (8, 1024, 8), (128, 1024, 16)]
+)
+def test_open_workers_are_limited_by_memory_and_processors(processors: int, memory_gib: int, workers: int) -> None:
+    assert room_for_workers(processors, memory_gib << 30) == workers

@@ -1,13 +1,13 @@
-"""What is noisy after the processes that were planned is measured in further ones, until it is not or time is up."""
+"""Cases that are noisy after the planned processes are measured in further ones, while the plan has time for them."""
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import math
 import random
+import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,36 +20,40 @@ from overhead.measure.fitting.data import Estimate
 from overhead.measure.fitting.line import Floats
 from overhead.profiles import PROFILES, Plan
 from overhead.results import Case, EndedLine, OneOffLine, OpenedLine, Record, Target
-from overhead.runner import campaign, further
-from overhead.runner.further import chosen, widths
+from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
 from overhead.runner.journal import note_ladder
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Assignment, Job
 from overhead.runner.run import Outcome, run
-from overhead.runner.schedule import Task
-from overhead.runner.spawn import WorkerProcess
+from overhead.runner.schedule import Task, further_tasks, half_widths
+from overhead.runner.workers import WorkerProcess
 from tests.fakes.runs import Made
+from tests.fakes.workers import FakeJournal, FakeWorkers, no_lock
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "wandering.py"
 QUICK = PROFILES["quick"]
 PLAN = Plan(processes=2, target=0.1, sampling_s=2.0, wall_s=60.0, case_s=0.05, further=3, further_share=0.5)
 TARGET = Target(stack="fake", api="CPU", adapter="A")
 APART = 1_000, 1_300, 1_000, 1_300, 1_000, 1_300
-"""Costs that never come to an interval of a tenth."""
+"""Costs whose interval never becomes as narrow as 10 %."""
 CASES = [Case(pattern="per-submit", params={"n": n}) for n in range(4)]
 
 
-@pytest.fixture(autouse=True)
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign, "baton", lambda waiting: contextlib.nullcontext())
-    monkeypatch.setattr(campaign.Campaign, "_elapsed", lambda self: 0.0)  # a slow disk is no wall limit
-    monkeypatch.setitem(PROFILES, "quick", PLAN)
+def slow_clock() -> float:
+    """Seconds that hardly pass: a busy test machine must not reach the wall limit."""
+    return 1e-3 * time.monotonic()
+
+
+def unlimited(*given: Any, **more: Any) -> Campaign:
+    """A campaign without the lock of the machine, whose wall limit is not reached."""
+    return Campaign(*given, **{"lock": no_lock, "clock": slow_clock, **more})
 
 
 def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *costs: float, **more: object) -> Outcome:
     (tmp_path / "costs").write_text("\n".join(map(str, costs)))
     monkeypatch.setenv("WANDERS", str(tmp_path / "costs"))
-    return run(["wandering"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", **more)  # type: ignore[arg-type]
+    settings: dict[str, Any] = {"plan": PLAN, "campaign": unlimited, **more}
+    return run(["wandering"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", **settings)
 
 
 def record(outcome: Outcome, size: str) -> Record:
@@ -65,7 +69,7 @@ def complete(outcome: Outcome, size: str) -> results.Figure:
     return next(f for f in record(outcome, size).figures if f.name == "complete")
 
 
-def test_what_is_noisy_gets_further_processes_until_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_noisy_case_gets_further_processes_until_it_is_ok(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, 1_000, 1_020, 1_010)
     assert (complete(outcome, "large").status, complete(outcome, "large").processes) == ("ok", 3)
     assert complete(outcome, "large").rule.endswith("1 further process, as the case was noisy before")
@@ -73,19 +77,29 @@ def test_what_is_noisy_gets_further_processes_until_it_holds(tmp_path: Path, mon
     assert "noisy before" not in complete(outcome, "small").rule
 
 
-def test_there_is_an_end_to_further_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_further_processes_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, *APART)
     assert (complete(outcome, "large").status, ended(outcome)) == ("noisy", 5)
 
 
-def test_none_is_begun_that_would_end_too_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    began = iter(range(0, 10_000, 25))  # each look at the clock finds 25 s gone
-    monkeypatch.setattr(campaign.Campaign, "_elapsed", lambda self: float(next(began)))
-    monkeypatch.setitem(PROFILES, "quick", replace(PLAN, wall_s=175.0))
-    assert ended(measure(tmp_path, monkeypatch, *APART)) == 2
+@pytest.mark.parametrize(("wall_s", "processes"), [(205.0, 2), (220.0, 3)])
+def test_no_process_starts_that_would_end_after_the_wall_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wall_s: float, processes: int
+) -> None:
+    starts: list[Job] = []
+
+    def spawn(job: Job, *given: Any, **more: Any) -> WorkerProcess:
+        starts.append(job)
+        return WorkerProcess(job, *given, **more)
+
+    def campaign(*given: Any) -> Campaign:  # each process takes 70 s
+        return unlimited(*given, spawn=spawn, clock=lambda: 70.0 * len(starts) + slow_clock())
+
+    found = measure(tmp_path, monkeypatch, *APART, plan=replace(PLAN, wall_s=wall_s), campaign=campaign)
+    assert ended(found) == processes
 
 
-def test_a_further_process_takes_the_slopes_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_further_process_measures_only_slopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, 1_000, 1_020, 1_010)
     lines = list(results.read_journal(outcome.samples))
     taken = {n: {line.name for line in lines if isinstance(line, OneOffLine) and line.process == n} for n in range(3)}
@@ -93,17 +107,15 @@ def test_a_further_process_takes_the_slopes_and_nothing_else(tmp_path: Path, mon
     assert taken[2] == {"clock", "ladder"}
 
 
-def test_a_ladder_is_calibrated_once_a_run_but_where_the_knee_is_looked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ladder_is_calibrated_in_the_first_process_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, list[str]]] = []
 
     def spawn(job: Job, *given: Any, **more: Any) -> WorkerProcess:
         seen.append((job.process, sorted(job.ladders)))
         return WorkerProcess(job, *given, **more)
 
-    monkeypatch.setattr(campaign, "WorkerProcess", spawn)
-    outcome = measure(tmp_path, monkeypatch, 1_000, 1_000)
+    spawning = functools.partial(unlimited, spawn=spawn)
+    outcome = measure(tmp_path, monkeypatch, 1_000, 1_000, campaign=spawning)
     keys = sorted(record.key for record in outcome.fingerprint.records)
     assert seen == [(0, []), (1, keys)]
     large = [
@@ -115,7 +127,7 @@ def test_a_ladder_is_calibrated_once_a_run_but_where_the_knee_is_looked_for(
     assert large[0] == large[1]
 
 
-def test_no_ladder_is_kept_of_a_polling_wait() -> None:
+def test_no_ladder_is_kept_of_a_case_whose_wait_polls() -> None:
     ladders: dict[str, list[int]] = {}
 
     def said(case: str, name: str, *values: float) -> None:
@@ -129,27 +141,29 @@ def test_no_ladder_is_kept_of_a_polling_wait() -> None:
     assert ladders == {"t a": [0, 1, 4], "t b": []}
 
 
-def test_a_further_process_counts_as_long_as_the_last_replicate_that_anybody_took_part_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A target of fewer processes than the profile leaves the last replicate empty."""
-    now, ran = [0.0], list[float]()
+@pytest.mark.parametrize(("wall_s", "processes"), [(240.0, 3), (300.0, 4)])
+def test_a_further_process_is_expected_to_take_as_long_as_the_last_one_that_ran(wall_s: float, processes: int) -> None:
+    """A target with fewer processes than the profile leaves the last replicate empty."""
+    workers = FakeWorkers(start_s=70.0)
     task = Task.of(TARGET, [Assignment(TARGET, CASES[0])], 1.0, 3)
-    lane = campaign.Lane(SimpleNamespace(path=Path("j")), [task])  # type: ignore[arg-type]
-    made = campaign.Campaign([lane], replace(PLAN, processes=4, wall_s=240.0), Listener(), [], random.Random(1))
+    plan = replace(PLAN, processes=4, wall_s=wall_s, further=1, sampling_s=10.0)
+    runs = [InterpreterRun(FakeJournal(), [task])]  # type: ignore[arg-type]
+    Campaign(
+        runs,
+        plan,
+        Listener(),
+        [],
+        random.Random(1),
+        limits=WorkerLimits(memory_bytes=1, open_workers=1),
+        spawn=workers,
+        lock=no_lock,
+        clock=workers.clock,
+        noisy=lambda journal, keys: {task.own[0].key: 0.2},
+    ).run()
+    assert len(workers.jobs) == processes
 
-    def group(teams: object) -> None:
-        ran.append(now[0])
-        now[0] += 70.0
 
-    monkeypatch.setattr(made, "_group", group)
-    monkeypatch.setattr(made, "_elapsed", lambda: now[0])
-    monkeypatch.setattr(campaign, "widths", lambda tasks, journals: {task.own[0].key: 0.2})
-    made.run()
-    assert ran == [0.0, 70.0, 140.0]
-
-
-def test_an_interrupted_run_goes_on_with_its_further_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_run_continues_with_its_further_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = measure(tmp_path, monkeypatch, *APART)
     lines = list(results.read_journal(whole.samples))
     ends = [i for i, line in enumerate(lines) if isinstance(line, EndedLine)]
@@ -159,12 +173,12 @@ def test_an_interrupted_run_goes_on_with_its_further_processes(tmp_path: Path, m
     cut = tmp_path / "cut.jsonl"
     cut.write_bytes(b"".join(map(results.encode_line, lines[: ends[3] + 1])))
     (tmp_path / "costs").write_text("1000 9999")
-    resumed = run(plugins=[PLUGIN], resume=cut)
+    resumed = run(plugins=[PLUGIN], resume=cut, plan=PLAN, campaign=unlimited)
     assert ended(resumed) == 5
     assert (tmp_path / "costs").read_text() == "9999.0"
 
 
-def test_noisy_records_of_a_journal_have_their_half_widths(tmp_path: Path) -> None:
+def test_noisy_returns_the_half_widths_of_noisy_records(tmp_path: Path) -> None:
     calm = Made(processes=3).journal(tmp_path / "calm.jsonl")
     wild = Made(processes=3, drift={1: 1.2}).journal(tmp_path / "wild.jsonl")
     keys = [record.key for record in load(wild).records]
@@ -175,26 +189,26 @@ def test_noisy_records_of_a_journal_have_their_half_widths(tmp_path: Path) -> No
     assert list(noisy(wild, keys[:1])) == keys[:1]
 
 
-def test_those_nearest_their_target_come_first() -> None:
+def test_the_cases_nearest_their_target_come_first() -> None:
     companion = Assignment(Target(stack="other", api="CPU", adapter="A"), CASES[0])
     own = [Assignment(TARGET, case) for case in CASES]
     task = Task.of(TARGET, [*own, companion], 1.0, 2)
     noisy_now = {companion.key: 0.11} | dict(zip([a.key for a in own], [0.4, 0.2, 0.3], strict=False))
-    ((found,),) = chosen([[task]], noisy_now, 0.41)
+    ((found,),) = further_tasks([[task]], noisy_now, 0.41)
     assert found.assignments == (own[1], own[2])
     assert found.seconds == pytest.approx(0.41)
-    assert chosen([[task]], noisy_now, 100.0)[0][0].seconds == pytest.approx(3 * 0.6)
-    assert chosen([[task]], noisy_now, math.inf)[0][0].seconds == pytest.approx(0.6)
+    assert further_tasks([[task]], noisy_now, 100.0)[0][0].seconds == pytest.approx(3 * 0.6)
+    assert further_tasks([[task]], noisy_now, math.inf)[0][0].seconds == pytest.approx(0.6)
     assert found.firsts == task.firsts == (own[0].key,)
-    assert chosen([[task]], noisy_now, 0.1) == [[]]
+    assert further_tasks([[task]], noisy_now, 0.1) == [[]]
 
 
-def test_what_is_noisy_on_either_side_of_two_is_measured_on_both(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_that_is_noisy_under_one_of_two_interpreters_is_measured_under_both() -> None:
     own = [Assignment(TARGET, case) for case in CASES]
     task = Task.of(TARGET, own, 1.0, 2)
     journals = {Path("base"): {own[0].key: 0.2}, Path("new"): {own[3].key: 0.2}}
-    monkeypatch.setattr(further, "noisy", lambda journal, among: journals[journal])
-    base, new = chosen([[task], [task]], widths([[task], [task]], journals), 10.0)
+    wide = half_widths([[task], [task]], journals, lambda journal, keys: journals[journal])
+    base, new = further_tasks([[task], [task]], wide, 10.0)
     assert base == new
     assert base[0].assignments == (own[0], own[3])
 
@@ -202,10 +216,12 @@ def test_what_is_noisy_on_either_side_of_two_is_measured_on_both(monkeypatch: py
 @pytest.mark.parametrize("profile", [QUICK, PROFILES["default"]], ids=["quick", "default"])
 @pytest.mark.parametrize("targets", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("wander", [0.0, 0.04], ids=["steady", "wandering"])
-def test_an_interval_that_may_grow_keeps_its_word(profile: Plan, targets: float, wander: float) -> None:
-    """Processes that differ normally, by so many targets, on a machine whose speed wanders or not: stopping once the
-    interval is narrow enough costs coverage little, and what is then called ok holds the truth, which is the cost at
-    the processes' canary, more often than what the planned processes alone call so."""
+def test_intervals_keep_their_coverage_with_further_processes(profile: Plan, targets: float, wander: float) -> None:
+    """Costs that vary normally between processes, by so many targets, on a machine with constant or varying speed.
+
+    To stop once the interval is narrow enough costs little coverage. Intervals that are then ``ok`` contain the true
+    cost (that at the canary of the processes) more often than those that are ``ok`` after the planned processes.
+    """
     plan, spread, dice = profile, targets * profile.target, np.random.default_rng(1)
     held, sure, grown = [], [], []
     for _ in range(1_000):

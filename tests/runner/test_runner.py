@@ -1,8 +1,8 @@
-"""Runs of real workers over a stack that misbehaves: what is lost is the guilty case alone, named with the reason."""
+"""Runs of real workers on a stack with faults: only the faulty case is lost, and its reason is in the file."""
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import json
 import signal
 import subprocess
@@ -19,27 +19,28 @@ from overhead.cli import main
 from overhead.errors import UsageError
 from overhead.loading.reduce import load, reduce_journal
 from overhead.measure.fitting.quiet_rounds import BEST_PERCENTILE
-from overhead.profiles import PROFILES, Plan
+from overhead.profiles import Plan
 from overhead.results import Case, EndedLine, Fingerprint, OneOffLine, OpenedLine, PlannedLine, RoundLine
-from overhead.runner import campaign
+from overhead.runner.campaign import Campaign, WorkerLimits
 from overhead.runner.journal import Journal
 from overhead.runner.run import Outcome, run
 from tests.fakes.machine import Disturbance
 from tests.fakes.runs import CASES, Made
+from tests.fakes.workers import no_lock
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "faulty.py"
+PLAN = Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05)
+unlocked = functools.partial(Campaign, lock=no_lock)
+short_run = functools.partial(run, plan=PLAN, campaign=unlocked)
+"""A run with a small budget that does not wait for other runs on this machine: its figures do not matter."""
 
 
-@pytest.fixture(autouse=True)
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small budget, and no baton: figures don't matter here, and other runs on the machine need not wait."""
-    monkeypatch.setattr(campaign, "baton", lambda waiting: contextlib.nullcontext())
-    monkeypatch.setitem(PROFILES, "quick", Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05))
-
-
-def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: str, **more: object) -> Outcome:
+def measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: str, limits: WorkerLimits | None = None
+) -> Outcome:
     monkeypatch.setenv("FAULTS", faults)
-    return run(["faulty"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", **more)  # type: ignore[arg-type]
+    campaign = functools.partial(unlocked, limits=limits)
+    return short_run(["faulty"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", campaign=campaign)
 
 
 def status(fingerprint: Fingerprint, fault: str) -> tuple[str, str]:
@@ -60,7 +61,7 @@ def status(fingerprint: Fingerprint, fault: str) -> tuple[str, str]:
         ("rubbish", "failed", "rubbish"),
     ],
 )
-def test_a_fault_costs_its_own_case_alone(
+def test_a_fault_costs_only_its_own_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, expected: str, words: str
 ) -> None:
     outcome = measure(tmp_path, monkeypatch, fault)
@@ -71,22 +72,20 @@ def test_a_fault_costs_its_own_case_alone(
     assert str(Path.home()) not in reason
 
 
-def test_a_worker_that_loses_its_only_case_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_survives_a_worker_that_loses_its_only_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BASE_FAULT", "kill")
     outcome = measure(tmp_path, monkeypatch, "")
     assert status(outcome.fingerprint, "kill")[0] == "failed"
 
 
 def test_a_worker_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign, "SILENCE_S", 3.0)
-    outcome = measure(tmp_path, monkeypatch, "hang")
+    outcome = measure(tmp_path, monkeypatch, "hang", WorkerLimits(silence_s=8.0))
     assert status(outcome.fingerprint, "none")[0] in results.VALUED
-    assert "gave no answer for 3 s" in status(outcome.fingerprint, "hang")[1]
+    assert "gave no answer for 8 s" in status(outcome.fingerprint, "hang")[1]
 
 
 def test_a_worker_over_its_memory_limit_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign, "memory_limit", lambda: 600 << 20)
-    outcome = measure(tmp_path, monkeypatch, "hog")
+    outcome = measure(tmp_path, monkeypatch, "hog", WorkerLimits(memory_bytes=600 << 20))
     assert status(outcome.fingerprint, "none")[0] in results.VALUED
     assert "over its limit of 0.6 GiB" in status(outcome.fingerprint, "hog")[1]
 
@@ -98,13 +97,13 @@ def test_the_journal_and_its_samples_reduce_to_the_fingerprint(tmp_path: Path, m
     assert not outcome.path.with_suffix(".jsonl").exists()
 
 
-def test_the_canarys_pace_is_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_canary_times_are_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = measure(tmp_path, monkeypatch, "").fingerprint.volatile
     least, middle, most = (state[f"canary_us{name}"] for name in ("_least", "", "_most"))
     assert 0 < least <= middle <= most  # type: ignore[operator]
 
 
-def test_a_figure_is_said_at_the_canary_of_its_own_processes(tmp_path: Path) -> None:
+def test_the_rule_of_a_figure_names_the_canary_of_its_processes(tmp_path: Path) -> None:
     journal = Made(processes=6, disturbance=Disturbance(spread=0.05, preemptions=0.0)).journal(tmp_path / "r.jsonl")
     canaries: dict[int, list[int]] = {}
     for line in results.read_journal(journal):
@@ -147,10 +146,10 @@ def interrupted(tmp_path: Path, outcome: Outcome) -> Path:
     return path
 
 
-def test_resume_measures_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_measures_the_missing_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = interrupted(tmp_path, measure(tmp_path, monkeypatch, ""))
     assert len(reduce_journal(path).records) == 1
-    outcome = run(plugins=[PLUGIN], resume=path)
+    outcome = short_run(plugins=[PLUGIN], resume=path)
     lines = list(results.read_journal(outcome.samples))
     assert sum(isinstance(line, EndedLine) for line in lines) == 2
     assert len({line.process for line in lines if isinstance(line, RoundLine)}) >= 2
@@ -159,7 +158,7 @@ def test_resume_measures_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(opened) == len(set(opened)), "a process that had no round yet has a number too"
 
 
-def test_a_process_cut_short_counts_only_while_whole_ones_are_missing(
+def test_an_incomplete_process_counts_only_while_complete_ones_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outcome = measure(tmp_path, monkeypatch, "")
@@ -179,7 +178,7 @@ def test_a_process_cut_short_counts_only_while_whole_ones_are_missing(
     assert processes(tmp_path / "cut.jsonl", [*(line for line in lines if line is not ended[-1]), *cut]) == 3
 
 
-def test_ctrl_c_keeps_everything_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_everything_and_names_the_command_to_resume(tmp_path: Path) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it, and its children do
     process = subprocess.Popen(
         [sys.executable, "-m", "overhead", "run", "--plugin", str(PLUGIN), "-p", "faulty", "--out", str(tmp_path)],
@@ -199,20 +198,20 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert load(journal).records
 
 
-def test_a_stack_that_is_not_there_says_why_and_what_mends_it(tmp_path: Path) -> None:
+def test_a_missing_stack_is_reported_with_its_reason_and_remedy(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"absent: the library is not installed \(mend: pip install absent\)"):
-        run(["absent"], profile="quick", plugins=[PLUGIN], out=tmp_path)
+        short_run(["absent"], profile="quick", plugins=[PLUGIN], out=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Journal.sync
     calls = []
 
     def sync(self: Journal) -> None:
         calls.append(1)
         if len(calls) > 6:
-            raise self._lost(OSError(28, "No space left on device"))
+            raise self._failed_write(OSError(28, "No space left on device"))
         real(self)
 
     monkeypatch.setattr(Journal, "sync", sync)
@@ -241,7 +240,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (["report", "{tmp}/foreign.json"], "not a fingerprint"),
     ],
 )
-def test_bad_input_gets_one_line_and_exit_2(
+def test_bad_input_gives_one_line_and_exit_code_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     (tmp_path / "raises.py").write_text("1 / 0\n")
@@ -255,10 +254,11 @@ def test_bad_input_gets_one_line_and_exit_2(
     assert words in said
 
 
-def test_require_fails_the_gate(
+def test_a_required_stack_without_figures_makes_the_exit_code_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FAULTS", "")
+    monkeypatch.setattr("overhead.runner.run.run", short_run)
     arguments = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "faulty", "-p", "absent", "--json"]
     assert main([*arguments, "--out", str(tmp_path / "a.json"), "--require", "absent"]) == 1
     out, err = capsys.readouterr()

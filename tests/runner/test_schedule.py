@@ -1,4 +1,4 @@
-"""What is planned: hardware first, companions beside the case that they are set against, the rest named."""
+"""What is planned: hardware first, companions next to the case that they are compared with, the rest with a reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from overhead.probes.base import Chain, Probe, Space
 from overhead.profiles import Plan
 from overhead.results import Case, PlannedLine, Target
 from overhead.runner import schedule as schedule_module
-from overhead.runner.schedule import Choice, again, schedule
+from overhead.runner.schedule import Choice, resumed, schedule
 
 BASE = Case(pattern="per-submit")
 NATIVE = Case(pattern="per-submit", caller="native")
@@ -45,7 +45,7 @@ def plan(sampling_s: float | None = 1000.0) -> Plan:
     return Plan(processes=3, target=0.1, sampling_s=sampling_s, wall_s=None, case_s=1.0)
 
 
-def test_a_companion_stands_beside_the_case_it_is_compared_with() -> None:
+def test_a_companion_follows_the_case_that_it_is_compared_with() -> None:
     tasks, left_out = schedule([target("dawn"), target("vulkan")], Choice(), plan())
     dawn = next(t for t in tasks if t.target.stack == "dawn")
     stacks = [(a.target.stack, a.case.pattern, a.case.caller) for a in dawn.assignments]
@@ -63,7 +63,7 @@ def test_a_companion_shares_adapter_and_environment() -> None:
         assert {a.target.stack for a in dawn.assignments} == {"dawn"}
 
 
-def test_software_is_left_out_beside_hardware_unless_asked_for() -> None:
+def test_software_adapters_are_left_out_if_there_is_hardware_unless_asked_for() -> None:
     both = [target("fake", "soft", software=True), target("fake", "GPU")]
     tasks, left_out = schedule(both, Choice(), plan())
     assert [t.target.adapter for t in tasks] == ["GPU"]
@@ -72,7 +72,7 @@ def test_software_is_left_out_beside_hardware_unless_asked_for() -> None:
     assert len(schedule(both[:1], Choice(), plan())[0]) == 1
 
 
-def test_what_does_not_fit_the_budget_is_named_and_every_target_gets_its_base() -> None:
+def test_every_target_gets_its_base_case_and_what_exceeds_the_budget_is_listed() -> None:
     targets = [target("dawn", f"GPU {i}") for i in range(4)]
     tasks, left_out = schedule(targets, Choice(), plan(sampling_s=15.0))
     assert [t.assignments[0].case for t in tasks] == [BASE] * 4
@@ -85,29 +85,29 @@ def test_only_the_chosen_patterns_are_planned() -> None:
     assert [(a.case.pattern, a.case.unit) for a in tasks[0].assignments] == [("fused", "step")]
 
 
-def test_of_several_workloads_none_takes_the_room_of_another() -> None:
+def test_cases_of_several_workloads_are_taken_in_turn() -> None:
     cases = [Case(pattern="fused", workload=name, params={"elements": n}) for name in "ab" for n in range(3)]
     named = Choice(workloads=frozenset("ab")).of([BASE, *cases])
     assert [(c.workload, c.params["elements"]) for c in named] == [(w, n) for n in range(3) for w in "ab"]
     assert Choice().of([NATIVE, BASE]) == [NATIVE, BASE]
 
 
-def test_a_plan_from_before_processes_were_kept_has_those_of_its_time() -> None:
+def test_an_old_journal_without_processes_gets_those_of_its_profile() -> None:
     gpu = target("dawn")
-    (task,), _ = again([PlannedLine(worker=gpu.key, target=gpu, case=BASE)], "quick", [gpu])
+    (task,), _ = resumed([PlannedLine(worker=gpu.key, target=gpu, case=BASE)], "quick", plan(), [gpu])
     assert task.processes == 3
 
 
-def test_a_name_that_nobody_knows_is_refused_where_somebody_was_asked() -> None:
+def test_an_unknown_workload_is_refused_if_there_is_a_target() -> None:
     with pytest.raises(UsageError, match="unknown workload 'mine'; known: acrobot"):
         schedule([target("dawn")], Choice(workloads=frozenset({"mine", "step"})), plan())
     assert schedule([], Choice(workloads=frozenset({"mine"})), plan())[0] == []
 
 
-def test_a_plan_is_taken_up_again_on_what_is_still_there() -> None:
+def test_a_resumed_plan_keeps_the_targets_that_are_still_found() -> None:
     gpu, gone = target("dawn"), target("vulkan")
     pairs = [(gpu, gpu, BASE), (gpu, gone, NATIVE), (gone, gone, NATIVE)]
     planned = [PlannedLine(worker=worker.key, target=target, case=case, processes=7) for worker, target, case in pairs]
-    tasks, missing = again(planned, "quick", [gpu])
+    tasks, missing = resumed(planned, "quick", plan(), [gpu])
     assert [(t.target.key, [a.case for a in t.assignments], t.processes) for t in tasks] == [(gpu.key, [BASE], 7)]
     assert missing == {gone.key}

@@ -1,52 +1,77 @@
-"""Two builds in one run: workers of two interpreters in turn, two files that say so, and the comparison."""
+"""Two builds in one run: workers of two interpreters take turns; two files result, and their comparison."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import functools
 import itertools
 import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import overhead
 from overhead import __version__, results
 from overhead.cli import main
 from overhead.errors import UsageError
 from overhead.loading.reduce import load, reduce_journal
-from overhead.profiles import PROFILES, Plan
+from overhead.profiles import Plan
 from overhead.results import EndedLine, Fingerprint, HeaderLine, JournalLine, RoundLine
-from overhead.runner import campaign
+from overhead.runner.campaign import Campaign, InterpreterRun
 from overhead.runner.run import Interrupted, Outcome, run
 from overhead.versus import Verdicts, compare
+from tests.fakes.workers import no_lock
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins for interpreters are shell scripts")
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "steady.py"
 PROCESSES = 2
 
 
-@contextlib.contextmanager
-def quickly() -> Iterator[pytest.MonkeyPatch]:
-    """A small budget, and no baton: other runs on the machine need not wait."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(campaign, "baton", lambda waiting: contextlib.nullcontext())
-        plan = Plan(processes=PROCESSES, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05, max_rounds=6)
-        patch.setitem(PROFILES, "quick", plan)
-        yield patch
+PLAN = Plan(processes=PROCESSES, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05, max_rounds=6)
 
 
-@pytest.fixture(autouse=True)
-def short() -> Iterator[None]:
-    with quickly():
-        yield
+class Watched(Campaign):
+    """A campaign that does not wait for other runs and lists the processes that ended, by side."""
+
+    ended: list[tuple[str, int]]
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, lock=no_lock, **more)
+        self.ended = []
+
+    def _keep(self, run: InterpreterRun, line: JournalLine) -> None:
+        super()._keep(run, line)
+        if isinstance(line, EndedLine) and run.together:
+            self.ended.append((run.together.side, line.process))
+
+
+class InterruptedAfterOne(Watched):
+    """Ctrl-C after the first process."""
+
+    def _keep(self, run: InterpreterRun, line: JournalLine) -> None:
+        super()._keep(run, line)
+        if self.ended:
+            raise KeyboardInterrupt
+
+
+class InterruptedAtOnce(Watched):
+    """Ctrl-C before the first process."""
+
+    def run(self) -> None:
+        raise KeyboardInterrupt
+
+
+short_run = functools.partial(run, plan=PLAN, campaign=Watched)
+"""A run with a small budget."""
 
 
 def interpreter(folder: Path, name: str, *, flags: str = "", **packages: str) -> str:
-    """A Python with packages of its own beside ours: ``name="source"`` is a module and an installed distribution."""
+    """A Python that has these packages too, each ``name=version`` a module and an installed distribution."""
     own = folder / f"{name}-packages"
     for package, version in packages.items():
         own.mkdir(exist_ok=True)
@@ -73,25 +98,24 @@ def builds(tmp_path: Path) -> list[str]:
     return two_builds(tmp_path)
 
 
-def measure(tmp_path: Path, pythons: list[str], **more: object) -> Outcome:
-    return run(
-        ["steady"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", pythons=pythons, **more  # type: ignore[arg-type]
-    )  # fmt: skip
+def measure(tmp_path: Path, pythons: list[str], campaign: Callable[..., Campaign] = Watched) -> Outcome:
+    out = tmp_path / "r.json"
+    return short_run(["steady"], profile="quick", plugins=[PLUGIN], out=out, pythons=pythons, campaign=campaign)
 
 
 def both(outcome: Outcome) -> tuple[Fingerprint, Fingerprint]:
-    assert outcome.beside is not None
-    return outcome.fingerprint, outcome.beside.fingerprint
+    assert outcome.second is not None
+    return outcome.fingerprint, outcome.second.fingerprint
 
 
 def verdicts(outcome: Outcome) -> Verdicts:
-    assert outcome.beside is not None
-    return compare(outcome.path, outcome.beside.path)
+    assert outcome.second is not None
+    return compare(outcome.path, outcome.second.path)
 
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """A run of two builds. ``order``: which side's which process ended, one after the other."""
+    """A run of two builds. ``order``: side and number of the processes in the order in which they ended."""
 
     folder: Path
     outcome: Outcome
@@ -101,25 +125,22 @@ class Measured:
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     folder = tmp_path_factory.mktemp("two")
-    order: list[tuple[str, int]] = []
-    keep = campaign.Campaign._keep
+    made: list[Watched] = []
 
-    def kept(self: campaign.Campaign, lane: campaign.Lane, line: JournalLine) -> None:
-        if isinstance(line, EndedLine) and lane.together:
-            order.append((lane.together.side, line.process))
-        keep(self, lane, line)
+    def campaign(*given: Any) -> Campaign:
+        made.append(Watched(*given))
+        return made[0]
 
-    with quickly() as patch:
-        patch.setattr(campaign.Campaign, "_keep", kept)
-        return Measured(folder, measure(folder, two_builds(folder)), order)
+    outcome = measure(folder, two_builds(folder), campaign)
+    return Measured(folder, outcome, made[0].ended)
 
 
-def test_each_side_has_its_own_build_and_the_files_say_they_belong_together(measured: Measured) -> None:
+def test_each_file_names_its_own_build_and_the_common_run(measured: Measured) -> None:
     outcome, folder = measured.outcome, measured.folder
     base, new = both(outcome)
     assert outcome.path == folder / "base" / "r.json"
-    assert outcome.beside is not None
-    assert outcome.beside.path == folder / "new" / "r.json"
+    assert outcome.second is not None
+    assert outcome.second.path == folder / "new" / "r.json"
     assert base.versions["steadylib"] == "1.0"
     assert new.versions["steadylib"] == "1.5"
     assert base.versions.get("overhead", __version__) == new.versions.get("overhead", __version__) == __version__
@@ -128,11 +149,11 @@ def test_each_side_has_its_own_build_and_the_files_say_they_belong_together(meas
     assert base.together.id == new.together.id
     assert (base.together.side, new.together.side) == ("base", "new")
     assert load(outcome.path) == base
-    assert reduce_journal(outcome.beside.samples) == new
-    assert str(folder) not in outcome.path.read_text() + outcome.beside.path.read_text()
+    assert reduce_journal(outcome.second.samples) == new
+    assert str(folder) not in outcome.path.read_text() + outcome.second.path.read_text()
 
 
-def test_the_comparison_pairs_processes_and_needs_no_allowance_for_runs(measured: Measured) -> None:
+def test_the_comparison_pairs_processes(measured: Measured) -> None:
     found = verdicts(measured.outcome)
     assert {case.verdict for case in found.cases} == {"slower"}
     assert len(found.cases) == 2
@@ -144,7 +165,7 @@ def test_the_comparison_pairs_processes_and_needs_no_allowance_for_runs(measured
     assert {d.field for d in found.differences} == {"steadylib"}
 
 
-def test_processes_take_turns_and_who_is_first_changes(measured: Measured) -> None:
+def test_processes_take_turns_and_the_order_changes(measured: Measured) -> None:
     turns = [measured.order[i : i + 2] for i in range(0, 2 * PROCESSES, 2)]
     assert [{process for _, process in turn} for turn in turns] == [{number} for number in range(PROCESSES)]
     first = [turn[0][0] for turn in turns]
@@ -153,15 +174,16 @@ def test_processes_take_turns_and_who_is_first_changes(measured: Measured) -> No
 
 
 def test_rounds_of_a_pair_share_their_process_number(measured: Measured) -> None:
-    assert measured.outcome.beside is not None
-    for path in (measured.outcome.samples, measured.outcome.beside.samples):
+    assert measured.outcome.second is not None
+    for path in (measured.outcome.samples, measured.outcome.second.samples):
         numbers = {line.process for line in results.read_journal(path) if isinstance(line, RoundLine)}
         assert numbers == set(range(PROCESSES))
 
 
 def test_the_command_ends_with_the_comparison(
-    tmp_path: Path, builds: list[str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("overhead.runner.run.run", short_run)
     arguments = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "steady", "--out", str(tmp_path)]
     arguments += [word for build in builds for word in ("--python", build)]
     assert main([*arguments, "--json"]) == 0
@@ -169,58 +191,42 @@ def test_the_command_ends_with_the_comparison(
     assert len(list((tmp_path / "base").glob("*.json"))) == len(list((tmp_path / "new").glob("*.json"))) == 1
 
 
-def test_one_interpreter_alone_measures_as_a_run_does(tmp_path: Path, builds: list[str]) -> None:
+def test_a_single_interpreter_gives_an_ordinary_run(tmp_path: Path, builds: list[str]) -> None:
     outcome = measure(tmp_path, builds[1:])
-    assert outcome.beside is None
+    assert outcome.second is None
     assert outcome.path == tmp_path / "r.json"
     assert outcome.fingerprint.together is None
     assert outcome.fingerprint.versions["steadylib"] == "1.5"
 
 
-def test_ctrl_c_keeps_both_and_resume_goes_on_with_both(
-    tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep = campaign.Campaign._keep
-    ended = []
-
-    def stop(self: campaign.Campaign, lane: campaign.Lane, line: JournalLine) -> None:
-        keep(self, lane, line)
-        if isinstance(line, EndedLine):
-            ended.append(line)
-            if len(ended) == 1:
-                raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(campaign.Campaign, "_keep", stop)
-        with pytest.raises(Interrupted) as stopped:
-            measure(tmp_path, builds)
+def test_ctrl_c_keeps_both_journals_and_resume_continues_both(tmp_path: Path, builds: list[str]) -> None:
+    with pytest.raises(Interrupted) as stopped:
+        measure(tmp_path, builds, InterruptedAfterOne)
     base, new = stopped.value.journals
     assert sorted(str(path.relative_to(tmp_path)) for path in (base, new)) == ["base/r.jsonl", "new/r.jsonl"]
     with pytest.raises(UsageError, match="give both again: --python BASE --python NEW"):
-        run(plugins=[PLUGIN], resume=base)
+        short_run(plugins=[PLUGIN], resume=base)
     with pytest.raises(UsageError, match=r"begun with steadylib 1\.0, here it is 1\.5"):
-        run(plugins=[PLUGIN], resume=base, pythons=builds[::-1])
-    outcome = run(plugins=[PLUGIN], resume=new, pythons=builds)
-    for side in (outcome, outcome.beside):
+        short_run(plugins=[PLUGIN], resume=base, pythons=builds[::-1])
+    outcome = short_run(plugins=[PLUGIN], resume=new, pythons=builds)
+    for side in (outcome, outcome.second):
         assert side is not None
         assert sum(isinstance(line, EndedLine) for line in results.read_journal(side.samples)) == PROCESSES
     assert {case.verdict for case in verdicts(outcome).cases} == {"slower"}
 
 
-def test_the_command_to_go_on_names_both_interpreters(
+def test_the_command_to_resume_names_both_interpreters(
     tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stop(self: campaign.Campaign) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(campaign.Campaign, "run", stop)
+    interrupted = functools.partial(short_run, campaign=InterruptedAtOnce)
+    monkeypatch.setattr("overhead.runner.run.run", interrupted)
     arguments = ["run", "--plugin", str(PLUGIN), "-p", "steady", "--out", str(tmp_path / "r.json")]
     assert main([*arguments, "--python", builds[0], "--python", builds[1]]) == 130
     said = capsys.readouterr().err
     assert f"--resume {tmp_path / 'base' / 'r.jsonl'} --python {builds[0]} --python {builds[1]}" in said
 
 
-def test_a_build_that_crashes_costs_its_own_case_alone(
+def test_a_build_that_crashes_costs_only_the_case(
     tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEADY_DIES", "1.5")
@@ -232,7 +238,7 @@ def test_a_build_that_crashes_costs_its_own_case_alone(
     assert "no value in NEW: failed: the worker ended with exit code 3" in cases["large"].reason
 
 
-def test_what_an_interpreter_lacks_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unsuitable_interpreter_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bare = interpreter(tmp_path, "bare", flags="-I -S")
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\necho nonsense >&2\nexit 7\n")
@@ -256,9 +262,7 @@ def test_what_an_interpreter_lacks_is_one_line(tmp_path: Path, capsys: pytest.Ca
     assert not list((tmp_path / "out").rglob("*.json*"))
 
 
-def test_an_old_python_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_python_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = tmp_path / "old"
     answer = json.dumps({"version": [3, 9], "python": "CPython 3.9.2", "lacks": [], "packages": {}})
     old.write_text(f"#!/bin/sh\necho '{answer}'\n")
@@ -282,7 +286,7 @@ def test_results_are_not_overwritten(tmp_path: Path, builds: list[str]) -> None:
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
-def test_two_files_of_other_runs_do_not_go_on_together(tmp_path: Path, builds: list[str]) -> None:
+def test_journals_of_different_runs_are_not_resumed_together(tmp_path: Path, builds: list[str]) -> None:
     (tmp_path / "base").mkdir()
     (tmp_path / "new").mkdir()
     for side, common in (("base", "0" * 12), ("new", "1" * 12)):
@@ -299,11 +303,11 @@ def test_two_files_of_other_runs_do_not_go_on_together(tmp_path: Path, builds: l
         run(resume=tmp_path / "base" / "r.jsonl", pythons=builds)
 
 
-def test_a_worker_elsewhere_sees_this_package_and_none_beside_it(tmp_path: Path) -> None:
+def test_another_interpreter_sees_this_package_and_no_other_of_this_environment(tmp_path: Path) -> None:
     from overhead.runner.interpreter import interpreters
 
     with interpreters([sys.executable]) as (one,):
         folder = Path(one.environment["PYTHONPATH"].split(os.pathsep)[0])
         assert [path.name for path in folder.iterdir()] == ["overhead"]
-        assert (folder / "overhead").resolve() == Path(campaign.__file__).resolve().parents[1]
+        assert (folder / "overhead").resolve() == Path(overhead.__file__).resolve().parent
     assert not folder.exists()

@@ -1,6 +1,6 @@
-"""A stack whose cases misbehave in every way that a driver can; the good cases beside them must come through.
+"""A stack whose cases fail in every way in which a driver can fail. The good cases must still be measured.
 
-``FAULTS`` names the cases beside the base case, which is good but for a ``BASE_FAULT``.
+The environment variable ``FAULTS`` lists the faulty cases. The base case is good unless ``BASE_FAULT`` is set.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Counter(Chain):
 
     def issue(self, n: int) -> None:
         if self.fault != "none" and self.count > 50:
-            self._misbehave()
+            self._fail()
         for _ in range(n):
             self.count += 1
 
@@ -38,7 +38,7 @@ class _Counter(Chain):
     def executed(self) -> int:
         return self.count - 1 if self.fault == "lie" else self.count
 
-    def _misbehave(self) -> None:
+    def _fail(self) -> None:
         match self.fault:
             case "issue":
                 raise RuntimeError("the device went away")
@@ -66,7 +66,7 @@ class Faulty(Probe):
     title = "cases that misbehave"
 
     def targets(self) -> list[Target]:
-        print("chatter on standard output harms nobody")
+        print("text on standard output does no harm")
         return [Target(stack="faulty", api="CPU", adapter="CPU")]
 
     def space(self, target: Target) -> Space:

@@ -1,5 +1,5 @@
-"""A stack that costs what the installed ``steadylib`` says, on a clock of its own: two builds of a library, told apart
-without a clock on the wall."""
+"""A stack whose cost is set by the installed ``steadylib``, measured on a simulated clock: two builds of a library that
+can be compared without real time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""A stack on a clock of its own whose large case costs something else in every process that opens it: ``WANDERS`` names
-a file of the costs to come, one a line. Its worker's canary holds still."""
+"""A stack on a simulated clock whose large case has another cost in every process.
+
+The environment variable ``WANDERS`` names a file with the costs of the next processes, one a line. The canary of its
+workers is constant.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Starts a browser in a new process group. When standard input ends, it kills the group and removes the profile folder.
-It survives if the worker is killed, so no browser and no profile stays behind.
+"""A small process that owns one browser: starts it in a new process group; when its own standard input ends, kills the
+group and removes the profile folder. It outlives a killed worker, so that no browser and no profile is left behind.
 
-Run as a script with the profile folder and the command line; needs only the standard library and psutil. Prints
-``ended CODE`` when the browser ends by itself.
+It is a script of its own, run with the profile folder and the browser's command line, and imports only the standard
+library and psutil. It writes ``ended CODE`` when the browser exits, ``failed REASON`` if it cannot be started.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import time
 
 import psutil
 
-GRACE_SECONDS = 3.0
+_GRACE_SECONDS = 3.0
 
 
 def main(profile: str, command: list[str]) -> int:
     if hasattr(os, "fork") and os.fork():
-        os._exit(0)  # children of the worker are killed with it, so this process must not be one
+        os._exit(0)  # the children of a worker are killed with it: do not be one of them
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     try:
@@ -32,24 +32,24 @@ def main(profile: str, command: list[str]) -> int:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=profile
             )
     except OSError as error:
-        _say(f"failed {error}")
+        _report(f"failed {error}")
         _remove(profile)
         return 1
-    threading.Thread(target=lambda: _say(f"ended {browser.wait()}"), daemon=True).start()
+    threading.Thread(target=lambda: _report(f"ended {browser.wait()}"), daemon=True).start()
     sys.stdin.buffer.read()
     _end(browser)
     _remove(profile)
-    _say("removed")
+    _report("removed")
     return 0
 
 
-def _say(line: str) -> None:
+def _report(line: str) -> None:
     with contextlib.suppress(OSError):
         os.write(1, line.encode() + b"\n")
 
 
 def _end(browser: subprocess.Popen[bytes]) -> None:
-    """Kill the process group, or the tree of children where the system has no groups."""
+    """Kill the browser's process group, or its tree of children where the system has no groups."""
     children = _children(browser.pid)
     if hasattr(os, "killpg"):
         with contextlib.suppress(OSError):
@@ -59,7 +59,7 @@ def _end(browser: subprocess.Popen[bytes]) -> None:
             with contextlib.suppress(psutil.Error):
                 child.kill()
         browser.kill()
-    deadline = time.monotonic() + GRACE_SECONDS
+    deadline = time.monotonic() + _GRACE_SECONDS
     while time.monotonic() < deadline and (browser.poll() is None or _group_lives(browser.pid)):
         time.sleep(0.02)
 
@@ -72,7 +72,7 @@ def _children(pid: int) -> list[psutil.Process]:
 
 
 def _group_lives(group: int) -> bool:
-    """Whether a process of the group still runs. Zombies do not count: they hold no files."""
+    """Whether a process of the group still runs. A zombie holds no files, and may stay until its parent reaps it."""
     return hasattr(os, "killpg") and any(_runs_in(process, group) for process in psutil.process_iter())
 
 
@@ -88,7 +88,7 @@ def _remove(profile: str) -> None:
         shutil.rmtree(profile, ignore_errors=True)
         if not os.path.exists(profile):
             return
-        time.sleep(0.1)  # the browser may still hold a file open, mostly on Windows
+        time.sleep(0.1)  # a dying process of the browser may still hold a file, mostly on Windows
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A session with one page in one browser.
+"""One browser with one page that takes commands: opened when first needed, closed with the worker.
 
-The event loop of the server runs only inside these calls, in the thread of the caller. While the page measures, this
-process only waits for the answer.
+The server's event loop runs only during these calls, in the caller's thread. While the page measures, this process only
+waits for its answer, and no other thread runs; so the browser is not a ``SupervisedProcess``, which reads in a thread.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from overhead.probes._support.browser.identity import named_by_log
 from overhead.probes._support.browser.launch import Browser
 from overhead.probes._support.browser.server import PageServer
 from overhead.probes.base import Unavailable
+from overhead.process import last_words
 
 START_SECONDS = 45.0
 PERSON_SECONDS = 300.0
-"""Time limit for a page that the desktop opens."""
+"""How long a page that the desktop or a person opens may take."""
 ANSWER_SECONDS = 60.0
 
 T = TypeVar("T")
 
 
 class BrowserEnded(Exception):
-    """The browser or its page has ended, or does not answer."""
+    """The browser or its page is gone, or does not answer."""
 
 
 class BrowserSession:
-    """An open page that runs commands. Raises ``Unavailable`` if it cannot be opened."""
+    """An open page that answers commands. Raises ``Unavailable`` if no page can be opened."""
 
     def __init__(
         self, browser: Browser, start_seconds: float = START_SECONDS, answer_seconds: float = ANSWER_SECONDS
@@ -54,16 +55,16 @@ class BrowserSession:
             raise
 
     def next_chain(self) -> int:
-        """A new number for a chain of this page."""
+        """A new number, unique within this page."""
         self._chains += 1
         return self._chains
 
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
-        """Send the page a command and return its answer. Raises ``BrowserEnded`` if no answer comes."""
+        """The page's answer to a command. Raises ``BrowserEnded`` if none comes."""
         return self._run(self._unless_ended(self._server.ask(do, **fields), self._answer_seconds, "gave no answer"))
 
     def close(self) -> None:
-        """End the page, the browser and the server. A second call does nothing."""
+        """End the page, the browser and the server. Harmless when called again."""
         if self._loop.is_closed():
             return
         with contextlib.suppress(Exception):
@@ -95,7 +96,7 @@ class BrowserSession:
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
             env={**os.environ, **self.browser.environment},
         )  # fmt: skip
-        if self.browser.kind != "safari":  # the program of Safari passes the address on and ends
+        if self.browser.kind != "safari":  # that program only passes the address on, and exits
             self._ended = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> str:
@@ -119,9 +120,7 @@ class BrowserSession:
         raise BrowserEnded(f"{name} {failing} for {seconds:.0f} s")
 
     def _last_words(self) -> str:
-        """The last line in the log of the browser, after a colon; or an empty string."""
-        lines = [line.strip() for line in self._log().splitlines() if line.strip()]
-        return f": {lines[-1][:300]}" if lines else ""
+        return last_words(self._log())
 
     def _log(self) -> str:
         try:
@@ -132,7 +131,7 @@ class BrowserSession:
 
     async def _shut(self) -> None:
         await self._server.end()
-        await asyncio.sleep(0.05)  # the page gets the command before the connection closes
+        await asyncio.sleep(0.05)  # time for the page to receive it: it would report a closed connection as a failure
         await self._server.stop()
         if self._keeper is None or self._keeper.stdin is None or self._keeper.stdout is None:
             return
@@ -141,4 +140,4 @@ class BrowserSession:
             async with asyncio.timeout(15):
                 if self._ended is not None:
                     await self._ended
-                await self._keeper.stdout.read()  # until the keeper has removed browser and profile
+                await self._keeper.stdout.read()  # until the keeper, the browser and the profile are gone

@@ -1,4 +1,4 @@
-"""Which targets there are: each stack is asked in a worker of its own, since enumerating adapters can crash."""
+"""Find the targets of each stack in a worker process of its own, since enumerating adapters can crash."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from overhead.probes import registry
 from overhead.results import MissingStack, Target
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.protocol import FoundTargets, Job
-from overhead.runner.spawn import Died, WorkerProcess
+from overhead.runner.workers import WorkerDied, WorkerProcess
 
-SILENCE_S = 60.0
-MEMORY_BYTES = 8 << 30
+_SILENCE_S = 60.0
+_MEMORY_BYTES = 8 << 30
 
 
 @dataclasses.dataclass(frozen=True)
 class Discovery:
-    """All targets found, and per stack (and environment) without any, why."""
+    """All targets found, and the reason for each stack (and environment) without a target."""
 
     targets: list[Target]
     missing: list[MissingStack]
@@ -30,13 +30,13 @@ class Discovery:
 def discover(
     stacks: Iterable[str],
     plugins: Sequence[str] = (),
-    tell: Callable[[str], None] = lambda name: None,
+    answered: Callable[[str], None] = lambda name: None,
     interpreter: Interpreter = HERE,
 ) -> Discovery:
-    """Ask the stacks, as many at a time as there are cores; ``tell`` hears of each stack answered."""
+    """The targets of these stacks. ``answered`` is called with the name of each stack, from several threads."""
     asked = [(name, environment) for name in stacks for environment in _environments(name)]
     with ThreadPoolExecutor(max_workers=max(1, min(8, os.cpu_count() or 1))) as pool:
-        answers = list(pool.map(lambda a: _ask(a[0], a[1], plugins, tell, interpreter), asked))
+        answers = list(pool.map(lambda a: _ask(a[0], a[1], plugins, answered, interpreter), asked))
     targets: dict[str, Target] = {}
     missing = []
     for (name, environment), found in zip(asked, answers, strict=True):
@@ -52,7 +52,7 @@ def discover(
 def _environments(name: str) -> list[dict[str, str]]:
     try:
         return registry()[name].environments()
-    except Exception:  # a plugin's own fault; its targets() will say what is wrong
+    except Exception:  # an error of the plugin; targets() reports it
         return [{}]
 
 
@@ -60,17 +60,17 @@ def _ask(
     name: str,
     environment: dict[str, str],
     plugins: Sequence[str],
-    tell: Callable[[str], None],
+    answered: Callable[[str], None],
     interpreter: Interpreter,
 ) -> FoundTargets:
     job = Job(worker=f"discover {name}", stack=name, plugins=list(plugins))
-    worker = WorkerProcess(job, environment, interpreter=interpreter, silence_s=SILENCE_S, memory_bytes=MEMORY_BYTES)
+    worker = WorkerProcess(job, environment, interpreter=interpreter, silence_s=_SILENCE_S, memory_bytes=_MEMORY_BYTES)
     try:
         answer = worker.listen()
         worker.release()
         return answer if isinstance(answer, FoundTargets) else FoundTargets(reason="the worker gave no answer")
-    except Died as death:
+    except WorkerDied as death:
         return FoundTargets(reason=death.reason, mend=registry()[name].mend)
     finally:
         worker.end()
-        tell(name)
+        answered(name)

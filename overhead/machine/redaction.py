@@ -1,0 +1,86 @@
+"""Removal of what shows whose machine a text came from: host, user, home and other absolute paths."""
+
+from __future__ import annotations
+
+import functools
+import getpass
+import re
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from overhead.results import JournalLine
+
+Line = TypeVar("Line", bound=JournalLine)
+# Fields with text from outside. Names of stacks, cases and targets are the suite's own: a host called "torch" must not
+# change them.
+_FREE_TEXT = frozenset({"reason", "mend", "environment", "window", "driver", "rule"})
+
+# Default names of systems and images identify no owner, and may be ordinary words of a reason.
+_DEFAULT_NAMES = frozenset(
+    {"", "admin", "debian", "host", "localhost", "nvidia", "pi", "root", "runner", "ubuntu", "user", "vm"}
+)
+_START = (
+    r"(?:(?:(?<![\w./~…-])|(?<=\s-[ILF]))(?:file://)?(?:~[\\/]|/)(?!/)"  # /x, ~/x, file:///x, -I/x; not a/b, not https://x
+    r"|(?<!\w)(?:file:///)?[A-Za-z]:[\\/](?!/)"  # C:\x, C:/x
+    r"|(?<![\w\\])\\\\(?=\w))"  # \\server\x
+)
+_QUOTED = re.compile(rf"(['\"]){_START}[^'\"\n]*\1")
+_BARE = re.compile(rf"{_START}[\w.~+@$%-][^\s:;,'\"<>|()\[\]]*")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The words that identify the owner of a machine."""
+
+    hosts: frozenset[str]
+    user: str
+    home: str
+
+
+@functools.cache
+def owner() -> Owner:
+    """The owner of this machine."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        user = ""
+    host = socket.gethostname()
+    return Owner(frozenset({host, host.partition(".")[0]}) - _DEFAULT_NAMES, user, str(Path("~").expanduser()))
+
+
+def redact(text: str, of: Owner | None = None) -> str:
+    """The text without host and user name. Of an absolute path only the last part stays (``…/lib.so``). Idempotent."""
+    of = of or owner()
+    for home in {of.home, of.home.replace("\\", "/"), of.home.replace("\\", "\\\\")} - {"", "/", "~"}:
+        text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
+    text = _QUOTED.sub(lambda match: match[1] + _last_part(match[0][1:-1]) + match[1], text)
+    text = _BARE.sub(lambda match: _last_part(match[0]), text)
+    for words, stand_in in ((of.hosts, "<host>"), ({of.user}, "<user>")):
+        for word in sorted(set(words) - _DEFAULT_NAMES, key=len, reverse=True):
+            text = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", stand_in, text)
+    return text
+
+
+def _last_part(path: str) -> str:
+    return "…/" + re.split(r"[/\\]", path.rstrip("/\\"))[-1]
+
+
+def redacted(line: Line, of: Owner | None = None) -> Line:
+    """The journal line with every text of a free-text field redacted; the other fields stay as they are."""
+    return msgspec.convert(_redact_fields(msgspec.to_builtins(line), of, free=False), type(line))
+
+
+def _redact_fields(value: Any, of: Owner | None, free: bool) -> Any:
+    match value:
+        case str():
+            return redact(value, of) if free else value
+        case dict():
+            return {name: _redact_fields(inner, of, free or name in _FREE_TEXT) for name, inner in value.items()}
+        case list():
+            return [_redact_fields(inner, of, free) for inner in value]
+        case _:
+            return value

@@ -1,0 +1,202 @@
+"""A child process under supervision: lines to and from it, limits, and an end that takes a bounded time.
+
+``SupervisedProcess`` is the parent's side. A child that must end with its parent reads its input from ``input_lines``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Literal
+
+import psutil
+
+_KILL_S = 5.0
+"""How long a killed child may take to disappear."""
+_OUTPUT_S = 1.0
+"""How long the output of a dead child may take to end."""
+_PR_SET_PDEATHSIG = 1
+
+
+class LimitExceeded(Exception):
+    """The child exceeded a limit and was killed. ``used``: seconds without a line, or bytes of resident memory."""
+
+    def __init__(self, limit: Literal["time", "memory"], used: float) -> None:
+        super().__init__(f"{limit} limit")
+        self.limit, self.used = limit, used
+
+
+class SupervisedProcess:
+    """A running child process that leads a process group.
+
+    ``memory_bytes`` limits its resident memory; ``count_descendants``: the memory of the processes that it started
+    counts too, at the cost of a look at every process of the machine. ``poll_s``: how often memory is looked at while
+    the parent waits for a line. ``peak_bytes``: the most memory seen so far.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        memory_bytes: int,
+        poll_s: float,
+        count_descendants: bool = False,
+    ) -> None:
+        self.memory_bytes, self.peak_bytes = memory_bytes, 0
+        self._poll_s, self._count_descendants = poll_s, count_descendants
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=_read, args=(self._process.stdout, self._lines), daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, line: bytes) -> None:
+        """Write to the child. A child that is gone is noticed by ``receive``."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # ValueError: the pipe was closed by end()
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+
+    def receive(self, limit_s: float) -> bytes:
+        """The child's next line, empty at the end of its output. Raises ``LimitExceeded``; the child is then dead."""
+        began = time.monotonic()
+        exited = False
+        while True:
+            try:
+                return self._lines.get(timeout=self._poll_s)
+            except queue.Empty:
+                if exited:  # a process that it left behind holds the pipe open
+                    return b""
+                exited = self._process.poll() is not None
+                self._check_limits(began, limit_s)
+
+    def _check_limits(self, began: float, limit_s: float) -> None:
+        used = self._resident_bytes()
+        self.peak_bytes = max(self.peak_bytes, used)
+        waited = time.monotonic() - began
+        if used > self.memory_bytes:
+            self.kill()
+            raise LimitExceeded("memory", used)
+        if waited > limit_s:
+            self.kill()
+            raise LimitExceeded("time", waited)
+
+    def _resident_bytes(self) -> int:
+        used = 0
+        for process in self._family(descendants=self._count_descendants):
+            with contextlib.suppress(psutil.Error):
+                used += process.memory_info().rss
+        return used
+
+    def _family(self, *, descendants: bool = True) -> list[psutil.Process]:
+        """The child and the processes that it started; empty when it has exited, as its number may be in use again."""
+        if self._process.poll() is None:
+            with contextlib.suppress(psutil.Error):
+                first = psutil.Process(self.pid)
+                return [first, *(first.children(recursive=True) if descendants else [])]
+        return []
+
+    def exit_code(self, limit_s: float) -> int | None:
+        """The exit code, negative for a signal; None if the child still runs after ``limit_s`` seconds."""
+        try:
+            return self._process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def last_words(self) -> str:
+        """The last line that the child wrote to standard error, after a colon and a space; empty if there is none."""
+        self._errors.seek(0)
+        return last_words(self._errors.read()[-4000:].decode(errors="replace"))
+
+    def kill(self) -> None:
+        """Kill the child and the processes that it started."""
+        for process in reversed(self._family()):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        with contextlib.suppress(OSError):
+            self._process.kill()
+        self.exit_code(_KILL_S)
+
+    def end(self, exit_s: float = 0.0) -> None:
+        """Give the child ``exit_s`` seconds to exit, kill it, and close its pipes. Harmless when called again.
+
+        A process that the child left behind may hold the pipe of its output. The reading thread, and only it, then
+        stays until that process ends.
+        """
+        self.exit_code(exit_s)
+        self.kill()
+        self._reader.join(_OUTPUT_S)
+        self._errors.close()
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+
+
+def last_words(text: str) -> str:
+    """The last line with text in it, at most 300 characters, after a colon and a space; empty if there is none."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    return f": {lines[-1][:300]}" if lines else ""
+
+
+def _read(pipe: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+    # This thread closes the pipe: close() from another one would wait for the read to return.
+    with pipe:
+        for line in pipe:
+            lines.put(line)
+    lines.put(b"")
+
+
+def input_lines(parent: int) -> Iterator[bytes]:
+    """The child's side: the lines that the process ``parent`` sends.
+
+    When the parent ends, whatever the reason, this process and its group are killed.
+    """
+    _end_with(parent)
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_read_input, args=(lines,), daemon=True).start()
+    return iter(lines.get, None)
+
+
+def _read_input(lines: queue.SimpleQueue[bytes]) -> None:
+    # Not sys.stdin: the interpreter closes it when it exits, and aborts if this thread is reading from it.
+    for line in open(0, "rb", closefd=False):  # noqa: SIM115
+        lines.put(line)
+    _kill_group()
+
+
+def _end_with(parent: int) -> None:
+    """Linux signals the parent's end at once, even while this process is busy; elsewhere only its input ends."""
+    if sys.platform == "linux":
+        signal.signal(signal.SIGTERM, lambda *_: _kill_group())
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            _kill_group()
+
+
+def _kill_group() -> None:
+    """Kill this process and, if it leads a group, the processes that it started."""
+    if hasattr(os, "killpg") and os.getpgid(0) == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)

@@ -1,0 +1,148 @@
+"""The parent's side of one worker process: start it, read its lines within limits, find out why it died.
+
+Also the note in which a worker writes what it is about to do, which its parent reads after its death.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from overhead.process import LimitExceeded, SupervisedProcess
+from overhead.results import JournalLine
+from overhead.runner.interpreter import HERE, Interpreter
+from overhead.runner.protocol import GO, Job, Message, Rubbish, decode, encode
+
+RELEASE_S = 5.0
+"""How long a worker may take to release its objects. Workers released together share this time."""
+_POLL_S = 1.0
+"""How often the resident memory of a worker is looked at while the parent waits for its next line."""
+_EXIT_S = 10.0
+"""How long a worker may take to exit after its last line."""
+_NOTE_BYTES = 4096
+
+
+class WorkerNote:
+    """The worker's side of the note: a mapped file, since writing to it wakes no other process."""
+
+    def __init__(self, path: Path) -> None:
+        with open(path, "r+b") as file:
+            self._map = mmap.mmap(file.fileno(), _NOTE_BYTES)
+
+    def write(self, index: int, what: str) -> None:
+        """Note what is about to be done, for the assignment of this index (-1: for none)."""
+        body = f"{index} {what}".encode()[: _NOTE_BYTES - 1]
+        self._map[: len(body) + 1] = body + b"\0"
+
+
+def create_note(path: Path) -> None:
+    """Write the note that a worker starts with."""
+    path.write_bytes(b"-1 starting\0".ljust(_NOTE_BYTES, b"\0"))
+
+
+def read_note(path: Path) -> tuple[int, str]:
+    """The index of the assignment (-1 for none) and what was being done."""
+    text = path.read_bytes().split(b"\0", 1)[0].decode(errors="replace")
+    index, _, what = text.partition(" ")
+    try:
+        return int(index), what
+    except ValueError:  # the worker overwrote the mapped memory
+        return -1, "doing something unknown"
+
+
+class WorkerDied(Exception):
+    """The worker ended too early. ``index``: the assignment that it worked on (-1: none); ``reason`` in words."""
+
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(reason)
+        self.index, self.reason = index, reason
+
+
+class WorkerProcess:
+    """A running worker. ``silence_s``: it is killed if it sends no line for so long.
+
+    ``start`` and ``clock`` (s) are replaced in tests.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        environment: Mapping[str, str],
+        *,
+        silence_s: float,
+        memory_bytes: int,
+        interpreter: Interpreter = HERE,
+        start: Callable[..., SupervisedProcess] = SupervisedProcess,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.silence_s, self._clock = silence_s, clock
+        self._release_until = 0.0
+        self._folder = tempfile.TemporaryDirectory(prefix="overhead-")
+        self._note = Path(self._folder.name) / "doing"
+        create_note(self._note)
+        self.job = msgspec.structs.replace(job, doing_file=str(self._note))
+        self._process = start(
+            interpreter.command,
+            {**interpreter.environment, **environment},
+            memory_bytes=memory_bytes,
+            poll_s=_POLL_S,
+        )
+        self._process.send(encode(self.job))
+
+    def go(self) -> None:
+        """Let the worker start its turn, or go on after a pause."""
+        self._process.send(GO)
+
+    def release(self) -> None:
+        """Let the worker, which has done its job, release its objects and exit."""
+        self._release_until = self._clock() + RELEASE_S
+        self._process.send(GO)
+
+    def listen(self) -> Message | JournalLine | None:
+        """The worker's next line, None at its orderly end. Raises ``WorkerDied``."""
+        try:
+            raw = self._process.receive(self.silence_s)
+        except LimitExceeded as exceeded:
+            raise self._death(self._limit_words(exceeded)) from None
+        if not raw:
+            self._check_exit()
+            return None
+        try:
+            return decode(raw)
+        except Rubbish as error:
+            raise self._death(f"answered with rubbish: {error}") from None
+
+    def _limit_words(self, exceeded: LimitExceeded) -> str:
+        if exceeded.limit == "time":
+            return f"gave no answer for {self.silence_s:.0f} s and was ended"
+        return (
+            f"took {exceeded.used / 2**30:.1f} GiB of memory, over its limit of "
+            f"{self._process.memory_bytes / 2**30:.1f} GiB, and was ended"
+        )
+
+    def _check_exit(self) -> None:
+        code = self._process.exit_code(_EXIT_S)
+        if code is None:
+            raise self._death("closed its answers and hung")
+        if code == 0:
+            return
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        raise self._death(f"{how}{self._process.last_words()}")
+
+    def _death(self, reason: str) -> WorkerDied:
+        index, what = read_note(self._note)
+        self._process.kill()
+        return WorkerDied(index, f"the worker {reason} (while {what})")
+
+    def end(self) -> None:
+        """Free everything. A worker that was released gets the rest of its time; any other is killed at once."""
+        self._process.end(max(0.0, self._release_until - self._clock()))
+        with contextlib.suppress(OSError):
+            self._folder.cleanup()

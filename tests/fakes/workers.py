@@ -1,0 +1,86 @@
+"""Workers and journals without processes and files, for tests of a campaign."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from overhead.results import EndedLine
+from overhead.runner.protocol import Job, Pause, Ready
+from overhead.runner.workers import WorkerDied
+
+
+def no_lock(waiting: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+    """Instead of the machine's lock: a test need not wait for other runs."""
+    return contextlib.nullcontext()
+
+
+class FakeJournal:
+    """A journal that keeps nothing."""
+
+    path = Path("journal")
+
+    def write(self, lines: Iterable[Any]) -> None:
+        """Take the lines, which may come from a generator."""
+        list(lines)
+
+    def sync(self) -> None:
+        """Nothing is written."""
+
+
+class FakeWorkers:
+    """Starts workers that pause after each of their rounds. ``calls`` lists in order what they are asked to do.
+
+    ``asking``: the stacks whose workers ask at each pause that another one is measured first. ``dying``: by stack, the
+    round at which its first worker dies. ``start_s``: how far a start moves ``clock``, s.
+    """
+
+    def __init__(
+        self,
+        *,
+        rounds: int = 3,
+        asking: Iterable[str] = (),
+        dying: dict[str, int] | None = None,
+        start_s: float = 0.0,
+    ) -> None:
+        self.rounds, self.asking, self.dying, self.start_s = rounds, set(asking), dict(dying or {}), start_s
+        self.calls: list[str] = []
+        self.jobs: list[Job] = []
+        self.now_s = 0.0
+
+    def __call__(self, job: Job, *_: object, **__: object) -> FakeWorker:
+        self.jobs.append(job)
+        self.now_s += self.start_s
+        return FakeWorker(self, job)
+
+    def clock(self) -> float:
+        """Seconds; a call of a worker takes a millisecond."""
+        return self.now_s + 1e-3 * len(self.calls)
+
+
+class FakeWorker:
+    """A worker that ``FakeWorkers`` has started."""
+
+    def __init__(self, workers: FakeWorkers, job: Job) -> None:
+        self.workers, self.name = workers, job.worker.split("@")[0]
+        pause = Pause(others=self.name in workers.asking)
+        ended = EndedLine(worker=job.worker, process=job.process, rule="")
+        self.lines: list[Any] = [Ready(), *[pause] * (workers.rounds - 1), ended]
+        self.dies_at = workers.dying.pop(self.name, None)
+
+    def listen(self) -> Any:
+        line = self.lines.pop(0)
+        if self.dies_at is not None and len(self.lines) == self.workers.rounds - 1 - self.dies_at:
+            raise WorkerDied(0, "it was killed")
+        return line
+
+    def go(self) -> None:
+        self.workers.calls.append(self.name)
+
+    def release(self) -> None:
+        self.workers.calls.append(f"{self.name} may release")
+
+    def end(self) -> None:
+        self.workers.calls.append(f"{self.name} ends")

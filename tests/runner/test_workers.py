@@ -1,0 +1,48 @@
+"""The parent's side of a worker: its note, and the time that it gets to release its objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from overhead.runner.protocol import Job
+from overhead.runner.workers import RELEASE_S, WorkerNote, WorkerProcess, create_note, read_note
+
+
+def test_the_note_holds_what_the_worker_wrote_last(tmp_path: Path) -> None:
+    path = tmp_path / "note"
+    create_note(path)
+    assert read_note(path) == (-1, "starting")
+    note = WorkerNote(path)
+    note.write(3, "a long round of samples")
+    note.write(4, "opening")
+    assert read_note(path) == (4, "opening")
+    path.write_bytes(b"\xff\xff")
+    assert read_note(path) == (-1, "doing something unknown")
+
+
+def test_workers_released_together_share_the_time_to_release() -> None:
+    now_s, waited_s = [100.0], list[float]()
+
+    class Hanging:
+        def __init__(self, *_: Any, **__: Any) -> None:
+            return
+
+        def send(self, line: bytes) -> None:
+            return
+
+        def end(self, exit_s: float) -> None:
+            waited_s.append(exit_s)
+            now_s[0] += exit_s
+
+    def hanging() -> WorkerProcess:
+        job = Job(worker="w")
+        return WorkerProcess(job, {}, silence_s=1.0, memory_bytes=1, start=Hanging, clock=lambda: now_s[0])  # type: ignore[arg-type]
+
+    released, other = [hanging(), hanging()], hanging()
+    for one in released:
+        one.release()
+    for one in released:
+        one.end()
+    other.end()
+    assert waited_s == [RELEASE_S, 0.0, 0.0]

@@ -1,0 +1,124 @@
+"""A supervised process is ended at its limits and with its descendants, in a bounded time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from overhead.process import LimitExceeded, SupervisedProcess, last_words
+
+GENEROUS_S = 60.0
+MIB = 1 << 20
+
+
+@contextlib.contextmanager
+def python(code: str, *, memory_bytes: int = 1 << 40, count_descendants: bool = False) -> Iterator[SupervisedProcess]:
+    process = SupervisedProcess(
+        [sys.executable, "-c", code],
+        {},
+        memory_bytes=memory_bytes,
+        poll_s=0.05,
+        count_descendants=count_descendants,
+    )
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+def test_lines_pass_in_both_directions_until_the_output_ends() -> None:
+    with python("print(input() + '!', flush=True); print('bye')") as process:
+        process.send(b"hello\n")
+        lines = [process.receive(GENEROUS_S).strip() for _ in range(3)]
+        assert lines == [b"hello!", b"bye", b""]
+        assert process.exit_code(GENEROUS_S) == 0
+
+
+def test_exit_code_and_last_words_of_a_process_that_failed() -> None:
+    with python("raise SystemExit('no such device')") as process:
+        assert process.receive(GENEROUS_S) == b""
+        assert process.exit_code(GENEROUS_S) == 1
+        assert process.last_words() == ": no such device"
+
+
+@pytest.mark.parametrize(
+    ("code", "limit", "limit_s"),
+    [
+        ("import time; time.sleep(600)", "time", 0.2),
+        (f"import time; kept = bytearray({400 * MIB}); time.sleep(600)", "memory", GENEROUS_S),
+    ],
+)
+def test_a_process_that_exceeds_a_limit_is_killed(code: str, limit: str, limit_s: float) -> None:
+    with python(code, memory_bytes=200 * MIB) as process:
+        with pytest.raises(LimitExceeded) as exceeded:
+            process.receive(limit_s)
+        assert exceeded.value.limit == limit
+        assert not psutil.pid_exists(process.pid)
+
+
+def test_the_memory_of_descendants_counts_only_if_asked_for() -> None:
+    inner = f"kept = bytearray({400 * MIB}); print('ready', flush=True); import time; time.sleep(600)"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
+    with python(code, memory_bytes=200 * MIB) as process:
+        assert process.receive(GENEROUS_S) == b"ready\n"
+        with pytest.raises(LimitExceeded, match="time limit"):
+            process.receive(0.5)
+        assert process.peak_bytes < 200 * MIB
+    silent = code.replace("print('ready', flush=True); ", "")
+    with python(silent, memory_bytes=200 * MIB, count_descendants=True) as process:
+        with pytest.raises(LimitExceeded, match="memory limit"):
+            process.receive(GENEROUS_S)
+        assert process.peak_bytes > 200 * MIB
+
+
+def test_the_end_of_a_process_is_the_end_of_its_descendants() -> None:
+    inner = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    with python(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])") as process:
+        descendant = psutil.Process(int(process.receive(GENEROUS_S)))
+        process.end()
+        _, alive = psutil.wait_procs([descendant], timeout=20)
+        assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
+
+
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_daemon_that_holds_the_output_open_blocks_neither_receive_nor_end() -> None:
+    with python(DAEMON + "time.sleep(600)") as process:
+        daemon = int(process.receive(GENEROUS_S))
+        try:
+            began = time.monotonic()
+            process.end()
+            assert time.monotonic() - began < 20
+        finally:
+            os.kill(daemon, signal.SIGKILL)
+    with python(DAEMON) as process:
+        daemon = int(process.receive(GENEROUS_S))
+        try:
+            assert process.receive(GENEROUS_S) == b""
+            assert process.exit_code(0.0) == 0
+        finally:
+            os.kill(daemon, signal.SIGKILL)
+
+
+def test_last_words_are_the_last_line_with_text() -> None:
+    assert last_words("first\n  second \n\n") == ": second"
+    assert last_words(" \n") == ""
+    assert len(last_words("x" * 1000)) == len(": ") + 300

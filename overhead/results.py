@@ -1,33 +1,25 @@
-"""The file: record types, their bounds, load and save.
+"""The record types of the file and their bounds. ``loading/files.py`` reads and writes the files.
 
-Two shapes hold the same run. A *journal* (``.jsonl``) grows while the run goes on, a line an event, fsynced. A
-*fingerprint* (``.json``) is what the journal comes to: figures without raw samples. All times are nanoseconds.
-This module imports nothing else of the project but its error class. Files are decoded strictly and bounded.
+Two shapes hold the same run. A *journal* (``.jsonl``) grows while the run goes on, one line per event. A *fingerprint*
+(``.json``) holds the figures without the raw samples. All times are nanoseconds. Decoding is strict and bounded.
 """
 
 from __future__ import annotations
 
-import gzip
-import os
-import zlib
-from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from overhead.errors import BadFile
+from overhead.measure.sampling.chain import Name as Name
+from overhead.measure.sampling.chain import Overlap as Overlap
+from overhead.measure.sampling.chain import Scalar as Scalar
 
 SCHEMA_VERSION = 1
 """Fields are only added within one schema version."""
 METHOD_VERSION = 1
 """Figures of different method versions are never compared."""
-MAX_FINGERPRINT_BYTES = 4_000_000
-MAX_JOURNAL_BYTES = 512_000_000
-MAX_EXPANSION = 200
-"""Bytes from one compressed byte, beyond a million: samples come to about ten, a decompression bomb to a thousand."""
 
 Status = Literal["ok", "noisy", "bimodal", "nonlinear", "below-resolution", "unverified", "unavailable", "failed"]
 VALUED: frozenset[str] = frozenset({"ok", "noisy", "bimodal"})
@@ -40,11 +32,9 @@ Pattern = Literal[
 ]
 Caller = Literal["binding", "ffi", "native", "browser"]
 Dependency = Literal["chained", "independent"]
-Overlap = Literal["pipelined", "serial"]
 Profile = Literal["quick", "default", "thorough"]
 Bound = Literal["host", "device", "balanced", ""]
 
-Name = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=4000)]
 # (?!\n), because Python's $ also matches before a closing line break.
 StackName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,31}$(?!\n)")]
@@ -53,7 +43,6 @@ MachineId = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$(?!\n)")]
 Moment = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$(?!\n)")]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Nanoseconds = Annotated[int, Meta(ge=0, le=2**53)]
-Scalar = bool | int | float | Name
 Params = Annotated[dict[Name, Scalar], Meta(max_length=64)]
 
 
@@ -377,7 +366,6 @@ JournalLine = (
 )
 
 _line_decoder = msgspec.json.Decoder(JournalLine)
-_fingerprint_decoder = msgspec.json.Decoder(Fingerprint)
 _encoder = msgspec.json.Encoder()
 
 
@@ -403,72 +391,3 @@ def to_builtins(value: Any) -> Any:
 def schema() -> dict[str, Any]:
     """The JSON Schema of a fingerprint."""
     return msgspec.json.schema(Fingerprint)
-
-
-def is_journal(path: Path) -> bool:
-    """Whether the name says journal or raw samples (``.jsonl``, ``.jsonl.gz``)."""
-    return path.name.endswith((".jsonl", ".jsonl.gz"))
-
-
-def read_fingerprint(path: Path) -> Fingerprint:
-    """Decode a fingerprint strictly. Raises ``BadFile``."""
-    raw = _bounded(path, MAX_FINGERPRINT_BYTES)
-    if raw.startswith(b'{"format":"overhead-browser"'):
-        raise BadFile(f"{path}: what a page measured by hand; take it in with: overhead browser --import {path}")
-    try:
-        found = _fingerprint_decoder.decode(raw)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise BadFile(f"{path}: not a fingerprint: {_one_line(error)}") from None
-    if found.schema_version != SCHEMA_VERSION:
-        raise BadFile(f"{path}: schema version {found.schema_version}, this program reads {SCHEMA_VERSION}")
-    return found
-
-
-def read_journal(path: Path) -> Iterator[JournalLine]:
-    """Header first. A last line cut off by a crash is dropped; another bad one raises ``BadFile``."""
-    lines = _bounded(path, MAX_JOURNAL_BYTES).split(b"\n")
-    tail_is_cut = bool(lines[-1])
-    rows = [row for row in lines if row]
-    if not rows:
-        raise BadFile(f"{path}: empty")
-    for number, row in enumerate(rows):
-        try:
-            line = decode_line(row)
-        except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            if number and tail_is_cut and number == len(rows) - 1:
-                return
-            raise BadFile(f"{path}: line {number + 1}: {_one_line(error)}") from None
-        if (number == 0) != isinstance(line, HeaderLine):
-            raise BadFile(
-                f"{path}: line {number + 1}: " + ("a second header" if number else "not a journal: no header")
-            )
-        if isinstance(line, HeaderLine) and line.schema_version != SCHEMA_VERSION:
-            raise BadFile(f"{path}: schema version {line.schema_version}, this program reads {SCHEMA_VERSION}")
-        yield line
-
-
-def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
-    """Write the fingerprint whole or not at all."""
-    body = msgspec.json.format(_encoder.encode(fingerprint), indent=1) + b"\n"
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(body)
-    os.replace(part, path)
-
-
-def _bounded(path: Path, limit: int) -> bytes:
-    """The file's bytes, decompressed, refused past ``limit`` without reading on."""
-    try:
-        compressed = path.name.endswith(".gz")
-        if compressed:
-            limit = min(limit, max(1_000_000, MAX_EXPANSION * path.stat().st_size))
-        with gzip.open(path, "rb") if compressed else open(path, "rb") as file:
-            raw = file.read(limit + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise BadFile(f"{path}: {getattr(error, 'strerror', None) or _one_line(error)}") from None
-    if len(raw) > limit:
-        raise BadFile(f"{path}: larger than {limit:,} bytes")
-    return bytes(raw)
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -14,6 +14,7 @@ import msgspec
 
 from overhead import results
 from overhead.errors import BadFile
+from overhead.loading import files
 from overhead.measure.fitting import case_figures as est
 from overhead.measure.fitting.data import OneOff
 from overhead.measure.fitting.quiet_rounds import best_pace
@@ -45,23 +46,23 @@ from overhead.results import (
 def load(path: Path) -> Fingerprint:
     """The fingerprint of a file: decoded, or reduced where the file is a journal. Raises ``BadFile``."""
     path = Path(path)
-    return reduce_journal(path) if results.is_journal(path) else results.read_fingerprint(path)
+    return reduce_journal(path) if files.is_journal(path) else files.read_fingerprint(path)
 
 
 def reduce_journal(path: Path) -> Fingerprint:
     """Reduce a journal, finished or not."""
-    return _Journal(path, results.read_journal(path)).fingerprint()
+    return _Journal(path, files.read_journal(path)).fingerprint()
 
 
 def series_of(path: Path) -> dict[str, est.Series]:
     """The raw samples of a journal by record key: what comparisons of files are decided from."""
-    journal = _Journal(path, results.read_journal(path))
+    journal = _Journal(path, files.read_journal(path))
     return {key.record: journal.series(key) for key in journal.planned if key.own}
 
 
 def noisy(path: Path, among: Container[str]) -> dict[str, float]:
     """Those of these records that are noisy in a journal so far, by key, with their relative half-widths."""
-    journal = _Journal(path, results.read_journal(path))
+    journal = _Journal(path, files.read_journal(path))
     return {
         key.record: (found.high - found.low) / 2 / found.value
         for key in journal.planned

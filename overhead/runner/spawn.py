@@ -19,7 +19,7 @@ import psutil
 from overhead.results import JournalLine
 from overhead.runner import doing
 from overhead.runner.interpreter import HERE, Interpreter
-from overhead.runner.protocol import GO, Job, Message, Rubbish, decode, encode
+from overhead.runner.protocol import GO, Job, Message, UnknownLine, decode, encode
 
 POLL_SECONDS = 1.0
 """How often the sleeping parent looks at the worker's resident memory."""
@@ -104,7 +104,7 @@ class WorkerProcess:
                 return None
             try:
                 return decode(raw)
-            except Rubbish as error:
+            except UnknownLine as error:
                 raise self._death(f"answered with rubbish: {error}") from None
 
     def _check_memory(self) -> None:

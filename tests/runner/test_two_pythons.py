@@ -17,6 +17,7 @@ import pytest
 from overhead import __version__, results
 from overhead.cli import main
 from overhead.errors import UsageError
+from overhead.loading import files
 from overhead.loading.reduce import load, reduce_journal
 from overhead.profiles import PROFILES, Plan
 from overhead.results import EndedLine, Fingerprint, HeaderLine, JournalLine, RoundLine
@@ -155,7 +156,7 @@ def test_processes_take_turns_and_who_is_first_changes(measured: Measured) -> No
 def test_rounds_of_a_pair_share_their_process_number(measured: Measured) -> None:
     assert measured.outcome.beside is not None
     for path in (measured.outcome.samples, measured.outcome.beside.samples):
-        numbers = {line.process for line in results.read_journal(path) if isinstance(line, RoundLine)}
+        numbers = {line.process for line in files.read_journal(path) if isinstance(line, RoundLine)}
         assert numbers == set(range(PROCESSES))
 
 
@@ -203,7 +204,7 @@ def test_ctrl_c_keeps_both_and_resume_goes_on_with_both(
     outcome = run(plugins=[PLUGIN], resume=new, pythons=builds)
     for side in (outcome, outcome.beside):
         assert side is not None
-        assert sum(isinstance(line, EndedLine) for line in results.read_journal(side.samples)) == PROCESSES
+        assert sum(isinstance(line, EndedLine) for line in files.read_journal(side.samples)) == PROCESSES
     assert {case.verdict for case in verdicts(outcome).cases} == {"slower"}
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from overhead.measure.sampling.window import units
 from overhead.probes import browsers
 from overhead.probes._support.browser import cases, material, standalone, wire
 from overhead.probes._support.browser.chain import CHUNK
@@ -61,7 +60,7 @@ def test_every_case_runs_and_proves_it(probe: browsers.BrowserProbe, case: Any) 
         rows = chain.sample(ns)  # type: ignore[attr-defined]
         assert [row[0] for row in rows] == ns
         assert all(0 <= issue <= total for _, issue, total in rows)
-        assert chain.executed() == units(chain, ns)
+        assert chain.executed() == chain.units(ns)
         assert chain.kernels()
         assert chain.window()["wait"]
     finally:
@@ -74,7 +73,7 @@ def test_long_fused_chain(probe: browsers.BrowserProbe) -> None:
     chain = probe.open(probe.targets()[0], case)
     ns = [65534, 65535, 65536, 131070, 200000]
     chain.sample(ns)  # type: ignore[attr-defined]
-    assert chain.executed() == units(chain, ns)
+    assert chain.executed() == chain.units(ns)
     chain.close()
 
 
@@ -90,7 +89,7 @@ def test_a_workload_is_verified_and_counts(probe: browsers.BrowserProbe) -> None
         chain = probe.open(probe.targets()[0], _recurrence(pattern))
         ns = [0, 1, 5]
         assert [row[0] for row in chain.sample(ns)] == ns  # type: ignore[attr-defined]
-        assert chain.executed() == units(chain, ns)
+        assert chain.executed() == chain.units(ns)
         chain.close()
 
 
@@ -128,7 +127,7 @@ def test_idle_sample(probe: browsers.BrowserProbe) -> None:
     chain = probe.open(probe.targets()[0], cases.space().base)
     assert isinstance(chain, browsers.BrowserChain)
     assert [row[0] for row in chain.sample_idle([1, 1], 5.0)] == [1, 1]
-    assert chain.executed() == units(chain, [1, 1])
+    assert chain.executed() == chain.units([1, 1])
     chain.close()
 
 
@@ -153,7 +152,7 @@ def test_attacked_while_measuring(probe: browsers.BrowserProbe) -> None:
             one.sendall(b"GET / HTTP/1.1\r\n" if i % 2 else b"POST /next HTTP/1.1\r\nHost: evil.example\r\n\r\n")
         ns = [1, 10] * 10
         assert [row[0] for row in chain.sample(ns)] == ns  # type: ignore[attr-defined]
-        assert chain.executed() == units(chain, ns)
+        assert chain.executed() == chain.units(ns)
     finally:
         for one in crowd:
             one.close()

@@ -68,7 +68,7 @@ class _PrepareTimer:
     def __init__(self, chains: Iterable[Chain], clock: Clock, most_ns: float) -> None:
         self._clock, self._most_ns, self._spent_ns = clock, most_ns, 0
         for chain in chains:
-            chain.prepare = self._timed(chain.prepare)  # type: ignore[method-assign]
+            chain.prepare = self._timed(chain.prepare)  # type: ignore[assignment]
 
     @property
     def ns(self) -> float:

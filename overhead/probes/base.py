@@ -82,7 +82,7 @@ def device_id(uuid: bytes) -> str:
 
 
 class Probe(abc.ABC):
-    """One stack. Instances are made without arguments; methods run in a worker where nothing else is said."""
+    """One stack. Instances are made without arguments. Methods run in a worker unless they state otherwise."""
 
     name: ClassVar[str]
     """The stack's name, ``[a-z][a-z0-9-]{0,31}``."""

@@ -46,12 +46,12 @@ def dropped(events: Sequence[Event]) -> dict[str, Dropped]:
 
 
 def series(
-    law: Law, weather: Disturbance = CALM, *, processes: int = 3, seconds: float = 0.3, seed: int = 0, **more: Any
+    law: Law, disturbance: Disturbance = CALM, *, processes: int = 3, seconds: float = 0.3, seed: int = 0, **more: Any
 ) -> Series:
     """A law measured in so many fake processes."""
     found = []
     for index in range(processes):
-        clock = FakeClock(weather, seed * 100 + index)
+        clock = FakeClock(disturbance, seed * 100 + index)
         _, events, _ = measured({"case": FastFakeChain(law, clock)}, clock, seconds, seed=seed, **more)
         found.append(replace(process_of(events, "case"), number=index))
     return Series(found, law.synchronous, False, law.overlap)

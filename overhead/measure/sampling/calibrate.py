@@ -15,13 +15,13 @@ from overhead.measure.sampling.polling_wait import Stairs, find_stairs, known_st
 from overhead.measure.sampling.trial_samples import TrialSamples
 from overhead.measure.sampling.window import clock_of
 
-Rows = tuple[tuple[int, int, int], ...]
+ExtraRows = tuple[tuple[int, int, int], ...]
 
 _LEGACY_NS = 2_000_000
 """T(100) joins the ladder while it takes less than this; a longer sample would take more time than the other rungs."""
-_LEAST_PASSES = 3
+_FEWEST_AVERAGED = 3
 """The fewest passes over which calibration expects the noise to be averaged."""
-_MOST_PASSES = 60
+_MOST_AVERAGED = 60
 _SAMPLING_SHARE = 0.6
 """The share of a case's time that is left for its passes."""
 _CLOCK_STEPS = 200
@@ -72,7 +72,7 @@ class Ladder:
     unit_ns: float
     issued: int
     stairs: Stairs | None = None
-    extra: Rows = ()
+    extra: ExtraRows = ()
     shortfall: str = ""
 
     @property
@@ -119,8 +119,8 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     climb.straighten()
     slope, top = climb.slope(), climb.top()
     before = len(trial.seen)
-    looks = limits.knee and chain.overlap == "pipelined" and not chain.synchronous
-    knee = _knee(trial, top, slope, limits) if looks else 0
+    seeks_knee = limits.knee and chain.overlap == "pipelined" and not chain.synchronous
+    knee = _knee(trial, top, slope, limits) if seeks_knee else 0
     extra = rows_of(trial.seen[before:]) if knee else ()
     ns = _rungs(top, knee, climb.fixed, slope, chain.max_n, head=climb.head > 0)
     cost = _pass_ns(ns, chain, climb.fixed, slope)
@@ -176,7 +176,7 @@ class _Climb:
         The noise is that of short samples: against noise that grows with the sample, a longer sample does not help.
         """
         affordable = _SAMPLING_SHARE * self.limits.seconds * 1e9 / (_RUNGS * (self.at + self.fixed))
-        passes = min(max(affordable, _LEAST_PASSES), _MOST_PASSES)
+        passes = min(max(affordable, _FEWEST_AVERAGED), _MOST_AVERAGED)
         noise = 2.0 * statistics.median(_measured_noises(self.short)) / (self.limits.target / 3 * passes**0.5)
         return max(noise, self.least, _CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
 

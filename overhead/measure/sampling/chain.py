@@ -118,7 +118,7 @@ class Chain(abc.ABC):
     def own_loop(self) -> bool:
         """Whether the chain runs its own sampling loop, that is, whether its class overrides ``sample``.
 
-        Its first call is then not timed apart, nor are its ``stages``.
+        The first call and the ``stages`` of such a chain are not timed.
         """
         return type(self).sample is not Chain.sample
 

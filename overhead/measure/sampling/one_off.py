@@ -21,7 +21,7 @@ _MOST_LATENCIES = 500
 _START_LATENCIES = 50
 
 
-def first(case: CaseInProgress, clock: Clock) -> Iterator[OneOffMeasured]:
+def first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffMeasured]:
     """The first call in this process and, of a recording, its preparation. Nothing for a chain with its own loop."""
     chain = case.chain
     if chain.own_loop:
@@ -48,7 +48,7 @@ def counted(case: CaseInProgress, clock: Clock, extra: bool) -> Iterator[OneOffM
         count = max(_LEAST_LATENCIES, min(_MOST_LATENCIES, fitting))
         yield _timed(case, "latency", window.totals(chain, 1, count, clock), 1)
     if extra:
-        idle = max(1, min(times, int(_IDLE_SHARE * case.seconds / window.IDLE_SECONDS)))
+        idle = max(1, min(times, int(_IDLE_SHARE * case.seconds / window.NAIVE_IDLE_S)))
         yield _timed(case, "naive_idle", window.naive_idle(chain, idle, clock), 1)
     if extra and LEGACY_N not in ladder.ns:
         yield _legacy(case, clock)

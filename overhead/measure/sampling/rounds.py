@@ -169,7 +169,7 @@ class _Measurement:
 
     def measure_first_call(self, case: CaseInProgress) -> None:
         """The first call in this process, and the facts of the clock."""
-        for event in one_off.first(case, self.clock):
+        for event in one_off.first_call(case, self.clock):
             case.issued += event.issued
             if not self.settings.slopes_only:
                 self.emit(event)
@@ -264,7 +264,7 @@ class _Measurement:
     def measure_stages(self, case: CaseInProgress) -> None:
         """The case's calls one by one; not again if its chain has no stages."""
         n = staged_calls.length(case.ladder)
-        parts, issued = staged_calls.staged(case.chain, n, self.clock)
+        parts, issued = staged_calls.time_stages(case.chain, n, self.clock)
         case.issued += issued
         case.staged = bool(parts)
         for name, value in parts.items():

@@ -21,7 +21,7 @@ def length(ladder: Ladder) -> int:
     return max(1, min(_MOST_UNITS, ladder.ns[-1], int(_LONGEST_NS / ladder.unit_ns)))
 
 
-def staged(chain: Chain, n: int, clock: Clock) -> tuple[dict[str, float], int]:
+def time_stages(chain: Chain, n: int, clock: Clock) -> tuple[dict[str, float], int]:
     """By stage ns per unit, with ``unstaged`` (``issue`` of the same chain before and after, over n); and the number of
     units issued. No stages if the chain has none.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from overhead.measure.sampling.chain import Chain, Samples
 from overhead.measure.sampling.clock import Clock, ClockFacts
 
-IDLE_SECONDS = 0.05
+NAIVE_IDLE_S = 0.05
 
 
 def clock_of(chain: Chain, facts: ClockFacts) -> ClockFacts:
@@ -61,14 +61,14 @@ def totals(chain: Chain, n: int, count: int, clock: Clock) -> list[int]:
 def naive_idle(chain: Chain, count: int, clock: Clock) -> list[int]:
     """``count`` times T(1), ns, each after a warm unit and then 50 ms of sleep."""
     if chain.own_loop:
-        return [row[2] for row in chain.sample_idle([1] * count, IDLE_SECONDS * 1e3)]
+        return [row[2] for row in chain.sample_idle([1] * count, NAIVE_IDLE_S * 1e3)]
     found = []
     for _ in range(count):
         chain.prepare(1)
         chain.issue(1)
         chain.wait()
         chain.prepare(1)
-        clock.sleep(IDLE_SECONDS)
+        clock.sleep(NAIVE_IDLE_S)
         t0 = clock.now()
         chain.issue(1)
         chain.wait()

@@ -16,9 +16,9 @@ from tests.fakes.machine import CALM, Disturbance, FakeClock, FastFakeChain, Law
 
 
 def ladder(
-    law: Law, weather: Disturbance = CALM, limits: Limits | None = None, seed: int = 1, **attributes: object
+    law: Law, disturbance: Disturbance = CALM, limits: Limits | None = None, seed: int = 1, **attributes: object
 ) -> Ladder:
-    clock = FakeClock(weather, seed=seed)
+    clock = FakeClock(disturbance, seed=seed)
     chain = FastFakeChain(law, clock)
     for name, value in attributes.items():
         setattr(chain, name, value)
@@ -198,8 +198,8 @@ def test_a_polling_wait_is_found_and_its_stairs_are_bracketed(poll: float, level
 
 def test_a_machine_with_two_speeds_gives_no_stairs() -> None:
     """With units of 0.04 ms T jumps between neighbouring n by one unit, and a change of speed bends the line."""
-    law, weather = Law(host=36_000.0, device=100.0, fixed=2_000.0), Disturbance(slowdown=1.6, dwell_s=0.01)
-    clocks = [FakeClock(weather, seed) for seed in range(60)]
+    law, disturbance = Law(host=36_000.0, device=100.0, fixed=2_000.0), Disturbance(slowdown=1.6, dwell_s=0.01)
+    clocks = [FakeClock(disturbance, seed) for seed in range(60)]
     found = [calibrate(FastFakeChain(law, clock), clock, Limits()).stairs for clock in clocks]
     assert sum(one is not None for one in found) <= 1
 

@@ -142,10 +142,10 @@ def test_it_stops_at_the_maximum_of_rounds() -> None:
 def test_each_step_is_announced_and_a_round_first_without_a_case() -> None:
     clock = FakeClock()
     _, events, _ = measured({"a": Steady(clock), "b": Steady(clock)}, clock)
-    said = [(e.case, e.what) for e in events if isinstance(e, Doing)]
-    assert said[:4] == [("a", "first"), ("b", "first"), ("a", "calibrate"), ("b", "calibrate")]
-    assert said[4:9] == [("", "once"), ("a", "once"), ("", "once"), ("b", "once"), ("", "round 0")]
-    assert {said[9], said[10]} == {("a", "round 0"), ("b", "round 0")}
+    steps = [(e.case, e.what) for e in events if isinstance(e, Doing)]
+    assert steps[:4] == [("a", "first"), ("b", "first"), ("a", "calibrate"), ("b", "calibrate")]
+    assert steps[4:9] == [("", "once"), ("a", "once"), ("", "once"), ("b", "once"), ("", "round 0")]
+    assert {steps[9], steps[10]} == {("a", "round 0"), ("b", "round 0")}
 
 
 def test_other_workers_measure_before_the_one_off_values_and_before_the_rounds() -> None:

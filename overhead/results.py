@@ -1,50 +1,40 @@
-"""The file: record types, their bounds, load and save.
+"""The record types of the file and their bounds. ``loading/files.py`` reads and writes the files.
 
-Two shapes hold the same run. A *journal* (``.jsonl``) grows while the run goes on, a line an event, fsynced. A
-*fingerprint* (``.json``) is what the journal comes to: figures without raw samples. All times are nanoseconds.
-This module imports nothing else of the project but its error class. Files are decoded strictly and bounded.
+Two shapes hold the same run. A *journal* (``.jsonl``) grows while the run goes on, one line per event. A *fingerprint*
+(``.json``) holds the figures without the raw samples. All times are nanoseconds. Decoding is strict and bounded.
 """
 
 from __future__ import annotations
 
-import gzip
-import os
-import zlib
-from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from overhead.errors import BadFile
+from overhead.measure.sampling.chain import Name as Name
+from overhead.measure.sampling.chain import Overlap as Overlap
+from overhead.measure.sampling.chain import Scalar as Scalar
 
 SCHEMA_VERSION = 1
 """Fields are only added within one schema version."""
 METHOD_VERSION = 1
 """Figures of different method versions are never compared."""
-MAX_FINGERPRINT_BYTES = 4_000_000
-MAX_JOURNAL_BYTES = 512_000_000
-MAX_EXPANSION = 200
-"""Bytes from one compressed byte, beyond a million: samples come to about ten, a decompression bomb to a thousand."""
 
 Status = Literal["ok", "noisy", "bimodal", "nonlinear", "below-resolution", "unverified", "unavailable", "failed"]
 VALUED: frozenset[str] = frozenset({"ok", "noisy", "bimodal"})
 """The statuses that carry a value."""
 BOARD = 12
-"""Letters of a device's id, where it has one: what is shorter is a number."""
+"""Length of a device's id; a shorter one is a number."""
 Api = Literal["Vulkan", "Metal", "D3D12", "OpenGL", "CUDA", "HIP", "MPS", "LevelZero", "CPU", "Null"]
 Pattern = Literal[
     "per-submit", "per-k", "per-pass", "one-pass", "replay", "launches", "fused", "wait-each", "read-each", "hybrid"
 ]
 Caller = Literal["binding", "ffi", "native", "browser"]
 Dependency = Literal["chained", "independent"]
-Overlap = Literal["pipelined", "serial"]
 Profile = Literal["quick", "default", "thorough"]
 Bound = Literal["host", "device", "balanced", ""]
 
-Name = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=4000)]
 # (?!\n), because Python's $ also matches before a closing line break.
 StackName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,31}$(?!\n)")]
@@ -53,7 +43,6 @@ MachineId = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$(?!\n)")]
 Moment = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$(?!\n)")]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Nanoseconds = Annotated[int, Meta(ge=0, le=2**53)]
-Scalar = bool | int | float | Name
 Params = Annotated[dict[Name, Scalar], Meta(max_length=64)]
 
 
@@ -62,7 +51,7 @@ class _Base(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True)
 
 
 class Case(_Base, kw_only=True):
-    """What is run, on one target: the coordinates of one chain."""
+    """The coordinates of one chain: what is run, on a given target."""
 
     pattern: Pattern
     caller: Caller = "binding"
@@ -79,9 +68,9 @@ class Case(_Base, kw_only=True):
 
 
 class Target(_Base, kw_only=True):
-    """A stack on a device in an environment: what one worker process measures.
+    """A stack on a device in an environment. One worker process measures one target.
 
-    ``options`` is the probe's own way back to the device (an adapter index, say); it is not part of the identity.
+    ``options``: the probe's own data to find the device again (an adapter index, say), not part of the identity.
     """
 
     stack: StackName
@@ -102,7 +91,7 @@ class Target(_Base, kw_only=True):
 
 
 class Figure(_Base, kw_only=True):
-    """One number with its interval, or the reason why there is none. Times in ns."""
+    """A number with its interval, or the reason why there is none. Times in ns."""
 
     name: FigureName
     unit: Name = "ns"
@@ -117,7 +106,7 @@ class Figure(_Base, kw_only=True):
 
 
 class Point(_Base, kw_only=True):
-    """One rung of the ladder over all processes: medians and quartiles, ns."""
+    """One n of the ladder over all processes: medians and quartiles, ns."""
 
     n: Count
     issue: float
@@ -127,7 +116,7 @@ class Point(_Base, kw_only=True):
 
 
 class Record(_Base, kw_only=True, dict=True):
-    """Everything known of one case on one target."""
+    """All results of one case on one target."""
 
     stack: StackName
     api: Api
@@ -168,7 +157,7 @@ class Record(_Base, kw_only=True, dict=True):
 
     @cached_property
     def key(self) -> str:
-        """Target and case in one line; unique in a file."""
+        """Target and case in one line, unique in a file."""
         return f"{self.target_key} {self.case.key}"
 
     def figure(self, name: str) -> Figure | None:
@@ -176,7 +165,7 @@ class Record(_Base, kw_only=True, dict=True):
         return next((f for f in self.figures if f.name == name), None)
 
     def value(self, name: str) -> float | None:
-        """The figure's value in its unit, or None where it carries none."""
+        """The figure's value in its unit, or None if it has none."""
         found = self.figure(name)
         return found.value if found is not None and found.status in VALUED else None
 
@@ -184,7 +173,7 @@ class Record(_Base, kw_only=True, dict=True):
 class Comparison(_Base, kw_only=True):
     """A difference or ratio formed per round between cases that alternated in one process.
 
-    ``name`` is a row of the table in ``comparisons.py``; ``of`` and ``against`` are record keys.
+    ``name``: a row of the table in ``named_comparisons.py``. ``of``, ``against``: record keys.
     """
 
     name: Name
@@ -195,7 +184,7 @@ class Comparison(_Base, kw_only=True):
 
 
 class MissingStack(_Base, kw_only=True):
-    """A stack or device that could not be measured: why, and the command that mends it."""
+    """A stack or device that could not be measured, why, and the command that fixes it (``mend``)."""
 
     stack: StackName
     reason: Text
@@ -204,7 +193,7 @@ class MissingStack(_Base, kw_only=True):
 
 
 class LeftOut(_Base, kw_only=True):
-    """A case that the planner did not take, and why."""
+    """A case that was not planned, and why."""
 
     target: Text
     case: Text
@@ -217,7 +206,7 @@ class Gpu(_Base, kw_only=True):
 
 
 class Machine(_Base, kw_only=True):
-    """Identity: ``id`` hashes CPU model, core count, memory size and hardware GPUs, nothing else."""
+    """The identity of a machine: ``id`` hashes CPU model, core count, memory size and hardware GPUs only."""
 
     id: MachineId
     cpu: Name
@@ -230,9 +219,9 @@ Volatile = Annotated[dict[Name, Scalar | list[Name]], Meta(max_length=64)]
 
 
 class Together(_Base, kw_only=True):
-    """One of two runs taken process by process in turn, under two interpreters: ``id`` is in both files.
+    """One of two runs that alternated process by process under two interpreters. ``id`` is the same in both files.
 
-    Processes of one number were measured one right after the other.
+    Processes with the same number were measured right after each other.
     """
 
     id: MachineId
@@ -258,7 +247,7 @@ class Fingerprint(_Base, kw_only=True):
     flags: Annotated[list[Text], Meta(max_length=200)] = []
 
 
-# The journal: one line an event. Every line names its tag in ``type``.
+# The journal: one line per event, with its tag in ``type``.
 
 
 class _Line(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True, tag_field="type"):
@@ -279,22 +268,22 @@ class HeaderLine(_Line, kw_only=True, tag="header"):
 
 
 class PlannedLine(_Line, kw_only=True, tag="planned"):
-    """A case that will be measured; overlap and window follow in ``OpenedLine`` once the chain is open."""
+    """A case that will be measured. Overlap and window follow in ``OpenedLine`` once the chain is open."""
 
     worker: Text
     """Key of the target whose worker measures the case: the case's own target, or the one it accompanies."""
     target: Target
     case: Case
     processes: Count = 0
-    """Fresh processes that the worker was to run in; 0 in a journal from before this was kept."""
+    """Planned processes of the worker; 0 in an older journal without this field."""
 
     def wanted(self, profile: Profile) -> int:
-        """``processes``, or what the profiles were before they were kept."""
+        """``processes``, or the number in the profiles of that time for an older journal."""
         return self.processes or {"quick": 3, "default": 5, "thorough": 10}[profile]
 
 
 class OpenedLine(_Line, kw_only=True, tag="opened"):
-    """A chain opened in a process: what it declares of itself."""
+    """A chain opened in a process, with its attributes."""
 
     target: Text
     case: Text
@@ -311,10 +300,9 @@ class OpenedLine(_Line, kw_only=True, tag="opened"):
 class RoundLine(_Line, kw_only=True, tag="round"):
     """Samples of one case in one round of one process.
 
-    ``samples``: ``[n, issue_ns, total_ns]`` from a window that holds two clock readings, or
-    ``[n, issue_ns, total_ns, wait_cpu_ns]`` from one in which the thread's CPU clock was read as well.
-    ``canary``: ns of the fixed pure-Python loop and of the fixed native spin, before or after the samples, whichever
-    took longer.
+    ``samples``: ``[n, issue_ns, total_ns]``, or ``[n, issue_ns, total_ns, wait_cpu_ns]`` if the window also contained
+    two readings of the thread's CPU clock. ``canary``: ns of the fixed pure-Python loop and of the fixed native loop,
+    each the longer of two readings, before and after the samples.
     """
 
     target: Text
@@ -327,10 +315,10 @@ class RoundLine(_Line, kw_only=True, tag="round"):
 
 
 class OneOffLine(_Line, kw_only=True, tag="once"):
-    """Values taken outside the ladder, ns unless the name says otherwise: ``first``, ``prepare``, ``naive``,
+    """Values measured outside the ladder, ns unless the name says otherwise: ``first``, ``prepare``, ``naive``,
     ``naive_idle``, ``latency``, ``empty_wait``, ``clock``, ``device_busy``, ``stage:...``.
 
-    ``at`` gives the n of each value where they depend on it.
+    ``at``: the n of each value where the values depend on it.
     """
 
     target: Text
@@ -344,7 +332,7 @@ class OneOffLine(_Line, kw_only=True, tag="once"):
 
 
 class FailedLine(_Line, kw_only=True, tag="failed"):
-    """A case that came to no number in a process: its own status and reason; the other cases go on."""
+    """A case that failed in a process, with its status and reason. The other cases go on."""
 
     target: Text
     case: Text
@@ -361,11 +349,13 @@ class MissingLine(_Line, kw_only=True, tag="missing"):
 
 
 class OmittedLine(_Line, kw_only=True, tag="omitted"):
+    """A case that was not planned."""
+
     left_out: LeftOut
 
 
 class EndedLine(_Line, kw_only=True, tag="ended"):
-    """A process of a worker that gave all it was asked for; ``rule`` says what stopped it."""
+    """A worker's process that completed. ``rule``: why it stopped."""
 
     worker: Text
     process: Count
@@ -377,7 +367,6 @@ JournalLine = (
 )
 
 _line_decoder = msgspec.json.Decoder(JournalLine)
-_fingerprint_decoder = msgspec.json.Decoder(Fingerprint)
 _encoder = msgspec.json.Encoder()
 
 
@@ -403,72 +392,3 @@ def to_builtins(value: Any) -> Any:
 def schema() -> dict[str, Any]:
     """The JSON Schema of a fingerprint."""
     return msgspec.json.schema(Fingerprint)
-
-
-def is_journal(path: Path) -> bool:
-    """Whether the name says journal or raw samples (``.jsonl``, ``.jsonl.gz``)."""
-    return path.name.endswith((".jsonl", ".jsonl.gz"))
-
-
-def read_fingerprint(path: Path) -> Fingerprint:
-    """Decode a fingerprint strictly. Raises ``BadFile``."""
-    raw = _bounded(path, MAX_FINGERPRINT_BYTES)
-    if raw.startswith(b'{"format":"overhead-browser"'):
-        raise BadFile(f"{path}: what a page measured by hand; take it in with: overhead browser --import {path}")
-    try:
-        found = _fingerprint_decoder.decode(raw)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise BadFile(f"{path}: not a fingerprint: {_one_line(error)}") from None
-    if found.schema_version != SCHEMA_VERSION:
-        raise BadFile(f"{path}: schema version {found.schema_version}, this program reads {SCHEMA_VERSION}")
-    return found
-
-
-def read_journal(path: Path) -> Iterator[JournalLine]:
-    """Header first. A last line cut off by a crash is dropped; another bad one raises ``BadFile``."""
-    lines = _bounded(path, MAX_JOURNAL_BYTES).split(b"\n")
-    tail_is_cut = bool(lines[-1])
-    rows = [row for row in lines if row]
-    if not rows:
-        raise BadFile(f"{path}: empty")
-    for number, row in enumerate(rows):
-        try:
-            line = decode_line(row)
-        except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            if number and tail_is_cut and number == len(rows) - 1:
-                return
-            raise BadFile(f"{path}: line {number + 1}: {_one_line(error)}") from None
-        if (number == 0) != isinstance(line, HeaderLine):
-            raise BadFile(
-                f"{path}: line {number + 1}: " + ("a second header" if number else "not a journal: no header")
-            )
-        if isinstance(line, HeaderLine) and line.schema_version != SCHEMA_VERSION:
-            raise BadFile(f"{path}: schema version {line.schema_version}, this program reads {SCHEMA_VERSION}")
-        yield line
-
-
-def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
-    """Write the fingerprint whole or not at all."""
-    body = msgspec.json.format(_encoder.encode(fingerprint), indent=1) + b"\n"
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(body)
-    os.replace(part, path)
-
-
-def _bounded(path: Path, limit: int) -> bytes:
-    """The file's bytes, decompressed, refused past ``limit`` without reading on."""
-    try:
-        compressed = path.name.endswith(".gz")
-        if compressed:
-            limit = min(limit, max(1_000_000, MAX_EXPANSION * path.stat().st_size))
-        with gzip.open(path, "rb") if compressed else open(path, "rb") as file:
-            raw = file.read(limit + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise BadFile(f"{path}: {getattr(error, 'strerror', None) or _one_line(error)}") from None
-    if len(raw) > limit:
-        raise BadFile(f"{path}: larger than {limit:,} bytes")
-    return bytes(raw)
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

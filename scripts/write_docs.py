@@ -14,10 +14,10 @@ DATA = ROOT / "reports" / "data"
 sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
+from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
 from overhead.reading.key_figures import KeyFigure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
-from overhead.results import read_fingerprint  # noqa: E402
 from scripts.run_spread import by_bound, paces, refuse, spreads  # noqa: E402
 
 

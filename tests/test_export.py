@@ -14,8 +14,9 @@ import pytest
 
 from overhead.errors import BadFile, UsageError
 from overhead.export import FORMATS, export
+from overhead.loading.files import read_fingerprint, write_fingerprint
 from overhead.reading.tables import COLUMNS
-from overhead.results import Target, read_fingerprint, write_fingerprint
+from overhead.results import Target
 from tests.fakes.report import crowded, fingerprint, record
 from tests.fakes.runs import COSTS, LADDER, TARGET, Made
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead import results
+from overhead.loading import files
 from scripts import write_docs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,7 +63,7 @@ def test_what_is_generated_is_current() -> None:
 
 
 def test_the_example_file_is_read() -> None:
-    example = results.read_fingerprint(DOCS / "example-fingerprint.json")
+    example = files.read_fingerprint(DOCS / "example-fingerprint.json")
     assert example.records
     assert (DOCS / "example-fingerprint.json").stat().st_size < 1_000_000
 

@@ -1,4 +1,4 @@
-"""The file is decoded strictly and within bounds; what a crash leaves is still read."""
+"""Files are decoded strictly and within bounds; a journal that a crash cut off is still read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from overhead import results
 from overhead.errors import BadFile
+from overhead.loading import files
 from overhead.results import Case, Figure, Fingerprint, HeaderLine, Machine, PlannedLine, Record, RoundLine, Target
 
 MACHINE = Machine(id="0123456789ab", cpu="a CPU", cores=2, memory_gib=24)
@@ -44,18 +45,18 @@ def fingerprint(*records: Record) -> Fingerprint:
     )
 
 
-def test_keys_tell_cases_and_targets_apart() -> None:
+def test_equal_keys_are_equal_cases_and_targets() -> None:
     assert CASE.key == "step per-k binding chained indirect=true k=4 wait=poll"
     assert TARGET.key == "fake@CPU:A#d0"
     assert record(params={"a": 1}).key != record(params={"a": 2}).key
     assert record(params={"a": 1, "b": 2}).key == record(params={"b": 2, "a": 1}).key
 
 
-def test_a_fingerprint_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_written_fingerprint_is_read_back_equal(tmp_path: Path) -> None:
     written = fingerprint(record(figures=[Figure(name="issue", value=1.5, low=1.0, high=2.0)]))
     path = tmp_path / "f.json"
-    results.write_fingerprint(path, written)
-    assert results.read_fingerprint(path) == written
+    files.write_fingerprint(path, written)
+    assert files.read_fingerprint(path) == written
     assert not list(tmp_path.glob("*.part"))
 
 
@@ -79,20 +80,20 @@ def test_only_some_statuses_carry_a_value() -> None:
         b'{"schema_version": NaN}',
     ],
 )
-def test_a_foreign_file_is_refused_in_one_line(tmp_path: Path, body: bytes) -> None:
+def test_a_file_of_another_kind_is_refused_with_one_line(tmp_path: Path, body: bytes) -> None:
     path = tmp_path / "f.json"
     path.write_bytes(body)
     with pytest.raises(BadFile) as refused:
-        results.read_fingerprint(path)
+        files.read_fingerprint(path)
     assert "\n" not in str(refused.value)
     assert str(refused.value).startswith(str(path))
 
 
-def test_a_page_s_download_names_the_command_that_takes_it_in(tmp_path: Path) -> None:
+def test_the_refusal_of_a_browser_download_names_the_import_command(tmp_path: Path) -> None:
     path = tmp_path / "download.json"
     path.write_bytes(b'{"format":"overhead-browser","cases":[]}')
     with pytest.raises(BadFile, match="overhead browser --import"):
-        results.read_fingerprint(path)
+        files.read_fingerprint(path)
 
 
 def tampered(tmp_path: Path, field: str, value: object) -> Path:
@@ -120,15 +121,14 @@ def tampered(tmp_path: Path, field: str, value: object) -> Path:
 )
 def test_fields_out_of_bounds_are_refused(tmp_path: Path, field: str, value: object) -> None:
     with pytest.raises(BadFile):
-        results.read_fingerprint(tampered(tmp_path, field, value))
+        files.read_fingerprint(tampered(tmp_path, field, value))
 
 
-def test_a_file_over_the_limit_is_not_read_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "MAX_JOURNAL_BYTES", 1000)
+def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.jsonl.gz"
     bomb.write_bytes(gzip.compress(b"0" * 10_000_000))
     with pytest.raises(BadFile, match="larger than 1,000 bytes"):
-        list(results.read_journal(bomb))
+        list(files.read_journal(bomb, max_bytes=1000))
 
 
 def journal(tmp_path: Path, *lines: bytes) -> Path:
@@ -137,23 +137,23 @@ def journal(tmp_path: Path, *lines: bytes) -> Path:
     return path
 
 
-def test_a_cut_last_line_is_dropped_and_no_other(tmp_path: Path) -> None:
+def test_a_cut_last_line_is_dropped_and_any_other_bad_line_is_refused(tmp_path: Path) -> None:
     head = results.encode_line(HEADER)
     planned = results.encode_line(PlannedLine(worker=TARGET.key, target=TARGET, case=CASE))
     cut = results.encode_line(ROUND)[:-20]
-    assert len(list(results.read_journal(journal(tmp_path, head, planned, cut)))) == 2
+    assert len(list(files.read_journal(journal(tmp_path, head, planned, cut)))) == 2
     with pytest.raises(BadFile, match="line 2"):
-        list(results.read_journal(journal(tmp_path, head, cut + b"\n", planned)))
+        list(files.read_journal(journal(tmp_path, head, cut + b"\n", planned)))
 
 
-def test_a_journal_begins_with_its_only_header(tmp_path: Path) -> None:
+def test_a_journal_must_begin_with_its_only_header(tmp_path: Path) -> None:
     head, line = results.encode_line(HEADER), results.encode_line(ROUND)
     with pytest.raises(BadFile, match="no header"):
-        list(results.read_journal(journal(tmp_path, line)))
+        list(files.read_journal(journal(tmp_path, line)))
     with pytest.raises(BadFile, match="second header"):
-        list(results.read_journal(journal(tmp_path, head, head)))
+        list(files.read_journal(journal(tmp_path, head, head)))
     with pytest.raises(BadFile, match="empty"):
-        list(results.read_journal(journal(tmp_path)))
+        list(files.read_journal(journal(tmp_path)))
     other = msgspec.structs.replace(HEADER, schema_version=7)
     with pytest.raises(BadFile, match="schema version 7"):
-        list(results.read_journal(journal(tmp_path, results.encode_line(other))))
+        list(files.read_journal(journal(tmp_path, results.encode_line(other))))

@@ -1,4 +1,4 @@
-"""Journal in, fingerprint out: the one place where raw samples become figures, records and comparisons."""
+"""Reduce a journal to a fingerprint: raw samples become figures, records and comparisons."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import msgspec
 
 from overhead import results
 from overhead.errors import BadFile
+from overhead.loading import files
 from overhead.measure.fitting.case_figures import complete_figure, estimate, limited_by
 from overhead.measure.fitting.data import Estimate, OneOff, Process, Round, Series
 from overhead.measure.fitting.paired import difference_and_ratio, marginal_costs
@@ -44,25 +45,25 @@ from overhead.results import (
 
 
 def load(path: Path) -> Fingerprint:
-    """The fingerprint of a file: decoded, or reduced where the file is a journal. Raises ``BadFile``."""
+    """The fingerprint in a file; a journal is reduced to one. Raises ``BadFile``."""
     path = Path(path)
-    return reduce_journal(path) if results.is_journal(path) else results.read_fingerprint(path)
+    return reduce_journal(path) if files.is_journal(path) else files.read_fingerprint(path)
 
 
 def reduce_journal(path: Path) -> Fingerprint:
-    """Reduce a journal, finished or not."""
-    return _Journal(path, results.read_journal(path)).fingerprint()
+    """The fingerprint of a journal, finished or not. Raises ``BadFile``."""
+    return _Journal(path, files.read_journal(path)).fingerprint()
 
 
 def series_of(path: Path) -> dict[str, Series]:
-    """The raw samples of a journal by record key: what comparisons of files are decided from."""
-    journal = _Journal(path, results.read_journal(path))
+    """The raw samples of a journal by record key. Comparisons of files are decided from them."""
+    journal = _Journal(path, files.read_journal(path))
     return {key.record: journal.series(key) for key in journal.planned if key.own}
 
 
 def noisy(path: Path, among: Container[str]) -> dict[str, float]:
-    """Those of these records that are noisy in a journal so far, by key, with their relative half-widths."""
-    journal = _Journal(path, results.read_journal(path))
+    """The noisy records among these, by key, with their relative half-widths; the journal may be unfinished."""
+    journal = _Journal(path, files.read_journal(path))
     return {
         key.record: (found.high - found.low) / 2 / found.value
         for key in journal.planned
@@ -82,17 +83,17 @@ class _Key:
 
     @property
     def own(self) -> bool:
-        """Whether this is the target's own record, not a companion in another target's worker."""
+        """Whether the worker is the target's own. Otherwise the case is a companion in another target's worker."""
         return self.worker == self.target
 
     @property
     def record(self) -> str:
-        """The key of the record."""
+        """The key of the record of this case."""
         return f"{self.target} {self.case}"
 
 
 class _Journal:
-    """The lines of a journal, sorted by case and process."""
+    """The lines of a journal, grouped by case and process."""
 
     def __init__(self, path: Path, lines: Iterable[results.JournalLine]) -> None:
         self.path = path
@@ -107,9 +108,9 @@ class _Journal:
         self.missing: list[results.MissingStack] = []
         self.left_out: list[results.LeftOut] = []
         for line in lines:
-            self._take(line)
+            self._add(line)
 
-    def _take(self, line: results.JournalLine) -> None:
+    def _add(self, line: results.JournalLine) -> None:
         match line:
             case HeaderLine():
                 self.header = line
@@ -123,8 +124,8 @@ class _Journal:
                 self.rounds[self._key(line)][line.process].append(one)
                 self.canary[line.worker, line.process].append(one)
             case OneOffLine():
-                taken = self.once[self._key(line)][line.process]
-                taken[line.name] = _joined(taken.get(line.name), line)
+                found = self.once[self._key(line)][line.process]
+                found[line.name] = _joined(found.get(line.name), line)
             case FailedLine():
                 self.failed[self._key(line)] = line
             case MissingLine(unavailable=unavailable):
@@ -164,11 +165,11 @@ class _Journal:
 
     @functools.cached_property
     def paces(self) -> dict[tuple[str, int], float]:
-        """By worker and process, its canary at its best, ns."""
+        """By worker and process, the fast end of its canary, ns."""
         return {which: best_pace(rounds) for which, rounds in self.canary.items()}
 
     def _counted(self, key: _Key) -> list[int]:
-        """The case's processes; of those that were cut short none, once there are as many whole ones as were wanted."""
+        """The case's processes that count: the complete ones if there are as many as planned, else all."""
         found = sorted({*self.rounds[key], *self.once[key]})
         whole = [process for process in found if (key.worker, process) in self.rules]
         return whole if len(whole) >= self.wanted[key.worker] else found
@@ -193,7 +194,7 @@ class _Journal:
         )
 
     def _canaries(self) -> Volatile:
-        """The canary's median of all processes, and of the fastest and the slowest of them, us."""
+        """The median canary of a process, us: over all processes, of the fastest and of the slowest."""
         sums = [[sum(one.canary) for one in rounds] for rounds in self.canary.values()]
         found = [statistics.median(values) / 1e3 for values in sums if any(values)]
         if not found:
@@ -250,7 +251,7 @@ class _Journal:
         return rule
 
     def _comparisons(self) -> list[Comparison]:
-        """Every pair that the table names, among the cases that alternated in one worker's processes."""
+        """Every named pair among the cases that alternated in one worker's processes."""
         found = []
         by_worker: dict[str, list[_Key]] = defaultdict(list)
         for key in self.planned:
@@ -277,7 +278,7 @@ class _Journal:
         return sorted(found, key=lambda c: order.get(c.name, len(order)))
 
     def _marginal(self, worker: str, keys: Sequence[_Key]) -> list[Comparison]:
-        """Marginal cost per submit, pass, dispatch and bind change from the own cases that differ in these alone."""
+        """Marginal cost per submit, pass, dispatch and bind change, from own cases that differ only in these."""
         groups: dict[tuple[str, ...], dict[str, _Key]] = defaultdict(dict)
         for key in keys:
             case = self.planned[key][1]
@@ -323,7 +324,7 @@ class _Journal:
 
 
 def _joined(before: OneOffLine | None, line: OneOffLine) -> OneOffLine:
-    """What is taken in every round comes a line a round."""
+    """Both lines as one: a value measured in every round has one line per round."""
     if before is None:
         return line
     return msgspec.structs.replace(line, values=[*before.values, *line.values], at=[*before.at, *line.at])
@@ -345,7 +346,7 @@ def _figure(name: str, e: Estimate, rule: str = "") -> Figure:
 
 
 def _curve(series: Series) -> list[Point]:
-    """Per n over all processes: medians of the samples whose window held two clock readings alone, and quartiles."""
+    """Per n over all processes: medians and quartiles of the samples without CPU time."""
     by_n: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for process in series.processes:
         for one in process.rounds:
@@ -368,7 +369,7 @@ def _curve(series: Series) -> list[Point]:
 
 
 def _thin(points: list[Point], most: int = 24) -> list[Point]:
-    """Processes may use different ladders: at most 24 points spread over the range, ends kept."""
+    """At most ``most`` points spread over the range, ends included: processes may use different ladders."""
     if len(points) <= most:
         return points
     step = (len(points) - 1) / (most - 1)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from overhead import results
 from overhead.errors import CannotWrite
+from overhead.loading import files
 from overhead.results import (
     EndedLine,
     FailedLine,
@@ -68,7 +69,7 @@ class Past:
     """What the journal of an interrupted run holds: header, plan, processes that ended, and ladders of the cases."""
 
     def __init__(self, path: Path) -> None:
-        lines = list(results.read_journal(path))
+        lines = list(files.read_journal(path))
         header = lines[0]
         assert isinstance(header, HeaderLine)  # read_journal yields the header first
         self.header = header

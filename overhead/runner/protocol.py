@@ -1,15 +1,15 @@
-"""What parent and worker say to each other: a job in, journal lines and a few control messages out, one JSON a line."""
+"""The protocol between parent and worker: a job in, journal lines and a few messages out, one JSON object a line."""
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import Struct
 
-from overhead.results import Case, JournalLine, Target
+from overhead.results import Case, JournalLine, Target, decode_line
 
 
 class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
-    """One chain to open: a case on a target. A companion belongs to another target than the worker's own."""
+    """One chain to open: a case on a target, which is another than the worker's own for a companion."""
 
     target: Target
     case: Case
@@ -20,32 +20,36 @@ class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All that one worker process does. ``stack`` set: look for that stack's targets; else measure ``assignments``."""
+    """The whole task of one worker process: find the targets of ``stack`` if that is set, else measure
+    ``assignments``."""
 
     worker: str
     process: int = 0
     stack: str = ""
     assignments: list[Assignment] = []
-    firsts: list[str] = []
-    """Of these the ones that get what is taken once a worker, the base case first; target and case, with a blank."""
-    further: bool = False
-    """Whether this process was not planned: the slopes of these cases are wanted, and nothing else."""
+    extras: list[str] = []
+    """Keys of the assignments that also get the slow one-off values."""
+    staged: list[str] = []
+    """Keys of the assignments whose calls are timed one by one."""
+    slopes_only: bool = False
+    """True for a process beyond the planned ones: nothing is measured outside the ladder, ``extras`` and ``staged``
+    have no effect."""
     ladders: dict[str, list[int]] = {}
-    """By assignment the ladder of an earlier process."""
+    """By assignment, the ladder of an earlier process."""
     plugins: list[str] = []
     seconds: float = 0.0
     """Sampling time of this process, all cases together."""
     min_rounds: int = 6
     max_rounds: int = 400
     target: float = 0.1
-    """Relative half-width aimed at."""
+    """Relative half-width wanted."""
     seed: int = 0
     doing_file: str = ""
-    """Where the worker notes what it is about to do; read only after it died."""
+    """The file in which the worker notes its next step; read only if it dies."""
 
 
 class FoundTargets(Struct, frozen=True, tag="found", tag_field="type"):
-    """The targets of a stack in the worker's environment, or why there is none."""
+    """The targets of a stack in the worker's environment, or the reason why there are none."""
 
     targets: list[Target] = []
     reason: str = ""
@@ -53,12 +57,14 @@ class FoundTargets(Struct, frozen=True, tag="found", tag_field="type"):
 
 
 class Ready(Struct, frozen=True, tag="ready", tag_field="type"):
-    """Everything is imported, compiled and open: the worker waits for the baton."""
+    """Everything is imported, compiled and open: the worker waits for its turn."""
 
 
 class Pause(Struct, frozen=True, tag="pause", tag_field="type"):
-    """What was measured is sent: the worker waits until it is safe and it is its turn; with ``others`` until another
-    worker of its device has measured, if one waits."""
+    """All measured lines are sent: the worker waits until they are saved and it is its turn again.
+
+    ``others``: another worker of the same device that is waiting measures first.
+    """
 
     others: bool = False
 
@@ -68,11 +74,10 @@ GO = b"go\n"
 
 _encoder = msgspec.json.Encoder()
 _messages: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
-_lines: msgspec.json.Decoder[JournalLine] = msgspec.json.Decoder(JournalLine)
 _jobs = msgspec.json.Decoder(Job)
 
 
-class Rubbish(ValueError):
+class UnknownLine(ValueError):
     """A line that is neither a message nor a journal line."""
 
 
@@ -85,12 +90,12 @@ def decode_job(raw: bytes) -> Job:
 
 
 def decode(raw: bytes) -> Message | JournalLine:
-    """What a worker said. Raises ``Rubbish``."""
+    """One line of a worker. Raises ``UnknownLine``."""
     try:
-        return _lines.decode(raw)
+        return decode_line(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         why = error
     try:
         return _messages.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError):
-        raise Rubbish(f"{raw[:80]!r}: {why}") from None
+        raise UnknownLine(f"{raw[:80]!r}: {why}") from None

@@ -14,6 +14,7 @@ from typing import cast
 
 from overhead import results
 from overhead.errors import UsageError
+from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
 from overhead.probes import load_plugin
 from overhead.profiles import PROFILES, Plan
@@ -136,7 +137,7 @@ def finish(journal: Path) -> Outcome:
     path = journal.with_suffix(".json")
     samples = journal.with_suffix(".samples.jsonl.gz")
     try:
-        results.write_fingerprint(path, fingerprint)
+        files.write_fingerprint(path, fingerprint)
         part = samples.with_name(samples.name + ".part")
         with open(journal, "rb") as source, gzip.open(part, "wb") as packed:
             shutil.copyfileobj(source, packed)

@@ -27,16 +27,18 @@ _MOST_TIMES = 3.0
 class Task:
     """All that the workers of one target measure. ``seconds``: sampling time of one process; ``processes``: how many.
 
-    ``firsts``: keys of the first case of each caller on the target itself, the base case first. ``further``: whether
-    the process is one that was not planned.
+    ``staged``: keys of the first case of each caller on the target itself, whose calls are timed one by one.
+    ``extras``: the base case among them, which also gets the slow one-off values. ``slopes_only``: the process was not
+    planned, and measures neither.
     """
 
     target: Target
     assignments: tuple[Assignment, ...]
     seconds: float
     processes: int
-    firsts: tuple[str, ...] = ()
-    further: bool = False
+    extras: tuple[str, ...] = ()
+    staged: tuple[str, ...] = ()
+    slopes_only: bool = False
 
     @classmethod
     def of(cls, target: Target, assignments: Sequence[Assignment], seconds: float, processes: int) -> Task:
@@ -44,7 +46,8 @@ class Task:
         firsts: dict[str, str] = {}
         for a in task.own:
             firsts.setdefault(a.case.caller, a.key)
-        return dataclasses.replace(task, firsts=tuple(firsts.values()))
+        staged = tuple(firsts.values())
+        return dataclasses.replace(task, extras=staged[:1], staged=staged)
 
     @property
     def own(self) -> list[Assignment]:
@@ -57,12 +60,12 @@ class Task:
         if len(left) == len(self.assignments):
             return self
         made = Task.of(self.target, left, self._seconds_of(left), self.processes)
-        return dataclasses.replace(made, further=self.further)
+        return dataclasses.replace(made, slopes_only=self.slopes_only)
 
     def only(self, keys: Container[str]) -> Task:
         """A further process of the cases of these keys on the target itself; ``firsts`` stays."""
         left = [a for a in self.own if a.key in keys]
-        return dataclasses.replace(self, assignments=tuple(left), seconds=self._seconds_of(left), further=True)
+        return dataclasses.replace(self, assignments=tuple(left), seconds=self._seconds_of(left), slopes_only=True)
 
     def _seconds_of(self, left: Sequence[Assignment]) -> float:
         return self.seconds * len(left) / len(self.assignments) if self.assignments else 0.0

@@ -1,7 +1,7 @@
-"""The worker process: one job from standard input, answers on a private copy of standard output.
+"""The worker process: it reads one job from standard input and answers on a private copy of standard output.
 
-Standard output itself is turned to standard error before anything is imported, so that what libraries print there can't
-be taken for an answer.
+Standard output itself is redirected to standard error before anything is imported, so that the output of a library
+cannot be mistaken for an answer.
 """
 
 from __future__ import annotations
@@ -10,82 +10,110 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, cast
 
 from overhead.errors import BadPlugin
-from overhead.measure.sampling import rounds as c
-from overhead.measure.sampling.clock import SystemClock
+from overhead.measure.fitting.data import OneOff
+from overhead.measure.sampling.clock import Clock, SystemClock
+from overhead.measure.sampling.events import (
+    Doing,
+    Dropped,
+    Event,
+    OneOffMeasured,
+    RoundMeasured,
+    Settings,
+    reason_of,
+    status_of,
+)
+from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import load_plugin, registry
-from overhead.probes.base import Chain, Unavailable
+from overhead.probes.base import Chain, Probe, Unavailable
 from overhead.results import EndedLine, FailedLine, JournalLine, OneOffLine, OpenedLine, RoundLine, Status
 from overhead.runner.protocol import Assignment, FoundTargets, Job, Message, Pause, Ready, decode_job, encode
 from overhead.runner.workers import WorkerNote
 
-QUIET_S = 20.0
-"""A worker says something at least so often, but while a single case keeps it."""
+_LONGEST_SILENCE_S = 20.0
+"""A worker sends its lines at least this often, except while one step of one case takes longer."""
+
+Measure = Callable[[Mapping[str, Chain], Clock, Settings, Callable[[Event], None]], str]
 
 
 class Worker:
-    """Runs one job. ``out`` takes protocol lines; ``go`` blocks until the parent hands over or gives on the baton."""
+    """Runs one job. ``out`` takes protocol lines; ``wait_for_go`` blocks until the parent lets the worker go on.
 
-    def __init__(self, job: Job, out: IO[bytes], go: Callable[[], None]) -> None:
-        self.job, self.out, self.go = job, out, go
+    ``stacks`` returns the registered stacks; ``measure`` samples the open chains.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        out: IO[bytes],
+        wait_for_go: Callable[[], None],
+        *,
+        longest_silence_s: float = _LONGEST_SILENCE_S,
+        stacks: Callable[[], Mapping[str, Probe]] = registry,
+        measure: Measure = measure_cases,
+    ) -> None:
+        self.job, self.out, self.wait_for_go = job, out, wait_for_go
+        self.longest_silence_s, self.stacks, self.measure = longest_silence_s, stacks, measure
         self.note = WorkerNote(Path(job.doing_file)) if job.doing_file else None
         self.chains: dict[str, Chain] = {}
         self.index = {a.key: i for i, a in enumerate(job.assignments)}
         self.by_id = {a.key: a for a in job.assignments}
         self.paused = time.monotonic()
 
-    def say(self, message: Message | JournalLine) -> None:
+    def send(self, message: Message | JournalLine) -> None:
+        """Write one line; ``out.flush`` delivers it."""
         self.out.write(encode(message))  # type: ignore[arg-type]
 
-    def doing(self, case: str, what: str) -> None:
+    def note_step(self, case: str, what: str) -> None:
+        """Note the next step where the parent finds it if this process dies."""
         if self.note is not None:
             self.note.write(self.index.get(case, -1), what)
 
     def discover(self) -> None:
         """Answer with the targets of the job's stack."""
         try:
-            found = FoundTargets(targets=registry()[self.job.stack].targets())
+            found = FoundTargets(targets=self.stacks()[self.job.stack].targets())
         except Unavailable as error:
             found = FoundTargets(reason=error.reason, mend=error.mend)
-        except Exception as error:  # a library that fails to load says so in its own way
-            found = FoundTargets(reason=c.reason_of(error), mend=registry()[self.job.stack].mend)
-        self.say(found)
+        except Exception as error:  # a library that fails to load may raise anything
+            found = FoundTargets(reason=reason_of(error), mend=self.stacks()[self.job.stack].mend)
+        self.send(found)
         self.out.flush()
 
-    def measure(self) -> None:
-        """Open every chain, wait for the baton, measure, end."""
+    def open_and_measure(self) -> None:
+        """Open every chain, wait for the turn, measure, close."""
         for name, assignment in self.by_id.items():
-            self.doing(name, "opening")
+            self.note_step(name, "opening")
             self._open(name, assignment)
-            self.out.flush()  # a slow compile is a silence of its own, and costs its own case at most
-        self.doing("", "waiting for its turn")
-        self.say(Ready())
+            self.out.flush()  # before the next open, which may compile for long or crash
+        self.note_step("", "waiting for its turn")
+        self.send(Ready())
         self.out.flush()
-        self.go()
-        rule = self._conduct() if self.chains else "no case could be opened"
-        self.doing("", "ending")
-        self.say(EndedLine(worker=self.job.worker, process=self.job.process, rule=rule))
+        self.wait_for_go()
+        rule = self._sample_chains() if self.chains else "no case could be opened"
+        self.note_step("", "ending")
+        self.send(EndedLine(worker=self.job.worker, process=self.job.process, rule=rule))
         self.out.flush()
-        self.go()
+        self.wait_for_go()
         for chain in self.chains.values():
-            with contextlib.suppress(Exception):  # every number is delivered: a failing release harms nobody
+            with contextlib.suppress(Exception):  # all results are delivered
                 chain.close()
 
     def _open(self, name: str, assignment: Assignment) -> None:
         target, case = assignment.target, assignment.case
         begin = time.perf_counter_ns()
         try:
-            chain = registry()[target.stack].open(target, case)
+            chain = self.stacks()[target.stack].open(target, case)
         except Exception as error:
-            self._failed(name, c.status_of(error), c.reason_of(error))
+            self._send_failure(name, status_of(error), reason_of(error))
             return
         took = time.perf_counter_ns() - begin
         self.chains[name] = chain
-        self.say(
+        self.send(
             OpenedLine(
                 target=target.key,
                 case=case.key,
@@ -99,15 +127,15 @@ class Worker:
                 flags=list(chain.flags),
             )
         )
-        if self.job.further:
+        if self.job.slopes_only:
             return
-        self._once(name, "open", [took])
+        self._send_one_off(name, "open", OneOff([took]))
         for figure, value in chain.opening().items():
-            self._once(name, figure, [value])
+            self._send_one_off(name, figure, OneOff([value]))
 
-    def _failed(self, name: str, status: str, reason: str) -> None:
+    def _send_failure(self, name: str, status: str, reason: str) -> None:
         a = self.by_id[name]
-        self.say(
+        self.send(
             FailedLine(
                 target=a.target.key,
                 case=a.case.key,
@@ -118,65 +146,69 @@ class Worker:
             )
         )
 
-    def _once(self, name: str, figure: str, values: list[float], at: list[int] | None = None, reason: str = "") -> None:
+    def _send_one_off(self, name: str, figure: str, one_off: OneOff) -> None:
         a = self.by_id[name]
-        self.say(
+        self.send(
             OneOffLine(
                 target=a.target.key,
                 case=a.case.key,
                 worker=self.job.worker,
                 process=self.job.process,
                 name=figure,
-                values=values,
-                at=at or [],
-                reason=reason,
+                values=list(one_off.values),
+                at=list(one_off.at),
+                reason=one_off.reason,
             )
         )
 
-    def _conduct(self) -> str:
-        def emit(event: c.Event) -> None:
-            match event:
-                case c.Doing(case, what, others):
-                    if not case or time.monotonic() - self.paused > QUIET_S:
-                        self._pause(others)
-                    self.doing(case, what)
-                case c.Rounded(case, number, samples, canary):
-                    a = self.by_id[case]
-                    self.say(
-                        RoundLine(
-                            target=a.target.key,
-                            case=a.case.key,
-                            worker=self.job.worker,
-                            process=self.job.process,
-                            round=number,
-                            samples=samples,
-                            canary=list(canary),
-                        )
-                    )
-                case c.Taken(case, name, values, at, reason):
-                    self._once(case, name, list(values), list(at), reason)
-                case c.Dropped(case, status, reason):
-                    self._failed(case, status, reason)
-
-        settings = c.Settings(
+    def _sample_chains(self) -> str:
+        """Measure all open chains; return the rule that stopped it."""
+        settings = Settings(
             seconds=self.job.seconds,
             min_rounds=self.job.min_rounds,
             target=self.job.target,
             seed=self.job.seed,
-            extras=frozenset(self.job.firsts[:1]),
-            staged=frozenset() if self.job.further else frozenset(self.job.firsts),
-            slopes_only=self.job.further,
+            extras=frozenset(self.job.extras),
+            staged=frozenset(self.job.staged),
+            slopes_only=self.job.slopes_only,
             ladders=self.job.ladders,
             max_rounds=self.job.max_rounds,
         )
-        return c.conduct(self.chains, SystemClock(), settings, emit)
+        return self.measure(self.chains, SystemClock(), settings, self._take)
+
+    def _take(self, event: Event) -> None:
+        """Send an event of the measurement as a line of the journal; wait at the steps where others may measure."""
+        match event:
+            case Doing(case, what, others):
+                if not case or time.monotonic() - self.paused > self.longest_silence_s:
+                    self._pause(others)
+                self.note_step(case, what)
+            case RoundMeasured(case, one):
+                a = self.by_id[case]
+                self.send(
+                    RoundLine(
+                        target=a.target.key,
+                        case=a.case.key,
+                        worker=self.job.worker,
+                        process=self.job.process,
+                        round=one.number,
+                        samples=[list(row) for row in one.samples],
+                        canary=list(one.canary),
+                    )
+                )
+            case OneOffMeasured(case, name, one_off):
+                self._send_one_off(case, name, one_off)
+            case Dropped(case, status, reason):
+                self._send_failure(case, status, reason)
 
     def _pause(self, others: bool) -> None:
-        """Between rounds, and between cases that take long before them: let the parent put what was said on disk, and
-        hear that the worker lives, while nothing is measured. ``others``: another worker is to measure first."""
-        self.say(Pause(others=others))
+        """Deliver all lines and wait until the parent has saved them. ``others``: another worker measures first.
+
+        Called between rounds, and between long steps before them, while nothing is measured.
+        """
+        self.send(Pause(others=others))
         self.out.flush()
-        self.go()
+        self.wait_for_go()
         self.paused = time.monotonic()
 
 
@@ -186,21 +218,21 @@ def main() -> int:
     os.dup2(2, 1)
     job = decode_job(sys.stdin.buffer.readline())
 
-    def go() -> None:
+    def wait_for_go() -> None:
         if not sys.stdin.buffer.readline():
             os._exit(0)  # the parent is gone
 
     try:
         for plugin in job.plugins:
             load_plugin(Path(plugin))
-        worker = Worker(job, out, go)
+        worker = Worker(job, out, wait_for_go)
     except BadPlugin as error:
         print(error, file=sys.stderr)
         return 2
     if job.stack:
         worker.discover()
     else:
-        worker.measure()
+        worker.open_and_measure()
     return 0
 
 

@@ -18,7 +18,7 @@ import msgspec
 from overhead.process import LimitExceeded, SupervisedProcess
 from overhead.results import JournalLine
 from overhead.runner.interpreter import HERE, Interpreter
-from overhead.runner.protocol import GO, Job, Message, Rubbish, decode, encode
+from overhead.runner.protocol import GO, Job, Message, UnknownLine, decode, encode
 
 RELEASE_S = 5.0
 """How long a worker may take to release its objects. Workers released together share this time."""
@@ -116,7 +116,7 @@ class WorkerProcess:
             return None
         try:
             return decode(raw)
-        except Rubbish as error:
+        except UnknownLine as error:
             raise self._death(f"answered with rubbish: {error}") from None
 
     def _limit_words(self, exceeded: LimitExceeded) -> str:

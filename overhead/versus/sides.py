@@ -12,6 +12,7 @@ import numpy as np
 
 from overhead import results
 from overhead.errors import BadFile
+from overhead.loading import files
 from overhead.loading.folders import Skipped, collect
 from overhead.loading.reduce import series_of
 from overhead.measure.fitting.data import Process, Series
@@ -115,7 +116,7 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
 
 def samples_beside(path: Path) -> Path | None:
     """The file of raw samples of a fingerprint or journal; None where there is none."""
-    if results.is_journal(path):
+    if files.is_journal(path):
         return path
     beside = path.with_suffix(".samples.jsonl.gz")
     return beside if beside.is_file() else None
@@ -127,7 +128,7 @@ def _run(path: Path, fingerprint: Fingerprint) -> Run:
         everywhere = {record.key: fingerprint.kernels for record in fingerprint.records}
         return Run(path, fingerprint, None, everywhere)
     kernels: dict[str, Mapping[str, str]] = {}
-    for line in results.read_journal(samples):
+    for line in files.read_journal(samples):
         if isinstance(line, results.HeaderLine):
             _same_run(line, fingerprint, samples)
         if isinstance(line, results.OpenedLine) and line.worker == line.target:

@@ -14,7 +14,8 @@ from overhead.measure.fitting.one_process import by_round
 from overhead.measure.sampling import window
 from overhead.measure.sampling.calibrate import Limits, calibrate
 from overhead.measure.sampling.clock import Clock, ClockFacts, SystemClock, clock_facts
-from overhead.measure.sampling.rounds import Settings, conduct
+from overhead.measure.sampling.events import Settings
+from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import registry
 from overhead.profiles import PROFILES
 from overhead.results import Case
@@ -55,7 +56,7 @@ def opened(subject: str) -> Any:
 def measured(chains: Mapping[str, Any], seconds: float) -> list[ToolAnswer]:
     """The figures of chains just opened, in alternation, as one process of the default profile gives them."""
     seen, answers = Seen(), list[ToolAnswer]()
-    conduct(chains, SystemClock(), Settings(seconds, PLAN.target, PLAN.min_rounds, PLAN.max_rounds), seen.take)
+    measure_cases(chains, SystemClock(), Settings(seconds, PLAN.target, PLAN.min_rounds, PLAN.max_rounds), seen.take)
     for subject, chain in chains.items():
         series = Series([seen.process(subject)], chain.synchronous, chain.wait_spins, chain.overlap)
         figures = estimate(series, PLAN.target)
@@ -109,7 +110,7 @@ class Passes:
         """The slope of so many passes, or nothing where they give none."""
         ns = self.ladder.draw(passes, self.dice)
         one = Round(window.sample(self.chain, ns, self.clock), number=self.number)
-        self.issued += window.units(self.chain, ns)
+        self.issued += self.chain.units(ns)
         self.number += 1
         return list(by_round(Process([one]), self.series, "complete", None).values())
 

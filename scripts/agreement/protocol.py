@@ -79,14 +79,13 @@ class Seen:
     dropped: dict[str, str] = field(default_factory=dict)
 
     def take(self, event: Any) -> None:
-        """Sort one event of ``conduct``."""
-        from overhead.measure.fitting.data import OneOff, Round
-        from overhead.measure.sampling.rounds import Dropped, Rounded, Taken
+        """Sort one event of ``measure_cases``."""
+        from overhead.measure.sampling.events import Dropped, OneOffMeasured, RoundMeasured
 
-        if isinstance(event, Rounded):
-            self.rounds.setdefault(event.case, []).append(Round(event.samples, event.canary, event.round))
-        elif isinstance(event, Taken):
-            self.one_off.setdefault(event.case, {})[event.name] = OneOff(event.values, event.at, event.reason)
+        if isinstance(event, RoundMeasured):
+            self.rounds.setdefault(event.case, []).append(event.round)
+        elif isinstance(event, OneOffMeasured):
+            self.one_off.setdefault(event.case, {})[event.name] = event.one_off
         elif isinstance(event, Dropped):
             self.dropped[event.case] = f"{event.status}: {event.reason}"
 

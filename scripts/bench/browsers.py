@@ -16,8 +16,8 @@ from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import Estimate, Process, Series
 from overhead.measure.sampling import polling_wait
 from overhead.measure.sampling.clock import SystemClock
-from overhead.measure.sampling.events import Event
-from overhead.measure.sampling.rounds import Settings, conduct
+from overhead.measure.sampling.events import Event, Settings
+from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import browsers as stacks
 from overhead.probes._support.browser import cases
 from overhead.probes._support.browser.launch import Kind, find
@@ -97,7 +97,7 @@ def _base_case(seed: int) -> Process:
     seconds = plan.case_s * WEIGHT["polling"]
     settings = Settings(seconds, plan.target, plan.min_rounds, plan.max_rounds, seed, frozenset({"case"}))
     try:
-        conduct({"case": chain}, SystemClock(), settings, events.append)
+        measure_cases({"case": chain}, SystemClock(), settings, events.append)
     finally:
         probe.session().close()
     return process_of(events, seed)

@@ -16,10 +16,11 @@ import numpy as np
 
 from overhead.measure.fitting.across_processes import CANARY_FROM_PROCESSES
 from overhead.measure.fitting.case_figures import complete_figure, estimate
-from overhead.measure.fitting.data import OneOff, Process, Round, Series
+from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.one_process import wall_rows
 from overhead.measure.fitting.quiet_rounds import best_pace, without_slow_rounds
-from overhead.measure.sampling.rounds import Dropped, Event, Rounded, Settings, Taken, conduct
+from overhead.measure.sampling.events import Dropped, Event, OneOffMeasured, RoundMeasured, Settings
+from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT, Cost, Plan
 from scripts.bench.other_rules import RULES
 from tests.fakes.machine import CANARY_NS, Disturbance, FakeClock, FastFakeChain, Law, PollingFakeChain
@@ -132,7 +133,7 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
             seconds, plan.target, plan.min_rounds, plan.max_rounds, own, frozenset({"case"}),
             slopes_only=index >= plan.processes,
         )  # fmt: skip
-        conduct({"case": chain}, clock, settings, events.append)
+        measure_cases({"case": chain}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events, index))
         for name, rule in RULES.items() if index < plan.processes else ():
@@ -164,9 +165,8 @@ def process_of(events: list[Event], number: int, case: str = "case") -> Process:
     for event in events:
         if isinstance(event, Dropped):
             raise RuntimeError(f"the fake stack failed: {event.reason}")
-    taken = [e for e in events if isinstance(e, Taken) and e.case == case]
-    rounds = [Round(e.samples, e.canary, e.round) for e in events if isinstance(e, Rounded) and e.case == case]
-    one_off = {e.name: OneOff(e.values, e.at, e.reason) for e in taken}
+    rounds = [e.round for e in events if isinstance(e, RoundMeasured) and e.case == case]
+    one_off = {e.name: e.one_off for e in events if isinstance(e, OneOffMeasured) and e.case == case}
     return Process(rounds, one_off, number=number, pace=best_pace(rounds))
 
 

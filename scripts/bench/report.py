@@ -21,7 +21,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from overhead.results import read_fingerprint, write_fingerprint
+from overhead.loading.files import read_fingerprint, write_fingerprint
 from scripts.bench.held import Requirement, print_claims
 
 ROOT = Path(__file__).resolve().parents[2]

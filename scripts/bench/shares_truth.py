@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from overhead.measure.fitting.data import Estimate, Process, Series
 from overhead.measure.fitting.paired import difference_and_ratio
-from overhead.measure.sampling.rounds import Event, Settings, conduct
+from overhead.measure.sampling.events import Event, Settings
+from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT
 from scripts.bench.known_truth import USUAL, pace_of, process_of
 from tests.fakes.machine import FakeClock, FastFakeChain, Law
@@ -87,7 +88,9 @@ def split(stack: Stack, seed: int, profile: str = "default") -> dict[str, Estima
         settings = Settings(
             sum(costs.values()), plan.target, plan.min_rounds, plan.max_rounds, seed, frozenset(), shares=costs
         )
-        conduct({caller: FastFakeChain(law, clock) for caller, law in laws.items()}, clock, settings, events.append)
+        measure_cases(
+            {caller: FastFakeChain(law, clock) for caller, law in laws.items()}, clock, settings, events.append
+        )
         for caller, found in processes.items():
             found.append(process_of(events, index, caller))
     series = {

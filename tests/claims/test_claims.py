@@ -19,9 +19,10 @@ from overhead.claims.rules import implied, partial_bounds, published, reproduced
 from overhead.claims.select import against_of
 from overhead.claims.sentences import place
 from overhead.errors import BadFile
+from overhead.loading.files import write_fingerprint
 from overhead.named_comparisons import comparable_pairs
 from overhead.probes import registry
-from overhead.results import Case, Comparison, Fingerprint, Gpu, Machine, Params, Record, Target, write_fingerprint
+from overhead.results import Case, Comparison, Fingerprint, Gpu, Machine, Params, Record, Target
 from overhead.terminal.claims import markdown, show
 from overhead.workloads import UNROLLED
 from tests.fakes.report import figure, fingerprint, record, share

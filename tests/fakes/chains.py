@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from overhead.measure.fitting.data import OneOff, Process, Round, Series
-from overhead.measure.sampling.rounds import Dropped, Event, Rounded, Settings, Taken, conduct
+from overhead.measure.sampling.events import Dropped, Event, OneOffMeasured, RoundMeasured, Settings
+from overhead.measure.sampling.rounds import measure_cases
 from tests.fakes.machine import CALM, Disturbance, FakeChain, FakeClock, FastFakeChain, Law
 
 
@@ -23,21 +24,20 @@ class Steady(FakeChain):
 def measured(
     chains: Mapping[str, Any], clock: FakeClock, seconds: float = 0.5, **more: Any
 ) -> tuple[str, list[Event], dict[str, Process]]:
-    """The rule that stopped ``conduct``, all events, and the process of each case."""
+    """The rule that stopped ``measure_cases``, all events, and the process of each case."""
     events: list[Event] = []
-    rule = conduct(chains, clock, Settings(seconds, **more), events.append)
+    rule = measure_cases(chains, clock, Settings(seconds, **more), events.append)
     return rule, events, {key: process_of(events, key) for key in chains}
 
 
 def process_of(events: Sequence[Event], case: str) -> Process:
-    """The rounds and one-off values of a case from the events."""
-    taken = [e for e in events if isinstance(e, Taken) and e.case == case]
-    rounds = [Round(e.samples, e.canary, e.round) for e in events if isinstance(e, Rounded) and e.case == case]
+    """The rounds and one-off values of a case among the events."""
+    rounds = [e.round for e in events if isinstance(e, RoundMeasured) and e.case == case]
     one_off: dict[str, OneOff] = {}
-    for e in taken:
-        if e.values:
+    for e in events:
+        if isinstance(e, OneOffMeasured) and e.case == case and e.one_off.values:
             before = one_off.get(e.name, OneOff([]))
-            one_off[e.name] = OneOff([*before.values, *e.values], [*before.at, *e.at])
+            one_off[e.name] = OneOff([*before.values, *e.one_off.values], [*before.at, *e.one_off.at])
     return Process(rounds, one_off)
 
 

@@ -7,13 +7,13 @@ and ``wait``; ``FastFakeChain`` takes the samples of many n at once, so that tho
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from overhead.measure.fitting.line import Floats
-from overhead.measure.sampling.window import Samples
+from overhead.measure.sampling.chain import Chain, DeviceTime, Overlap, Samples
 
 _CLOCK_READING_NS = 40
 
@@ -127,7 +127,7 @@ class Law:
     device: float = 500.0
     fixed: float = 10_000.0
     deferred: float = 0.0
-    overlap: str = "pipelined"
+    overlap: Overlap = "pipelined"
     synchronous: bool = False
     depth: int = 0
     poll: float = 0.0
@@ -165,25 +165,19 @@ class Law:
         return self.device if not self.deferred else 0.0
 
 
-@dataclass(frozen=True)
-class FakeDeviceTime:
-    n: int
-    span: float
-    busy: bool = True
-    quantum: float = 1.0
-    method: str = "fake"
+def device_time(n: int, span: float) -> DeviceTime:
+    """The device time of n units on a device that is always busy."""
+    return DeviceTime(n, span, busy=True, quantum=1.0, method="fake")
 
 
-class FakeChain:
+class FakeChain(Chain):
     """A chain with the costs of a law, on a fake clock."""
 
-    unit = "dispatch"
+    held_n: int = 1 << 20
 
     def __init__(self, law: Law, clock: FakeClock, recorded: bool = False, max_n: int = 1 << 20) -> None:
         self.law, self.clock, self.recorded, self.max_n = law, clock, recorded, max_n
         self.overlap, self.synchronous = law.overlap, law.synchronous
-        self.wait_spins = self.latency = False
-        self.executes = True
         self.held_n = max_n
         self.own = 1.0 + law.own * clock.random.standard_normal()
         self.ran = 0
@@ -212,20 +206,8 @@ class FakeChain:
     def executed(self) -> int:
         return self.ran
 
-    def device(self, n: int) -> FakeDeviceTime | None:
-        return FakeDeviceTime(n, self.law.device * n * self.clock.speed) if self.law.device else None
-
-    def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-        return {}
-
-    def start_latency(self, n: int) -> None:
-        return None
-
-    def making(self) -> dict[str, tuple[list[int], list[float]]]:
-        return {}
-
-    def close(self) -> None:
-        return
+    def device(self, n: int) -> DeviceTime | None:
+        return device_time(n, self.law.device * n * self.clock.speed) if self.law.device else None
 
 
 class FastFakeChain(FakeChain):
@@ -251,6 +233,21 @@ class FastFakeChain(FakeChain):
         rows: Samples = np.stack(columns, axis=1).astype(np.int64).tolist()
         return rows
 
+    def sample_idle(self, ns: Sequence[int], idle_ms: float) -> Samples:
+        rows: Samples = []
+        for n in ns:
+            self.prepare(n)
+            self.issue(n)
+            self.wait()
+            self.prepare(n)
+            self.clock.sleep(idle_ms / 1e3)
+            begun = self.clock.now()
+            self.issue(n)
+            issued = int(self.clock.time)
+            self.wait()
+            rows.append([n, issued - begun, self.clock.now() - begun])
+        return rows
+
 
 class PollingFakeChain(FastFakeChain):
     """A chain that declares the poll interval of its wait and runs no warm-up unit.
@@ -263,9 +260,9 @@ class PollingFakeChain(FastFakeChain):
     away_ns = 5e6
     """Time between two lists of samples, ns."""
 
-    @property
-    def poll_ns(self) -> int:
-        return round(self.law.poll)
+    def __init__(self, law: Law, clock: FakeClock) -> None:
+        super().__init__(law, clock)
+        self.poll_ns = round(law.poll)
 
     def units(self, ns: Sequence[int]) -> int:
         return sum(ns)

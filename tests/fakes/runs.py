@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from overhead import results
+from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
 from overhead.results import (
     Case,
@@ -100,7 +101,7 @@ class Made:
     def write(self, path: Path, *, samples: bool = True) -> Path:
         """Write the fingerprint and, with ``samples``, the file of raw samples beside it."""
         journal = self.journal(path.with_suffix(".jsonl"))
-        results.write_fingerprint(path, reduce_journal(journal))
+        files.write_fingerprint(path, reduce_journal(journal))
         if samples:
             path.with_suffix(".samples.jsonl.gz").write_bytes(gzip.compress(journal.read_bytes()))
         journal.unlink()

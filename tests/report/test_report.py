@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from overhead.errors import BadFile, UsageError
-from overhead.results import Fingerprint, Machine, MissingStack, write_fingerprint
+from overhead.loading.files import write_fingerprint
+from overhead.results import Fingerprint, Machine, MissingStack
 from tests.fakes.report import crowded, fingerprint, record
 from tests.report.report_page import Page
 

@@ -12,11 +12,12 @@ import msgspec
 import pytest
 
 from overhead.claims import published_points
+from overhead.loading.files import write_fingerprint
 from overhead.reading.view import View
 from overhead.report.core.machines import from_fingerprints, from_paths
 from overhead.report.core.parts import Text
 from overhead.report.core.run_summary import summarise, vendor
-from overhead.results import Fingerprint, Gpu, Machine, write_fingerprint
+from overhead.results import Fingerprint, Gpu, Machine
 from tests.fakes.report import crowded, fingerprint, record, share
 from tests.report.report_page import Page
 

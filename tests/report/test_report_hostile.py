@@ -16,18 +16,9 @@ import pytest
 
 from overhead.errors import BadFile
 from overhead.export import export
+from overhead.loading.files import MAX_FINGERPRINT_BYTES, write_fingerprint
 from overhead.loading.reduce import load
-from overhead.results import (
-    MAX_FINGERPRINT_BYTES,
-    Figure,
-    Fingerprint,
-    Gpu,
-    LeftOut,
-    Machine,
-    MissingStack,
-    to_builtins,
-    write_fingerprint,
-)
+from overhead.results import Figure, Fingerprint, Gpu, LeftOut, Machine, MissingStack, to_builtins
 from tests.fakes.report import figure, fingerprint, record, share
 from tests.probes.browser.browser_driver import drive
 from tests.report.report_page import Page

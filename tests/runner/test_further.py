@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from overhead import results
+from overhead.loading import files
 from overhead.loading.reduce import load, noisy
 from overhead.measure.fitting.across_processes import mean_of_processes
 from overhead.measure.fitting.data import Estimate
@@ -62,7 +63,7 @@ def record(outcome: Outcome, size: str) -> Record:
 
 def ended(outcome: Outcome) -> int:
     """How many processes ran to their end."""
-    return sum(isinstance(line, EndedLine) for line in results.read_journal(outcome.samples))
+    return sum(isinstance(line, EndedLine) for line in files.read_journal(outcome.samples))
 
 
 def complete(outcome: Outcome, size: str) -> results.Figure:
@@ -101,7 +102,7 @@ def test_no_process_starts_that_would_end_after_the_wall_limit(
 
 def test_a_further_process_measures_only_slopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, 1_000, 1_020, 1_010)
-    lines = list(results.read_journal(outcome.samples))
+    lines = list(files.read_journal(outcome.samples))
     taken = {n: {line.name for line in lines if isinstance(line, OneOffLine) and line.process == n} for n in range(3)}
     assert {"naive", "naive_idle", "empty_wait", "ladder"} <= taken[0] == taken[1]
     assert taken[2] == {"clock", "ladder"}
@@ -120,7 +121,7 @@ def test_a_ladder_is_calibrated_in_the_first_process_only(tmp_path: Path, monkey
     assert seen == [(0, []), (1, keys)]
     large = [
         line.values
-        for line in results.read_journal(outcome.samples)
+        for line in files.read_journal(outcome.samples)
         if isinstance(line, OneOffLine) and line.name == "ladder" and "large" in line.case
     ]
     assert len(large) == 2
@@ -165,7 +166,7 @@ def test_a_further_process_is_expected_to_take_as_long_as_the_last_one_that_ran(
 
 def test_a_resumed_run_continues_with_its_further_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = measure(tmp_path, monkeypatch, *APART)
-    lines = list(results.read_journal(whole.samples))
+    lines = list(files.read_journal(whole.samples))
     ends = [i for i, line in enumerate(lines) if isinstance(line, EndedLine)]
     opened = [i for i, line in enumerate(lines) if isinstance(line, OpenedLine)]
     assert len(ends) == 5
@@ -199,7 +200,7 @@ def test_the_cases_nearest_their_target_come_first() -> None:
     assert found.seconds == pytest.approx(0.41)
     assert further_tasks([[task]], noisy_now, 100.0)[0][0].seconds == pytest.approx(3 * 0.6)
     assert further_tasks([[task]], noisy_now, math.inf)[0][0].seconds == pytest.approx(0.6)
-    assert found.firsts == task.firsts == (own[0].key,)
+    assert found.extras == task.extras == found.staged == task.staged == (own[0].key,)
     assert further_tasks([[task]], noisy_now, 0.1) == [[]]
 
 

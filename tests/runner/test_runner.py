@@ -17,6 +17,7 @@ import pytest
 from overhead import results
 from overhead.cli import main
 from overhead.errors import UsageError
+from overhead.loading import files
 from overhead.loading.reduce import load, reduce_journal
 from overhead.measure.fitting.quiet_rounds import BEST_PERCENTILE
 from overhead.profiles import Plan
@@ -106,7 +107,7 @@ def test_the_canary_times_are_in_the_file(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_rule_of_a_figure_names_the_canary_of_its_processes(tmp_path: Path) -> None:
     journal = Made(processes=6, disturbance=Disturbance(spread=0.05, preemptions=0.0)).journal(tmp_path / "r.jsonl")
     canaries: dict[int, list[int]] = {}
-    for line in results.read_journal(journal):
+    for line in files.read_journal(journal):
         if isinstance(line, results.RoundLine):
             canaries.setdefault(line.process, []).append(line.canary[0])
     usual = np.mean([np.percentile(own, BEST_PERCENTILE) for own in canaries.values()]) / 1e3
@@ -139,7 +140,7 @@ def test_a_submission_of_an_api_without_passes_is_told_from_two_patterns(tmp_pat
 
 def interrupted(tmp_path: Path, outcome: Outcome) -> Path:
     """The journal as it stood when the first process had ended and the second was under way, its last line cut."""
-    lines = list(results.read_journal(outcome.samples))
+    lines = list(files.read_journal(outcome.samples))
     first_end = next(i for i, line in enumerate(lines) if isinstance(line, EndedLine))
     path = tmp_path / "cut.jsonl"
     path.write_bytes(b"".join(map(results.encode_line, lines[: first_end + 3])) + b'{"type":"rou')
@@ -150,7 +151,7 @@ def test_resume_measures_the_missing_processes(tmp_path: Path, monkeypatch: pyte
     path = interrupted(tmp_path, measure(tmp_path, monkeypatch, ""))
     assert len(reduce_journal(path).records) == 1
     outcome = short_run(plugins=[PLUGIN], resume=path)
-    lines = list(results.read_journal(outcome.samples))
+    lines = list(files.read_journal(outcome.samples))
     assert sum(isinstance(line, EndedLine) for line in lines) == 2
     assert len({line.process for line in lines if isinstance(line, RoundLine)}) >= 2
     assert sum(isinstance(line, PlannedLine) for line in lines) == 1
@@ -162,7 +163,7 @@ def test_an_incomplete_process_counts_only_while_complete_ones_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outcome = measure(tmp_path, monkeypatch, "")
-    lines = list(results.read_journal(outcome.samples))
+    lines = list(files.read_journal(outcome.samples))
     (planned,) = (line for line in lines if isinstance(line, PlannedLine))
     rounds = [line for line in lines if isinstance(line, RoundLine) and line.process == 0]
     cut = [msgspec.structs.replace(line, process=7, samples=[[n, i, 9 * t] for n, i, t, *_ in line.samples])

@@ -19,6 +19,7 @@ import overhead
 from overhead import __version__, results
 from overhead.cli import main
 from overhead.errors import UsageError
+from overhead.loading import files
 from overhead.loading.reduce import load, reduce_journal
 from overhead.profiles import Plan
 from overhead.results import EndedLine, Fingerprint, HeaderLine, JournalLine, RoundLine
@@ -176,7 +177,7 @@ def test_processes_take_turns_and_the_order_changes(measured: Measured) -> None:
 def test_rounds_of_a_pair_share_their_process_number(measured: Measured) -> None:
     assert measured.outcome.second is not None
     for path in (measured.outcome.samples, measured.outcome.second.samples):
-        numbers = {line.process for line in results.read_journal(path) if isinstance(line, RoundLine)}
+        numbers = {line.process for line in files.read_journal(path) if isinstance(line, RoundLine)}
         assert numbers == set(range(PROCESSES))
 
 
@@ -211,7 +212,7 @@ def test_ctrl_c_keeps_both_journals_and_resume_continues_both(tmp_path: Path, bu
     outcome = short_run(plugins=[PLUGIN], resume=new, pythons=builds)
     for side in (outcome, outcome.second):
         assert side is not None
-        assert sum(isinstance(line, EndedLine) for line in results.read_journal(side.samples)) == PROCESSES
+        assert sum(isinstance(line, EndedLine) for line in files.read_journal(side.samples)) == PROCESSES
     assert {case.verdict for case in verdicts(outcome).cases} == {"slower"}
 
 

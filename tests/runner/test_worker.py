@@ -1,4 +1,4 @@
-"""What a worker says, and when: the parent must hear of each opening, and of long work before the rounds."""
+"""The lines of a worker and their times: each opening is sent at once, and long work before the rounds is reported."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from typing import Any
 
 import pytest
 
-from overhead.measure.sampling import rounds as c
-from overhead.probes.base import Chain, Unsupported
-from overhead.results import Case, OpenedLine, Target
-from overhead.runner import worker
+from overhead.measure.sampling.events import Doing
+from overhead.probes.base import Chain, Probe, Space, Unsupported
+from overhead.results import Case, OneOffLine, OpenedLine, Target
 from overhead.runner.protocol import Assignment, Job, Pause, Ready, decode
+from overhead.runner.worker import Worker
 
 TARGET = Target(stack="fake", api="CPU", adapter="A")
 CASES = [Case(pattern="per-submit", params={"n": n}) for n in range(3)]
 
 
-class Still(Chain):
+class Idle(Chain):
+    """A chain that does nothing."""
+
     def issue(self, n: int) -> None:
         return
 
@@ -31,15 +33,23 @@ class Still(Chain):
         return {"compile": 5.0}
 
 
-class Fake:
+class Fake(Probe):
+    """A stack whose second case cannot be opened."""
+
+    def targets(self) -> list[Target]:
+        return [TARGET]
+
+    def space(self, target: Target) -> Space:
+        return Space(CASES[0])
+
     def open(self, target: Target, case: Case) -> Chain:
         if case.params["n"] == 1:
             raise Unsupported("not here")
-        return Still()
+        return Idle()
 
 
-class Told(io.BytesIO):
-    """Remembers how many lines had been said at every flush."""
+class Output(io.BytesIO):
+    """Records the number of lines at every flush."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,51 +59,41 @@ class Told(io.BytesIO):
         self.flushed.append(self.getvalue().count(b"\n"))
 
 
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
-    monkeypatch.setattr(worker, "registry", lambda: {"fake": Fake()})
-    return Told()
+def run(*events: Doing, longest_silence_s: float = 1e9) -> tuple[list[Any], list[int]]:
+    """The lines of a worker whose measurement emits these events, and the number of lines at every flush."""
 
+    def measure(chains: Any, clock: Any, settings: Any, emit: Any) -> str:
+        for event in events:
+            emit(event)
+        return "enough"
 
-def made(told: Told) -> worker.Worker:
     job = Job(worker=TARGET.key, assignments=[Assignment(TARGET, case) for case in CASES])
-    return worker.Worker(job, told, lambda: None)
+    output = Output()
+    worker = Worker(
+        job,
+        output,
+        lambda: None,
+        longest_silence_s=longest_silence_s,
+        stacks=lambda: {"fake": Fake()},
+        measure=measure,
+    )
+    worker.open_and_measure()
+    return [decode(line) for line in output.getvalue().splitlines()], output.flushed
 
 
-def lines(told: Told) -> list[Any]:
-    return [decode(line) for line in told.getvalue().splitlines()]
+def test_every_opening_is_sent_at_once() -> None:
+    lines, flushed = run()
+    assert flushed[:3] == [3, 4, 7]
+    assert [line.name for line in lines if isinstance(line, OneOffLine)] == ["open", "compile", "open", "compile"]
+    assert [type(line) for line in lines if isinstance(line, OpenedLine | Ready)] == [OpenedLine, OpenedLine, Ready]
 
 
-def test_every_opening_is_told_at_once(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker.Worker, "_conduct", lambda self: "enough")
-    made(told).measure()
-    said = lines(told)
-    assert told.flushed[:3] == [3, 4, 7]
-    assert [line.name for line in said if hasattr(line, "values")] == ["open", "compile", "open", "compile"]
-    assert [type(line) for line in said if isinstance(line, OpenedLine | Ready)] == [OpenedLine, OpenedLine, Ready]
+@pytest.mark.parametrize(("longest_silence_s", "pauses"), [(1e9, 1), (-1.0, 3)])
+def test_a_worker_pauses_before_a_round_and_after_a_long_silence(longest_silence_s: float, pauses: int) -> None:
+    lines, _ = run(*(Doing(case, "first") for case in ("a", "b", "")), longest_silence_s=longest_silence_s)
+    assert len([line for line in lines if isinstance(line, Pause)]) == pauses
 
 
-@pytest.mark.parametrize(("quiet_s", "pauses"), [(1e9, 1), (-1.0, 3)])
-def test_long_work_before_the_rounds_is_interrupted_by_a_word(
-    told: Told, monkeypatch: pytest.MonkeyPatch, quiet_s: float, pauses: int
-) -> None:
-    def conduct(chains: Any, clock: Any, settings: Any, emit: Any) -> str:
-        for case in ("a", "b", ""):
-            emit(c.Doing(case, "first"))
-        return "enough"
-
-    monkeypatch.setattr(c, "conduct", conduct)
-    monkeypatch.setattr(worker, "QUIET_S", quiet_s)
-    made(told).measure()
-    assert len([line for line in lines(told) if isinstance(line, Pause)]) == pauses
-
-
-def test_a_pause_says_whether_another_is_to_measure(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    def conduct(chains: Any, clock: Any, settings: Any, emit: Any) -> str:
-        emit(c.Doing("", "once", others=True))
-        emit(c.Doing("", "round 1"))
-        return "enough"
-
-    monkeypatch.setattr(c, "conduct", conduct)
-    made(told).measure()
-    assert [line.others for line in lines(told) if isinstance(line, Pause)] == [True, False]
+def test_a_pause_states_whether_another_worker_measures_first() -> None:
+    lines, _ = run(Doing("", "once", others=True), Doing("", "round 1"))
+    assert [line.others for line in lines if isinstance(line, Pause)] == [True, False]

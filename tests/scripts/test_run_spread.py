@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from overhead.errors import UsageError
-from overhead.results import Fingerprint, write_fingerprint
+from overhead.loading.files import write_fingerprint
+from overhead.results import Fingerprint
 from scripts import run_spread
 from tests.fakes.report import fingerprint, record
 

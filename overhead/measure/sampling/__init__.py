@@ -1,1 +1,1 @@
-"""What runs in a worker: the clock, the sizes of n, the rounds, the choice of a processor."""
+"""Sampling inside a worker: the chain, the clock, the ladder of n, the rounds, the processor."""

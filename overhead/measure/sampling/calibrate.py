@@ -1,4 +1,4 @@
-"""Which n to run: 0, 1, 100 and geometric up to the smallest top whose slope stands clear."""
+"""The ladder: the values of n to sample. 0, 1, 100 and halvings of the smallest top whose slope exceeds the noise."""
 
 from __future__ import annotations
 
@@ -9,41 +9,43 @@ from dataclasses import dataclass, replace
 
 from overhead.measure.fitting.data import LEGACY_N
 from overhead.measure.fitting.line import MAX_MISFIT
+from overhead.measure.sampling.chain import Chain
 from overhead.measure.sampling.clock import Clock, ClockFacts, clock_facts
 from overhead.measure.sampling.polling_wait import Stairs, find_stairs, known_stairs, rows_of
 from overhead.measure.sampling.trial_samples import TrialSamples
-from overhead.measure.sampling.window import Chain, clock_of
+from overhead.measure.sampling.window import clock_of
 
-Rows = tuple[tuple[int, int, int], ...]
+ExtraRows = tuple[tuple[int, int, int], ...]
 
-LEGACY_NS = 2_000_000
-"""T(100) joins the ladder while it stays under this; a longer sample would cost more than the rest of the pass."""
-PASSES = 3, 60
-"""The least and the most passes that calibration reckons with, for the noise to average out over."""
-SAMPLING = 0.6
+_LEGACY_NS = 2_000_000
+"""T(100) joins the ladder while it takes less than this; a longer sample would take more time than the other rungs."""
+_FEWEST_AVERAGED = 3
+"""The fewest passes over which calibration expects the noise to be averaged."""
+_MOST_AVERAGED = 60
+_SAMPLING_SHARE = 0.6
 """The share of a case's time that is left for its passes."""
-CLOCK_STEPS = 200
-"""The slope's part of T(top) in units of the clock's resolution and cost."""
+_CLOCK_STEPS = 200
+"""The slope's part of T(top), in units of the clock's resolution plus the cost of a reading."""
 LEAST_NS = 1_000_000
-"""The slope's part of T(top) at least: the first units of a chain cost something else, and must not carry the fit."""
+"""The slope's part of T(top), at least: the first units cost something else and must not dominate the fit."""
 HEAD = 0.6
-"""What the first units cost beside the slope may be this share of what calls a rung bent."""
+"""The extra cost of the first units may be this share of the deviation from the line that marks a rung as bent."""
 HEAD_NS = 10_000_000
-"""For that alone the slope's part of T(top) climbs no further."""
-CLEAR = 2
-"""Spreads of one sample that tell it from noise."""
-RUNGS = 6
-MOST = 1 << 24
-BEND = 1.2
-"""``issue`` this many times as steep means that the queue was full."""
+"""The slope's part of T(top) is raised up to this for the extra cost of the first units, not further."""
+_CLEAR = 2
+"""Standard deviations of one sample that separate an effect from noise."""
+_RUNGS = 6
+_MOST_N = 1 << 24
+_BEND = 1.2
+"""The queue is full if ``issue`` rises this many times as steeply as at small n."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What calibration may do. ``target``: relative half-width wanted. ``seconds``: the case's time in this process.
+    """Bounds of a calibration. ``target``: relative half-width wanted. ``seconds``: the case's time in this process.
 
-    ``sample_ns``: the longest sample.
-    ``knee``: look for the queue's knee above the top too, which takes some of the longest samples.
+    ``sample_ns``: the longest sample. ``knee``: also look for the queue's knee above the top, which takes some of the
+    longest samples. ``facts``: of the clock; None to measure them.
     """
 
     target: float = 0.03
@@ -55,12 +57,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ladder:
-    """``ns``: one pass, ascending. ``pass_ns``, ``one_ns``, ``unit_ns``: about what a pass, T(1) and one more unit
-    take, to bound times and never a figure. ``issued``: units that calibration issued.
+    """The n to sample, and rough times to plan with.
 
-    ``stairs`` where the wait's quantum is over 5 % of T(top): the rounds then draw n around two stairs' edges.
-    ``extra``: calibration's samples beyond the ladder (above the queue's knee, around the stairs), part of the fit.
-    ``shortfall``: in words, why the top is lower than the target asks for, or empty.
+    ``ns``: one pass, ascending. ``pass_ns``, ``one_ns``, ``unit_ns``: estimates of a pass, T(1) and one more unit; they
+    only bound times and are never a figure. ``issued``: units that calibration issued. ``stairs``: set if T(n) is a
+    staircase because the wait polls; the rounds then draw n around the edges of two stairs. ``extra``: samples of the
+    calibration beyond the ladder (above the queue's knee, around the stairs), part of the fit. ``shortfall``: why the
+    top is lower than the target requires, in words; else empty.
     """
 
     ns: tuple[int, ...]
@@ -69,22 +72,22 @@ class Ladder:
     unit_ns: float
     issued: int
     stairs: Stairs | None = None
-    extra: Rows = ()
+    extra: ExtraRows = ()
     shortfall: str = ""
 
     @property
     def wait_quantum_ns(self) -> int:
-        """ns between two looks of a polling wait that the fit must allow for; else 0."""
+        """ns between two polls of the wait, if T(n) is a staircase; else 0."""
         return self.stairs.quantum_ns if self.stairs else 0
 
     def draw(self, passes: int, dice: random.Random) -> list[int]:
-        """The n of so many passes, each in an order of its own."""
+        """The n of so many passes, each in a new order."""
         if self.stairs:
             return [n for _ in range(passes) for n in self.stairs.draw(dice)]
         return [n for _ in range(passes) for n in dice.sample(self.ns, len(self.ns))]
 
     def cpu(self, passes: int, number: int) -> list[int]:
-        """The n of the samples that read the CPU clock in this round, a case's ``number``-th: one a pass, in turn."""
+        """The n of the samples with CPU time in a case's ``number``-th round: one per pass, in rotation."""
         if self.stairs:
             return [self.stairs.short, self.ns[-1]] if number % 4 == 0 else []
         few = sorted({1, self.ns[len(self.ns) // 2], self.ns[-1]} - {0})
@@ -92,39 +95,40 @@ class Ladder:
 
 
 def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
-    """Climb until the slope's part of T(n) outgrows noise and clock, or a limit is met; then lay the rungs."""
+    """The ladder of a chain: its top is raised until the slope's part of T(top) exceeds noise and clock, or a limit is
+    met."""
     trial = TrialSamples(chain, clock)
-    poll_ns = getattr(chain, "poll_ns", 0)
-    known = known_stairs(trial, poll_ns, limits.target) if poll_ns else None
+    known = known_stairs(trial, chain.poll_ns, limits.target) if chain.poll_ns else None
     if known:
         one = float(known.quantum_ns)
         ns = tuple(sorted({1, known.short, *known.edges}))
         return Ladder(ns, known.pass_ns, one, known.unit_ns, trial.issued, known, rows_of(trial.seen))
     trial.run([1, 1])
-    least = getattr(chain, "least_ns", 0)
+    least = chain.least_ns
     limits = replace(limits, sample_ns=max(limits.sample_ns, 2 * least))
     climb = _Climb(trial, limits, clock_of(chain, limits.facts or clock_facts(clock)), max(LEAST_NS, least))
-    waits = not getattr(chain, "synchronous", False)
     heights = climb.fixed, climb.at, climb.noise
-    stairs = find_stairs(trial, climb.flat, climb.rise, *heights, limits.sample_ns) if waits else None
+    stairs = None
+    if not chain.synchronous:
+        stairs = find_stairs(trial, climb.flat, climb.rise, *heights, limits.sample_ns)
     if stairs:
         ns = tuple(sorted({1, stairs.short, *stairs.edges}))
         extra = rows_of(trial.seen)
         cost = 6 * climb.fixed + (stairs.edges[1] - stairs.edges[0]) * climb.slope()
         return Ladder(ns, cost, climb.fixed, climb.slope(), trial.issued, stairs, extra, climb.shortfall)
-    climb.on()
+    climb.straighten()
     slope, top = climb.slope(), climb.top()
     before = len(trial.seen)
-    looks = limits.knee and chain.overlap == "pipelined" and not chain.synchronous
-    knee = _knee(trial, top, slope, limits) if looks else 0
+    seeks_knee = limits.knee and chain.overlap == "pipelined" and not chain.synchronous
+    knee = _knee(trial, top, slope, limits) if seeks_knee else 0
     extra = rows_of(trial.seen[before:]) if knee else ()
     ns = _rungs(top, knee, climb.fixed, slope, chain.max_n, head=climb.head > 0)
     cost = _pass_ns(ns, chain, climb.fixed, slope)
     return Ladder(ns, cost, climb.fixed, slope, trial.issued, None, extra, climb.shortfall)
 
 
-def relaid(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
-    """The ladder that another process of the case calibrated, with this one's times; not for a polling wait."""
+def remeasured(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
+    """The ladder that an earlier process of the case calibrated, with this process's times. Not for a staircase."""
     trial = TrialSamples(chain, clock)
     trial.run([1])
     one, _ = trial.total(1, 3)
@@ -134,20 +138,22 @@ def relaid(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
 
 
 def _pass_ns(ns: Sequence[int], chain: Chain, fixed: float, slope: float) -> float:
-    """About what a pass takes, its warm units included."""
+    """An estimate of a pass, ns, warm units included."""
     once = sum(fixed + n * slope for n in ns)
     return once + (once if chain.recorded else len(ns) * fixed)
 
 
 class _Climb:
-    """The search for the top: doubling, eightfold while the slope is lost in the fixed cost.
+    """The search for the top: n is doubled, or multiplied by eight while the slope is hidden by the fixed cost.
 
-    ``flat``: the highest n that showed no rise; ``rise``: the last n tried, ``at`` its T in ns; ``most``: the highest.
+    ``flat``: the highest n that showed no rise. ``rise``: the last n tried, ``at`` its T in ns. ``most``: the highest n
+    allowed. ``head``: ns by which the first units deviate from the line. ``straight``: ns that the slope must
+    contribute so that the head bends no rung.
     """
 
     def __init__(self, trial: TrialSamples, limits: Limits, facts: ClockFacts, least: int) -> None:
         self.trial, self.limits, self.facts, self.least = trial, limits, facts, least
-        self.most = min(trial.chain.max_n, MOST)
+        self.most = min(trial.chain.max_n, _MOST_N)
         self.fixed, noise = trial.total(1, 3)
         self.noises, self.short = [noise], [noise]
         self.flat = self.rise = 1
@@ -159,23 +165,26 @@ class _Climb:
 
     @property
     def noise(self) -> float:
-        """ns, of one sample: the median of the last three, so that one interruption does not send the top up."""
-        return statistics.median(_told(self.noises)[-3:])
+        """Standard deviation of one sample, ns: the median of the last three n, so that one interruption does not raise
+        the top."""
+        return statistics.median(_measured_noises(self.noises)[-3:])
 
     def clearance(self) -> float:
-        """ns that the slope must add: the noise of a difference over the passes, against a third of the target.
+        """ns that the slope must contribute to T(top): the noise of a difference, averaged over the passes, divided by
+        a third of the target.
 
-        The noise is that of short samples: noise that grows with a sample is outgrown by no longer one.
+        The noise is that of short samples: against noise that grows with the sample, a longer sample does not help.
         """
-        affordable = SAMPLING * self.limits.seconds * 1e9 / (RUNGS * (self.at + self.fixed))
-        passes = min(max(affordable, PASSES[0]), PASSES[1])
-        noise = 2.0 * statistics.median(_told(self.short)) / (self.limits.target / 3 * passes**0.5)
-        return max(noise, self.least, CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
+        affordable = _SAMPLING_SHARE * self.limits.seconds * 1e9 / (_RUNGS * (self.at + self.fixed))
+        passes = min(max(affordable, _FEWEST_AVERAGED), _MOST_AVERAGED)
+        noise = 2.0 * statistics.median(_measured_noises(self.short)) / (self.limits.target / 3 * passes**0.5)
+        return max(noise, self.least, _CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
 
     def done(self) -> bool:
+        """Whether the last n is a sufficient top, or a limit is met; the limit is then in ``shortfall``."""
         height = self.at - self.fixed
         if self.rise >= 4 and height >= self.clearance():
-            self.at = min(self.at, self.trial.total(self.rise)[0])  # one interruption is no rise
+            self.at = min(self.at, self.trial.total(self.rise)[0])  # an interruption is not a rise
             height = self.at - self.fixed
             if height >= self.clearance():
                 return True
@@ -186,6 +195,7 @@ class _Climb:
         return bool(self.shortfall)
 
     def step(self) -> None:
+        """Try the next n."""
         lost = self.at - self.fixed < self.clearance() / 16
         if lost:
             self.flat = self.rise
@@ -195,15 +205,15 @@ class _Climb:
         self.rise = min(self.rise * factor, self.most)
         self.at, noise = self.trial.total(self.rise)
         self.noises.append(noise)
-        self.head = self._head(before, at, CLEAR * max(noise, self.noise))
+        self.head = self._head(before, at, _CLEAR * max(noise, self.noise))
         if self.at - self.fixed < self.least or len(self.short) < 2:
             self.short.append(noise)
 
     def _head(self, before: int, at: float, hidden: float) -> float:
-        """ns by which the first units cost more, or less, than the slope between the last two n, unless that is noise.
+        """ns by which the first units cost more, or less, than the slope between the last two n; 0 if that is noise.
 
-        A wait that sleeps where a short one spins costs such a step, and so does what a call finds cold. Where noise
-        would hide what was seen before, that stands.
+        Two causes: a wait that spins for a short time and then sleeps, and cold caches. A value found before is kept if
+        the noise is now too large to confirm it.
         """
         part = (before - 1) / max(self.rise - 1, 1)
         off = abs(at - self.fixed - part * (self.at - self.fixed))
@@ -211,10 +221,10 @@ class _Climb:
             return off / (1 - part)
         return self.head if hidden > self.head * (1 - part) else 0.0
 
-    def on(self) -> None:
-        """Climb on until what the first units cost bends no rung, which ``straight`` ns of the slope's see to.
+    def straighten(self) -> None:
+        """Raise the top until the slope contributes so much that the cost of the first units bends no rung.
 
-        After stairs were looked for: a stair is no such step, and looks like one.
+        Called after the search for stairs, since a stair looks like such a cost.
         """
         highest = max(self.least, min(HEAD_NS, self.limits.sample_ns / 2))
         while not self.shortfall:
@@ -224,35 +234,35 @@ class _Climb:
             self.step()
 
     def slope(self) -> float:
-        """ns per unit, to bound times and place rungs; never a figure."""
+        """An estimate of ns per unit, to bound times and place rungs; never a figure."""
         return max(self.at - self.fixed, 1.0) / max(self.rise - 1, 1)
 
     def top(self) -> int:
-        """The smallest power of two times a rung that clears, at least 4 where 4 were tried."""
+        """The last n halved as long as its slope still exceeds the clearance; at least 4 if 4 were tried."""
         top = self.rise
         while top // 2 >= max(4.0, 1 + max(self.clearance(), self.straight) / self.slope()):
             top //= 2
         return top
 
 
-def _told(noises: Sequence[float]) -> Sequence[float]:
-    """Those that samples told; a single sample at an n tells none."""
+def _measured_noises(noises: Sequence[float]) -> Sequence[float]:
+    """The noises above 0; a single sample at an n has none."""
     return [noise for noise in noises if noise > 0] or [0.0]
 
 
 def _knee(trial: TrialSamples, top: int, slope: float, limits: Limits) -> int:
-    """The n at which ``issue`` bends within the longest sample, about; 0 where it doesn't.
+    """Roughly the n at which ``issue`` bends within the longest sample, because the queue is full; 0 if it does not.
 
-    The last quarter of the longest n tells: a queue that never filled leaves ``issue`` on its line.
+    Decided by the last quarter of the longest n: if the queue never fills, ``issue`` stays on its line.
     """
     most = min(trial.chain.max_n, int(limits.sample_ns / slope))
     short = max(2, min(top, most) // 2)
-    pace = (trial.issue(short) - trial.issue(1)) / (short - 1)
-    if most < 8 or pace <= 0 or slope < BEND * pace:
+    pace = (trial.shortest_issue(short) - trial.shortest_issue(1)) / (short - 1)
+    if most < 8 or pace <= 0 or slope < _BEND * pace:
         return 0
     near = most - most // 4
-    far, bend = trial.issue(most), trial.issue(near) + BEND * pace * (most - near)
-    if far >= bend:  # a preemption is no bend
+    far, bend = trial.shortest_issue(most), trial.shortest_issue(near) + _BEND * pace * (most - near)
+    if far >= bend:  # a preemption is not a bend
         far = min(far, *(row[1] for row in trial.run([most] * 2)))
     if far < bend:
         return 0
@@ -266,15 +276,15 @@ def _knee(trial: TrialSamples, top: int, slope: float, limits: Limits) -> int:
 
 
 def _rungs(top: int, knee: int, fixed: float, slope: float, most: int, *, head: bool) -> tuple[int, ...]:
-    """0, 1, 100 where it is cheap, the top, and halvings of it; with a knee the halvings start below that.
+    """0, 1, 100 if it is cheap, the top and halvings of it; with a knee the halvings start below the knee.
 
-    ``head``: the first units cost something else, so that 1 and 100 would tilt the line of the others.
+    ``head``: the first units cost something else, and 1 and 100 are left out because they would tilt the line.
     """
     step = min(top, max(3, int(knee * 0.8))) if knee else top
     rungs = {0, 0 if head else 1, top, step} if step > 4 else {top, *range(step + 1)}
-    while step >= 4 and len(rungs) < RUNGS + 1:
+    while step >= 4 and len(rungs) < _RUNGS + 1:
         step //= 2
         rungs.add(step)
-    if not head and most >= LEGACY_N and fixed + LEGACY_N * slope < LEGACY_NS:
+    if not head and most >= LEGACY_N and fixed + LEGACY_N * slope < _LEGACY_NS:
         rungs.add(LEGACY_N)
     return tuple(sorted(rungs))

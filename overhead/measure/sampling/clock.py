@@ -1,7 +1,8 @@
-"""The clock that everything is timed by, and what reading it costs. Nanoseconds."""
+"""The clock of every sample, the canary that shows the processor's speed, and the cost of a reading. All in ns."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import sys
@@ -14,23 +15,29 @@ from overhead.measure.sampling import processors
 
 
 class Clock(Protocol):
-    """A monotonic wall clock, the calling thread's CPU clock, and a way to let time pass."""
+    """A wall clock, the calling thread's CPU clock, and the thread's processors. Tests use a fake one."""
 
-    def now(self) -> int: ...
+    def now(self) -> int:
+        """ns of a monotonic wall clock."""
 
-    def thread_cpu(self) -> int: ...
+    def thread_cpu(self) -> int:
+        """ns of CPU time of the calling thread."""
 
-    def sleep(self, seconds: float) -> None: ...
+    def sleep(self, seconds: float) -> None:
+        """Let time pass without using the processor."""
+
+    def canary(self) -> list[int]:
+        """``[python_ns, native_ns]``: the time of a fixed pure-Python loop and of a fixed native loop."""
 
     def processors(self) -> list[int]:
-        """Those on which the calling thread may be put; empty where it cannot be moved."""
+        """The processors that the calling thread may be moved to; empty where it cannot be moved."""
 
     def move(self, processors: Sequence[int]) -> None:
-        """Put the calling thread, and what threads it starts from now on, on these; on all that it had if empty."""
+        """Bind the calling thread, and the threads it starts later, to these processors; if empty, to all it had."""
 
 
 class SystemClock:
-    """The machine's clocks, without a Python frame between the caller and them, and its processors."""
+    """The machine's clocks and processors. No Python frame stands between the caller and a clock."""
 
     now = staticmethod(time.perf_counter_ns)
     thread_cpu = staticmethod(time.thread_time_ns)
@@ -38,15 +45,25 @@ class SystemClock:
     processors = staticmethod(processors.allowed)
 
     def __init__(self) -> None:
-        self._had = os.sched_getaffinity(0) if sys.platform == "linux" else set()
+        self._initial_processors = os.sched_getaffinity(0) if sys.platform == "linux" else set()
+
+    def canary(self) -> list[int]:
+        """``[python_ns, native_ns]``, about 50 us each."""
+        start = time.perf_counter_ns()
+        x = 1
+        for _ in range(700):
+            x = (x * 1664525 + 0x9E3779B9) & 0xFFFFFFFF
+        middle = time.perf_counter_ns()
+        hashlib.pbkdf2_hmac("sha256", b"canary", b"salt", 80)
+        return [middle - start, time.perf_counter_ns() - middle]
 
     def move(self, processors: Sequence[int]) -> None:
-        os.sched_setaffinity(0, processors or self._had)
+        os.sched_setaffinity(0, processors or self._initial_processors)
 
 
 @dataclass(frozen=True)
 class ClockFacts:
-    """ns: the smallest step seen, and what one reading of each clock costs."""
+    """ns: the smallest step between two readings, and the cost of one reading of each clock."""
 
     resolution_ns: int
     cost_ns: float
@@ -54,7 +71,7 @@ class ClockFacts:
 
 
 def clock_facts(clock: Clock, readings: int = 400) -> ClockFacts:
-    """Measure the clock: the smallest positive step between readings, and the mean cost of a reading."""
+    """The resolution of the clock and the cost of a reading, measured by so many readings."""
     stamps = [clock.now() for _ in range(readings)]
     steps = [b - a for a, b in itertools.pairwise(stamps) if b > a]
     return ClockFacts(
@@ -63,7 +80,7 @@ def clock_facts(clock: Clock, readings: int = 400) -> ClockFacts:
 
 
 def _cost(read: Callable[[], int], clock: Clock, readings: int) -> float:
-    """ns a call of ``read``: the least of five blocks, which a preemption cannot raise."""
+    """ns per call of ``read``: the minimum of five blocks, so that a preemption does not count."""
     blocks = []
     for _ in range(5):
         start = clock.now()

@@ -1,4 +1,4 @@
-"""What a worker is asked for, and what it says while it measures."""
+"""The settings of a worker's sampling, and the events it emits."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from overhead.errors import Unavailable, Unsupported, Unverified
-from overhead.measure.sampling.window import Samples
+from overhead.measure.fitting.data import OneOff, Round
 
 
 @dataclass(frozen=True)
 class Settings:
-    """``seconds``: sampling time of this process for all its cases. ``target``: relative half-width.
+    """``seconds``: sampling time of this process for all its cases. ``target``: relative half-width wanted.
 
-    ``extras``: the cases that also get what takes long (``naive_idle``, ``legacy``, the queue's knee above the top);
-    ``staged``: those whose calls are timed one by one.
-    ``shares``: seconds by case where they are not alike. ``slopes_only``: nothing is taken outside the ladder.
-    ``ladders``: by case the n that an earlier process calibrated.
+    ``extras``: the cases that also get the slow one-off values (``naive_idle``, ``legacy``, the queue's knee above the
+    top). ``staged``: the cases whose calls are timed one by one. ``slopes_only``: nothing is measured outside the
+    ladder, also for these two. ``shares``: seconds by case where they differ. ``ladders``: by case, the ladder of an
+    earlier process.
     """
 
     seconds: float
@@ -31,14 +31,15 @@ class Settings:
     ladders: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def share(self, case: str, cases: int) -> float:
-        """Seconds of this case, of so many."""
+        """Seconds of one case, of so many."""
         return self.shares.get(case, self.seconds / cases)
 
 
 @dataclass(frozen=True)
 class Doing:
-    """Said before anything that may hang or crash, outside every window; without a case where others may measure
-    before it returns, and with ``others`` where one is to.
+    """Emitted before any step that may hang or crash, outside every window.
+
+    Without a case: other workers may measure before ``emit`` returns. ``others``: another worker should measure first.
     """
 
     case: str
@@ -47,46 +48,44 @@ class Doing:
 
 
 @dataclass(frozen=True)
-class Rounded:
-    """One case's samples of one round; ``canary`` is the round's ``[python_ns, native_ns]``."""
+class RoundMeasured:
+    """One case's samples of one round."""
 
     case: str
-    round: int
-    samples: Samples
-    canary: list[int]
+    round: Round
 
 
 @dataclass(frozen=True)
-class Taken:
-    """Values taken outside the ladder, ns; ``at`` gives each value's n. Empty with a ``reason`` where there is none."""
+class OneOffMeasured:
+    """Values measured outside the ladder, or the reason why there are none. ``issued``: units that were run for them
+    and that the case must count."""
 
     case: str
     name: str
-    values: list[float]
-    at: list[int] = field(default_factory=list)
-    reason: str = ""
+    one_off: OneOff
+    issued: int = 0
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """A case that goes no further in this process."""
+    """A case that is not measured further in this process, and why."""
 
     case: str
     status: str
     reason: str
 
 
-Event = Doing | Rounded | Taken | Dropped
+Event = Doing | RoundMeasured | OneOffMeasured | Dropped
 
 
 def status_of(error: BaseException) -> str:
-    """The status that a chain's exception stands for."""
+    """The status of a case whose chain raised this exception."""
     if isinstance(error, Unverified):
         return "unverified"
     return "unavailable" if isinstance(error, Unsupported | Unavailable) else "failed"
 
 
 def reason_of(error: BaseException) -> str:
-    """One line: the exception's own words, with its type where no status says it."""
+    """The exception's message in one line, preceded by its type where the status is ``failed``."""
     words = " ".join(str(error).split())
     return words if words and status_of(error) != "failed" else f"{type(error).__name__}: {words}".rstrip(": ")

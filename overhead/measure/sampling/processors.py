@@ -1,6 +1,6 @@
-"""Which processors a measuring thread may be put on: those it is allowed, less those that serve a GPU's interrupts.
+"""The processors that a measuring thread may use: those allowed to it, without those that serve a GPU's interrupts.
 
-A driver that signals each submission by an interrupt takes its time from whatever runs on the processor that serves it.
+A driver that signals each submission by an interrupt takes time from the thread that runs on the serving processor.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import re
 import sys
 from pathlib import Path
 
-GPU_DRIVER = re.compile(r"(nvidia|nouveau|amdgpu|radeon|i915|xe)([-@:,0-9].*)?", re.IGNORECASE)
-SERVES = 0.05
-"""A processor that took this share of a line's interrupts serves it."""
+_GPU_DRIVER = re.compile(r"(nvidia|nouveau|amdgpu|radeon|i915|xe)([-@:,0-9].*)?", re.IGNORECASE)
+_SERVING_SHARE = 0.05
+"""A processor serves an interrupt line if it took this share of the line's interrupts."""
 INTERRUPTS = Path("/proc/interrupts")
 
 
 def allowed() -> list[int]:
-    """Those to choose from, empty where the thread cannot be moved."""
+    """The processors to choose from; empty where a thread cannot be bound to processors."""
     if sys.platform != "linux":
         return []
     everything = os.sched_getaffinity(0)
@@ -29,16 +29,16 @@ def allowed() -> list[int]:
 
 
 def serving_gpus(table: str) -> set[int]:
-    """The processors that served a GPU's interrupts, by the text of ``/proc/interrupts``."""
+    """The processors that served a GPU's interrupts, from the text of ``/proc/interrupts``."""
     head, *lines = table.splitlines() or [""]
     processors = [int(word.removeprefix("CPU")) for word in head.split() if word.startswith("CPU")]
     found: set[int] = set()
     for line in lines:
         words = line.split()
         counts, described = words[1 : 1 + len(processors)], words[1 + len(processors) :]
-        if not any(map(GPU_DRIVER.fullmatch, described[1:])):
+        if not any(map(_GPU_DRIVER.fullmatch, described[1:])):
             continue
         if len(counts) == len(processors) and all(count.isdigit() for count in counts):
             served = [int(count) for count in counts]
-            found |= {cpu for cpu, n in zip(processors, served, strict=True) if n and n >= SERVES * sum(served)}
+            found |= {cpu for cpu, n in zip(processors, served, strict=True) if n and n >= _SERVING_SHARE * sum(served)}
     return found

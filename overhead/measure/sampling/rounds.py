@@ -1,120 +1,161 @@
-"""The rounds of one worker: every case is calibrated and what is taken once is taken, then they alternate in rounds."""
+"""The rounds of one worker: each case is calibrated and gets its one-off values, then all alternate in rounds."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from overhead.errors import Unverified
-from overhead.measure.fitting.data import Round
+from overhead.measure.fitting.data import OneOff, Round
 from overhead.measure.sampling import one_off, staged_calls, window
-from overhead.measure.sampling.calibrate import Limits, calibrate, relaid
+from overhead.measure.sampling.calibrate import Limits, calibrate, remeasured
 from overhead.measure.sampling.case import LEAST_ROUNDS, CaseInProgress
+from overhead.measure.sampling.chain import Chain
 from overhead.measure.sampling.clock import Clock, clock_facts
-from overhead.measure.sampling.events import Doing, Dropped, Event, Rounded, Settings, Taken, reason_of, status_of
-from overhead.measure.sampling.preparing import Preparing
+from overhead.measure.sampling.events import (
+    Doing,
+    Dropped,
+    Event,
+    OneOffMeasured,
+    RoundMeasured,
+    Settings,
+    reason_of,
+    status_of,
+)
 from overhead.measure.sampling.quiet_processor import QuietProcessor
-from overhead.measure.sampling.window import Chain, runs_itself
 
-ROUNDS = 120
-"""A process's time is cut into at most this many rounds, fewer where the dearest case could not take part in each; a
-cheap case passes its ladder several times in a round. Short rounds, since the canary tells of a whole round."""
-STAY = 4
-"""Rounds on one processor. A move costs what was near the one that is left: moved every round, the first units of
-NumPy's step over 256 KiB took twice as long."""
-KNEE_SECONDS = 0.5
+_MOST_PLANNED_ROUNDS = 120
+"""A process's time is cut into at most this many rounds, fewer where the slowest case could not take part in each; a
+fast case passes its ladder several times in a round. Rounds are short because one canary stands for a whole round."""
+_ROUNDS_PER_PROCESSOR = 4
+"""A move makes caches cold: with a move before every round, the first units of NumPy's step over 256 KiB took twice as
+long."""
+_KNEE_SECONDS = 0.5
 """A case with less time than this looks for the queue's knee only if it is one of the extras."""
-PREPARING = 1.0
-"""Compiling and recording for an n may take as long as the sampling, and is no part of it; what is longer is."""
-OVERTIME = 1.5
+_PREPARE_SHARE = 1.0
+"""Compiling and recording for new n is not counted as sampling, up to this share of the sampling time."""
+_OVERTIME = 1.5
 """``min_rounds`` may take this many times the seconds allowed, and no more."""
 
 
-def conduct(chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit: Callable[[Event], None]) -> str:
+def measure_cases(chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit: Callable[[Event], None]) -> str:
     """Measure all chains of this worker in alternation; return the rule that stopped it, in words.
 
-    A case that raises is emitted as ``Dropped`` and the rest goes on. KeyboardInterrupt passes through. The garbage
-    collector is run and frozen before the windows and off until the end. Once each case has run, so that the stacks
-    have started their threads, the calling thread stays on processors that run at full speed, a few rounds on each.
+    A case that raises is emitted as ``Dropped`` and the others go on; KeyboardInterrupt passes through. The garbage
+    collector is off inside the windows and runs between rounds. After each case's first call, when the stacks have
+    started their threads, the calling thread is moved to processors that run at full speed, a few rounds on each.
     """
     enabled = gc.isenabled()
     gc.collect()
     gc.freeze()
     gc.disable()
-    conductor = _Conductor(chains, clock, settings, emit)
     try:
-        return conductor.run()
+        return _Measurement(chains, clock, settings, emit).run()
     finally:
-        conductor.close()
         gc.unfreeze()
         if enabled:
             gc.enable()
 
 
-class _Conductor:
+class _PrepareTimer:
+    """Adds up the time of the first ``prepare`` of each n of these chains, when a stack may compile or record.
+
+    At most ``most_ns`` of it counts, so that compiling cannot take a process's time without end.
+    """
+
+    def __init__(self, chains: Iterable[Chain], clock: Clock, most_ns: float) -> None:
+        self._clock, self._most_ns, self._spent_ns = clock, most_ns, 0
+        for chain in chains:
+            chain.prepare = self._timed(chain.prepare)  # type: ignore[assignment]
+
+    @property
+    def ns(self) -> float:
+        return min(self._spent_ns, self._most_ns)
+
+    def _timed(self, prepare: Callable[[int], None]) -> Callable[[int], None]:
+        known: set[int] = set()
+
+        def timed(n: int) -> None:
+            if n in known:
+                return prepare(n)
+            began = self._clock.now()
+            prepare(n)
+            self._spent_ns += self._clock.now() - began
+            known.add(n)
+
+        return timed
+
+
+class _Measurement:
+    """All steps of ``measure_cases``. ``live``: the cases that have not been dropped."""
+
+    processor: QuietProcessor
+
     def __init__(
         self, chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit: Callable[[Event], None]
     ) -> None:
+        staged = frozenset() if settings.slopes_only else settings.staged
         self.live = {
             key: CaseInProgress(
-                key, chain, settings.share(key, len(chains)), staged=key in settings.staged and not runs_itself(chain)
+                key, chain, settings.share(key, len(chains)), staged=key in staged and not chain.own_loop
             )
             for key, chain in chains.items()
         }
         self.clock, self.settings, self.emit = clock, settings, emit
-        self.preparing = Preparing(chains.values(), clock, PREPARING * settings.seconds * 1e9)
+        self.prepare_timer = _PrepareTimer(chains.values(), clock, _PREPARE_SHARE * settings.seconds * 1e9)
         self.start = clock.now()
         self.dice = random.Random(settings.seed)
         self.facts = clock_facts(clock)
-        self.shelter: QuietProcessor | None = None
-
-    def tell(self, doing: Doing) -> None:
-        """Say what comes next; others may measure before this returns, so its time is not this process's."""
-        said = self.clock.now()
-        self.emit(doing)
-        self.start += self.clock.now() - said
-
-    def close(self) -> None:
-        if self.shelter is not None:
-            self.shelter.close()
+        self.planned_rounds = 0
 
     def run(self) -> str:
+        """Measure; return the rule that stopped it."""
         for case in list(self.live.values()):
-            self.guard(case, "first", self.first)
-        self.shelter = QuietProcessor(self.clock)
-        for case in list(self.live.values()):
-            self.shelter.settle()
-            self.guard(case, "calibrate", self.calibrate)
-        if not self.settings.slopes_only:
+            self.attempt(case, "first", self.measure_first_call)
+        with contextlib.closing(QuietProcessor(self.clock)) as self.processor:
             for case in list(self.live.values()):
-                # Another process's turn ends the slower speed of CUDA graphs: docs/cuda.md.
-                self.tell(Doing("", "once", others=True))
-                self.shelter.settle()
-                self.guard(case, "once", self.once)
+                self.processor.leave_if_slow()
+                self.attempt(case, "calibrate", self.calibrate)
+            if not self.settings.slopes_only:
+                for case in list(self.live.values()):
+                    # Another process's turn ends the slower speed of CUDA graphs: docs/cuda.md.
+                    self.announce(Doing("", "once", others=True))
+                    self.processor.leave_if_slow()
+                    self.attempt(case, "once", self.measure_one_off_values)
+            return self.alternate()
+
+    def alternate(self) -> str:
+        """Run rounds until a rule stops them; return the rule."""
         gc.collect()
-        gc.freeze()  # so that the collections between rounds have next to nothing to look at
-        number, self.planned = 0, self.plan()
-        while not (rule := self.rule(number)):
-            if number == LEAST_ROUNDS:  # by now a part's whole cost is known
-                self.planned = number + self.plan()
-            self.round(number)
+        gc.freeze()  # so that the collections between rounds have almost nothing to traverse
+        number, self.planned_rounds = 0, self.rounds_that_fit()
+        while not (rule := self.stop_rule(number)):
+            if number == LEAST_ROUNDS:  # the whole cost of each case's part in a round is known now
+                self.planned_rounds = number + self.rounds_that_fit()
+            self.measure_round(number)
             number += 1
         return rule
 
-    def guard(self, case: CaseInProgress, what: str, act: Callable[[CaseInProgress], None]) -> None:
-        """Do one thing to one case; whatever it raises costs that case alone."""
-        self.tell(Doing(case.key, what))
+    def announce(self, doing: Doing) -> None:
+        """Emit what comes next. Other workers may measure before this returns: that time does not count."""
+        began = self.clock.now()
+        self.emit(doing)
+        self.start += self.clock.now() - began
+
+    def attempt(self, case: CaseInProgress, what: str, act: Callable[[CaseInProgress], None]) -> None:
+        """Do one step of one case; drop the case if it raises."""
+        self.announce(Doing(case.key, what))
         try:
             act(case)
         except (Exception, SystemExit) as error:
             del self.live[case.key]
             self.emit(Dropped(case.key, status_of(error), reason_of(error)))
 
-    def rule(self, number: int) -> str:
-        """Why to stop before this round, or nothing."""
-        spent = self.spent() / 1e9
+    def stop_rule(self, number: int) -> str:
+        """Why to stop before this round; empty to go on."""
+        spent = self.sampling_ns() / 1e9
         if not self.live:
             return "no case left"
         if number >= self.settings.max_rounds:
@@ -122,71 +163,73 @@ class _Conductor:
         enough = number >= self.settings.min_rounds
         if enough and all(case.steady for case in self.live.values()):
             return f"after {number} rounds each case held within a quarter of {self.settings.target:.0%}"
-        if number >= LEAST_ROUNDS and spent >= self.settings.seconds * (1 if enough else OVERTIME):
+        if number >= LEAST_ROUNDS and spent >= self.settings.seconds * (1 if enough else _OVERTIME):
             return f"time: {self.settings.seconds:.1f} s"
         return ""
 
-    def first(self, case: CaseInProgress) -> None:
-        """The first call in this process."""
-        for taken in one_off.first(case.chain, self.clock):
-            case.issued += taken.issued
+    def measure_first_call(self, case: CaseInProgress) -> None:
+        """The first call in this process, and the facts of the clock."""
+        for event in one_off.first_call(case, self.clock):
+            case.issued += event.issued
             if not self.settings.slopes_only:
-                self.emit(Taken(case.key, taken.name, taken.values, taken.at))
+                self.emit(event)
         facts = window.clock_of(case.chain, self.facts)
-        self.emit(Taken(case.key, "clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
+        values = OneOff([facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns])
+        self.emit(OneOffMeasured(case.key, "clock", values))
 
     def calibrate(self, case: CaseInProgress) -> None:
+        """Find the case's ladder, or take that of an earlier process."""
         queues = case.chain.overlap == "pipelined" and not (case.chain.synchronous or self.settings.slopes_only)
-        knee = queues and (case.key in self.settings.extras or case.seconds >= KNEE_SECONDS)
+        knee = queues and (case.key in self.settings.extras or case.seconds >= _KNEE_SECONDS)
         known = self.settings.ladders.get(case.key)
         if known and not knee:
-            case.ladder = relaid(case.chain, self.clock, known)
+            case.ladder = remeasured(case.chain, self.clock, known)
         else:
             limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
             case.ladder = calibrate(case.chain, self.clock, limits)
         if case.ladder.stairs:
-            self.emit(Taken(case.key, "wait_quantum", [case.ladder.stairs.quantum_ns]))
-        self.emit(Taken(case.key, "ladder", [float(n) for n in case.ladder.ns], reason=case.ladder.shortfall))
+            self.emit(OneOffMeasured(case.key, "wait_quantum", OneOff([case.ladder.stairs.quantum_ns])))
+        ladder = OneOff([float(n) for n in case.ladder.ns], reason=case.ladder.shortfall)
+        self.emit(OneOffMeasured(case.key, "ladder", ladder))
         case.cost = case.ladder.pass_ns
         case.issued += case.ladder.issued
         case.verify()
 
-    def once(self, case: CaseInProgress) -> None:
-        """What is taken outside the ladder."""
-        for taken in one_off.take(case.chain, self.clock, case.ladder, case.seconds, case.key in self.settings.extras):
-            case.issued += taken.issued
-            self.emit(Taken(case.key, taken.name, taken.values, taken.at, taken.reason))
+    def measure_one_off_values(self, case: CaseInProgress) -> None:
+        """The values that are measured outside the ladder."""
+        for event in one_off.counted(case, self.clock, case.key in self.settings.extras):
+            case.issued += event.issued
+            self.emit(event)
         case.verify()
-        staged = case.key in self.settings.staged
-        told = list(one_off.inside(case.chain, self.clock, case.ladder, case.seconds, staged))
-        for taken in told:
-            self.emit(Taken(case.key, taken.name, taken.values, taken.at, taken.reason))
-        if told:  # these ran units uncounted
+        uncounted = list(one_off.uncounted(case, self.clock, case.key in self.settings.staged))
+        for event in uncounted:
+            self.emit(event)
+        if uncounted:
             case.issued = case.chain.executed()
 
-    def spent(self) -> float:
+    def sampling_ns(self) -> float:
         """ns of sampling so far."""
-        return self.clock.now() - self.start - self.preparing.ns
+        return self.clock.now() - self.start - self.prepare_timer.ns
 
-    def left(self) -> float:
-        """ns of the time that remain."""
-        return max(0.0, self.settings.seconds * 1e9 - self.spent())
+    def left_ns(self) -> float:
+        """ns of sampling time that are left."""
+        return max(0.0, self.settings.seconds * 1e9 - self.sampling_ns())
 
-    def plan(self) -> int:
-        """How many rounds to cut the time into, so that every case can take part in each: pairs are formed by round."""
+    def rounds_that_fit(self) -> int:
+        """The number of rounds for the time left, such that every case can take part in each: pairs need both cases in
+        a round."""
         shares = sum(case.seconds for case in self.live.values())
-        most = min((self.left() * case.seconds / shares / case.cost for case in self.live.values()), default=0.0)
-        return max(self.settings.min_rounds, min(ROUNDS, int(most)))
+        most = min((self.left_ns() * case.seconds / shares / case.cost for case in self.live.values()), default=0.0)
+        return max(self.settings.min_rounds, min(_MOST_PLANNED_ROUNDS, int(most)))
 
-    def round(self, number: int) -> None:
-        """Every live case once, in a new order; each gets time in proportion to its share, whatever a pass costs it."""
-        self.tell(Doing("", f"round {number}", others=number == 0))
+    def measure_round(self, number: int) -> None:
+        """Every live case once, in a new order. Each gets time in proportion to its share, whatever a pass costs."""
+        self.announce(Doing("", f"round {number}", others=number == 0))
         gc.collect()
-        assert self.shelter is not None
-        if number % STAY == 0:
-            self.shelter.leave()
+        if number % _ROUNDS_PER_PROCESSOR == 0:
+            self.processor.move_on()
         shares = sum(case.seconds for case in self.live.values())
-        slot = self.left() / shares / max(1, self.planned - number)
+        slot = self.left_ns() / shares / max(1, self.planned_rounds - number)
         for case in self.live.values():
             case.credit += slot * case.seconds
         order = list(self.live.values())
@@ -194,41 +237,35 @@ class _Conductor:
         for case in order:
             passes = case.passes(number < self.settings.min_rounds)
             if passes:
-                self.guard(case, f"round {number}", functools.partial(self.sample, number, passes))
+                self.attempt(case, f"round {number}", functools.partial(self.sample, number, passes))
 
     def sample(self, number: int, passes: int, case: CaseInProgress) -> None:
-        """One case's part of a round, and the proof that it happened."""
-        assert self.shelter is not None
-        before, chain, start = self.shelter.settle(), case.chain, self.spent()
+        """One case's samples of a round, verified."""
+        before, chain, start = self.processor.leave_if_slow(), case.chain, self.sampling_ns()
         ns = case.ladder.draw(passes, self.dice)
         rows = window.sample(chain, ns, self.clock)
-        case.issued += window.units(chain, ns)
+        case.issued += chain.units(ns)
         if case.reads_cpu and not (chain.synchronous or chain.wait_spins):
             ns = case.ladder.cpu(passes, case.rounds)
-            read = window.sample(chain, ns, self.clock, cpu=True)
-            case.issued += window.units(chain, ns)
-            case.reads_cpu = all(len(row) == 4 for row in read)
-            rows += read
+            with_cpu = window.sample(chain, ns, self.clock, cpu=True)
+            case.issued += chain.units(ns)
+            case.reads_cpu = all(len(row) == 4 for row in with_cpu)
+            rows += with_cpu
         if case.staged:
-            self.stages(case)
+            self.measure_stages(case)
         case.verify()
-        weather = [max(pair) for pair in zip(before, self.shelter.again(), strict=True)]
-        case.keep(Round(rows, weather, number), self.settings.target)
+        canary = [max(pair) for pair in zip(before, self.processor.canary(), strict=True)]
+        case.keep(Round(rows, canary, number), self.settings.target)
         if case.rounds == 0:
             rows = rows + [list(row) for row in case.ladder.extra]
-        case.spend(self.spent() - start, passes)
-        self.emit(Rounded(case.key, number, rows, weather))
+        case.spend(self.sampling_ns() - start, passes)
+        self.emit(RoundMeasured(case.key, Round(rows, canary, number)))
 
-    def stages(self, case: CaseInProgress) -> None:
-        """The case's calls one by one; never again where it has none to tell."""
+    def measure_stages(self, case: CaseInProgress) -> None:
+        """The case's calls one by one; not again if its chain has no stages."""
         n = staged_calls.length(case.ladder)
-        parts, issued = staged_calls.staged(case.chain, n, self.clock)
+        parts, issued = staged_calls.time_stages(case.chain, n, self.clock)
         case.issued += issued
         case.staged = bool(parts)
         for name, value in parts.items():
-            self.emit(Taken(case.key, name, [value], [n]))
-
-
-__all__ = [
-    "Doing", "Dropped", "Event", "Rounded", "Settings", "Taken", "Unverified", "conduct", "reason_of", "status_of",
-]  # fmt: skip
+            self.emit(OneOffMeasured(case.key, name, OneOff([value], [n])))

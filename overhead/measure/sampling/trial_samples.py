@@ -1,19 +1,20 @@
-"""Calibration's own samples: few, bounded, and counted."""
+"""The samples that calibration takes: few, bounded, and counted."""
 
 from __future__ import annotations
 
 import statistics
 
 from overhead.measure.fitting.line import MAD
+from overhead.measure.sampling.chain import Chain, Samples
 from overhead.measure.sampling.clock import Clock
-from overhead.measure.sampling.window import Chain, Samples, sample, units
+from overhead.measure.sampling.window import sample
 
-SHORT_NS = 5_000_000
-LONG_NS = 20_000_000
+_SHORT_NS = 5_000_000
+_LONG_NS = 20_000_000
 
 
 class TrialSamples:
-    """Samples of one chain; ``seen`` keeps them, ``issued`` counts the units they ran, warm ones included."""
+    """Samples of one chain. ``seen``: all of them; ``issued``: the units that they ran, warm ones included."""
 
     def __init__(self, chain: Chain, clock: Clock) -> None:
         self.chain, self.clock = chain, clock
@@ -21,41 +22,43 @@ class TrialSamples:
         self.issued = 0
 
     def run(self, ns: list[int]) -> Samples:
-        self.issued += units(self.chain, ns)
+        """One sample of each n."""
+        self.issued += self.chain.units(ns)
         rows = sample(self.chain, ns, self.clock)
         self.seen += rows
         return rows
 
-    def late(self, ns: list[int], idle_ns: float) -> Samples:
-        """Samples whose windows open after an idle time; the chain brings its own loop."""
-        self.issued += units(self.chain, ns)
-        rows: Samples = self.chain.sample_idle(ns, idle_ns / 1e6)  # type: ignore[attr-defined]
+    def run_after_idle(self, ns: list[int], idle_ns: float) -> Samples:
+        """One sample of each n, its window opened after an idle time. Only for a chain with its own loop."""
+        self.issued += self.chain.units(ns)
+        rows = self.chain.sample_idle(ns, idle_ns / 1e6)
         self.seen += rows
         return rows
 
     def total(self, n: int, least: int = 1) -> tuple[float, float]:
-        """ns: the median of T(n) over five samples (three from 5 ms, ``least`` from 20 ms), and their spread.
+        """The median of T(n), ns, over five samples (three from 5 ms on, ``least`` from 20 ms on), and their standard
+        deviation.
 
-        The deviation comes from the distance to the nearest below the median, which an interruption cannot widen; 0
-        for one sample.
+        The deviation is estimated from the samples below the median alone, which an interruption does not widen. It is
+        0 for one sample.
         """
         rows = self.run([n])
         longest = rows[0][2]
-        rows += self.run([n] * (4 if longest < SHORT_NS else 2 if longest < LONG_NS else least - 1))
+        rows += self.run([n] * (4 if longest < _SHORT_NS else 2 if longest < _LONG_NS else least - 1))
         totals = [row[2] for row in rows]
         middle = statistics.median(totals)
         below = [middle - t for t in totals if t < middle]
         return middle, MAD * statistics.median(below) if below else 0.0
 
-    def least(self) -> dict[int, float]:
-        """By n the shortest total so far, ns: an interruption can only lengthen one."""
+    def shortest_totals(self) -> dict[int, float]:
+        """By n the minimum of T(n) so far, ns: interruptions only lengthen a sample."""
         shortest: dict[int, float] = {}
         for n, _, total, *_ in self.seen:
             shortest[n] = min(shortest.get(n, float(total)), float(total))
         return shortest
 
-    def issue(self, n: int) -> float:
-        """ns: the least ``issue`` of three samples of n (one from 20 ms)."""
+    def shortest_issue(self, n: int) -> float:
+        """The minimum of ``issue``, ns, over three samples of n (one from 20 ms on)."""
         rows = self.run([n])
-        rows += self.run([n] * (2 if rows[0][2] < LONG_NS else 0))
+        rows += self.run([n] * (2 if rows[0][2] < _LONG_NS else 0))
         return min(row[1] for row in rows)

@@ -16,8 +16,7 @@ from overhead.results import Case, Target
 from tests.fakes.machine import CALM, FakeClock, FastFakeChain, Law
 
 
-class _Wandering(FastFakeChain, Chain):  # type: ignore[misc]
-    held_n = 1 << 20
+class _Wandering(FastFakeChain):
     clock_step_ns = 1
 
 

@@ -1,4 +1,4 @@
-"""A browser whose wait looks every 100 ms, on a fake clock: few long samples, and a slope that is none of its wait."""
+"""A browser whose wait polls every 100 ms, on a fake clock: the slope is that of the work, from few long samples."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import Estimate, Process, Series
 from overhead.measure.sampling import polling_wait
-from overhead.measure.sampling.events import Event, Taken
-from overhead.measure.sampling.rounds import Settings, conduct
+from overhead.measure.sampling.events import Event, OneOffMeasured, Settings
+from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT
 from overhead.runner.budget import Candidate, allot
 from scripts.bench.known_truth import process_of
@@ -28,7 +28,7 @@ def measured(law: Law) -> tuple[dict[str, Estimate], list[Process], float]:
         events: list[Event] = []
         begun = clock.time
         settings = Settings(SECONDS, QUICK.target, QUICK.min_rounds, 400, 0, frozenset({"case"}))
-        conduct({"case": PollingFakeChain(law, clock)}, clock, settings, events.append)
+        measure_cases({"case": PollingFakeChain(law, clock)}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events, 0))
     return estimate(Series(processes, False, False, "pipelined"), QUICK.target), processes, spent / QUICK.processes
@@ -39,7 +39,7 @@ def naive_slope(processes: list[Process]) -> float:
     return float(np.mean([v for p in processes for v in p.values("legacy")])) / 100
 
 
-def test_the_slope_is_the_work_and_not_the_wait_divided_by_100() -> None:
+def test_the_slope_is_the_cost_of_the_work_and_not_the_wait_divided_by_100() -> None:
     found, processes, spent = measured(FIREFOX)
     slope = found["complete"]
     assert slope.status == "ok"
@@ -52,18 +52,18 @@ def test_the_slope_is_the_work_and_not_the_wait_divided_by_100() -> None:
     assert spent < 2.5 * SECONDS
 
 
-def test_doubling_the_ladder_stays_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ladder_twice_as_long_gives_a_slope_within_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     once = measured(FIREFOX)[0]["complete"]
     monkeypatch.setattr(polling_wait, "KNOWN_LEVEL", 2)
-    twice, processes, _ = measured(FIREFOX)  # the same three processes, as fast as they were
+    twice, processes, _ = measured(FIREFOX)  # the same three processes, at the same speeds
     assert all(p.values("ladder")[-1] == pytest.approx(2e8 / 25e3, rel=0.05) for p in processes)
     assert once.low is not None
     assert once.high is not None
     assert once.low <= (twice["complete"].value or 0) <= once.high
 
 
-def test_a_look_that_the_work_itself_holds_up_tells_its_end() -> None:
-    """The thread that looks runs the submissions first: T leaves the stairs, and no sample says "not yet"."""
+def test_polls_that_the_work_itself_delays_still_give_the_slope() -> None:
+    """The polling thread runs the submissions first: T leaves the stairs, and no poll finds unfinished work."""
     found, _, _ = measured(Law(host=1e4, device=6e4, fixed=1.5e6, poll=1e8, busy=9e4, jitter=0.005, own=0.003))
     slope, fixed = found["complete"], found["fixed"]
     assert slope.status == "ok"
@@ -72,33 +72,31 @@ def test_a_look_that_the_work_itself_holds_up_tells_its_end() -> None:
 
 
 @pytest.mark.parametrize(("device", "fixed"), [(22e6, 1e5), (30e6, 1e5), (45e6, 1e5), (25e3, 2e7), (5e6, 4e7)])
-def test_work_or_a_wait_too_long_for_the_first_stair_still_tells_the_slope(device: float, fixed: float) -> None:
+def test_work_or_a_wait_too_long_for_the_first_stair_still_gives_the_slope(device: float, fixed: float) -> None:
     slope = measured(Law(host=8e3, device=device, fixed=fixed, poll=1e8, wake=5e4, jitter=0.005, scatter=0.1))[0]
     assert slope["complete"].value == pytest.approx(device, rel=0.15)
     assert slope["complete"].low is not None
 
 
-def test_processes_try_different_n_so_that_their_errors_average_out() -> None:
+def test_processes_use_different_n_so_that_their_errors_average_out() -> None:
     ladders = [p.values("ladder") for p in measured(FIREFOX)[1]]
     assert len({ladder[-1] for ladder in ladders}) == len(ladders)
 
 
 @pytest.mark.parametrize("poll", [0.0, 2e6])
-def test_a_wait_that_looks_often_after_all_gets_the_usual_ladder(poll: float) -> None:
-    """Should Firefox come to wait otherwise one day."""
-
-    class Changed(PollingFakeChain):
-        poll_ns = 100_000_000
-
+def test_a_wait_that_polls_more_often_than_expected_gets_the_usual_ladder(poll: float) -> None:
+    """As if a new version of Firefox polled more often than expected."""
     clock = FakeClock(Disturbance(), 0, 20_000)
     events: list[Event] = []
     law = Law(host=8e3, device=25e3, fixed=1e5, poll=poll, wake=5e3)
-    conduct({"case": Changed(law, clock)}, clock, Settings(1.0, 0.1, 6, 400, 0, frozenset({"case"})), events.append)
-    taken = {e.name for e in events if isinstance(e, Taken)}
-    assert "ladder" in taken
+    chain = PollingFakeChain(law, clock)
+    chain.poll_ns = 100_000_000
+    measure_cases({"case": chain}, clock, Settings(1.0, 0.1, 6, 400, 0, frozenset({"case"})), events.append)
+    names = {e.name for e in events if isinstance(e, OneOffMeasured)}
+    assert "ladder" in names
 
 
-def test_quick_takes_three_cases_of_a_polling_stack_and_says_so() -> None:
+def test_the_quick_profile_measures_three_cases_of_a_polling_stack_and_gives_the_reason() -> None:
     many = [Candidate(f"case {i}", "polling") for i in range(5)]
     found = allot({"firefox": many}, QUICK)
     assert list(found.cases["firefox"]) == ["case 0", "case 1", "case 2"]

@@ -1,4 +1,4 @@
-"""Which n are run: far enough for the slope to stand clear, no further, and around the stairs of a polling wait."""
+"""The ladder: its top is as high as the slope needs, no higher; around the stairs of a polling wait it is known."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import LEGACY_N, Series
 from overhead.measure.fitting.line import MAX_MISFIT
-from overhead.measure.sampling.calibrate import HEAD, HEAD_NS, LEAST_NS, Ladder, Limits, calibrate, relaid
+from overhead.measure.sampling.calibrate import HEAD, HEAD_NS, LEAST_NS, Ladder, Limits, calibrate, remeasured
 from overhead.measure.sampling.trial_samples import TrialSamples
 from tests.fakes.chains import Steady, measured
 from tests.fakes.machine import CALM, Disturbance, FakeClock, FastFakeChain, Law
 
 
 def ladder(
-    law: Law, weather: Disturbance = CALM, limits: Limits | None = None, seed: int = 1, **attributes: object
+    law: Law, disturbance: Disturbance = CALM, limits: Limits | None = None, seed: int = 1, **attributes: object
 ) -> Ladder:
-    clock = FakeClock(weather, seed=seed)
+    clock = FakeClock(disturbance, seed=seed)
     chain = FastFakeChain(law, clock)
     for name, value in attributes.items():
         setattr(chain, name, value)
@@ -31,7 +31,7 @@ def rise(found: Ladder, law: Law) -> float:
     return law.truth()["complete"] * (found.ns[-1] - 1)
 
 
-def test_the_ladder_holds_nought_one_a_hundred_and_halvings_of_the_smallest_top_that_clears() -> None:
+def test_the_ladder_contains_0_1_100_and_halvings_of_the_smallest_sufficient_top() -> None:
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0)
     found = ladder(law)
     assert {0, 1, LEGACY_N} <= set(found.ns)
@@ -40,14 +40,14 @@ def test_the_ladder_holds_nought_one_a_hundred_and_halvings_of_the_smallest_top_
     assert found.shortfall == ""
 
 
-def test_noise_sends_the_top_up() -> None:
+def test_noise_raises_the_top() -> None:
     calm = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0))
     rough = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=200_000.0))
     assert rough.ns[-1] >= 2 * calm.ns[-1]
 
 
 class Sleeper(Steady):
-    """A wait that spins for 100 us and then sleeps, which costs it ``STEP`` once."""
+    """A wait that spins for 100 us and then sleeps, which costs ``STEP`` ns once."""
 
     STEP = 90_000.0
 
@@ -57,7 +57,7 @@ class Sleeper(Steady):
         self.clock.time += self.STEP if long else 0.0
 
 
-def test_what_the_first_units_cost_beside_the_slope_sends_the_top_up_until_it_bends_no_rung() -> None:
+def test_an_extra_cost_of_the_first_units_raises_the_top_until_no_rung_is_bent() -> None:
     law = Law(host=100.0, device=500.0, fixed=20_000.0)
     clock = FakeClock(CALM)
     straight, found = (calibrate(kind(clock, law), clock, Limits()) for kind in (Steady, Sleeper))
@@ -71,7 +71,7 @@ def test_what_the_first_units_cost_beside_the_slope_sends_the_top_up_until_it_be
 
 
 @pytest.mark.parametrize("jitter", [0.002, 0.01])
-def test_noise_hides_no_such_cost_that_was_seen_before(jitter: float) -> None:
+def test_noise_does_not_hide_an_extra_cost_that_was_found_before(jitter: float) -> None:
     law = Law(host=100.0, device=500.0, fixed=20_000.0, jitter=jitter)
     tops = []
     for seed in range(20):
@@ -80,7 +80,7 @@ def test_noise_hides_no_such_cost_that_was_seen_before(jitter: float) -> None:
     assert sum(top > Sleeper.STEP / MAX_MISFIT for top in tops) >= 16
 
 
-def test_a_wait_that_sleeps_once_has_no_stairs_and_short_chains_are_no_rungs() -> None:
+def test_a_wait_that_sleeps_once_has_no_stairs_and_short_chains_are_left_out() -> None:
     law = Law(host=500.0, device=5_000.0, fixed=20_000.0, jitter=0.002, wake=1_000.0, scatter=0.1)
     for seed in range(8):
         clock = FakeClock(CALM, seed=seed)
@@ -90,10 +90,10 @@ def test_a_wait_that_sleeps_once_has_no_stairs_and_short_chains_are_no_rungs() -
         assert rise(found, law) > Sleeper.STEP / MAX_MISFIT
 
 
-def test_a_chain_that_is_no_line_is_not_climbed_for_ever() -> None:
-    """Each unit dearer than the one before."""
-
+def test_the_search_for_the_top_ends_for_a_chain_that_is_not_linear() -> None:
     class Curved(Steady):
+        """Each unit costs more than the one before."""
+
         def issue(self, n: int) -> None:
             super().issue(n)
             self.clock.time += n * n
@@ -102,19 +102,19 @@ def test_a_chain_that_is_no_line_is_not_climbed_for_ever() -> None:
     assert calibrate(Curved(clock, law), clock, Limits(sample_ns=10**9)).ns[-1] ** 2 <= 4.1 * HEAD_NS
 
 
-def test_noise_that_grows_with_a_sample_sends_it_no_higher() -> None:
+def test_noise_that_grows_with_the_sample_does_not_raise_the_top() -> None:
     calm = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0))
     rough = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0, jitter=0.1))
     assert rough.ns[-1] <= 2 * calm.ns[-1]
 
 
-def test_a_ladder_laid_again_has_this_processs_times() -> None:
+def test_a_ladder_of_an_earlier_process_gets_the_times_of_this_process() -> None:
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0)
     first = ladder(law)
     clock = FakeClock()
     chain = FastFakeChain(Law(host=4_000.0, device=500.0, fixed=40_000.0), clock)
     began = clock.time
-    again = relaid(chain, clock, first.ns)
+    again = remeasured(chain, clock, first.ns)
     assert again.ns == first.ns
     assert again.unit_ns == pytest.approx(2 * first.unit_ns, rel=0.05)
     assert chain.executed() == again.issued
@@ -122,13 +122,13 @@ def test_a_ladder_laid_again_has_this_processs_times() -> None:
     assert clock.time - began < 4 * again.pass_ns
 
 
-def test_a_tighter_target_sends_the_top_up() -> None:
+def test_a_tighter_target_raises_the_top() -> None:
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=100_000.0)
     assert ladder(law, limits=Limits(target=0.01)).ns[-1] > ladder(law, limits=Limits(target=0.1)).ns[-1]
 
 
 @pytest.mark.parametrize("unit", [1e6, 100e6])
-def test_a_slow_chain_gets_a_short_ladder_at_once(unit: float) -> None:
+def test_a_slow_chain_gets_a_short_ladder_quickly(unit: float) -> None:
     clock = FakeClock()
     chain = Steady(clock, Law(host=unit, device=0.0, fixed=0.0, synchronous=True))
     began = clock.time
@@ -137,24 +137,24 @@ def test_a_slow_chain_gets_a_short_ladder_at_once(unit: float) -> None:
     assert clock.time - began < 120 * unit
 
 
-def test_the_stacks_own_bound_is_kept_and_said() -> None:
+def test_a_stack_that_bounds_n_bounds_the_ladder_and_gives_the_reason() -> None:
     found = ladder(Law(host=200.0, device=100.0, fixed=0.0), max_n=64)
     assert found.ns[-1] == 64
     assert "bounds n at 64" in found.shortfall
 
 
-def test_no_sample_grows_past_its_limit_without_saying_so() -> None:
+def test_a_top_lowered_by_the_longest_sample_gives_the_reason() -> None:
     found = ladder(Law(host=5_000.0, device=100.0, fixed=0.0, wake=5e6), limits=Limits(target=0.01))
     assert "20 ms" in found.shortfall
     assert 5_000 * found.ns[-1] <= 40_000_000
 
 
-def test_a_chain_may_ask_for_a_longer_rise() -> None:
+def test_a_chain_may_require_a_larger_rise() -> None:
     law = Law(host=5_000.0, device=100.0, fixed=0.0)
     assert rise(ladder(law, least_ns=30_000_000), law) >= 30_000_000
 
 
-def test_below_the_knee_are_rungs_enough_and_above_it_only_what_finds_it() -> None:
+def test_a_knee_has_rungs_below_it_and_extra_samples_above_it() -> None:
     law = Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64)
     found = ladder(law)
     knee = law.truth()["knee_n"]
@@ -171,7 +171,7 @@ def test_a_knee_near_the_longest_sample_is_found(device: float) -> None:
     assert max(n for n, _, _ in ladder(law).extra) > law.truth()["knee_n"]
 
 
-def test_a_preemption_while_it_looks_is_no_knee() -> None:
+def test_a_preemption_is_not_taken_for_a_knee() -> None:
     law = Law(host=5_000.0, device=10_000.0, jitter=0.005)
     assert sum(bool(ladder(law, Disturbance(), seed=seed).extra) for seed in range(40)) <= 2
 
@@ -183,7 +183,7 @@ def test_a_queue_that_never_fills_has_no_knee() -> None:
 
 
 @pytest.mark.parametrize(("poll", "levels"), [(1e6, 8), (100e6, 3)])
-def test_a_polling_wait_is_found_and_its_stairs_bracketed(poll: float, levels: int) -> None:
+def test_a_polling_wait_is_found_and_its_stairs_are_bracketed(poll: float, levels: int) -> None:
     law = Law(host=2_000.0, device=10_000.0, fixed=50_000.0, poll=poll, wake=5_000.0)
     found = ladder(law)
     assert found.stairs is not None
@@ -196,10 +196,10 @@ def test_a_polling_wait_is_found_and_its_stairs_bracketed(poll: float, levels: i
     assert found.cpu(1, 0) == [found.stairs.short, found.ns[-1]]
 
 
-def test_units_of_a_twentieth_millisecond_on_a_machine_of_two_speeds_are_no_stairs() -> None:
-    """The jump between neighbouring n is then a unit's own, and a change of speed bends the line."""
-    law, weather = Law(host=36_000.0, device=100.0, fixed=2_000.0), Disturbance(slowdown=1.6, dwell_s=0.01)
-    clocks = [FakeClock(weather, seed) for seed in range(60)]
+def test_a_machine_with_two_speeds_gives_no_stairs() -> None:
+    """With units of 0.04 ms T jumps between neighbouring n by one unit, and a change of speed bends the line."""
+    law, disturbance = Law(host=36_000.0, device=100.0, fixed=2_000.0), Disturbance(slowdown=1.6, dwell_s=0.01)
+    clocks = [FakeClock(disturbance, seed) for seed in range(60)]
     found = [calibrate(FastFakeChain(law, clock), clock, Limits()).stairs for clock in clocks]
     assert sum(one is not None for one in found) <= 1
 
@@ -210,7 +210,7 @@ def test_a_straight_chain_behind_a_long_wait_has_no_stairs() -> None:
     assert found.wait_quantum_ns == 0
 
 
-def test_one_interruption_is_no_rise() -> None:
+def test_an_interruption_is_not_taken_for_a_rise() -> None:
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=1_000.0, jitter=0.003)
     tops = set()
     for seed in range(20):
@@ -219,7 +219,7 @@ def test_one_interruption_is_no_rise() -> None:
     assert len(tops) <= 2
 
 
-def test_a_pass_is_every_rung_in_an_order_of_its_own() -> None:
+def test_a_pass_is_every_rung_in_a_new_order() -> None:
     found = Ladder((0, 1, 2, 4), 1.0, 1.0, 1.0, 0)
     drawn = found.draw(3, random.Random(0))
     assert [sorted(drawn[i : i + 4]) for i in (0, 4, 8)] == [[0, 1, 2, 4]] * 3
@@ -227,10 +227,10 @@ def test_a_pass_is_every_rung_in_an_order_of_its_own() -> None:
     assert [found.cpu(1, number) for number in range(4)] == [[1], [2], [4], [1]]
 
 
-def test_calibration_counts_what_it_issues() -> None:
+def test_trial_samples_count_the_units_they_issue() -> None:
     clock = FakeClock()
     chain = Steady(clock, recorded=True)
     trial = TrialSamples(chain, clock)
     trial.total(10)
-    trial.issue(5)
+    trial.shortest_issue(5)
     assert chain.executed() == trial.issued == 2 * (5 * 10 + 3 * 5)

@@ -1,4 +1,4 @@
-"""The measuring thread flees from slow processors, on a fake machine whose canaries are told."""
+"""The measuring thread leaves slow processors, on a fake machine whose speeds the test sets."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 
 from overhead.measure.sampling import processors
 from overhead.measure.sampling.clock import SystemClock
+from overhead.measure.sampling.events import RoundMeasured
 from overhead.measure.sampling.processors import serving_gpus
 from overhead.measure.sampling.quiet_processor import QuietProcessor
-from overhead.measure.sampling.rounds import Rounded
 from tests.fakes.chains import Steady, measured
 from tests.fakes.machine import FakeClock
 
 
 class Machine(FakeClock):
-    """So many processors; those in ``slow`` run at two thirds of full speed."""
+    """``count`` processors; those in ``slow`` take 1.6 times as long."""
 
     def __init__(self, count: int, slow: Sequence[int] = ()) -> None:
         super().__init__()
@@ -38,63 +38,63 @@ class Machine(FakeClock):
         return [int(50_000 * times), int(50_000 * times)]
 
 
-def test_stays_where_it_is_fast() -> None:
+def test_the_thread_stays_on_a_fast_processor() -> None:
     machine = Machine(4)
-    shelter = QuietProcessor(machine)
+    quiet = QuietProcessor(machine)
     at, moves = machine.on, machine.moves
-    assert shelter.settle() == [50_000, 50_000]
+    assert quiet.leave_if_slow() == [50_000, 50_000]
     assert (machine.on, machine.moves) == (at, moves)
 
 
-def test_moves_off_a_processor_that_turns_slow_and_says_how_fast_it_is_there() -> None:
+def test_the_thread_leaves_a_processor_that_becomes_slow() -> None:
     machine = Machine(4)
-    shelter = QuietProcessor(machine)
+    quiet = QuietProcessor(machine)
     machine.slow_ones = {machine.on}
-    assert shelter.again() == [80_000, 80_000]
-    assert shelter.settle() == [50_000, 50_000]
+    assert quiet.canary() == [80_000, 80_000]
+    assert quiet.leave_if_slow() == [50_000, 50_000]
     assert machine.on not in machine.slow_ones
 
 
-def test_takes_the_best_where_all_are_slow_and_gives_the_processors_back() -> None:
+def test_the_thread_stays_on_the_best_of_slow_processors_and_gets_all_back_in_the_end() -> None:
     machine = Machine(3)
-    shelter = QuietProcessor(machine)
+    quiet = QuietProcessor(machine)
     machine.slow_ones = {0, 1, 2}
-    assert shelter.settle() == [80_000, 80_000]
-    shelter.close()
+    assert quiet.leave_if_slow() == [80_000, 80_000]
+    quiet.close()
     assert machine.on == -1
 
 
-def test_goes_on_to_the_next_processor_when_told_to() -> None:
+def test_move_on_visits_each_processor_in_turn() -> None:
     machine = Machine(4)
-    shelter = QuietProcessor(machine)
+    quiet = QuietProcessor(machine)
     seen = []
     for _ in range(8):
-        shelter.leave()
+        quiet.move_on()
         seen.append(machine.on)
     assert sorted(seen) == [0, 0, 1, 1, 2, 2, 3, 3]
     machine.slow_ones = {(machine.on + 1) % 4}
-    shelter.leave()
-    assert shelter.settle() == [50_000, 50_000]
+    quiet.move_on()
+    assert quiet.leave_if_slow() == [50_000, 50_000]
     assert machine.on == (seen[-1] + 2) % 4
 
 
-def test_one_processor_is_never_left() -> None:
+def test_a_single_processor_is_never_left() -> None:
     machine = Machine(1, slow=[0])
-    shelter = QuietProcessor(machine)
-    shelter.leave()
-    shelter.settle()
+    quiet = QuietProcessor(machine)
+    quiet.move_on()
+    quiet.leave_if_slow()
     assert (machine.on, machine.moves) == (0, 1)
-    shelter.close()
+    quiet.close()
     assert machine.on == -1
 
 
-def test_a_machine_that_moves_no_thread_is_left_alone() -> None:
-    shelter = QuietProcessor(FakeClock())
-    assert len(shelter.settle()) == 2
-    shelter.close()
+def test_a_machine_that_cannot_move_threads_is_measured_where_it_is() -> None:
+    quiet = QuietProcessor(FakeClock())
+    assert len(quiet.leave_if_slow()) == 2
+    quiet.close()
 
 
-def test_rounds_are_measured_on_fast_processors_and_say_so() -> None:
+def test_rounds_are_measured_on_fast_processors_and_carry_their_canary() -> None:
     machine = Machine(4, slow=[0, 2])
     machine.on = -1
     on = set[int]()
@@ -105,9 +105,9 @@ def test_rounds_are_measured_on_fast_processors_and_say_so() -> None:
             super().issue(n)
 
     _, events, _ = measured({"case": Watched(machine)}, machine)
-    told = [e.canary for e in events if isinstance(e, Rounded)]
-    assert told
-    assert set(map(tuple, told)) == {(50_000, 50_000)}
+    canaries = [tuple(e.round.canary) for e in events if isinstance(e, RoundMeasured)]
+    assert canaries
+    assert set(canaries) == {(50_000, 50_000)}
     assert on == {-1, 1, 3}
     assert machine.on == -1
 
@@ -115,13 +115,13 @@ def test_rounds_are_measured_on_fast_processors_and_say_so() -> None:
 def test_four_rounds_stay_on_one_processor() -> None:
     machine = Machine(4)
     _, events, _ = measured({"case": Steady(machine)}, machine, seconds=60.0, min_rounds=12, max_rounds=12)
-    assert len([e for e in events if isinstance(e, Rounded)]) == 12
+    assert len([e for e in events if isinstance(e, RoundMeasured)]) == 12
     assert machine.moves == machine.count + 3 + 1
 
 
-def test_a_processor_that_was_taken_away_is_passed_over() -> None:
+def test_a_processor_that_the_system_took_away_is_skipped() -> None:
     machine = Machine(3)
-    shelter = QuietProcessor(machine)
+    quiet = QuietProcessor(machine)
     move = machine.move
 
     def refused(processors: Sequence[int]) -> None:
@@ -132,18 +132,18 @@ def test_a_processor_that_was_taken_away_is_passed_over() -> None:
     machine.move = refused  # type: ignore[method-assign]
     seen = []
     for _ in range(4):
-        shelter.leave()
-        shelter.settle()
+        quiet.move_on()
+        quiet.leave_if_slow()
         seen.append(machine.on)
     assert set(seen) == {0, 2}
 
 
-def test_this_machine_lets_itself_be_asked() -> None:
+def test_the_processors_of_this_machine_are_restored() -> None:
     clock = SystemClock()
     before = os.sched_getaffinity(0) if sys.platform == "linux" else set()
-    shelter = QuietProcessor(clock)
-    assert len(shelter.settle()) == 2
-    shelter.close()
+    quiet = QuietProcessor(clock)
+    assert len(quiet.leave_if_slow()) == 2
+    quiet.close()
     assert not before or os.sched_getaffinity(0) == before
 
 
@@ -159,14 +159,14 @@ ERR:          0
 """
 
 
-def test_processors_that_serve_a_gpus_interrupts_are_told() -> None:
+def test_processors_that_serve_a_gpus_interrupts_are_found() -> None:
     assert serving_gpus(INTERRUPTS) == {0, 2}
     assert serving_gpus("") == set()
     assert serving_gpus("CPU0\n 42: x y nvidia") == set()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells who serves an interrupt")
-def test_threads_keep_away_from_a_gpus_interrupts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc/interrupts is Linux only")
+def test_processors_that_serve_a_gpus_interrupts_are_avoided(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     table = tmp_path / "interrupts"
     table.write_text(INTERRUPTS)
     monkeypatch.setattr(processors, "INTERRUPTS", table)

@@ -1,4 +1,4 @@
-"""The rounds of a worker: fair, alternating, proved, and none of them hurt by another case's fault."""
+"""The rounds of a worker: cases alternate, share the time fairly, are verified, and survive another case's fault."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 
 from overhead.errors import Unsupported
-from overhead.measure.fitting.data import Series
+from overhead.measure.fitting.data import OneOff, Round, Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
-from overhead.measure.sampling.case import MANY
-from overhead.measure.sampling.rounds import Doing, Event, Rounded, Settings, Taken, conduct
+from overhead.measure.sampling.case import STEADY_ROUNDS
+from overhead.measure.sampling.chain import DeviceTime, StartLatency
+from overhead.measure.sampling.events import Doing, Event, OneOffMeasured, RoundMeasured, Settings
+from overhead.measure.sampling.rounds import measure_cases
 from tests.fakes.chains import Steady, dropped, measured
-from tests.fakes.machine import Disturbance, FakeClock, FakeDeviceTime, FastFakeChain, Law
+from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law, device_time
 
 
 class Faulty(Steady):
-    """Does its work until it was issued so many units, then raises."""
+    """Raises ``error`` in ``issue`` once it has run ``after`` units."""
 
     def __init__(self, clock: FakeClock, error: BaseException, after: int = 500) -> None:
         super().__init__(clock)
@@ -30,8 +32,13 @@ class Faulty(Steady):
         super().issue(n)
 
 
-def rounds(events: Sequence[Event], case: str) -> list[Rounded]:
-    return [e for e in events if isinstance(e, Rounded) and e.case == case]
+def rounds(events: Sequence[Event], case: str) -> list[Round]:
+    return [e.round for e in events if isinstance(e, RoundMeasured) and e.case == case]
+
+
+def reasons(events: Sequence[Event], name: str) -> list[str]:
+    """The reasons of the one-off values of this name."""
+    return [e.one_off.reason for e in events if isinstance(e, OneOffMeasured) and e.name == name]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +50,7 @@ def rounds(events: Sequence[Event], case: str) -> list[Rounded]:
         (SystemExit(3), "failed", "SystemExit: 3"),
     ],
 )
-def test_a_case_that_raises_is_dropped_with_its_reason_and_the_rest_goes_on(
+def test_a_case_that_raises_is_dropped_with_its_reason_and_the_others_go_on(
     error: BaseException, status: str, words: str
 ) -> None:
     clock = FakeClock()
@@ -54,7 +61,7 @@ def test_a_case_that_raises_is_dropped_with_its_reason_and_the_rest_goes_on(
     assert len(rounds(events, "good")) >= 6
 
 
-def test_an_interrupt_of_the_person_passes_through_and_leaves_the_collector_on() -> None:
+def test_a_keyboard_interrupt_passes_through_and_leaves_the_collector_on() -> None:
     clock = FakeClock()
     with pytest.raises(KeyboardInterrupt):
         measured({"case": Faulty(clock, KeyboardInterrupt())}, clock)
@@ -81,8 +88,8 @@ def test_all_live_cases_alternate_within_each_round_in_changing_order() -> None:
     _, events, _ = measured({key: Steady(clock) for key in "abc"}, clock)
     orders: dict[int, str] = {}
     for event in events:
-        if isinstance(event, Rounded):
-            orders[event.round] = orders.get(event.round, "") + event.case
+        if isinstance(event, RoundMeasured):
+            orders[event.round.number] = orders.get(event.round.number, "") + event.case
     assert all(sorted(order) == list("abc") for order in orders.values())
     assert len(set(orders.values())) > 2
 
@@ -95,7 +102,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert run() == run()
 
 
-def test_a_slow_case_does_not_starve_a_quick_one_nor_itself() -> None:
+def test_slow_and_fast_cases_take_part_in_the_same_rounds() -> None:
     clock = FakeClock(Disturbance(preemptions=0.0), seed=1)
     slow = Law(host=3e6, device=0.0, fixed=0.0, synchronous=True, scatter=0.05)
     quick = Law(host=2_000.0, device=500.0, fixed=20_000.0, scatter=0.3, wake=20_000.0)
@@ -103,13 +110,13 @@ def test_a_slow_case_does_not_starve_a_quick_one_nor_itself() -> None:
     _, events, _ = measured({"slow": FastFakeChain(slow, clock), "quick": FastFakeChain(quick, clock)}, clock, 3.0)
     took = {case: sum(row[2] for r in rounds(events, case) for row in r.samples) for case in ("slow", "quick")}
     assert (clock.time - began) / 1e9 < 3.3
-    slow_in, quick_in = ({r.round for r in rounds(events, case)} for case in ("slow", "quick"))
+    slow_in, quick_in = ({r.number for r in rounds(events, case)} for case in ("slow", "quick"))
     assert len(slow_in & quick_in) >= 12
     assert len(slow_in ^ quick_in) <= 3
     assert took["quick"] > 0.1 * took["slow"]
 
 
-def test_it_stops_at_its_time_with_the_least_rounds_at_most_half_over() -> None:
+def test_it_stops_at_its_time_which_the_required_rounds_may_exceed_by_half() -> None:
     clock = FakeClock()
     began = clock.time
     law = Law(host=5e6, device=0.0, fixed=0.0, synchronous=True)
@@ -119,29 +126,29 @@ def test_it_stops_at_its_time_with_the_least_rounds_at_most_half_over() -> None:
     assert len(rounds(events, "slow")) >= 2
 
 
-def test_it_stops_when_every_case_holds_still() -> None:
+def test_it_stops_when_every_case_is_steady() -> None:
     clock = FakeClock()
     rule, events, _ = measured({"case": Steady(clock)}, clock, 30.0)
     assert "each case held within a quarter of 3%" in rule
-    assert len(rounds(events, "case")) <= MANY + 1
+    assert len(rounds(events, "case")) <= STEADY_ROUNDS + 1
 
 
-def test_it_stops_at_the_most_rounds() -> None:
+def test_it_stops_at_the_maximum_of_rounds() -> None:
     clock = FakeClock(seed=1)
     rule, _, _ = measured({"case": FastFakeChain(Law(jitter=0.3), clock)}, clock, 30.0, max_rounds=7)
     assert rule == "7 rounds"
 
 
-def test_what_is_about_to_happen_is_said_first_and_each_round_opens_without_a_case() -> None:
+def test_each_step_is_announced_and_a_round_first_without_a_case() -> None:
     clock = FakeClock()
     _, events, _ = measured({"a": Steady(clock), "b": Steady(clock)}, clock)
-    said = [(e.case, e.what) for e in events if isinstance(e, Doing)]
-    assert said[:4] == [("a", "first"), ("b", "first"), ("a", "calibrate"), ("b", "calibrate")]
-    assert said[4:9] == [("", "once"), ("a", "once"), ("", "once"), ("b", "once"), ("", "round 0")]
-    assert {said[9], said[10]} == {("a", "round 0"), ("b", "round 0")}
+    steps = [(e.case, e.what) for e in events if isinstance(e, Doing)]
+    assert steps[:4] == [("a", "first"), ("b", "first"), ("a", "calibrate"), ("b", "calibrate")]
+    assert steps[4:9] == [("", "once"), ("a", "once"), ("", "once"), ("b", "once"), ("", "round 0")]
+    assert {steps[9], steps[10]} == {("a", "round 0"), ("b", "round 0")}
 
 
-def test_another_measures_before_what_is_taken_once_and_before_the_rounds() -> None:
+def test_other_workers_measure_before_the_one_off_values_and_before_the_rounds() -> None:
     clock = FakeClock()
     _, events, _ = measured({"a": Steady(clock), "b": Steady(clock)}, clock)
     assert [e.what for e in events if isinstance(e, Doing) and e.others] == ["once", "once", "round 0"]
@@ -162,7 +169,7 @@ def test_every_round_carries_the_canary_and_the_collector_is_off_inside_it() -> 
     assert all(len(r.canary) == 2 and min(r.canary) > 0 for r in rounds(events, "case"))
 
 
-def test_wall_and_cpu_samples_are_kept_apart_and_cpu_only_where_it_tells() -> None:
+def test_samples_with_cpu_time_are_separate_and_only_of_chains_that_wait_without_spinning() -> None:
     clock = FakeClock()
     chains = {
         "plain": Steady(clock), "spins": Steady(clock, wait_spins=True), "sync": Steady(clock, synchronous=True),
@@ -172,7 +179,7 @@ def test_wall_and_cpu_samples_are_kept_apart_and_cpu_only_where_it_tells() -> No
     assert widths == {"plain": {3, 4}, "spins": {3}, "sync": {3}}
 
 
-def test_a_page_without_a_cpu_clock_is_asked_for_it_once() -> None:
+def test_a_chain_without_a_cpu_clock_is_asked_for_cpu_time_once() -> None:
     class Page(FastFakeChain):
         asked = 0
 
@@ -187,7 +194,7 @@ def test_a_page_without_a_cpu_clock_is_asked_for_it_once() -> None:
     assert {len(row) for r in rounds(events, "page") for row in r.samples} == {3}
 
 
-def test_once_values_are_taken_and_the_extras_only_where_asked() -> None:
+def test_one_off_values_are_measured_and_the_slow_ones_only_for_extras() -> None:
     clock = FakeClock()
     chains = {"base": Steady(clock, latency=True), "other": Steady(clock)}
     _, _, found = measured(chains, clock, extras=frozenset({"base"}))
@@ -199,33 +206,33 @@ def test_once_values_are_taken_and_the_extras_only_where_asked() -> None:
     assert found["base"].one_off["naive"].at == [1] * 7
 
 
-def test_a_slow_chain_says_why_it_has_no_t_of_a_hundred() -> None:
-    def legacy(host: float, **attributes: Any) -> Taken:
+def test_a_slow_chain_gives_the_reason_why_it_has_no_legacy_value() -> None:
+    def legacy(host: float, **attributes: Any) -> OneOff:
         clock = FakeClock()
         chain = Steady(clock, Law(host=host, device=0.0, fixed=0.0, synchronous=True), **attributes)
         _, events, _ = measured({"case": chain}, clock, 1.0, extras=frozenset({"case"}))
-        return next(e for e in events if isinstance(e, Taken) and e.name == "legacy")
+        return next(e.one_off for e in events if isinstance(e, OneOffMeasured) and e.name == "legacy")
 
     assert "100 units would take about 1" in legacy(10e6).reason
     assert "bounds n at 50" in legacy(1e6, max_n=50).reason
     assert legacy(100e3).values == pytest.approx([10e6] * len(legacy(100e3).values), rel=0.01)
 
 
-def test_a_recording_tells_what_preparing_it_took() -> None:
+def test_the_time_to_prepare_a_recording_is_measured() -> None:
     clock = FakeClock()
     _, _, found = measured({"case": Steady(clock, recorded=True)}, clock)
     assert found["case"].values("prepare") == pytest.approx([140], abs=100)
 
 
 def test_stages_are_timed_in_each_round_between_two_chains_without_a_clock() -> None:
-    class Telling(Steady):
+    class Measurable(Steady):
         def stages(self, n: int) -> Mapping[str, Sequence[int]]:
             self.issue(n)
             self.wait()
             return {"encode": [400] * n, "submit": [850] * n, "clock": [100] * n}
 
     clock = FakeClock()
-    _, events, found = measured({"case": Telling(clock), "plain": Steady(clock)}, clock, staged=frozenset({"case"}))
+    _, events, found = measured({"case": Measurable(clock), "plain": Steady(clock)}, clock, staged=frozenset({"case"}))
     once = {name: taken.values for name, taken in found["case"].one_off.items()}
     count = len(rounds(events, "case"))
     assert not dropped(events)
@@ -240,45 +247,45 @@ def test_stages_are_timed_in_each_round_between_two_chains_without_a_clock() -> 
     assert not any(name.startswith("stage") for name in found["plain"].one_off)
 
 
-def test_a_chain_without_stages_is_asked_once() -> None:
+def test_a_chain_without_stages_is_asked_for_them_once() -> None:
     asked = []
 
-    class Silent(Steady):
+    class WithoutStages(Steady):
         def stages(self, n: int) -> Mapping[str, Sequence[int]]:
             asked.append(n)
             return {}
 
     clock = FakeClock()
-    _, events, found = measured({"case": Silent(clock)}, clock, staged=frozenset({"case"}))
+    _, events, found = measured({"case": WithoutStages(clock)}, clock, staged=frozenset({"case"}))
     assert len(asked) == 1
     assert not dropped(events)
     assert "unstaged" not in found["case"].one_off
 
 
-def test_device_time_and_recordings_are_asked_for_and_may_be_refused() -> None:
-    class Telling(Steady):
+def test_device_time_and_cost_of_recordings_are_measured_or_get_a_reason() -> None:
+    class Measurable(Steady):
         refuses = False
 
-        def device(self, n: int) -> FakeDeviceTime | None:
+        def device(self, n: int) -> DeviceTime | None:
             if self.refuses:
                 raise Unsupported("no timestamps")
-            return FakeDeviceTime(n, 500.0 * n + 900)
+            return device_time(n, 500.0 * n + 900)
 
         def making(self) -> dict[str, tuple[list[int], list[float]]]:
             return {"capture": ([1, 10], [100.0, 1_000.0])}
 
     clock = FakeClock()
-    _, events, found = measured({"case": Telling(clock)}, clock)
+    _, events, found = measured({"case": Measurable(clock)}, clock)
     assert found["case"].values("making:capture") == [100.0, 1_000.0]
     assert found["case"].values("device_quantum") == [1.0]
     assert not dropped(events)
-    _, events, _ = measured({"case": Telling(clock, refuses=True)}, clock)
-    assert [e.reason for e in events if isinstance(e, Taken) and e.name == "device_span"] == ["no timestamps"]
+    _, events, _ = measured({"case": Measurable(clock, refuses=True)}, clock)
+    assert reasons(events, "device_span") == ["no timestamps"]
 
 
-def test_a_fault_inside_the_device_timing_costs_the_case() -> None:
+def test_a_fault_in_the_device_timing_drops_the_case() -> None:
     class Broken(Steady):
-        def device(self, n: int) -> FakeDeviceTime | None:
+        def device(self, n: int) -> DeviceTime | None:
             raise ValueError("lost")
 
     clock = FakeClock()
@@ -286,41 +293,37 @@ def test_a_fault_inside_the_device_timing_costs_the_case() -> None:
     assert dropped(events)["case"].reason == "ValueError: lost"
 
 
-def test_long_held_chains_are_timed_twice_and_a_single_length_tells_no_slope() -> None:
+def test_long_held_chains_are_timed_twice_and_a_single_length_gives_no_slope() -> None:
     class Long(Steady):
-        def device(self, n: int) -> FakeDeviceTime | None:
+        def device(self, n: int) -> DeviceTime | None:
             self.clock.sleep(1.0)
-            return FakeDeviceTime(n, 500.0 * n)
+            return device_time(n, 500.0 * n)
 
     clock = FakeClock()
     _, _, found = measured({"case": Long(clock)}, clock)
     assert len(found["case"].values("device_busy")) == 2
     _, events, _ = measured({"case": Steady(clock, held_n=1)}, clock)
-    reasons = [e.reason for e in events if isinstance(e, Taken) and e.name == "device_span"]
-    assert reasons == ["a slope needs two lengths, the chain holds 1 units at most"]
+    assert reasons(events, "device_span") == ["a slope needs two lengths, the chain holds 1 units at most"]
 
 
-def test_start_latency_is_taken_as_an_extra() -> None:
-    class Calibrated:
-        values, deviation = [4_000.0, 5_000.0], 80.0
-
+def test_start_latency_is_measured_for_staged_cases() -> None:
     class Launching(Steady):
         refuses = False
 
-        def start_latency(self, n: int) -> Any:
+        def start_latency(self, n: int) -> StartLatency:
             if self.refuses:
                 raise Unsupported("no calibrated clocks")
-            return Calibrated()
+            return StartLatency([4_000.0, 5_000.0], 80.0)
 
     clock = FakeClock()
     _, _, found = measured({"case": Launching(clock)}, clock, staged=frozenset({"case"}))
     assert found["case"].values("start_latency") == [4_000.0, 5_000.0]
     assert found["case"].values("start_deviation") == [80.0]
     _, events, _ = measured({"case": Launching(clock, refuses=True)}, clock, staged=frozenset({"case"}))
-    assert [e.reason for e in events if isinstance(e, Taken) and e.name == "start_latency"] == ["no calibrated clocks"]
+    assert reasons(events, "start_latency") == ["no calibrated clocks"]
 
     class Broken(Steady):
-        def start_latency(self, n: int) -> None:
+        def start_latency(self, n: int) -> StartLatency:
             raise ValueError("lost")
 
     _, events, _ = measured({"case": Broken(clock)}, clock, staged=frozenset({"case"}))
@@ -332,12 +335,12 @@ def test_shares_divide_the_time() -> None:
     assert (settings.share("a", 2), settings.share("b", 2)) == (7.0, 5.0)
 
 
-def test_no_chains_no_rounds() -> None:
-    assert conduct({}, FakeClock(), Settings(1.0), print) == "no case left"
+def test_without_chains_there_are_no_rounds() -> None:
+    assert measure_cases({}, FakeClock(), Settings(1.0), print) == "no case left"
 
 
 class Compiled(Steady):
-    """Compiles for each n it meets."""
+    """Compiles for each new n."""
 
     def __init__(self, clock: FakeClock, seconds: float) -> None:
         super().__init__(clock)
@@ -350,7 +353,7 @@ class Compiled(Steady):
 
 
 @pytest.mark.parametrize(("seconds", "few"), [(0.0, False), (0.03, False), (0.1, True)])
-def test_compiling_is_no_sampling_unless_it_takes_longer_than_that(seconds: float, few: bool) -> None:
+def test_compiling_does_not_count_as_sampling_up_to_the_sampling_time(seconds: float, few: bool) -> None:
     clock = FakeClock()
     _, events, _ = measured({"case": Compiled(clock, seconds)}, clock)
     found = len(rounds(events, "case"))

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from overhead.measure.sampling.window import units
 from overhead.probes import browsers
 from overhead.probes._support.browser import cases, messages, page_files
 from overhead.probes._support.browser.chain import SAMPLES_PER_REQUEST
@@ -58,10 +57,10 @@ def test_every_case_runs_and_is_verified(probe: browsers.BrowserProbe, case: Any
     chain = probe.open(probe.targets()[0], case)
     try:
         ns = [0, 1, 3, 17] if chain.latency else [0, 1, 3, 17, 100, 256]
-        rows = chain.sample(ns)  # type: ignore[attr-defined]
+        rows = chain.sample(ns, False)
         assert [row[0] for row in rows] == ns
         assert all(0 <= issue <= total for _, issue, total in rows)
-        assert chain.executed() == units(chain, ns)
+        assert chain.executed() == chain.units(ns)
         assert chain.kernels()
         assert chain.window()["wait"]
     finally:
@@ -73,8 +72,8 @@ def test_long_fused_chain(probe: browsers.BrowserProbe) -> None:
     case = next(case for case in cases.space().star() if case.pattern == "fused")
     chain = probe.open(probe.targets()[0], case)
     ns = [65534, 65535, 65536, 131070, 200000]
-    chain.sample(ns)  # type: ignore[attr-defined]
-    assert chain.executed() == units(chain, ns)
+    chain.sample(ns, False)
+    assert chain.executed() == chain.units(ns)
     chain.close()
 
 
@@ -89,8 +88,8 @@ def test_a_workload_is_verified_and_counts(probe: browsers.BrowserProbe) -> None
     for pattern in patterns:
         chain = probe.open(probe.targets()[0], _recurrence(pattern))
         ns = [0, 1, 5]
-        assert [row[0] for row in chain.sample(ns)] == ns  # type: ignore[attr-defined]
-        assert chain.executed() == units(chain, ns)
+        assert [row[0] for row in chain.sample(ns, False)] == ns
+        assert chain.executed() == chain.units(ns)
         chain.close()
 
 
@@ -130,7 +129,7 @@ def test_idle_sample(probe: browsers.BrowserProbe) -> None:
     chain = probe.open(probe.targets()[0], cases.space().base)
     assert isinstance(chain, browsers.BrowserChain)
     assert [row[0] for row in chain.sample_idle([1, 1], 5.0)] == [1, 1]
-    assert chain.executed() == units(chain, [1, 1])
+    assert chain.executed() == chain.units([1, 1])
     chain.close()
 
 
@@ -154,8 +153,8 @@ def test_samples_arrive_during_an_attack_on_the_server(probe: browsers.BrowserPr
         for i, one in enumerate(crowd):
             one.sendall(b"GET / HTTP/1.1\r\n" if i % 2 else b"POST /next HTTP/1.1\r\nHost: evil.example\r\n\r\n")
         ns = [1, 10] * 10
-        assert [row[0] for row in chain.sample(ns)] == ns  # type: ignore[attr-defined]
-        assert chain.executed() == units(chain, ns)
+        assert [row[0] for row in chain.sample(ns, False)] == ns
+        assert chain.executed() == chain.units(ns)
     finally:
         for one in crowd:
             one.close()

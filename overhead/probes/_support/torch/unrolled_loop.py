@@ -22,7 +22,7 @@ from overhead.results import Case, Scalar
 from overhead.workloads import UNROLLED, unrolled_of
 
 if TYPE_CHECKING:
-    from overhead.measure.sampling.window import Samples
+    from overhead.measure.sampling.chain import Samples
 
 _STEPS_ON_CPU = (10, 100, 500, 1000, 1500, 5000)
 _STEPS_ON_GPU = (10, 100, 500)

@@ -361,7 +361,8 @@ def report(arguments: list[str]) -> int:
 
 def test(arguments: list[str]) -> int:
     parallel = ["-n", "2"] if in_venv("import xdist") else []
-    return call([venv_python(), "-m", "pytest", *parallel, *arguments])
+    chosen = [] if any(argument.startswith("-m") for argument in arguments) else ["-m", "not slow"]
+    return call([venv_python(), "-m", "pytest", *parallel, *chosen, *arguments])
 
 
 def lint(arguments: list[str]) -> int:

@@ -1,12 +1,14 @@
-"""The order of the packages: a module imports only from packages earlier in the list, and none import in a circle."""
+"""The order of imports, one meaning for each public name, and what an import loads."""
 
 from __future__ import annotations
 
 import ast
+import collections
 import graphlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,12 @@ APART = ({"probes", "reading"}, {"runner", "versus"}, {"runner", "claims"}, {"re
 HEAVY = {
     "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
 }  # fmt: skip
+
+SAME_NAME = {
+    "ROOT": "the folder of the repository; bootstrap.py imports nothing of the project, so each script has its own",
+    "T": "the usual name of a type variable",
+}
+"""Public names that two or more modules may define, each with the reason."""
 
 
 def name_of(path: Path) -> str:
@@ -94,6 +102,29 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         tuple(graphlib.TopologicalSorter(graph).static_order())
     except graphlib.CycleError as error:
         pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def public_names(path: Path) -> Iterator[str]:
+    """The classes, constants and type aliases that a module defines at its top level, without underscored names."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+        else:
+            names = []
+        yield from (name for name in names if name[0].isupper())
+
+
+def test_a_public_name_is_defined_in_one_module() -> None:
+    modules = collections.defaultdict[str, set[str]](set)
+    for module, path in MODULES.items():
+        for name in public_names(path):
+            modules[name].add(module)
+    repeated = {name: sorted(where) for name, where in modules.items() if len(where) > 1}
+    assert {name: where for name, where in repeated.items() if name not in SAME_NAME} == {}
+    assert SAME_NAME.keys() <= repeated.keys(), "remove the names that one module alone defines"
 
 
 def test_every_module_beside_base_in_probes_registers_a_stack() -> None:

@@ -308,6 +308,23 @@ def test_report_measures_and_draws(script: ModuleType, calls: Calls) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "passed_on"),
+    [
+        ([], ["-m", "not slow"]),
+        (["tests/test_machine.py"], ["-m", "not slow", "tests/test_machine.py"]),
+        (["-m", "slow or not slow"], ["-m", "slow or not slow"]),
+        (["-mslow", "--maxfail=1"], ["-mslow", "--maxfail=1"]),
+    ],
+)
+def test_slow_tests_are_left_out_unless_the_caller_selects_by_marker(
+    script: ModuleType, calls: Calls, monkeypatch: pytest.MonkeyPatch, arguments: list[str], passed_on: list[str]
+) -> None:
+    monkeypatch.setattr(script, "in_venv", lambda code: True)
+    assert script.test(arguments) == 0
+    assert calls[-1][2:] == ["pytest", "-n", "2", *passed_on]
+
+
 def test_a_failing_step_keeps_its_exit_code(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -80,13 +80,13 @@ def _references() -> list[tuple[str, results.Fingerprint]]:
     return [(path.name, read_fingerprint(path)) for path in sorted(DATA.glob("*.json"))]
 
 
-def operating(recorded: bool) -> str:
-    """What ``scripts/bench/compare.py --write`` measured of ``overhead compare``, a row a setting."""
+def operating() -> str:
+    """The figures of ``scripts/bench/compare.py``, one row per setting."""
     measured = json.loads((ROOT / "docs" / "compare-bench.json").read_text("utf-8"))
     head = ["machine (standard deviations)", "cases", "processes", "taken", "pairs with a false call"]
     head += ["smallest shift told", "called when there", "5 % called"]
     rows = []
-    for row in (row for row in measured if row["recorded"] == recorded):
+    for row in measured:
         taken = "in turn" if row["in_turn"] else f"{row['runs']} {'run' if row['runs'] == 1 else 'runs'} a side"
         cells = [row["machine"], str(row["cases"]), str(row["processes"]), taken, f"{row['false']} of {row['pairs']}"]
         shares = [f"{100 * row[name]:.0f} %" for name in ("called", "at_5")]
@@ -97,8 +97,7 @@ def operating(recorded: bool) -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "stacks": stacks,
     "figures": figures,
-    "simulated": functools.partial(operating, False),
-    "recorded": functools.partial(operating, True),
+    "simulated": operating,
     "references": references,
     "repeats": repeats,
 }

@@ -58,7 +58,7 @@ class Scenario:
         return self.law.truth()
 
     def scale(self, figure: str) -> float:
-        """The divisor of a relative error, ns: the true figure; for ``fixed`` the true T(1) and a locked poll's step."""
+        """Divisor of a relative error, ns: the true figure; for ``fixed`` the true T(1), plus a locked poll's step."""
         truth = self.truth()
         if figure != "fixed":
             return truth[figure]

@@ -188,14 +188,16 @@ def split_truth(options: argparse.Namespace, console: Console) -> bool:
         for share in SHARES
     ]
     total = sum(s.runs for s in scores)
-    right, covered = (sum(getattr(s, name) for s in scores) / total for name in ("right", "covered"))
+    right_share, covered_share = (sum(getattr(s, name) for s in scores) / total for name in ("right", "covered"))
     requirements = [
         Requirement(
-            f"{right:.1%} of {total:,} shares are within {_TOLERANCE:.0%} of what was injected, or say that they are not "
-            "known that well and hold it (at least 95 %)",
-            right >= 0.95,
+            f"{right_share:.1%} of {total:,} shares are within {_TOLERANCE:.0%} of the true share, or are marked as "
+            "uncertain and hold it (at least 95 %)",
+            right_share >= 0.95,
         ),
-        Requirement(f"the 95 % intervals hold the truth in {covered:.1%} (92 to 98 %)", 0.92 <= covered <= 0.98),
+        Requirement(
+            f"the 95 % intervals hold the truth in {covered_share:.1%} (92 to 98 %)", 0.92 <= covered_share <= 0.98
+        ),
     ]
     if options.json:
         print(

@@ -191,7 +191,7 @@ def split_truth(options: argparse.Namespace, console: Console) -> bool:
     right_share, covered_share = (sum(getattr(s, name) for s in scores) / total for name in ("right", "covered"))
     requirements = [
         Requirement(
-            f"{right_share:.1%} of {total:,} shares are within {_TOLERANCE:.0%} of the true share, or are marked as "
+            f"{right_share:.1%} of {total:,} shares are within {_TOLERANCE:.0%} of the truth, or are marked as "
             "uncertain and hold it (at least 95 %)",
             right_share >= 0.95,
         ),

@@ -360,7 +360,8 @@ def report(arguments: list[str]) -> int:
 
 
 def test(arguments: list[str]) -> int:
-    parallel = ["-n", "2"] if in_venv("import xdist") else []
+    # By file, since several files draw a page or compile once for all of their tests.
+    parallel = ["-n", "2", "--dist", "loadfile"] if in_venv("import xdist") else []
     chosen = [] if any(argument.startswith("-m") for argument in arguments) else ["-m", "not slow"]
     return call([venv_python(), "-m", "pytest", *parallel, *chosen, *arguments])
 

@@ -46,6 +46,7 @@ def test_without_noise_every_figure_is_the_truth(name: str) -> None:
         assert figures[figure].value == pytest.approx(truth, rel=0.005, abs=150), figure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if not s.two_speeds], ids=lambda s: s.name)
 def test_a_scenario_comes_out_true(scenario: Scenario) -> None:
     outcomes = [run(scenario, 1)]
@@ -70,6 +71,7 @@ def test_times_are_scored_at_the_canary_of_their_processes_and_counts_as_they_ar
         assert held.bias == pytest.approx(0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.two_speeds], ids=lambda s: s.name)
 def test_two_speeds_come_out_as_two(scenario: Scenario) -> None:
     outcomes = [run(scenario, seed) for seed in range(2)]

@@ -73,6 +73,7 @@ def test_what_is_noisy_gets_further_processes_until_it_holds(tmp_path: Path, mon
     assert "noisy before" not in complete(outcome, "small").rule
 
 
+@pytest.mark.slow
 def test_there_is_an_end_to_further_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, *APART)
     assert (complete(outcome, "large").status, ended(outcome)) == ("noisy", 5)
@@ -149,6 +150,7 @@ def test_a_further_process_counts_as_long_as_the_last_replicate_that_anybody_too
     assert ran == [0.0, 70.0, 140.0]
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_with_its_further_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = measure(tmp_path, monkeypatch, *APART)
     lines = list(results.read_journal(whole.samples))
@@ -199,6 +201,7 @@ def test_what_is_noisy_on_either_side_of_two_is_measured_on_both(monkeypatch: py
     assert base[0].assignments == (own[0], own[3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", [QUICK, PROFILES["default"]], ids=["quick", "default"])
 @pytest.mark.parametrize("targets", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("wander", [0.0, 0.04], ids=["steady", "wandering"])

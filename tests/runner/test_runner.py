@@ -47,6 +47,7 @@ def status(fingerprint: Fingerprint, fault: str) -> tuple[str, str]:
     return record.status, record.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "expected", "words"),
     [
@@ -77,6 +78,7 @@ def test_a_worker_that_loses_its_only_case_ends_no_run(tmp_path: Path, monkeypat
     assert status(outcome.fingerprint, "kill")[0] == "failed"
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "SILENCE_S", 3.0)
     outcome = measure(tmp_path, monkeypatch, "hang")
@@ -84,6 +86,7 @@ def test_a_worker_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "gave no answer for 3 s" in status(outcome.fingerprint, "hang")[1]
 
 
+@pytest.mark.slow
 def test_a_worker_over_its_memory_limit_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "memory_limit", lambda: 600 << 20)
     outcome = measure(tmp_path, monkeypatch, "hog")

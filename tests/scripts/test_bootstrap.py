@@ -322,7 +322,7 @@ def test_slow_tests_are_left_out_unless_the_caller_selects_by_marker(
 ) -> None:
     monkeypatch.setattr(script, "in_venv", lambda code: True)
     assert script.test(arguments) == 0
-    assert calls[-1][2:] == ["pytest", "-n", "2", *passed_on]
+    assert calls[-1][2:] == ["pytest", "-n", "2", "--dist", "loadfile", *passed_on]
 
 
 def test_a_failing_step_keeps_its_exit_code(

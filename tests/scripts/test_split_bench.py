@@ -8,6 +8,7 @@ from overhead.measure.fitting.data import Estimate
 from scripts.bench.split import SIMULATED_STACKS, SimulatedStack, right, score, split
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stack", SIMULATED_STACKS, ids=lambda stack: stack.name)
 def test_each_share_is_right_or_marked_as_uncertain(stack: SimulatedStack) -> None:
     found = split(stack, seed=1)

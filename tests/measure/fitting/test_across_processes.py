@@ -127,6 +127,7 @@ def test_one_process_gives_a_value_without_an_interval_and_none_gives_nothing() 
     assert across([0.0, 0.0], 0.03).status == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("processes", "apart"), [(5, 0.0), (9, 0.0), (10, 0.0), (10, 0.1), (20, 0.0), (20, 0.1)])
 def test_intervals_at_a_canary_keep_their_word(processes: int, apart: float) -> None:
     """Processes of which some stand a quarter apart, on a machine that wanders: 1,000 draws each."""

@@ -65,6 +65,7 @@ def test_pairs_without_a_common_round_say_so() -> None:
     assert found.difference.status == found.ratio.status == "failed"
 
 
+@pytest.mark.slow
 def test_paired_speeds_cancel_although_processes_differ() -> None:
     weather = Disturbance(spread=0.05, preemptions=0.0)
     a = series(Law(host=2_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), weather, processes=4)
@@ -132,6 +133,7 @@ def test_pairs_without_enough_quiet_rounds_in_common_are_formed_of_all() -> None
     assert marginal({"per-submit": of, "one-pass": against}, figure="issue")["per_dispatch"].processes == 4
 
 
+@pytest.mark.slow
 def test_host_differences_are_told_by_every_round() -> None:
     """The CPU clock is read in few samples; what is deferred into the wait is taken of the whole process."""
     a = series(Law(host=2_000.0, device=10.0, fixed=20_000.0, deferred=500.0, jitter=0.01), processes=4)

@@ -23,6 +23,7 @@ from overhead.workloads import sources
 from tests.probes.browser.test_browser_server import Running
 from tests.probes.webgpu_driver import ChromiumDriver, Driver, drive
 
+pytestmark = pytest.mark.slow
 KINDS = [
     pytest.param("chromium", marks=pytest.mark.needs("chromium")),
     pytest.param("firefox", marks=pytest.mark.needs("firefox", "lavapipe")),

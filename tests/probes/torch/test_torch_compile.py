@@ -17,6 +17,7 @@ CUDA = Target(stack="torch-compile", api="CUDA", adapter="a GPU", options={"devi
 CASES = {case.key: case for case in of_step(PROBE.space(CPU).star())}
 
 
+@pytest.mark.slow
 @pytest.mark.needs("torch", "cxx")
 @pytest.mark.parametrize("key", CASES)
 def test_every_step_is_counted(key: str) -> None:

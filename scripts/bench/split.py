@@ -75,7 +75,7 @@ SIMULATED_STACKS = (
     SimulatedStack("nothing but the driver", 0.0, 0.0, 0.0, 5e3, 1.5, 0.0, 2e3),
     SimulatedStack("a thin API", 500.0, 300.0, 60.0, 1.2e3, 1.5, 0.0, 3e3),
 )
-SHARES = {
+_SHARES = {
     "binding": ("binding", "ffi", 1),
     "interpreter": ("ffi", "native", 1),
     "api": ("native", "vulkan", 1),
@@ -104,7 +104,7 @@ def split(stack: SimulatedStack, seed: int, profile: str = "default") -> dict[st
     own = 1 / pace_of(processes["binding"])
     return {
         share: _scaled(paired(series[of], series[against], "host", plan.target, times).difference, own)
-        for share, (of, against, times) in SHARES.items()
+        for share, (of, against, times) in _SHARES.items()
     }
 
 
@@ -185,7 +185,7 @@ def split_truth(options: argparse.Namespace, console: Console) -> bool:
     scores = [
         score(stack, share, [run[share] for (i, *_), run in zip(jobs, runs, strict=True) if i == index])
         for index, stack in enumerate(SIMULATED_STACKS)
-        for share in SHARES
+        for share in _SHARES
     ]
     total = sum(s.runs for s in scores)
     right_share, covered_share = (sum(getattr(s, name) for s in scores) / total for name in ("right", "covered"))
@@ -218,9 +218,9 @@ def _table(scores: list[ShareScore], options: argparse.Namespace) -> Table:
         table.add_column(name, justify="right")
     for s in scores:
         table.add_row(
-            s.stack if s.share == next(iter(SHARES)) else "", s.share, f"{s.truth / 1e3:g}",
+            s.stack if s.share == next(iter(_SHARES)) else "", s.share, f"{s.truth / 1e3:g}",
             *(f"{part / s.runs:.0%}" for part in (s.within, s.covered, s.separable, s.right)),
             "-" if math.isnan(s.worst) else f"{s.worst:.1%}",
-            end_section=s.share == list(SHARES)[-1],
+            end_section=s.share == list(_SHARES)[-1],
         )  # fmt: skip
     return table

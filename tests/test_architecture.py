@@ -28,7 +28,7 @@ ORDER = (
     {"report", "terminal", "export"},
     {"cli"},
 )
-"""Packages of one set may import each other, but for those of ``APART``. docs/architecture.md says what each is for."""
+"""Packages of one set may import each other, except those of ``APART``. docs/architecture.md describes them."""
 APART = ({"probes", "reading"}, {"runner", "versus"}, {"runner", "claims"}, {"report", "terminal"})
 HEAVY = {
     "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
@@ -50,7 +50,7 @@ MODULES = {name_of(path): path for top in ("overhead", "scripts") for path in so
 
 
 def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
-    """The project's modules that a file imports, anywhere in it or only while it is imported itself."""
+    """The modules of the project that a file imports; without those inside functions if ``only_at_import``."""
     found: set[str] = set()
 
     def visit(node: ast.AST) -> None:
@@ -71,7 +71,7 @@ def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
 
 
 def package(module: str) -> str:
-    """The entry of ``ORDER`` that a module of the package ``overhead`` belongs to; itself where none does."""
+    """The entry of ``ORDER`` for a module of ``overhead``; the module itself where there is none."""
     inside = module.removeprefix("overhead").removeprefix(".")
     return next((name for entry in ORDER for name in entry if f"{inside}.".startswith(f"{name}.")), inside)
 
@@ -95,7 +95,7 @@ def test_a_module_imports_only_from_packages_earlier_in_the_order(module: str) -
 def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = {module: imports(path) - {module} for module, path in MODULES.items()}
     packages = {module for module, path in MODULES.items() if path.name == "__init__.py"}
-    # A package's own __init__ may register what its modules define; it imports them when it is asked, not before.
+    # The __init__ of a package may import its modules in a function, to register what they define.
     for module in packages:
         graph[module] = imports(MODULES[module], only_at_import=True) - {module}
     try:
@@ -134,7 +134,7 @@ def test_every_module_beside_base_in_probes_registers_a_stack() -> None:
             assert "@register" in MODULES[module].read_text(encoding="utf-8"), module
 
 
-def test_every_package_says_what_it_holds() -> None:
+def test_every_package_has_a_docstring() -> None:
     for folder in {path.parent for module, path in MODULES.items() if module.startswith("overhead")}:
         first = folder / "__init__.py"
         assert first.is_file(), folder

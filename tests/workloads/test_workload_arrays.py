@@ -107,6 +107,7 @@ def test_torch_in_turn_with_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == ["device", "host"] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.needs("torch", "cxx")
 def test_torch_compiled() -> None:
     from overhead.probes._support.torch import workload
@@ -114,6 +115,7 @@ def test_torch_compiled() -> None:
     counts(workload.open_compiled("cpu", case("recurrence", "per-submit", mode="default")))
 
 
+@pytest.mark.slow
 @pytest.mark.needs("jax")
 @pytest.mark.parametrize("loop", ["scan", "fori", ""])
 @pytest.mark.parametrize("name", [name for name in ALL if "1536" not in name])

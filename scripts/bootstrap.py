@@ -302,7 +302,7 @@ def install_torch(cuda: int | None) -> bool:
 
 
 def fetch_torch(requirement: str, source: list[str], lean: bool) -> bool:
-    """Install torch alone from one source; return whether it worked. ``lean`` refuses builds that need CUDA packages."""
+    """Install torch alone from one source; whether it worked. ``lean`` refuses builds that need CUDA packages."""
     report = resolve([requirement, "--no-deps", *source])
     if not report or (lean and any(map(CUDA_PACKAGE.match, report[0]["metadata"].get("requires_dist", [])))):
         return False

@@ -88,6 +88,7 @@ def test_scenarios_with_names_of_their_own() -> None:
     assert all(s.disturbance.preemptions == 50.0 for s in SCENARIOS)
 
 
+@pytest.mark.slow
 def test_the_same_seed_is_the_same_run() -> None:
     assert run(SCENARIOS[3], 7) == run(SCENARIOS[3], 7)
     assert run(SCENARIOS[3], 7) != run(SCENARIOS[3], 8)
@@ -102,6 +103,7 @@ def test_an_oracle_knows_the_spread_of_processes_and_gains_by_samples() -> None:
     assert np.isnan(oracle(scenario, many, "knee_n", 5))
 
 
+@pytest.mark.slow
 def test_the_bench_prints_tables_and_claims(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

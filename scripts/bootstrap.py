@@ -44,7 +44,7 @@ FIREFOX = ("firefox", "firefox-esr")
 
 
 class Trouble(Exception):
-    """What went wrong and what to do, in one line."""
+    """An error with its remedy, in one line."""
 
 
 def say(line: str) -> None:
@@ -52,7 +52,7 @@ def say(line: str) -> None:
 
 
 def call(command: list[str], **more: Any) -> int:
-    """Run in the repository; on Ctrl-C wait for the child, which gets the signal too and saves what it has."""
+    """Run a command in the repository. On Ctrl-C wait for the child: it gets the signal too and saves."""
     process = subprocess.Popen(command, cwd=ROOT, **more)
     try:
         return process.wait()
@@ -61,12 +61,12 @@ def call(command: list[str], **more: Any) -> int:
 
 
 def quiet(command: list[str], **more: Any) -> bool:
-    """Run without a word; whether it succeeded."""
+    """Run without output; return whether it succeeded."""
     nowhere = subprocess.DEVNULL
     return call(command, stdin=nowhere, stdout=nowhere, stderr=nowhere, **more) == 0
 
 
-# What this machine has
+# The machine
 
 
 def cuda_version() -> int | None:
@@ -82,7 +82,7 @@ def cuda_version() -> int | None:
 
 
 def project() -> dict[str, Any]:
-    """pyproject.toml's table of that name."""
+    """The table ``project`` of pyproject.toml."""
     import tomllib
 
     return dict(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"])
@@ -156,14 +156,14 @@ def distribution() -> tuple[str, bool]:
 
 
 def as_root() -> list[str] | None:
-    """The prefix that makes a command root's, or None where that needs a password."""
+    """The prefix that runs a command as root, or None where that needs a password."""
     if os.geteuid() == 0:
         return []
     return ["sudo", "-n"] if shutil.which("sudo") and quiet(["sudo", "-n", "true"]) else None
 
 
 def install_system(needs: dict[str, str], debian: bool) -> None:
-    """Install what is missing where that is possible, else say what to install. A failure here stops nothing."""
+    """Install the missing packages, or print how to install them. A failure here does not end the set-up."""
     for package, reason in needs.items():
         say(f"missing: {package} ({reason})")
     command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *needs]
@@ -195,7 +195,7 @@ def pip(*arguments: str) -> list[str]:
 
 
 def set_up(target: str) -> None:
-    """Make ``.venv`` fit for the target. Quick when nothing changed."""
+    """Make or update ``.venv`` for the target; quick when nothing changed."""
     system_packages = os.environ.get("SYSTEM_PACKAGES") == "1"
     cuda = None if system_packages else cuda_version()
     wanted = wanted_extras(target, cuda, os.environ.get("EXTRAS", ""))
@@ -222,7 +222,7 @@ def set_up(target: str) -> None:
 
 
 def prepare_system(target: str, stamp: dict[str, Any]) -> list[str]:
-    """See to the system's packages; those that were already missing last time are not tried again."""
+    """Install the system's packages, except those that were missing last time; return all missing ones."""
     name, debian = distribution()
     needs = system_needs(target, os.environ.get("BROWSERS") == "1", name)
     if set(needs) - set(stamp.get("system", [])):
@@ -247,7 +247,7 @@ def make_venv(system_packages: bool) -> None:
 
 
 def use_system_packages(target: str) -> set[str]:
-    """Make the repository importable beside the system's packages, and name what those lack."""
+    """Make the repository importable beside the system's packages. Raises ``Trouble`` with the missing ones."""
     needed = [re.split(r"[^\w-]", requirement)[0] for requirement in project()["dependencies"]]
     needed += {"test": ["pytest"], "lint": ["ruff", "mypy"]}.get(target, [])
     script = (
@@ -262,7 +262,7 @@ def use_system_packages(target: str) -> set[str]:
 
 
 def install(extras: set[str], cuda: int | None) -> set[str]:
-    """Install the project with its extras; returns those that cannot be had here."""
+    """Install the project with its extras; return those that are not available here."""
     left_out = set()
     if "torch" in extras and not install_torch(cuda) and "torch" not in os.environ.get("EXTRAS", ""):
         left_out.add("torch")
@@ -276,11 +276,11 @@ def install(extras: set[str], cuda: int | None) -> set[str]:
     return left_out
 
 
-# torch, and what is large
+# torch and other large downloads
 
 
 def install_torch(cuda: int | None) -> bool:
-    """Install the build of torch that fits: from a local wheel, from PyTorch's index; True where that is settled."""
+    """Install torch for this machine from a local wheel or PyTorch's index; False if there is none."""
     if in_venv(HAS_TORCH):
         return True
     requirement = project()["optional-dependencies"]["torch"][0]
@@ -302,7 +302,7 @@ def install_torch(cuda: int | None) -> bool:
 
 
 def fetch_torch(requirement: str, source: list[str], lean: bool) -> bool:
-    """Install torch alone from one source; ``lean`` refuses a build that needs the CUDA packages."""
+    """Install torch alone from one source; whether it worked. ``lean`` refuses builds that need CUDA packages."""
     report = resolve([requirement, "--no-deps", *source])
     if not report or (lean and any(map(CUDA_PACKAGE.match, report[0]["metadata"].get("requires_dist", [])))):
         return False
@@ -312,7 +312,7 @@ def fetch_torch(requirement: str, source: list[str], lean: bool) -> bool:
 
 
 def resolve(arguments: list[str]) -> list[dict[str, Any]]:
-    """What pip would install, by its own report; empty where it can't tell."""
+    """The packages that pip would install, from its report; empty where pip fails."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "report.json")
         # An index that the user's configuration adds may hold the CUDA build: only the source named here counts.
@@ -322,7 +322,7 @@ def resolve(arguments: list[str]) -> list[dict[str, Any]]:
 
 
 def announce(requirements: list[str]) -> None:
-    """Say the size of a large download before it starts."""
+    """Print the size of a large download before it starts."""
     size = download_bytes([item["download_info"]["url"] for item in resolve(requirements)])
     if size is None or size > LARGE_MB * 1_000_000:
         say(describe(size))
@@ -335,7 +335,7 @@ def describe(size: int | None) -> str:
 
 
 def download_bytes(urls: list[str]) -> int | None:
-    """The sum of what the servers say; local files count nothing; None where a server does not answer."""
+    """The total size from the servers' headers; local files count 0; None where a server does not answer."""
 
     def size(url: str) -> int:
         with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=10) as answer:
@@ -360,8 +360,10 @@ def report(arguments: list[str]) -> int:
 
 
 def test(arguments: list[str]) -> int:
-    parallel = ["-n", "2"] if in_venv("import xdist") else []
-    return call([venv_python(), "-m", "pytest", *parallel, *arguments])
+    # By file, since several files draw a page or compile once for all of their tests.
+    parallel = ["-n", "2", "--dist", "loadfile"] if in_venv("import xdist") else []
+    chosen = [] if any(argument.startswith("-m") for argument in arguments) else ["-m", "not slow"]
+    return call([venv_python(), "-m", "pytest", *parallel, *chosen, *arguments])
 
 
 def lint(arguments: list[str]) -> int:
@@ -374,7 +376,7 @@ def bench(arguments: list[str]) -> int:
 
 
 def clean() -> int:
-    """Remove what set-up and tools made; measurements in reports/local stay."""
+    """Remove the files of set-up and tools; measurements in reports/local stay."""
     made = [VENV, *(ROOT / name for name in ("build", "dist", ".coverage"))]
     made += [ROOT / f".{tool}_cache" for tool in ("mypy", "pytest", "ruff")]
     made += [ROOT / "reports" / name for name in ("index.html", "figures", "pages", "assets")]

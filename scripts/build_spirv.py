@@ -1,4 +1,4 @@
-"""Build the committed SPIR-V from its source: ``overhead/probes/kernels/*.comp`` to the ``.spv`` beside it."""
+"""Compile each ``overhead/probes/kernels/*.comp`` to the committed ``.spv`` beside it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-KERNELS = Path(__file__).parents[1] / "overhead" / "probes" / "kernels"
+_KERNELS = Path(__file__).parents[1] / "overhead" / "probes" / "kernels"
 COMPILER = "glslangValidator"
 
 
 def sources() -> list[Path]:
     """The GLSL kernels."""
-    return sorted(KERNELS.glob("*.comp"))
+    return sorted(_KERNELS.glob("*.comp"))
 
 
 def build(source: Path) -> bytes:

@@ -1,8 +1,8 @@
-"""How far apart two or more runs of one machine lie, record by record: ``python scripts/run_spread.py RUN RUN...``.
+"""How far apart two or more runs of one machine are, record by record: ``python scripts/run_spread.py RUN RUN...``.
 
-A record's spread is its largest value over its smallest, less 1. Markdown, for the notes beside committed fingerprints:
-by what bounds the record (that of the first run), by stack, and the widest records. Fingerprints or journals; only runs
-of one machine, one profile and one method are set side by side.
+The spread of a record is its largest value over its smallest, minus 1. Prints Markdown: spreads by bound (of the first
+run) and by stack, and the widest records. A RUN is a fingerprint or a journal; all must have the same machine, profile
+and method version.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from overhead.loading.reduce import load
 from overhead.reading.markdown import table
 from overhead.results import VALUED, Fingerprint, Record
 
-GOAL = 0.02
-"""The spread that host-bound records should stay within."""
-WIDEST = 10
-FEW = 3
-"""Records at least that tell what all share from what is left."""
-BOUNDS = {"host": "host-bound", "device": "device-bound", "balanced": "balanced", "": "one submission"}
+_MAX_HOST_SPREAD = 0.02
+"""The largest acceptable spread of a host-bound record."""
+_WIDEST_ROWS = 10
+_MIN_FOR_SHIFT = 3
+"""The fewest records from which a shift common to all is estimated."""
+_BOUND_LABELS = {"host": "host-bound", "device": "device-bound", "balanced": "balanced", "": "one submission"}
 
 
 @dataclass(frozen=True)
 class Spread:
-    """One record in all runs: ``values`` in ns, a run each; ``ok`` where it was so in each run."""
+    """One record in all runs. ``values``: ns, one per run; ``ok``: whether the figure is ``ok`` in every run."""
 
     record: Record
     values: tuple[float, ...]
@@ -40,7 +40,7 @@ class Spread:
 
     @property
     def wide(self) -> float:
-        """The largest over the smallest, less 1."""
+        """The largest value over the smallest, minus 1."""
         return _wide(self.values)
 
 
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def refuse(runs: Sequence[Fingerprint]) -> None:
-    """Raise ``UsageError`` where the runs can't be set side by side."""
+    """Raise ``UsageError`` where the runs cannot be compared."""
     if len(runs) < 2:
         raise UsageError("a spread needs two runs")
     of: dict[str, Callable[[Fingerprint], object]] = {
@@ -78,7 +78,7 @@ def refuse(runs: Sequence[Fingerprint]) -> None:
 
 
 def spreads(runs: Sequence[Fingerprint], name: str, stacks: Sequence[str] = ()) -> list[Spread]:
-    """Every record that has the figure above zero in all runs, in the first run's order."""
+    """The spread of every record whose figure is above zero in all runs, in the order of the first run."""
     others = [{same(record): record for record in run.records} for run in runs[1:]]
     found = []
     for record in runs[0].records:
@@ -91,12 +91,12 @@ def spreads(runs: Sequence[Fingerprint], name: str, stacks: Sequence[str] = ()) 
 
 
 def same(record: Record) -> str:
-    """What names the record whichever GPU of that name it ran on: a rented machine's next run may be on another."""
+    """The key of a record without its board: the next run of a rented machine may be on another board."""
     return f"{record.stack}@{record.api}:{record.adapter} {record.case.key}"
 
 
 def report(runs: Sequence[Fingerprint], name: str, found: Sequence[Spread]) -> list[str]:
-    """The Markdown's lines."""
+    """The lines of the Markdown report."""
     machine = ", ".join(gpu.name for gpu in runs[0].machine.gpus if not gpu.software) or runs[0].machine.cpu
     starts = ", ".join(run.created for run in runs)
     times = collections.Counter(same(record) for run in runs for record in run.records)
@@ -111,51 +111,51 @@ def report(runs: Sequence[Fingerprint], name: str, found: Sequence[Spread]) -> l
     lines += [*paces(runs), *by_bound(found)]
     host = [s for s in found if s.record.bound == "host"]
     if host:
-        within = sum(s.wide <= GOAL for s in host)
-        lines += [f"{within} of {len(host)} host-bound records lie within {GOAL:.0%}.", ""]
+        within = sum(s.wide <= _MAX_HOST_SPREAD for s in host)
+        lines += [f"{within} of {len(host)} host-bound records lie within {_MAX_HOST_SPREAD:.0%}.", ""]
     stacks = dict.fromkeys(s.record.stack for s in found)
     lines += _summary("stack", [(stack, [s for s in found if s.record.stack == stack]) for stack in stacks])
-    widest = sorted(found, key=lambda s: -s.wide)[:WIDEST]
-    rows = [[same(s.record), BOUNDS[s.record.bound], "yes" if s.ok else "no", f"{s.wide:.1%}",
+    widest = sorted(found, key=lambda s: -s.wide)[:_WIDEST_ROWS]
+    rows = [[same(s.record), _BOUND_LABELS[s.record.bound], "yes" if s.ok else "no", f"{s.wide:.1%}",
              ", ".join(f"{value / 1e3:.4g}" for value in s.values)] for s in widest]  # fmt: skip
     return [*lines, *table(["the widest", "bound", "ok in each", "spread", "us"], rows)]
 
 
 def paces(runs: Sequence[Fingerprint]) -> list[str]:
-    """How fast the processor was in each run, and in its fastest and slowest process, where all tell."""
-    told = [[run.volatile.get(f"canary_us{which}") for which in ("", "_least", "_most")] for run in runs]
-    if any(None in one for one in told):
+    """The canary of each run, with its fastest and slowest process; empty where a run has none."""
+    canaries = [[run.volatile.get(f"canary_us{which}") for which in ("", "_least", "_most")] for run in runs]
+    if any(None in one for one in canaries):
         return []
-    words = (f"{usual} us (by process {least} to {most})" for usual, least, most in told)
+    words = (f"{usual} us (by process {least} to {most})" for usual, least, most in canaries)
     return [f"The canary took {', '.join(words)}.", ""]
 
 
 def by_bound(found: Sequence[Spread]) -> list[str]:
-    """A table by what bounds the record in the first run."""
+    """The spreads by bound (host, device, balanced) of the first run, as lines of a table."""
     return _summary(
-        "bound", [(words, [s for s in found if s.record.bound == bound]) for bound, words in BOUNDS.items()]
+        "bound", [(words, [s for s in found if s.record.bound == bound]) for bound, words in _BOUND_LABELS.items()]
     )
 
 
 def _summary(heading: str, groups: Iterable[tuple[str, list[Spread]]]) -> list[str]:
     rows = []
     for words, group in groups:
-        calm = [s for s in group if s.ok]
+        all_ok = [s for s in group if s.ok]
         if group:
-            rows.append([words, *_told(group), *_told(calm), *_shifted(calm)])
+            rows.append([words, *_spread_cells(group), *_spread_cells(all_ok), *_shift_cells(all_ok)])
     names = ("records", "median", "largest")
     shifts = ("common shift", "median less it")
     return [*table([heading, *names, *(f"{name}, ok in each" for name in (*names, *shifts))], rows), ""]
 
 
-def _told(group: list[Spread]) -> list[str]:
+def _spread_cells(group: list[Spread]) -> list[str]:
     wide = [s.wide for s in group]
     return [str(len(wide)), *((f"{statistics.median(wide):.1%}", f"{max(wide):.1%}") if wide else ("-", "-"))]
 
 
-def _shifted(group: list[Spread]) -> list[str]:
-    """The median factor from the first run to each other, and the median spread once each run is divided by its own."""
-    if len(group) < FEW:
+def _shift_cells(group: list[Spread]) -> list[str]:
+    """The median factor from the first run to each other run, and the median spread without these factors."""
+    if len(group) < _MIN_FOR_SHIFT:
         return ["-", "-"]
     first = [s.values[0] for s in group]
     runs = list(zip(*(s.values for s in group), strict=True))

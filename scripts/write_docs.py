@@ -1,4 +1,4 @@
-"""Write what the documents take from the code and the data: the JSON Schema, and the documents' marked blocks."""
+"""Write the JSON Schema and the generated tables of the documents, from the code and the committed fingerprints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT / "reports" / "data"
+_DATA = ROOT / "reports" / "data"
 sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
@@ -22,26 +22,26 @@ from scripts.run_spread import by_bound, paces, refuse, spreads  # noqa: E402
 
 
 def schema() -> str:
-    """The JSON Schema of the file that ``overhead run`` leaves."""
+    """The JSON Schema of a fingerprint."""
     return json.dumps(results.schema(), indent=1) + "\n"
 
 
 def stacks() -> str:
-    """Every stack of this repository, as a table."""
+    """The table of the stacks of this repository."""
     ours = [probe for probe in registry().values() if type(probe).__module__.startswith("overhead.")]
     rows = [[f"`{probe.name}`", probe.title, probe.mend or "nothing more"] for probe in ours]
     return _table(["stack", "what is timed", "needs"], rows)
 
 
 def figures() -> str:
-    """The key figures of the committed reference machines, a column each, over all runs of a machine."""
-    machines = sorted(from_paths([DATA]).summaries, key=lambda one: one.name)
+    """The table of key figures, one column per committed reference machine."""
+    machines = sorted(from_paths([_DATA]).summaries, key=lambda one: one.name)
     rows = [[row[0].label, *map(_marked, row)] for row in zip(*(one.cards for one in machines), strict=True)]
     return _table(["", *(one.name for one in machines)], rows)
 
 
 def _marked(figure: KeyFigure) -> str:
-    """The figure with its stack, where the label does not name it, and its status, where that is not ``ok``."""
+    """The figure, with its stack where the label does not name it, and its status where that is not ``ok``."""
     stack = figure.record.partition("@")[0] if figure.value is not None else ""
     status = next((word for word in ("noisy", "bimodal") if figure.reason.startswith(word)), "")
     told = stack.replace("-", " ") in figure.label.replace("-", " ").lower()
@@ -50,7 +50,7 @@ def _marked(figure: KeyFigure) -> str:
 
 
 def references() -> str:
-    """Every committed fingerprint: of what, when, and what its records are worth."""
+    """The table of the committed fingerprints, with the number of records by status."""
     rows = []
     for name, run in _references():
         gpus = ", ".join(gpu.name for gpu in run.machine.gpus if not gpu.software)
@@ -62,9 +62,9 @@ def references() -> str:
 
 
 def repeats() -> str:
-    """How far each run in ``again`` lies from the one of its name beside that folder."""
+    """The spread between each run in ``again`` and the run of the same name in the folder above."""
     lines, first = list[str](), dict(_references())
-    for path in sorted((DATA / "again").glob("*.json")):
+    for path in sorted((_DATA / "again").glob("*.json")):
         runs = sorted((first[path.name], read_fingerprint(path)), key=lambda run: run.created)
         refuse(runs)
         found = spreads(runs, "complete")
@@ -76,17 +76,17 @@ def repeats() -> str:
 
 @functools.cache
 def _references() -> list[tuple[str, results.Fingerprint]]:
-    """The committed fingerprints with their files' names."""
-    return [(path.name, read_fingerprint(path)) for path in sorted(DATA.glob("*.json"))]
+    """File name and fingerprint of each committed run."""
+    return [(path.name, read_fingerprint(path)) for path in sorted(_DATA.glob("*.json"))]
 
 
-def operating(recorded: bool) -> str:
-    """What ``scripts/bench/compare.py --write`` measured of ``overhead compare``, a row a setting."""
+def operating() -> str:
+    """The figures of ``scripts/bench/compare.py``, one row per setting."""
     measured = json.loads((ROOT / "docs" / "compare-bench.json").read_text("utf-8"))
     head = ["machine (standard deviations)", "cases", "processes", "taken", "pairs with a false call"]
     head += ["smallest shift told", "called when there", "5 % called"]
     rows = []
-    for row in (row for row in measured if row["recorded"] == recorded):
+    for row in measured:
         taken = "in turn" if row["in_turn"] else f"{row['runs']} {'run' if row['runs'] == 1 else 'runs'} a side"
         cells = [row["machine"], str(row["cases"]), str(row["processes"]), taken, f"{row['false']} of {row['pairs']}"]
         shares = [f"{100 * row[name]:.0f} %" for name in ("called", "at_5")]
@@ -94,21 +94,20 @@ def operating(recorded: bool) -> str:
     return _table(head, rows)
 
 
-BLOCKS: dict[str, Callable[[], str]] = {
+_BLOCKS: dict[str, Callable[[], str]] = {
     "stacks": stacks,
     "figures": figures,
-    "simulated": functools.partial(operating, False),
-    "recorded": functools.partial(operating, True),
+    "simulated": operating,
     "references": references,
     "repeats": repeats,
 }
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "compare.md", DATA / "README.md")
-"""Those with blocks."""
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "compare.md", _DATA / "README.md")
+"""The documents with generated blocks."""
 
 
 def filled(text: str) -> str:
-    """The document's text with each of its ``<!-- name -->`` blocks written anew."""
-    for name, block in BLOCKS.items():
+    """The text with each of its ``<!-- name -->`` blocks generated again."""
+    for name, block in _BLOCKS.items():
         before, start, rest = text.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"<!-- end {name} -->\n")
         text = f"{before}{start}{block()}\n{end}{after}" if start else text

@@ -1,4 +1,4 @@
-"""What a test may need beyond the base: ``@pytest.mark.needs("wgpu", "lavapipe")``, elsewhere skipped with the reason.
+"""The marker ``needs``: ``@pytest.mark.needs("wgpu", "lavapipe")`` skips a test where a part is missing.
 
 ``OVERHEAD_REQUIRED`` (comma-separated part names) turns such skips into failures, so that CI cannot pass by skipping.
 """
@@ -68,7 +68,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "lavapipe": lambda: _vulkan_loader() or _file("lvp_icd*.json", *_MANIFESTS),
     "swiftshader": lambda: _vulkan_loader() or _file("vk_swiftshader_icd.json", *_CHROMIUM_FOLDERS),
 }  # fmt: skip
-"""Part name to a check that returns the reason why it is missing, empty where it is there."""
+"""For each part a check that returns the reason why it is missing, empty where it is present."""
 
 missing = functools.cache(lambda part: PARTS[part]())
 REQUIRED = frozenset(filter(None, os.environ.get("OVERHEAD_REQUIRED", "").replace(" ", "").split(",")))
@@ -101,7 +101,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test whose every part is required and there has no business skipping itself."""
+    """Fail a test that skips itself although all its parts are required and present."""
     report = yield
     parts = set(_parts(item))
     skipped_itself = report.skipped and not hasattr(report, "wasxfail") and _our_skip not in item.stash

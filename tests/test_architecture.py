@@ -1,12 +1,14 @@
-"""The order of the packages: a module imports only from packages earlier in the list, and none import in a circle."""
+"""The order of imports, one meaning for each public name, and what an import loads."""
 
 from __future__ import annotations
 
 import ast
+import collections
 import graphlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,11 +28,17 @@ ORDER = (
     {"report", "terminal", "export"},
     {"cli"},
 )
-"""Packages of one set may import each other, but for those of ``APART``. docs/architecture.md says what each is for."""
+"""Packages of one set may import each other, except those of ``APART``. docs/architecture.md describes them."""
 APART = ({"probes", "reading"}, {"runner", "versus"}, {"runner", "claims"}, {"report", "terminal"})
 HEAVY = {
     "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
 }  # fmt: skip
+
+SAME_NAME = {
+    "ROOT": "the folder of the repository; bootstrap.py imports nothing of the project, so each script has its own",
+    "T": "the usual name of a type variable",
+}
+"""Public names that two or more modules may define, each with the reason."""
 
 
 def name_of(path: Path) -> str:
@@ -42,7 +50,7 @@ MODULES = {name_of(path): path for top in ("overhead", "scripts") for path in so
 
 
 def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
-    """The project's modules that a file imports, anywhere in it or only while it is imported itself."""
+    """The modules of the project that a file imports; without those inside functions if ``only_at_import``."""
     found: set[str] = set()
 
     def visit(node: ast.AST) -> None:
@@ -63,7 +71,7 @@ def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
 
 
 def package(module: str) -> str:
-    """The entry of ``ORDER`` that a module of the package ``overhead`` belongs to; itself where none does."""
+    """The entry of ``ORDER`` for a module of ``overhead``; the module itself where there is none."""
     inside = module.removeprefix("overhead").removeprefix(".")
     return next((name for entry in ORDER for name in entry if f"{inside}.".startswith(f"{name}.")), inside)
 
@@ -87,13 +95,36 @@ def test_a_module_imports_only_from_packages_earlier_in_the_order(module: str) -
 def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = {module: imports(path) - {module} for module, path in MODULES.items()}
     packages = {module for module, path in MODULES.items() if path.name == "__init__.py"}
-    # A package's own __init__ may register what its modules define; it imports them when it is asked, not before.
+    # The __init__ of a package may import its modules in a function, to register what they define.
     for module in packages:
         graph[module] = imports(MODULES[module], only_at_import=True) - {module}
     try:
         tuple(graphlib.TopologicalSorter(graph).static_order())
     except graphlib.CycleError as error:
         pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def public_names(path: Path) -> Iterator[str]:
+    """The classes, constants and type aliases that a module defines at its top level, without underscored names."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+        else:
+            names = []
+        yield from (name for name in names if name[0].isupper())
+
+
+def test_a_public_name_is_defined_in_one_module() -> None:
+    modules = collections.defaultdict[str, set[str]](set)
+    for module, path in MODULES.items():
+        for name in public_names(path):
+            modules[name].add(module)
+    repeated = {name: sorted(where) for name, where in modules.items() if len(where) > 1}
+    assert {name: where for name, where in repeated.items() if name not in SAME_NAME} == {}
+    assert SAME_NAME.keys() <= repeated.keys(), "remove the names that one module alone defines"
 
 
 def test_every_module_beside_base_in_probes_registers_a_stack() -> None:
@@ -103,7 +134,7 @@ def test_every_module_beside_base_in_probes_registers_a_stack() -> None:
             assert "@register" in MODULES[module].read_text(encoding="utf-8"), module
 
 
-def test_every_package_says_what_it_holds() -> None:
+def test_every_package_has_a_docstring() -> None:
     for folder in {path.parent for module, path in MODULES.items() if module.startswith("overhead")}:
         first = folder / "__init__.py"
         assert first.is_file(), folder

@@ -1,4 +1,4 @@
-"""What is published beside the code says what the code says."""
+"""Published files agree with the code: requirements, generated documents, the schema, links."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from scripts import write_docs
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-BROUGHT_ALONG = {"llvmlite": "numba", "markupsafe": "jinja2", "triton": "torch", "PIL": "matplotlib"}
+INSTALLED_WITH = {"llvmlite": "numba", "markupsafe": "jinja2", "triton": "torch", "PIL": "matplotlib"}
 DISTRIBUTIONS = {"cuda": "cuda-bindings", "cupy": "cupy-cuda13x"}
 
 
 def imported(path: Path) -> set[str]:
-    """The top-level names of the packages that a file imports from elsewhere."""
+    """The top-level names of the third-party packages that a file imports."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -32,7 +32,7 @@ def imported(path: Path) -> set[str]:
 
 
 def links(page: Path) -> list[str]:
-    """Where a page's links lead; code is no prose."""
+    """The targets of the links of a page, without those in code."""
     prose = re.sub(r"```.*?```|`[^`]*`|^ {4}.*$", "", page.read_text("utf-8"), flags=re.S | re.M)
     return re.findall(r"\]\(([^)#]+)[^)]*\)", prose)
 
@@ -43,16 +43,16 @@ def test_every_import_is_declared() -> None:
     declared = {re.split(r"[^\w-]", line)[0] for line in requirements}
     for path in (ROOT / "overhead").rglob("*.py"):
         for name in imported(path):
-            distribution = DISTRIBUTIONS.get(name, BROUGHT_ALONG.get(name, name))
+            distribution = DISTRIBUTIONS.get(name, INSTALLED_WITH.get(name, name))
             assert distribution in declared, f"{path.relative_to(ROOT)} imports {name}"
 
 
-def test_the_script_that_sets_up_needs_the_standard_library_alone() -> None:
+def test_the_set_up_script_imports_the_standard_library_alone() -> None:
     assert imported(ROOT / "scripts" / "bootstrap.py") == set()
 
 
-def test_what_is_generated_is_current() -> None:
-    """``python scripts/write_docs.py`` writes it anew."""
+def test_generated_documents_are_up_to_date() -> None:
+    """``python scripts/write_docs.py`` writes them."""
     texts = {str(path): path.read_text("utf-8") for path in write_docs.DOCUMENTS}
     stale = [name for name, text in texts.items() if write_docs.filled(text) != text]
     if (DOCS / "fingerprint.schema.json").read_text("utf-8") != write_docs.schema():
@@ -62,7 +62,7 @@ def test_what_is_generated_is_current() -> None:
     assert "| `numpy` |" in readme
 
 
-def test_the_example_file_is_read() -> None:
+def test_the_example_file_can_be_read() -> None:
     example = files.read_fingerprint(DOCS / "example-fingerprint.json")
     assert example.records
     assert (DOCS / "example-fingerprint.json").stat().st_size < 1_000_000
@@ -81,11 +81,11 @@ def test_the_example_file_satisfies_the_schema() -> None:
 
 
 @pytest.mark.parametrize("page", [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))], ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
+def test_links_between_pages_have_targets(page: Path) -> None:
     for target in links(page):
         assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_the_index_leads_to_every_page() -> None:
+def test_the_index_links_to_every_page() -> None:
     pages = {page.name for page in DOCS.glob("*.md")} - {"index.md"}
     assert pages <= set(links(DOCS / "index.md"))

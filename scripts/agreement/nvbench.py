@@ -1,10 +1,10 @@
-"""nvbench, NVIDIA's ``cuda-bench``, for ``bench.py agreement``: each subject in a process of its own.
+"""nvbench, NVIDIA's ``cuda-bench``, for ``main.py agreement``: each subject in a process of its own.
 
-A subject that gives no number costs its own rows: what its process said is printed, and it is tried once more without
-nvbench's blocking kernel. Values come from nvbench's JSON, and from its log where it wrote none.
+Where a subject gives no number, the output of its process is printed, and it is tried once more without nvbench's
+blocking kernel. Values come from nvbench's JSON, or from its log where there is no JSON.
 
-Graphs are measured by us in the same process right before, on the same recording and the same stream: a node takes up
-to a sixth longer for seconds on end (docs/cuda.md, two speeds of a node).
+We measure graphs in the same process just before nvbench, with the same recording and stream, because a node takes up
+to a sixth longer for seconds (docs/cuda.md, two speeds of a node).
 """
 
 from __future__ import annotations
@@ -24,17 +24,24 @@ from typing import Any
 import msgspec
 
 from scripts.agreement.protocol import INTERVAL, PATIENCE_S, ToolAnswer
-from scripts.agreement.subjects import ADD, ADD_GRAPH, NODES, STEP, STEP_GRAPH, adding, stepping
+from scripts.agreement.subjects import (
+    GRAPH_NODES,
+    LCG_STEP,
+    LCG_STEP_GRAPH,
+    TORCH_ADD,
+    TORCH_ADD_GRAPH,
+    adding,
+    stepping,
+)
 
-LAUNCHED = (ADD, STEP, ADD_GRAPH, STEP_GRAPH)
-QUANTITIES = ("batch", "cold")
-OURS = ".ours"
+_SUBJECTS = (TORCH_ADD, LCG_STEP, TORCH_ADD_GRAPH, LCG_STEP_GRAPH)
+_QUANTITIES = ("batch", "cold")
+OUR_ANSWERS_SUFFIX = ".ours"
 """Ends the name of the file with our own figures, beside nvbench's."""
-OURS_S = 1.5
+_GRAPH_SECONDS = 1.5
 """Seconds of our own measurement of a graph."""
 LIMIT_S = 100.0
-"""Of a tool's or a subject's own process; nvbench itself stops each of its two measurements after ``PATIENCE_S``."""
-RULE = "stdrel: standard deviation of its cold samples over their mean"
+"""Limit of the process of a tool or subject; nvbench ends each of its two measurements after ``PATIENCE_S``."""
 _LOGGED = re.compile(r"(Batch|Cold): ([\d.]+)ms GPU")
 _TOLD = re.compile(r"^\s*(Warn|Fail|Skip)\w*:?\s*(.+)$", re.MULTILINE | re.IGNORECASE)
 
@@ -43,28 +50,28 @@ def nvbench() -> list[ToolAnswer]:
     """Batch and cold times of every subject. Raises ``ModuleNotFoundError`` where cuda-bench is not installed."""
     if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bench") is None:
         raise ModuleNotFoundError("no module cuda.bench: pip install 'cuda-bench[cu13]'")
-    return [answer for index in range(len(LAUNCHED)) for answer in ask(index)]
+    return [answer for index in range(len(_SUBJECTS)) for answer in ask(index)]
 
 
 def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> list[ToolAnswer]:
-    """One subject's answers. ``child`` runs its process, which writes the JSON, and returns what that said."""
+    """The answers of one subject. ``child`` runs its process, which writes the JSON, and returns the output."""
     reasons = []
     with tempfile.TemporaryDirectory() as folder:
         for blocking in (True, False):
             path = Path(folder, f"{blocking}.json")
             output = (child or _child)(index, path, blocking)
-            found = answers(LAUNCHED[index], path.read_text("utf-8") if path.exists() else "", output)
+            found = answers(_SUBJECTS[index], path.read_text("utf-8") if path.exists() else "", output)
             if any(a.value is not None for a in found):
-                own = path.with_suffix(OURS)
+                own = path.with_suffix(OUR_ANSWERS_SUFFIX)
                 return found + (msgspec.json.decode(own.read_bytes(), type=list[ToolAnswer]) if own.exists() else [])
             reasons.append(f"{'with' if blocking else 'without'} its blocking kernel: {found[0].reason}")
-            print(f"nvbench, {LAUNCHED[index]}, {reasons[-1]}; its process said:", *output.splitlines()[-40:],
+            print(f"nvbench, {_SUBJECTS[index]}, {reasons[-1]}; its process said:", *output.splitlines()[-40:],
                   sep="\n    ", file=sys.stderr, flush=True)  # fmt: skip
-    return [ToolAnswer("nvbench", LAUNCHED[index], quantity, reason="; ".join(reasons)) for quantity in QUANTITIES]
+    return [ToolAnswer("nvbench", _SUBJECTS[index], quantity, reason="; ".join(reasons)) for quantity in _QUANTITIES]
 
 
 def answers(subject: str, text: str, output: str) -> list[ToolAnswer]:
-    """What nvbench's JSON says of its one benchmark, else what its log says, else why nothing is known."""
+    """The values in nvbench's JSON, else those in its log, else the reason why there are none."""
     try:
         states = [state for benchmark in json.loads(text)["benchmarks"] for state in benchmark["states"]]
         tags = {s["tag"]: _value(s) for state in states for s in state.get("summaries") or []}
@@ -74,23 +81,19 @@ def answers(subject: str, text: str, output: str) -> list[ToolAnswer]:
     logged = {kind.lower(): float(ms) * 1e6 for kind, ms in _LOGGED.findall(output)}
     said = "; ".join([reason, *(text.strip() for _, text in _TOLD.findall(output))][:3]).strip("; ")
     found = []
-    for quantity in QUANTITIES:
+    for quantity in _QUANTITIES:
         seconds = tags.get(f"nv/{quantity}/time/gpu/mean")
         value = seconds * 1e9 if seconds is not None else logged.get(quantity)
         if value is None:
             last = (output.strip() or "it said nothing").splitlines()[-1]
             found.append(ToolAnswer("nvbench", subject, quantity, reason=f"{said or 'no such summary'}; last: {last}"))
-        elif quantity == "cold" and seconds is not None:
-            noise = tags.get("nv/cold/time/gpu/stdev/relative")
-            reached = tags.get("nv/cold/walltime") if noise is not None and noise <= INTERVAL else None
-            found.append(ToolAnswer("nvbench", subject, quantity, value, seconds=reached, rule=RULE))
         else:
             found.append(ToolAnswer("nvbench", subject, quantity, value))
     return found
 
 
 def _value(summary: Any) -> float | None:
-    """The summary's number; None where it is null, as that of an infinite noise, or no number."""
+    """The number of a summary; None where it is null (an infinite noise) or no number."""
     entries = {entry.get("name"): entry.get("value") for entry in summary.get("data") or []}
     try:
         return float(entries["value"])
@@ -99,7 +102,7 @@ def _value(summary: Any) -> float | None:
 
 
 def _child(index: int, path: Path, blocking: bool) -> str:
-    """The process of one subject; all that it and nvbench said, and how it ended."""
+    """Run the process of one subject; return its output and how it ended."""
     command = [sys.executable, "-m", "scripts.agreement.nvbench", str(index), str(path), str(int(blocking))]
     root = Path(__file__).resolve().parents[2]
     with tempfile.TemporaryFile() as said:
@@ -112,12 +115,12 @@ def _child(index: int, path: Path, blocking: bool) -> str:
 
 
 def _run(index: int, path: str, blocking: bool) -> None:
-    """In the process of its own: one subject on the first device."""
+    """Measure one subject on the first device; runs in the process of the subject."""
     faulthandler.enable()
     from cuda import bench
 
-    name = LAUNCHED[index]
-    measure: Callable[[Any], None] = {ADD: _on_add, STEP: _on_step}.get(name) or _on_graph(name, Path(path))
+    name = _SUBJECTS[index]
+    measure: Callable[[Any], None] = {TORCH_ADD: _on_add, LCG_STEP: _on_step}.get(name) or _on_graph(name, Path(path))
 
     def subject(state: Any) -> None:
         try:
@@ -135,7 +138,7 @@ def _run(index: int, path: str, blocking: bool) -> None:
 
 
 def _in_torch(state: Any, act: Callable[[], object]) -> None:
-    """Measure an act of torch on nvbench's stream, which nvbench destroys afterwards: it must not stay current."""
+    """Measure a call of torch on nvbench's stream. nvbench destroys it later; it must not stay current."""
     import torch
 
     with torch.cuda.stream(torch.cuda.ExternalStream(state.get_stream().addressof())):
@@ -167,8 +170,7 @@ class _Stream:
 
 
 def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
-    """Measure our chain of the graph and write what we found; then what has nvbench launch that same graph, on the same
-    stream."""
+    """Measure our chain of the graph and write the answers; return the function that has nvbench launch it."""
     import torch
 
     from scripts.agreement.ours import measured, opened
@@ -176,20 +178,22 @@ def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
     own = torch.cuda.Stream()
     with torch.cuda.stream(own):
         chain = opened(subject)
-        path.with_suffix(OURS).write_bytes(msgspec.json.encode(measured({subject: chain}, OURS_S)))
+        path.with_suffix(OUR_ANSWERS_SUFFIX).write_bytes(
+            msgspec.json.encode(measured({subject: chain}, _GRAPH_SECONDS))
+        )
 
     def on_driver_graph(state: Any) -> None:
-        call, stream, executable = chain.session.driver.call, chain.session.stream, chain.graphs.executable(NODES)
+        call, stream, executable = chain.session.driver.call, chain.session.stream, chain.graphs.executable(GRAPH_NODES)
         state.set_stream(_Stream(stream))
         state.exec(lambda _: call("cuGraphLaunch", executable, stream), batched=True)
 
     def on_torch_graph(state: Any) -> None:
-        replay = chain.graphs.replay(NODES)
+        replay = chain.graphs.replay(GRAPH_NODES)
         state.set_stream(_Stream(own.cuda_stream))
         with torch.cuda.stream(own):
             state.exec(lambda _: replay(), batched=True)
 
-    return on_driver_graph if subject == STEP_GRAPH else on_torch_graph
+    return on_driver_graph if subject == LCG_STEP_GRAPH else on_torch_graph
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""``bench.py agreement``: our figures beside the tools of NVIDIA's and PyTorch's engineers, in one run on one GPU.
+"""``main.py agreement``: our figures beside those of NVIDIA's and PyTorch's tools, in one run on one GPU.
 
-Only the same quantity is judged. What is another quantity is printed with what it is. A tool that is missing or fails
-is named with its reason, and the others go on.
+Only figures of the same quantity must agree. Others are printed with a description. Where a tool is missing or fails,
+its reason is printed and the others go on.
 """
 
 from __future__ import annotations
@@ -15,18 +15,16 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.table import Table
 
-from scripts.agreement.protocol import INTERVAL, PATIENCE_S, TO, ToolAnswer
-from scripts.agreement.subjects import ADD, ADD_GRAPH, STEP, STEP_GRAPH
+from scripts.agreement.protocol import ToolAnswer
+from scripts.agreement.subjects import LCG_STEP, LCG_STEP_GRAPH, TORCH_ADD, TORCH_ADD_GRAPH
 
-WITHIN = 0.05
-"""How far the ratio of two figures of one quantity may be from 1."""
-GOAL = 1 / 3
-"""Of the fastest tool's seconds: what ours should take."""
+_MAX_DEVIATION = 0.05
+"""The largest deviation from 1 of the ratio of two figures of one quantity."""
 
 
 @dataclass(frozen=True)
 class AgreementRow:
-    """One of theirs beside ours. ``same``: whether it is the same quantity, ``what``: else what it is."""
+    """A tool's answer beside ours. ``same``: whether both are the same quantity; ``what``: else, what theirs is."""
 
     theirs: ToolAnswer
     ours: ToolAnswer
@@ -40,32 +38,13 @@ class AgreementRow:
 
     @property
     def within(self) -> bool | None:
-        """Whether they agree; None where that is not asked or not known."""
-        return None if not self.same or self.ratio is None else abs(self.ratio - 1) <= WITHIN
-
-
-@dataclass(frozen=True)
-class Race:
-    """One quantity's seconds to a 1 % interval, each by its own account: ours, and the tools of the same quantity."""
-
-    ours: ToolAnswer
-    theirs: tuple[ToolAnswer, ...]
-
-    @property
-    def share(self) -> float | None:
-        """Ours over the fastest tool's, at the most where that did not get there; None where ours did not."""
-        fastest = min((a.seconds or PATIENCE_S for a in self.theirs), default=None)
-        return None if fastest is None or self.ours.seconds is None else self.ours.seconds / fastest
-
-    @property
-    def held(self) -> bool:
-        """Whether ours takes a third of the fastest's, or less."""
-        return self.share is not None and self.share <= GOAL
+        """Whether they agree; None where the quantities differ or a value is missing."""
+        return None if not self.same or self.ratio is None else abs(self.ratio - 1) <= _MAX_DEVIATION
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A quantity of theirs and ours to set beside it, by tool, subject and quantity."""
+    """A tool's quantity of a subject, and ``against``: our quantity to compare it with."""
 
     tool: str
     subject: str
@@ -80,27 +59,27 @@ _STARVED = (
     "only two launches wait behind its blocker, so where launching takes longer than the kernel this is the host's rate"
 )
 WANTED: tuple[Wanted, ...] = (
-    Wanted("torch.utils.benchmark", ADD, "complete", "complete"),
-    Wanted("nvbench", ADD_GRAPH, "batch", "device_busy"),
-    Wanted("nvbench", STEP_GRAPH, "batch", "device_busy"),
-    Wanted("do_bench_cudagraph", ADD, "node", "node"),
-    Wanted("do_bench_cudagraph", STEP, "node", "node"),
-    Wanted("nvbench", ADD, "batch", "device_busy", False, _STARVED),
-    Wanted("nvbench", STEP, "batch", "device_busy", False, _STARVED),
-    Wanted("nvbench", ADD, "cold", "device_busy", False, _COLD),
-    Wanted("nvbench", STEP, "cold", "device_busy", False, _COLD),
-    Wanted("do_bench", ADD, "median", "complete", False, f"{_COLD}; the cache is emptied by a kernel before each"),
+    Wanted("torch.utils.benchmark", TORCH_ADD, "complete", "complete"),
+    Wanted("nvbench", TORCH_ADD_GRAPH, "batch", "device_busy"),
+    Wanted("nvbench", LCG_STEP_GRAPH, "batch", "device_busy"),
+    Wanted("do_bench_cudagraph", TORCH_ADD, "node", "node"),
+    Wanted("do_bench_cudagraph", LCG_STEP, "node", "node"),
+    Wanted("nvbench", TORCH_ADD, "batch", "device_busy", False, _STARVED),
+    Wanted("nvbench", LCG_STEP, "batch", "device_busy", False, _STARVED),
+    Wanted("nvbench", TORCH_ADD, "cold", "device_busy", False, _COLD),
+    Wanted("nvbench", LCG_STEP, "cold", "device_busy", False, _COLD),
+    Wanted("do_bench", TORCH_ADD, "median", "complete", False, f"{_COLD}; a kernel empties the cache before each"),
     Wanted(
-        "torch.profiler", ADD, "cudaLaunchKernel", "host", False,
+        "torch.profiler", TORCH_ADD, "cudaLaunchKernel", "host", False,
         "the runtime call alone, slowed by the tracing: neither Python nor torch's dispatcher are in it",
     ),
 )  # fmt: skip
 
 
 def rows(theirs: Iterable[ToolAnswer], ours: Iterable[ToolAnswer]) -> list[AgreementRow]:
-    """Every wanted pair; what was not answered carries the tool's reason, or that it said nothing.
+    """Every wanted pair. A missing value has the tool's reason.
 
-    A tool may bring our figure with its own, where only one process, or turns, make them comparable.
+    ``theirs`` may hold our own figure too, where it was measured in the tool's process or in turns with it.
     """
     named = {(a.tool, a.subject, a.quantity): a for a in theirs}
     beside = [a for a in named.values() if a.tool == "overhead" and a.value is not None]
@@ -115,17 +94,8 @@ def rows(theirs: Iterable[ToolAnswer], ours: Iterable[ToolAnswer]) -> list[Agree
     return found
 
 
-def races(found: Iterable[AgreementRow], ours: Iterable[ToolAnswer]) -> list[Race]:
-    """For each quantity whose seconds we took, the tools that measure the same one and say when they are there."""
-    timed: dict[tuple[str, str], list[ToolAnswer]] = {}
-    for r in found:
-        if r.same and r.theirs.rule:
-            timed.setdefault((r.theirs.subject, f"{r.ours.quantity}{TO}"), []).append(r.theirs)
-    return [Race(a, tuple(timed.get((a.subject, a.quantity), ()))) for a in ours if a.quantity.endswith(TO)]
-
-
 def attempt(tool: str, act: Callable[[], list[ToolAnswer]]) -> list[ToolAnswer]:
-    """The tool's answers, or one that says why there are none; each tool starts on a processor that is not slow."""
+    """The tool's answers, or one with the reason of its failure. Each tool starts on a quiet processor."""
     from overhead.measure.sampling.clock import SystemClock
     from overhead.measure.sampling.quiet_processor import QuietProcessor
 
@@ -138,7 +108,7 @@ def attempt(tool: str, act: Callable[[], list[ToolAnswer]]) -> list[ToolAnswer]:
 
 
 def no_cuda() -> str:
-    """Why nothing can be compared here; empty where it can."""
+    """The reason why nothing can be compared here; empty where CUDA works."""
     from overhead.probes._support.torch.targets import cuda_torch
     from overhead.probes.base import Unavailable
 
@@ -150,7 +120,7 @@ def no_cuda() -> str:
 
 
 def agreement(options: argparse.Namespace, console: Console) -> bool:
-    """All tools on this machine's first GPU; tables, or JSON. Holds where no ratio of one quantity is beyond 5 %."""
+    """Run all tools on the first GPU; print tables or JSON; return whether all comparable figures agree."""
     reason = no_cuda()
     if reason:
         note = {"agreement": [], "reason": reason}
@@ -164,15 +134,14 @@ def agreement(options: argparse.Namespace, console: Console) -> bool:
     found = rows(theirs, ours)
     if options.json:
         body = [{**asdict(r), "ratio": r.ratio, "within": r.within} for r in found]
-        timed = [{**asdict(r), "share": r.share, "held": r.held} for r in races(found, ours)]
-        print(json.dumps({"agreement": body, "seconds": timed, "ours": [asdict(a) for a in ours]}, indent=1))
+        print(json.dumps({"agreement": body, "ours": [asdict(a) for a in ours]}, indent=1))
     else:
         show(found, ours, console)
     return all(r.within is not False for r in found)
 
 
 def show(found: list[AgreementRow], ours: list[ToolAnswer], console: Console) -> None:
-    """Three tables: the same quantities, the others, and the time to a 1 % interval."""
+    """Print two tables: the same quantities, and the others."""
     console.print(_agreement_table([r for r in found if r.same]))
     others = Table(title="other quantities, for orientation", title_justify="left")
     for name in ("tool", "of", "says, us", "ours, us", "what it is"):
@@ -183,9 +152,6 @@ def show(found: list[AgreementRow], ours: list[ToolAnswer], console: Console) ->
             ours_named = f"{r.ours.quantity} {_micro(r.ours)}"
             others.add_row(r.theirs.tool, named, _micro(r.theirs), ours_named, r.theirs.reason or r.what)
     console.print(others)
-    console.print(_seconds_table(found, ours))
-    for race in races(found, ours):
-        console.print(_verdict(race), highlight=False)
     for a in ours:
         if a.reason:
             console.print(f"overhead: {a.subject} {a.quantity}: {a.reason}", highlight=False)
@@ -193,7 +159,7 @@ def show(found: list[AgreementRow], ours: list[ToolAnswer], console: Console) ->
 
 def _agreement_table(found: list[AgreementRow]) -> Table:
     table = Table(title="the same quantity, measured by both in this run", title_justify="left")
-    for name in ("tool", "of", "theirs, us", "ours", "ours, us", "ours / theirs", f"within {WITHIN:.0%}"):
+    for name in ("tool", "of", "theirs, us", "ours", "ours, us", "ours / theirs", f"within {_MAX_DEVIATION:.0%}"):
         table.add_column(name, justify="right" if name.endswith("us") or "/" in name else "left")
     for r in found:
         ratio = f"{r.ratio:.3f}" if r.ratio is not None else "-"
@@ -201,30 +167,6 @@ def _agreement_table(found: list[AgreementRow]) -> Table:
         named = f"{r.theirs.subject}: {r.theirs.quantity}"
         table.add_row(r.theirs.tool, named, _micro(r.theirs), r.ours.quantity, _micro(r.ours), ratio, verdict)
     return table
-
-
-def _seconds_table(found: list[AgreementRow], ours: list[ToolAnswer]) -> Table:
-    table = Table(title=f"seconds to an interval of {INTERVAL:.0%}, by each one's own account", title_justify="left")
-    for name in ("tool", "of", "seconds", f"what is {INTERVAL:.0%}"):
-        table.add_column(name, justify="right" if name == "seconds" else "left")
-    for a in [*ours, *(r.theirs for r in found)]:
-        if a.rule:
-            within = f"{a.seconds:.2f}" if a.seconds is not None else f"over {PATIENCE_S:.0f}"
-            table.add_row(a.tool, f"{a.subject}: {a.quantity}", within, a.rule)
-    return table
-
-
-def _verdict(race: Race) -> str:
-    """Whether the goal was met, in a line."""
-    met = "met    " if race.held else "NOT MET"
-    start = f"{met} goal, a third of the fastest tool's time: {race.ours.subject}, {race.ours.quantity}"
-    if not race.theirs:
-        return f"{start}: no tool of the same quantity says when it is there"
-    fastest = min(race.theirs, key=lambda a: a.seconds or PATIENCE_S)
-    if race.share is None:
-        return f"{start}: ours took over {PATIENCE_S:.0f} s"
-    most = "at most " if fastest.seconds is None else ""
-    return f"{start}: ours takes {most}{race.share:.2f} times that of {fastest.tool}"
 
 
 def _micro(answer: ToolAnswer) -> str:

@@ -1,4 +1,4 @@
-"""What the tools of ``bench.py agreement`` launch: torch's addition and the LCG step, one at a time."""
+"""The operations that ``main.py agreement`` measures: torch's addition and the LCG step."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import itertools
 from collections.abc import Callable
 from typing import Any, Literal
 
-ADD, STEP = "torch x.add_(1)", "LCG step"
-NODES = 100
-"""Steps in the graphs that are launched whole."""
-ADD_GRAPH, STEP_GRAPH = f"{ADD}, graph of {NODES}", f"{STEP}, graph of {NODES}"
+TORCH_ADD, LCG_STEP = "torch x.add_(1)", "LCG step"
+GRAPH_NODES = 100
+"""Nodes of the graphs that are launched as a whole."""
+TORCH_ADD_GRAPH, LCG_STEP_GRAPH = f"{TORCH_ADD}, graph of {GRAPH_NODES}", f"{LCG_STEP}, graph of {GRAPH_NODES}"
 
 
 def words(mode: Literal["inference", "no_grad"]) -> Any:
-    """256 int32 on the device; inference mode as our eager chain has it, the other where a graph captures them."""
+    """256 int32 on the device, in inference mode as in our eager chain, or without, where a graph captures them."""
     import torch
 
     from overhead.probes._support.torch.bodies import set_autograd_mode
@@ -24,12 +24,12 @@ def words(mode: Literal["inference", "no_grad"]) -> Any:
 
 
 def adding() -> Callable[[], object]:
-    """One addition in place."""
+    """A function that does one addition in place."""
     return functools.partial(words("no_grad").add_, 1)
 
 
 def stepping() -> tuple[Callable[[int], object], Any]:
-    """Launch the step on a stream, each time on the next of our graphs' sets of words; and what must be closed."""
+    """A function that launches the step on a stream, on the next set of words each time; and the session to close."""
     from overhead.probes._support.cuda.api import driver
     from overhead.probes._support.cuda.graphs import PLACES
     from overhead.probes._support.cuda.launch import GRID

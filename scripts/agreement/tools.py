@@ -1,5 +1,7 @@
-"""The tools of ``bench.py agreement``; loaded only where a CUDA GPU is. ``python -m scripts.agreement.tools NAME``
-prints the answers of one of them as JSON."""
+"""The tools of ``main.py agreement``; imported only where a CUDA GPU is.
+
+``python -m scripts.agreement.tools NAME`` prints the answers of one of them as JSON.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,6 @@ import functools
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,45 +21,40 @@ from overhead.measure.sampling.quiet_processor import QuietProcessor
 from scripts.agreement.nvbench import LIMIT_S, nvbench
 from scripts.agreement.ours import Passes, opened
 from scripts.agreement.protocol import INTERVAL, PATIENCE_S, TRIM, ToolAnswer, repeat_until
-from scripts.agreement.subjects import ADD, STEP, adding, stepping, words
+from scripts.agreement.subjects import LCG_STEP, TORCH_ADD, adding, stepping, words
 
-PER_TIMING = 1000
+_ADDITIONS_PER_TIMING = 1000
 """Additions between two synchronisations of torch's timer."""
-TURNS, TURN_S, TURN_PASSES = 120, 0.01, 2
-"""How often torch's timer and our measurement take turns, the seconds of one of theirs and the passes of one of ours,
-about as long: what the host bounds follows the machine's weather, whose spells take a second."""
+_TURNS = 120
+_TIMER_TURN_S = 0.01
+_OUR_TURN_PASSES = 2
+"""As long as a turn of the timer. Turns are short because the processor's speed changes within a second."""
 
 
 def middle(values: list[float]) -> float:
-    """The mean without a tenth at either end: turns share the weather, not a preemption."""
+    """The mean without a tenth at either end, which an interrupted turn would shift."""
     return float(trim_mean(values, TRIM))
 
 
 def torch_timer() -> list[ToolAnswer]:
-    """``Timer`` over a loop of additions and one synchronisation, in turns with ours, the trimmed mean of either; to
-    1 % by its own ``adaptive_autorange``."""
+    """``Timer`` over a loop of additions and one synchronisation, in turns with our measurement: both trimmed means."""
     import torch
     from torch.utils.benchmark import Timer
 
-    names = {"add": words("inference").add_, "sync": torch.cuda.synchronize, "n": PER_TIMING}
+    names = {"add": words("inference").add_, "sync": torch.cuda.synchronize, "n": _ADDITIONS_PER_TIMING}
     timer = Timer("for _ in range(n):\n    add(1)\nsync()", globals=names)
     theirs, ours = list[float](), list[float]()
     clock = SystemClock()
-    with contextlib.closing(opened(ADD)) as chain, contextlib.closing(QuietProcessor(clock)) as processor:
+    with contextlib.closing(opened(TORCH_ADD)) as chain, contextlib.closing(QuietProcessor(clock)) as processor:
         passes = Passes(INTERVAL, chain, clock, clock_facts(clock))
-        for _ in range(TURNS):
+        for _ in range(_TURNS):
             processor.leave_if_slow()
-            theirs.append(timer.blocked_autorange(min_run_time=TURN_S).median * 1e9 / PER_TIMING)
-            ours += passes.more(TURN_PASSES)
+            theirs.append(timer.blocked_autorange(min_run_time=_TIMER_TURN_S).median * 1e9 / _ADDITIONS_PER_TIMING)
+            ours += passes.more(_OUR_TURN_PASSES)
         passes.verify()
-    start = time.perf_counter()
-    narrow = timer.adaptive_autorange(threshold=INTERVAL, min_run_time=0.01, max_run_time=PATIENCE_S)
-    took = time.perf_counter() - start
-    reached = narrow.iqr <= INTERVAL * narrow.median
-    rule = "adaptive_autorange: IQR of its blocks over their median"
     return [
-        ToolAnswer("torch.utils.benchmark", ADD, "complete", middle(theirs), "", took if reached else None, rule),
-        ToolAnswer("overhead", ADD, "complete", middle(ours)),
+        ToolAnswer("torch.utils.benchmark", TORCH_ADD, "complete", middle(theirs)),
+        ToolAnswer("overhead", TORCH_ADD, "complete", middle(ours)),
     ]
 
 
@@ -70,19 +66,18 @@ def cudagraph() -> list[ToolAnswer]:
     launch, session = stepping()
     answers = []
     try:
-        subjects = {ADD: adding(), STEP: lambda: launch(torch.cuda.current_stream().cuda_stream)}
+        subjects = {TORCH_ADD: adding(), LCG_STEP: lambda: launch(torch.cuda.current_stream().cuda_stream)}
         for subject, act in subjects.items():
             try:
                 bench = functools.partial(do_bench_cudagraph, act, return_mode="all")
-                seconds, values = repeat_until(bench, INTERVAL, PATIENCE_S)
+                values = repeat_until(bench, INTERVAL, PATIENCE_S)
             except Exception as error:
                 answers.append(
                     ToolAnswer("do_bench_cudagraph", subject, "node", reason=f"{type(error).__name__}: {error}")
                 )
                 continue
-            rule = "IQR of its ten replays a call over their median, calls repeated"
             value = statistics.median(values) * 1e6
-            answers.append(ToolAnswer("do_bench_cudagraph", subject, "node", value, seconds=seconds, rule=rule))
+            answers.append(ToolAnswer("do_bench_cudagraph", subject, "node", value))
     finally:
         torch.cuda.synchronize()
         session.close()
@@ -93,7 +88,7 @@ def do_bench() -> list[ToolAnswer]:
     """``triton.testing.do_bench``, its median."""
     from triton.testing import do_bench as bench
 
-    return [ToolAnswer("do_bench", ADD, "median", float(bench(adding(), return_mode="median")) * 1e6)]
+    return [ToolAnswer("do_bench", TORCH_ADD, "median", float(bench(adding(), return_mode="median")) * 1e6)]
 
 
 def profiler() -> list[ToolAnswer]:
@@ -102,11 +97,11 @@ def profiler() -> list[ToolAnswer]:
     from torch.profiler import ProfilerActivity, profile
 
     add = functools.partial(words("inference").add_, 1)
-    for _ in range(PER_TIMING):
+    for _ in range(_ADDITIONS_PER_TIMING):
         add()
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as trace:
-        for _ in range(PER_TIMING):
+        for _ in range(_ADDITIONS_PER_TIMING):
             add()
         torch.cuda.synchronize()
     calls = [e for e in trace.key_averages() if e.key.startswith(("cudaLaunchKernel", "cuLaunchKernel"))]
@@ -114,15 +109,15 @@ def profiler() -> list[ToolAnswer]:
     if not count:
         raise RuntimeError("the trace holds no launch call")
     total_us = sum(e.cpu_time_total for e in calls)
-    return [ToolAnswer("torch.profiler", ADD, "cudaLaunchKernel", total_us * 1e3 / count)]
+    return [ToolAnswer("torch.profiler", TORCH_ADD, "cudaLaunchKernel", total_us * 1e3 / count)]
 
 
 ALONE: dict[str, Callable[[], list[ToolAnswer]]] = {"do_bench": do_bench, "torch.profiler": profiler}
-"""Tools in a process each: what they leave behind (a flushed cache, a tracer in the driver) is not for the others."""
+"""Tools that need a process each: one empties the cache, the other leaves a tracer in the driver."""
 
 
 def apart(name: str) -> list[ToolAnswer]:
-    """A tool's answers from its own process. Raises ``RuntimeError`` with its last words where it gave none."""
+    """A tool's answers from its own process. Raises ``RuntimeError`` with its last line where it gave none."""
     command = [sys.executable, "-m", "scripts.agreement.tools", name]
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(command, cwd=root, capture_output=True, timeout=LIMIT_S, check=False)

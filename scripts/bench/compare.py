@@ -1,12 +1,7 @@
-"""How often ``overhead compare`` calls a change where there is none, and misses one that is there.
+"""``main.py compare``: how often ``overhead compare`` calls a change where there is none, and misses a real one.
 
-    python scripts/bench/main.py compare
-    python scripts/bench/compare.py --write                               (docs/compare-bench.json, the figures, anew)
-    python scripts/bench/compare.py --keep NAME RUNS [--turns BASE NEW]   (other recorded runs instead of those kept)
-
-A/A pairs are two disjoint sets of processes out of separate runs of one machine, or of runs taken in turn. Runs are
-those of ``compare_recorded.json``, recorded on a real machine, and those that the fake machine of
-``tests.fakes.machine`` makes, whose samples are fitted as real ones are.
+An A/A pair is two disjoint sets of processes from separate runs of one simulated machine, or from runs taken in turn.
+``python scripts/bench/compare.py`` writes the figures into docs/compare-bench.json.
 """
 
 from __future__ import annotations
@@ -16,7 +11,6 @@ import itertools
 import json
 import math
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -26,32 +20,32 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from overhead.errors import UsageError
 from overhead.versus.calls import BothSides, Decision, decisions
 from overhead.versus.decide import POWER, PROMISED
 from overhead.versus.sides import Sampled
-from scripts.bench import compare_pools as pools
-from scripts.bench.compare_pools import Pool, Run
-from scripts.bench.held import Requirement, print_claims
+from scripts.bench.requirement import Requirement, print_requirements
+from scripts.bench.simulated_runs import SIMULATED_MACHINES, RunPool, SimulatedRun, simulated
 
-FIGURES = Path(__file__).resolve().parents[2] / "docs" / "compare-bench.json"
-PAIRS = 200
-LEAST_POWER = 0.90
-SHIFT = 0.05
-MOVED = 2
+_FIGURES_FILE = Path(__file__).resolve().parents[2] / "docs" / "compare-bench.json"
+AA_PAIRS = 200
+_MIN_POWER = 0.90
+_SHIFT = 0.05
+_SHIFTED_CASES = 2
 """Cases of each pair that are made slower, one at a time."""
-SEED = 20_261_121
-BINS = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, math.inf)
-LEAST_IN_BIN = 20
+_SEED = 20_261_121
+_SPREAD_BINS = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, math.inf)
+_MIN_IN_BIN = 20
 
 
 @dataclass(frozen=True)
 class StudyRow:
-    """What a set of A/A pairs came to. ``smallest``: the median shift told, as a share; ``called``: the share of shifts
-    of just that size that were called, ``at_5`` of shifts of 5 %, ``by_spread`` the same by the spread of processes."""
+    """The result of one setting. ``pairs``: A/A pairs; ``false``: those with any call.
+
+    ``smallest``: median of the smallest detectable change, relative. ``called``: share of shifts of just that size that
+    were called; ``at_5``: share of shifts of 5 %; ``by_spread``: the same by the spread between processes.
+    """
 
     machine: str
-    recorded: bool
     cases: int
     processes: int
     runs: int
@@ -64,11 +58,11 @@ class StudyRow:
     by_spread: dict[str, float] = field(default_factory=dict)
 
 
-def pairs(pool: Sequence[Run], runs: int, dice: np.random.Generator) -> Iterator[list[BothSides]]:
+def pairs(pool: Sequence[SimulatedRun], runs: int, dice: np.random.Generator) -> Iterator[list[BothSides]]:
     """A/A pairs, none twice: ``runs`` runs a side, no run on both sides; of each run a random set of its processes."""
     seen: set[frozenset[tuple[bytes, ...]]] = set()
-    for _ in range(20 * PAIRS):
-        if len(seen) == PAIRS:
+    for _ in range(20 * AA_PAIRS):
+        if len(seen) == AA_PAIRS:
             return
         chosen = dice.permutation(len(pool))[: 2 * runs]
         sides = [[_some(pool[i], dice) for i in half] for half in (chosen[:runs], chosen[runs:])]
@@ -80,17 +74,19 @@ def pairs(pool: Sequence[Run], runs: int, dice: np.random.Generator) -> Iterator
             yield cases
 
 
-def _some(run: Run, dice: np.random.Generator) -> Run:
+def _some(run: SimulatedRun, dice: np.random.Generator) -> SimulatedRun:
     """All processes of the run but one, if that leaves three; the same for every case where each has a value."""
     least = min(s.slopes.size for s in run.values())
     keep = np.sort(dice.permutation(least)[: max(least - 1, min(least, 3))])
     return {case: _at(s, keep) for case, s in run.items()}
 
 
-def pairs_in_turn(turns: tuple[Run, Run], count: int, dice: np.random.Generator) -> Iterator[list[BothSides]]:
+def pairs_in_turn(
+    turns: tuple[SimulatedRun, SimulatedRun], count: int, dice: np.random.Generator
+) -> Iterator[list[BothSides]]:
     """A/A pairs of ``count`` pairs of processes that were measured in turn; which of two is BASE is left to chance."""
     least = min(s.slopes.size for run in turns for s in run.values())
-    for _ in range(PAIRS):
+    for _ in range(AA_PAIRS):
         keep, swapped = dice.permutation(least)[:count], dice.random(count) < 0.5
         cases = []
         for case in turns[0]:
@@ -127,12 +123,12 @@ def study(aa: Iterator[list[BothSides]], dice: np.random.Generator) -> Study:
         calls = decisions(cases)
         found.pairs += 1
         found.false += any(one.verdict in ("faster", "slower") for one in calls)
-        for i in dice.permutation(len(cases))[:MOVED].tolist():
+        for i in dice.permutation(len(cases))[:_SHIFTED_CASES].tolist():
             one = calls[i]
             found.smallest.append(one.smallest)
             found.moved += 1
             found.missed += _with(cases, i, one.smallest).verdict != "slower"
-            found.at_5.append((_spread(cases[i]), _with(cases, i, math.log1p(SHIFT)).verdict == "slower"))
+            found.at_5.append((_spread(cases[i]), _with(cases, i, math.log1p(_SHIFT)).verdict == "slower"))
     return found
 
 
@@ -150,28 +146,25 @@ def _spread(case: BothSides) -> float:
 def power_by_spread(found: Study) -> dict[str, float]:
     """How often 5 % was called, by the spread between processes."""
     shares = {}
-    for low, high in itertools.pairwise(BINS):
+    for low, high in itertools.pairwise(_SPREAD_BINS):
         hits = [hit for spread, hit in found.at_5 if low <= spread < high]
-        if len(hits) >= LEAST_IN_BIN:
+        if len(hits) >= _MIN_IN_BIN:
             shares[f"{low:.1%} to {high:.1%}" if math.isfinite(high) else f"over {low:.0%}"] = float(np.mean(hits))
     return shares
 
 
-def rows(pool: Pool, is_recorded: bool, dice: np.random.Generator) -> Iterator[StudyRow]:
+def rows(pool: RunPool, dice: np.random.Generator) -> Iterator[StudyRow]:
     """One run a side, three a side where there are enough, and one taken in turn."""
     several = [1, 3] if len(pool.runs) >= 6 else [1]
     for runs in several:
-        yield _row(pool, is_recorded, runs, False, study(pairs(pool.runs, runs, dice), dice))
-    if pool.turns:
-        yield _row(pool, is_recorded, 1, True, study(pairs_in_turn(pool.turns, pool.processes, dice), dice))
+        yield _row(pool, runs, False, study(pairs(pool.runs, runs, dice), dice))
+    yield _row(pool, 1, True, study(pairs_in_turn(pool.turns, pool.processes, dice), dice))
 
 
-def _row(pool: Pool, is_recorded: bool, runs: int, in_turn: bool, found: Study) -> StudyRow:
-    cases = len(pool.turns[0]) if in_turn and pool.turns else len(pool.runs[0])
+def _row(pool: RunPool, runs: int, in_turn: bool, found: Study) -> StudyRow:
     return StudyRow(
         machine=pool.name,
-        recorded=is_recorded,
-        cases=cases,
+        cases=len(pool.runs[0]),
         processes=pool.processes,
         runs=runs,
         in_turn=in_turn,
@@ -185,20 +178,18 @@ def _row(pool: Pool, is_recorded: bool, runs: int, in_turn: bool, found: Study) 
 
 
 def _of_machine(index: int) -> list[StudyRow]:
-    dice = np.random.default_rng([SEED, index])
-    return list(rows(pools.simulated(pools.MACHINES[index], dice), False, dice))
+    dice = np.random.default_rng([_SEED, index])
+    return list(rows(simulated(SIMULATED_MACHINES[index], dice), dice))
 
 
 def measure(jobs: int) -> list[StudyRow]:
-    """All rows: the recorded machine's, if one was kept, and the made-up ones'."""
-    dice = np.random.default_rng(SEED)
-    found = list(rows(pools.load(), True, dice)) if pools.RECORDED.exists() else []
+    """The rows of every simulated machine."""
     with ProcessPoolExecutor(jobs) as pool:
-        return found + [row for part in pool.map(_of_machine, range(len(pools.MACHINES))) for row in part]
+        return [row for part in pool.map(_of_machine, range(len(SIMULATED_MACHINES))) for row in part]
 
 
-def claims(found: Sequence[StudyRow]) -> list[Requirement]:
-    """What the rows must bear out."""
+def requirements(found: Sequence[StudyRow]) -> list[Requirement]:
+    """The limits on false calls and on missed ones, checked in every row."""
     false = max(found, key=lambda row: row.false / row.pairs)
     called = min(found, key=lambda row: row.called)
     return [
@@ -209,8 +200,8 @@ def claims(found: Sequence[StudyRow]) -> list[Requirement]:
         ),
         Requirement(
             f"a shift as large as the smallest one told is called in {called.called:.1%} at the least "
-            f"(at least {LEAST_POWER:.0%}; stated with {POWER:.0%})",
-            called.called >= LEAST_POWER,
+            f"(at least {_MIN_POWER:.0%}; stated with {POWER:.0%})",
+            called.called >= _MIN_POWER,
         ),
     ]
 
@@ -221,46 +212,30 @@ def how(row: StudyRow) -> str:
 
 
 def _table(found: Sequence[StudyRow]) -> Table:
-    table = Table(title=f"compare, where nothing changed and where one case is slower by {SHIFT:.0%}")
+    table = Table(title=f"compare, where nothing changed and where one case is slower by {_SHIFT:.0%}")
     for name in ("machine (standard deviations)", "cases", "processes", "taken", "pairs", "with a false call"):
         table.add_column(name, justify="left" if name in ("machine (standard deviations)", "taken") else "right")
-    for name in ("smallest shift told", "called there", f"{SHIFT:.0%} called", f"{SHIFT:.0%} by processes' spread"):
+    for name in ("smallest shift told", "called there", f"{_SHIFT:.0%} called", f"{_SHIFT:.0%} by processes' spread"):
         table.add_column(name, justify="right")
     for row in found:
-        name = f"recorded: {row.machine}" if row.recorded else row.machine
-        cells = [name, str(row.cases), str(row.processes), how(row), str(row.pairs), str(row.false)]
+        cells = [row.machine, str(row.cases), str(row.processes), how(row), str(row.pairs), str(row.false)]
         spreads = "\n".join(f"{spread}: {share:.0%}" for spread, share in row.by_spread.items())
         table.add_row(*cells, f"{row.smallest:.1%}", f"{row.called:.1%}", f"{row.at_5:.0%}", spreads)
     return table
 
 
 def compare(options: argparse.Namespace, console: Console) -> bool:
-    """All settings; a table and claims, or JSON."""
+    """Measure all settings; print a table or JSON; return whether all requirements hold."""
     found = measure(options.jobs)
-    held = claims(found)
+    held = requirements(found)
     if options.json:
-        print(json.dumps({"rows": [asdict(r) for r in found], "claims": [asdict(c) for c in held]}, indent=1))
+        print(json.dumps({"rows": [asdict(r) for r in found], "claims": [asdict(r) for r in held]}, indent=1))
     else:
         console.print(_table(found))
-        print_claims(held, console)
-    return all(claim.holds for claim in held)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="measure, and write docs/compare-bench.json")
-    parser.add_argument("--keep", nargs=2, metavar=("NAME", "RUNS"), help="recorded runs of one machine, a folder")
-    parser.add_argument("--turns", nargs=2, type=Path, metavar=("BASE", "NEW"), help="its runs taken in turn")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
-    given = parser.parse_args(arguments)
-    if given.keep:
-        pools.save(pools.recorded(given.keep[0], [Path(given.keep[1])], *(given.turns or ())))
-    if given.write:
-        FIGURES.write_text(json.dumps([asdict(row) for row in measure(given.jobs)], indent=1) + "\n", "utf-8")
+        print_requirements(held, console)
+    return all(requirement.holds for requirement in held)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except UsageError as error:
-        sys.exit(f"bench_compare: {error}")
+    figures = [asdict(row) for row in measure(os.cpu_count() or 1)]
+    _FIGURES_FILE.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")

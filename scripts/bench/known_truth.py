@@ -1,18 +1,24 @@
-"""The method against known truth: a fake stack under a stated law and noise, measured by the real code on a fake clock.
+"""``main.py known-truth``: measure simulated stacks with known costs and noise by the real code, on a fake clock.
 
-Each scenario is run with the seconds that the planner's default profile gives a case of its cost, no more.
+Each scenario gets the seconds that the profile's plan gives a case of its cost.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import math
 import zlib
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
 
 from overhead.measure.fitting.across_processes import CANARY_FROM_PROCESSES
 from overhead.measure.fitting.case_figures import complete_figure, estimate
@@ -22,35 +28,38 @@ from overhead.measure.fitting.quiet_rounds import best_pace, without_slow_rounds
 from overhead.measure.sampling.events import Dropped, Event, OneOffMeasured, RoundMeasured, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT, Cost, Plan
-from scripts.bench.other_rules import RULES
+from scripts.bench.requirement import Requirement, print_requirements
 from tests.fakes.machine import CANARY_NS, Disturbance, FakeClock, FastFakeChain, Law, PollingFakeChain
 
-FIGURES = ("issue", "host", "complete", "fixed")
-KNEE = ("knee_n", "queue_depth")
-USUAL = Disturbance(spread=0.005, preemptions=50.0, preempted_ns=(50e3, 5e6))
+TIME_FIGURES = ("issue", "host", "complete", "fixed")
+KNEE_FIGURES = ("knee_n", "queue_depth")
+USUAL_NOISE = Disturbance(spread=0.005, preemptions=50.0, preempted_ns=(50e3, 5e6))
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A law, a weather and what the planner would take it for. ``slow_share``: of the processes at the second speed."""
+    """``law``: the true costs; ``disturbance``: the machine's noise; ``cost``: the class by which the plan gives time.
+
+    ``slow_share``: the share of processes that run at the second speed.
+    """
 
     name: str
     law: Law
     cost: Cost = "fast"
-    weather: Disturbance = USUAL
+    disturbance: Disturbance = USUAL_NOISE
     resolution_ns: int = 1
     slow_share: float = 0.0
 
     @property
     def two_speeds(self) -> bool:
-        return self.weather.slowdown > 1
+        return self.disturbance.slowdown > 1
 
     def truth(self) -> dict[str, float]:
         """ns, and units for ``knee_n`` and ``queue_depth``."""
         return self.law.truth()
 
     def scale(self, figure: str) -> float:
-        """What an error is divided by: the figure's own truth; for ``fixed`` T(1), a locked poll's quantum included."""
+        """Divisor of a relative error, ns: the true figure; for ``fixed`` the true T(1), plus a locked poll's step."""
         truth = self.truth()
         if figure != "fixed":
             return truth[figure]
@@ -58,7 +67,7 @@ class Scenario:
 
 
 def _law(host: float, device: float, fixed: float, **more: object) -> Law:
-    """ns; with the noise of a usual machine unless told otherwise."""
+    """A law with costs in ns, and the usual noise where ``more`` does not replace it."""
     noise: dict[str, object] = {"wake": 1_000.0, "jitter": 0.005, "scatter": 0.1, "own": 0.003}
     return Law(host, device, fixed, **(noise | more))  # type: ignore[arg-type]
 
@@ -86,9 +95,19 @@ SCENARIOS = (
     Scenario("locked 0.2 ms poll", _law(3e3, 500.0, 20e3, poll=2e5)),
     Scenario("locked 1 ms poll", _law(4e3, 10e3, 200e3, poll=1e6), "slow"),
     Scenario("Firefox-like, 100 ms poll", _law(2e3, 5e3, 3e6, poll=1e8, wake=50e3), "polling", resolution_ns=20_000),
-    Scenario("two speeds, by process", _law(3e3, 2e3, 30e3), weather=replace(USUAL, slowdown=2.0), slow_share=0.4),
-    Scenario("two speeds, within a process", _law(3e3, 2e3, 30e3), weather=replace(USUAL, slowdown=1.8, dwell_s=0.15)),
-    Scenario("a machine that spreads by 5 %", _law(3e3, 6e3, 30e3, jitter=0.03), weather=replace(USUAL, spread=0.05)),
+    Scenario(
+        "two speeds, by process", _law(3e3, 2e3, 30e3), disturbance=replace(USUAL_NOISE, slowdown=2.0), slow_share=0.4
+    ),
+    Scenario(
+        "two speeds, within a process",
+        _law(3e3, 2e3, 30e3),
+        disturbance=replace(USUAL_NOISE, slowdown=1.8, dwell_s=0.15),
+    ),
+    Scenario(
+        "a machine that spreads by 5 %",
+        _law(3e3, 6e3, 30e3, jitter=0.03),
+        disturbance=replace(USUAL_NOISE, spread=0.05),
+    ),
     Scenario(
         "Firefox-like, busy looker", _law(10e3, 60e3, 1.5e6, poll=1e8, busy=90e3), "polling", resolution_ns=20_000
     ),
@@ -97,27 +116,25 @@ SCENARIOS = (
 
 @dataclass(frozen=True)
 class TruthOutcome:
-    """One run of one scenario: each figure as the method gave it, and other rules' figure on the same truth, ns.
+    """One run of one scenario. ``figures``: each estimate as a dict, ns.
 
-    ``counts``: samples by n in the first process; ``seconds``: of fake time that a process took; ``pace``: that of the
-    processes over the machine's own, where the figures are those at their canary.
+    ``counts``: samples by n in the first process. ``seconds``: simulated seconds per process. ``pace``: the mean canary
+    of the processes over the undisturbed canary, where the figures are those at the processes' canary, else 1.
     """
 
     scenario: str
     seed: int
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
-    others: dict[str, float] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     seconds: float = 0.0
     pace: float = 1.0
 
 
 def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome:
-    """Measure one scenario as the program would: in the profile's fake processes, and in further ones while noisy."""
+    """Measure one scenario in as many processes as the profile plans, then in further ones while it is noisy."""
     plan = PROFILES[profile]
     seconds, law = plan.case_s * WEIGHT[scenario.cost], scenario.law
     processes: list[Process] = []
-    others: dict[str, list[float]] = {}
     spent = 0.0
     while len(processes) < plan.processes + plan.further:
         series = Series(processes, law.synchronous, False, law.overlap)
@@ -136,32 +153,29 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
         measure_cases({"case": chain}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events, index))
-        for name, rule in RULES.items() if index < plan.processes else ():
-            others.setdefault(name, []).append(rule(processes[-1], chain, clock))
     found = estimate(Series(processes, law.synchronous, False, law.overlap), plan.target)
-    means = {name: float(np.mean(values)) for name, values in others.items()}
-    figures = {name: asdict(found[name]) for name in (*FIGURES, *KNEE) if name in found}
+    figures = {name: asdict(found[name]) for name in (*TIME_FIGURES, *KNEE_FIGURES) if name in found}
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
     counted = without_slow_rounds(Series(processes, law.synchronous, False, law.overlap)).processes
     pace = pace_of(counted) if len(counted) >= CANARY_FROM_PROCESSES and not scenario.two_speeds else 1.0
-    return TruthOutcome(scenario.name, seed, figures, means, dict(counts), spent / len(processes), pace)
+    return TruthOutcome(scenario.name, seed, figures, dict(counts), spent / len(processes), pace)
 
 
 def _clock(scenario: Scenario, seed: int, index: int, plan: Plan) -> FakeClock:
-    """A process's clock: of those planned exactly the scenario's share is slow, a further one by chance."""
+    """The clock of one process. ``slow_share`` of the planned processes are slow; a further one may be, by chance."""
     dice = np.random.default_rng([seed, 1])
     order = [*dice.permutation(plan.processes), *(dice.random(plan.further) * plan.processes)]
     slow = bool(order[index] < scenario.slow_share * plan.processes)
-    return FakeClock(scenario.weather, _seed(scenario, seed, index), scenario.resolution_ns, slow)
+    return FakeClock(scenario.disturbance, _seed(scenario, seed, index), scenario.resolution_ns, slow)
 
 
 def _seed(scenario: Scenario, seed: int, process: int) -> int:
-    """A seed of its own for every process of every run."""
+    """A different seed for every process of every run."""
     return zlib.crc32(f"{scenario.name} {seed} {process}".encode())
 
 
 def process_of(events: list[Event], number: int, case: str = "case") -> Process:
-    """What one fake process gave of a case."""
+    """The samples and one-off values of a case, from the events of one simulated process."""
     for event in events:
         if isinstance(event, Dropped):
             raise RuntimeError(f"the fake stack failed: {event.reason}")
@@ -171,17 +185,17 @@ def process_of(events: list[Event], number: int, case: str = "case") -> Process:
 
 
 def pace_of(processes: Sequence[Process]) -> float:
-    """How many times the machine's own canary these processes' took."""
+    """The mean canary of these processes over the undisturbed canary."""
     return float(np.mean([process.pace for process in processes])) / CANARY_NS
 
 
 def oracle(scenario: Scenario, counts: dict[int, int], figure: str, processes: int) -> float:
-    """Relative 95 % half-width of one who knows the noise law and which samples were interrupted.
+    """The best possible relative 95 % half-width, given the noise law and which samples were interrupted.
 
-    Weighted least squares over as many samples as were taken, each weighted by its true variance (a locked poll is
-    taken as no noise at all), and the true spread between processes. NaN for figures without such a bound.
+    Weighted least squares over as many samples as were taken, each weighted by its true variance (a locked poll adds
+    no noise), and the true spread between processes. NaN for figures without such a bound.
     """
-    if figure not in FIGURES or len(counts) < 2:
+    if figure not in TIME_FIGURES or len(counts) < 2:
         return math.nan
     law, truth = scenario.law, scenario.truth()
     n = np.array(sorted(counts), dtype=np.float64)
@@ -195,16 +209,16 @@ def oracle(scenario: Scenario, counts: dict[int, int], figure: str, processes: i
     weights = times / variance
     information = np.array([[weights.sum(), (weights * n).sum()], [(weights * n).sum(), (weights * n * n).sum()]])
     within = float(np.linalg.inv(information)[0 if figure == "fixed" else 1][0 if figure == "fixed" else 1])
-    between = (scenario.weather.spread**2 + law.own**2) * truth[figure] ** 2
+    between = (scenario.disturbance.spread**2 + law.own**2) * truth[figure] ** 2
     return 1.96 * math.sqrt((within + between) / processes) / scenario.scale(figure)
 
 
 @dataclass(frozen=True)
 class Score:
-    """What a scenario's runs come to, for one figure: counts of runs; ``bias`` and ``half_width`` relative.
+    """One figure over all runs of a scenario: counts of runs; ``bias`` and ``half_width`` are relative.
 
-    ``far``: ``ok`` and yet off by more than twice the half-width stated. ``right``: ``bimodal`` with both modes within
-    2 %. ``oracle``: the relative half-width that one who knows the noise would reach.
+    ``far``: runs that are ``ok`` with an error over twice the half-width. ``right``: runs that are ``bimodal`` with
+    both modes within 2 %. ``oracle``: see :func:`oracle`.
     """
 
     scenario: str
@@ -221,16 +235,16 @@ class Score:
 
 
 def score(scenario: Scenario, outcomes: list[TruthOutcome], figure: str, profile: str = "default") -> Score:
-    """Hold one figure of a scenario's runs against its truth."""
+    """Compare one figure of a scenario's runs with its true value."""
     truth, scale = scenario.truth()[figure], scenario.scale(figure)
     rows: list[dict[str, Any]] = [
-        o.figures[figure] | {"truth": truth * (1.0 if figure in KNEE else o.pace)}
+        o.figures[figure] | {"truth": truth * (1.0 if figure in KNEE_FIGURES else o.pace)}
         for o in outcomes
         if figure in o.figures
     ]
     valued = [r for r in rows if r["low"] is not None and r["status"] in ("ok", "noisy")]
     ok = [r for r in valued if r["status"] == "ok"]
-    both = (truth, truth * scenario.weather.slowdown)
+    both = (truth, truth * scenario.disturbance.slowdown)
     right = [
         r
         for r in rows
@@ -250,3 +264,93 @@ def score(scenario: Scenario, outcomes: list[TruthOutcome], figure: str, profile
         half_width=float(np.median([(r["high"] - r["low"]) / 2 for r in valued])) / scale if valued else math.nan,
         oracle=float(np.median([oracle(scenario, o.counts, figure, processes) for o in outcomes])),
     )
+
+
+def _one(job: tuple[int, int, str]) -> TruthOutcome:
+    scenario, seed, profile = job
+    return run(SCENARIOS[scenario], seed, profile)
+
+
+def known_truth(options: argparse.Namespace, console: Console) -> bool:
+    """Run every scenario with every seed; print tables or JSON; return whether all requirements hold."""
+    jobs = [(index, seed, options.profile) for index in range(len(SCENARIOS)) for seed in range(options.seeds)]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        each = pool.map(_one, jobs, chunksize=4)
+        note = Console(stderr=True)
+        outcomes = list(track(each, "known truth", total=len(jobs), console=note, disable=not note.is_terminal))
+    grouped = [[o for o in outcomes if o.scenario == s.name] for s in SCENARIOS]
+    scores = [
+        score(s, group, figure, options.profile)
+        for s, group in zip(SCENARIOS, grouped, strict=True)
+        for figure in (*TIME_FIGURES, *KNEE_FIGURES)
+        if figure in s.truth()
+    ]
+    requirements = _requirements(scores, PROFILES[options.profile].target)
+    if options.json:
+        body = {"scores": [asdict(s) for s in scores], "claims": [asdict(r) for r in requirements]}
+        print(json.dumps(body, indent=1))
+    else:
+        console.print(_coverage_table(scores, options))
+        print_requirements(requirements, console)
+    return all(requirement.holds for requirement in requirements)
+
+
+def _requirements(scores: list[Score], target: float) -> list[Requirement]:
+    single = {s.name for s in SCENARIOS if not s.two_speeds}
+    one = [s for s in scores if s.scenario in single and s.figure in TIME_FIGURES]
+    slopes = [s for s in one if s.figure != "fixed"]
+    within = [s for s in slopes if s.oracle <= target]
+    two = [s for s in scores if s.scenario not in single and s.figure in TIME_FIGURES and s.figure != "fixed"]
+    covered = _share(one, "covered", "valued")
+    far = _share(one, "far", "ok")
+    worst = min(within, key=lambda s: s.ok / s.runs)
+    return [
+        Requirement(
+            f"the 95 % intervals hold the truth in {covered:.1%} of {_sum(one, 'valued'):,} figures (92 to 98 %)",
+            0.92 <= covered <= 0.98,
+        ),
+        Requirement(
+            f"of {_sum(one, 'ok'):,} ok figures {far:.2%} are off by over twice their half-width (at most 1 %)",
+            far <= 0.01,
+        ),
+        Requirement(
+            f"where an oracle reaches {target:.0%}, {_share(within, 'ok', 'runs'):.1%} of the slopes are ok, "
+            f"and at the least {worst.ok / worst.runs:.1%} ({worst.figure}, {worst.scenario}) (at least 90 %)",
+            worst.ok / worst.runs >= 0.9,
+        ),
+        Requirement(
+            f"two speeds come out bimodal with both within 2 % in {_share(two, 'right', 'runs'):.1%} (at least 99 %)",
+            _share(two, "right", "runs") >= 0.99,
+        ),
+    ]
+
+
+def _sum(scores: list[Score], name: str) -> int:
+    return sum(getattr(score, name) for score in scores)
+
+
+def _share(scores: list[Score], part: str, whole: str) -> float:
+    return _sum(scores, part) / max(_sum(scores, whole), 1)
+
+
+def _coverage_table(scores: list[Score], options: argparse.Namespace) -> Table:
+    table = Table(title=f"known truth, {options.seeds} seeds, profile {options.profile}", title_justify="left")
+    table.add_column("scenario")
+    for name in ("figure", "holds truth", "ok", "off by 2x", "bimodal, right", "bias", "half-width", "oracle's"):
+        table.add_column(name, justify="right" if name != "figure" else "left")
+    last = ""
+    for s in scores:
+        table.add_row(
+            s.scenario if s.scenario != last else "",
+            s.figure,
+            f"{s.covered / s.valued:.1%}" if s.valued else "-",
+            f"{s.ok / s.runs:.1%}",
+            str(s.far),
+            f"{s.right / s.runs:.1%}" if s.right else "-",
+            f"{s.bias:+.2%}" if s.valued else "-",
+            f"{s.half_width:.2%}" if s.valued else "-",
+            f"{s.oracle:.2%}" if np.isfinite(s.oracle) else "-",
+            end_section=s.figure == [t.figure for t in scores if t.scenario == s.scenario][-1],
+        )
+        last = s.scenario
+    return table

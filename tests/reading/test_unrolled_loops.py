@@ -129,6 +129,7 @@ def test_what_opening_took_becomes_figures() -> None:
     assert (found["peak_memory"].value, found["peak_memory"].unit) == (9e8, "bytes")
 
 
+@pytest.mark.slow
 @pytest.mark.needs("torch", "cxx")
 def test_a_short_loop_compiles_runs_and_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor.runtime.runtime_utils import cache_dir

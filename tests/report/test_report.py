@@ -270,6 +270,7 @@ MEASURE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_overflows_in_a_browser(out: Path, tmp_path: Path, width: int) -> None:

@@ -103,6 +103,7 @@ def test_figures_stay_in_their_folder_and_run_nothing(out: Path) -> None:
             assert not any(name.lower().startswith("on") for name in element.attrib), path
 
 
+@pytest.mark.slow
 @needs_drawing
 @pytest.mark.needs("chromium")
 def test_no_script_runs_in_a_real_browser(out: Path) -> None:

@@ -78,6 +78,7 @@ def test_a_noisy_case_gets_further_processes_until_it_is_ok(tmp_path: Path, monk
     assert "noisy before" not in complete(outcome, "small").rule
 
 
+@pytest.mark.slow
 def test_the_number_of_further_processes_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, *APART)
     assert (complete(outcome, "large").status, ended(outcome)) == ("noisy", 5)
@@ -164,6 +165,7 @@ def test_a_further_process_is_expected_to_take_as_long_as_the_last_one_that_ran(
     assert len(workers.jobs) == processes
 
 
+@pytest.mark.slow
 def test_a_resumed_run_continues_with_its_further_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = measure(tmp_path, monkeypatch, *APART)
     lines = list(files.read_journal(whole.samples))
@@ -214,6 +216,7 @@ def test_a_case_that_is_noisy_under_one_of_two_interpreters_is_measured_under_bo
     assert base[0].assignments == (own[0], own[3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", [QUICK, PROFILES["default"]], ids=["quick", "default"])
 @pytest.mark.parametrize("targets", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("wander", [0.0, 0.04], ids=["steady", "wandering"])

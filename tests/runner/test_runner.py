@@ -49,6 +49,7 @@ def status(fingerprint: Fingerprint, fault: str) -> tuple[str, str]:
     return record.status, record.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "expected", "words"),
     [
@@ -79,12 +80,14 @@ def test_a_run_survives_a_worker_that_loses_its_only_case(tmp_path: Path, monkey
     assert status(outcome.fingerprint, "kill")[0] == "failed"
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, "hang", WorkerLimits(silence_s=8.0))
     assert status(outcome.fingerprint, "none")[0] in results.VALUED
     assert "gave no answer for 8 s" in status(outcome.fingerprint, "hang")[1]
 
 
+@pytest.mark.slow
 def test_a_worker_over_its_memory_limit_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, "hog", WorkerLimits(memory_bytes=600 << 20))
     assert status(outcome.fingerprint, "none")[0] in results.VALUED

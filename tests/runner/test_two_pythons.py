@@ -28,7 +28,10 @@ from overhead.runner.run import Interrupted, Outcome, run
 from overhead.versus import Verdicts, compare
 from tests.fakes.workers import no_lock
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins for interpreters are shell scripts")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins for interpreters are shell scripts"),
+]
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "steady.py"
 PROCESSES = 2
 

@@ -1,4 +1,4 @@
-"""The set-up script: what it chooses for a machine, what it installs, and that it says what is wrong in one line."""
+"""The set-up script: what it chooses for a machine, what it installs, and its one-line errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def calls(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """The commands that the script would have run; all succeed."""
+    """The commands that the script would run; each succeeds."""
     made: Calls = []
 
     def call(command: list[str], **more: object) -> int:
@@ -45,7 +45,7 @@ def calls(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 
 def clone(tmp_path: Path, script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository of the script alone, so that nothing here is touched."""
+    """A copy of the repository with the script alone, so that the real one stays unchanged."""
     root = tmp_path / "clone"
     for name in ("pyproject.toml", "scripts/bootstrap.py"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def clone(tmp_path: Path, script: ModuleType, monkeypatch: pytest.MonkeyPatch) -
     return root
 
 
-# What is chosen
+# The choice of packages
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_missing_venv_module_is_named_by_its_package(script: ModuleType, monke
     assert set(script.system_needs("lint", False, "debian")) == {"python{}.{}-venv".format(*sys.version_info)}
 
 
-def test_as_root_the_system_is_asked_for_what_is_missing(
+def test_as_root_missing_system_packages_are_installed(
     script: ModuleType, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(script, "as_root", lambda: ["sudo", "-n"])
@@ -119,7 +119,7 @@ def test_as_root_the_system_is_asked_for_what_is_missing(
 
 
 @pytest.mark.parametrize(("debian", "advice"), [(True, "sudo apt-get install"), (False, "your distribution's")])
-def test_without_root_it_says_what_to_install(
+def test_without_root_the_install_command_is_printed(
     script: ModuleType, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     debian: bool, advice: str,
 ) -> None:  # fmt: skip
@@ -129,7 +129,9 @@ def test_without_root_it_says_what_to_install(
     assert advice in capsys.readouterr().out
 
 
-def test_what_was_missing_last_time_is_not_tried_again(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_package_that_was_missing_before_is_not_installed_again(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tried: list[Any] = []
     monkeypatch.setattr(script, "system_needs", lambda *_: {"libvulkan1": "the loader"})
     monkeypatch.setattr(script, "install_system", lambda *arguments: tried.append(arguments))
@@ -148,7 +150,7 @@ def fetched(version: str, *needs: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def sources(script: ModuleType, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Runs ``install_torch`` against made-up sources; gives the sources that were asked, in order."""
+    """Run ``install_torch`` with simulated sources; return the sources asked, in order."""
 
     def ask(local: Any = (), index: Any = (), cuda: int | None = None) -> list[str]:
         asked: list[str] = []
@@ -171,7 +173,7 @@ def test_a_local_cpu_wheel_of_torch_needs_no_network(sources: Callable[..., list
     assert calls[-1][-1] == "file:///wheels/torch-2.13.0+cpu.whl"
 
 
-def test_else_pytorchs_own_index_is_asked(sources: Callable[..., list[str]]) -> None:
+def test_without_a_local_wheel_pytorchs_index_is_asked(sources: Callable[..., list[str]]) -> None:
     cpu = "https://download.pytorch.org/whl/cpu"
     assert sources(index=fetched("2.13.0+cpu")) == ["local", cpu, "settled: True"]
 
@@ -182,7 +184,7 @@ def test_a_build_that_needs_cuda_is_refused_without_a_gpu(sources: Callable[...,
     assert not any("install" in command for command in calls)
 
 
-def test_an_index_out_of_reach_stops_nothing(
+def test_set_up_goes_on_without_torch_where_the_index_is_out_of_reach(
     script: ModuleType, sources: Callable[..., list[str]], calls: Calls, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert sources()[-1] == "settled: False"
@@ -198,7 +200,7 @@ def test_with_a_gpu_torch_is_the_build_of_its_driver(
     assert sources(index=fetched("2.13.0+cu126", "nvidia-cudnn-cu12"), cuda=cuda) == [*asked, "settled: True"]
 
 
-def test_sizes_are_said(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_download_sizes_are_reported(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     assert script.download_bytes(["file:///a.whl"]) == 0
     assert "local file" in script.describe(0)
     assert script.describe(2_500_000_000) == "2,500 MB to download"
@@ -249,7 +251,7 @@ def test_set_up_is_done_once(
     assert calls
 
 
-def test_a_failing_pip_is_one_line(
+def test_a_failing_pip_is_reported_in_one_line(
     script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clone(tmp_path, script, monkeypatch)
@@ -260,7 +262,9 @@ def test_a_failing_pip_is_one_line(
     assert capsys.readouterr().out.splitlines()[-1].startswith("overhead: test failed: pip could not install")
 
 
-def test_wrong_use(script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_is_refused(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert script.main([]) == script.main(["deploy"]) == 2
     monkeypatch.setenv("EXTRAS", "tochr")
     assert script.main(["report"]) == 1
@@ -270,7 +274,7 @@ def test_wrong_use(script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_system_packages_need_no_network(tmp_path: Path) -> None:
-    """Real: a clone, the system's packages, no pip. What they lack is named; the repository becomes importable."""
+    """A real clone with the system's packages and no pip: it names missing packages; the repository is importable."""
     root = tmp_path / "clone"
     shutil.copytree(ROOT / "overhead", root / "overhead", ignore=shutil.ignore_patterns("__pycache__"))
     (root / "scripts").mkdir()
@@ -308,6 +312,23 @@ def test_report_measures_and_draws(script: ModuleType, calls: Calls) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "passed_on"),
+    [
+        ([], ["-m", "not slow"]),
+        (["tests/test_machine.py"], ["-m", "not slow", "tests/test_machine.py"]),
+        (["-m", "slow or not slow"], ["-m", "slow or not slow"]),
+        (["-mslow", "--maxfail=1"], ["-mslow", "--maxfail=1"]),
+    ],
+)
+def test_slow_tests_are_left_out_unless_the_caller_selects_by_marker(
+    script: ModuleType, calls: Calls, monkeypatch: pytest.MonkeyPatch, arguments: list[str], passed_on: list[str]
+) -> None:
+    monkeypatch.setattr(script, "in_venv", lambda code: True)
+    assert script.test(arguments) == 0
+    assert calls[-1][2:] == ["pytest", "-n", "2", "--dist", "loadfile", *passed_on]
+
+
 def test_a_failing_step_keeps_its_exit_code(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -330,7 +351,7 @@ def test_clean_keeps_measurements(script: ModuleType, tmp_path: Path, monkeypatc
     assert left == {"pyproject.toml", "scripts/bootstrap.py", "reports/local/a.json"}
 
 
-def test_interrupted_children_are_waited_for(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_child_is_waited_for(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     class Child:
         waits = 0
 

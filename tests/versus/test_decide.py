@@ -39,6 +39,7 @@ def test_one_run_per_side_holds_its_level(count: int, spread: float) -> None:
         assert np.mean(np.array(p) <= level) <= level + 3 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("run", "cases"), [(0.0, 20), (0.03, 20), (0.003, 40)])
 def test_several_runs_per_side_hold_the_level_over_all_cases(run: float, cases: int) -> None:
     """Cases whose spreads differ by a factor of three, runs that share weather among their cases."""

@@ -123,6 +123,7 @@ def test_graphs_of_torch_steps_need_cuda(maker: str) -> None:
         workload.open_case("cpu", case("recurrence", "replay", maker=maker))
 
 
+@pytest.mark.slow
 @pytest.mark.needs("jax")
 @pytest.mark.parametrize("loop", ["scan", "fori", ""])
 @pytest.mark.parametrize("name", [name for name in ALL if "1536" not in name])

@@ -41,6 +41,7 @@ CUDA: list[tuple[str, str, dict[str, Scalar]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.needs("cxx")
 @pytest.mark.parametrize(("name", "pattern", "params"), CUDA)
 def test_cuda_is_verified(name: str, pattern: str, params: dict[str, Scalar], cuda: Any) -> None:

@@ -129,6 +129,7 @@ def test_one_process_gives_no_interval_and_none_gives_no_value() -> None:
     assert mean_of_processes([0.0, 0.0], 0.03).status == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("processes", "apart"), [(5, 0.0), (9, 0.0), (10, 0.0), (10, 0.1), (20, 0.0), (20, 0.1)])
 def test_intervals_cover_the_truth_in_about_95_percent(processes: int, apart: float) -> None:
     """1,000 draws with a canary that varies, and outliers of 25 % in a share ``apart`` of the processes."""

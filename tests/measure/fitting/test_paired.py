@@ -66,6 +66,7 @@ def test_cases_without_a_common_round_have_no_difference() -> None:
     assert found.difference.status == found.ratio.status == "failed"
 
 
+@pytest.mark.slow
 def test_a_ratio_is_precise_although_processes_differ_in_speed() -> None:
     disturbance = Disturbance(spread=0.05, preemptions=0.0)
     a = series(Law(host=2_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), disturbance, processes=4)
@@ -135,6 +136,7 @@ def test_pairs_use_all_rounds_if_too_few_quiet_ones_are_common() -> None:
     assert marginal_costs({"per-submit": of, "one-pass": against}, figure="issue")["per_dispatch"].processes == 4
 
 
+@pytest.mark.slow
 def test_host_differences_use_every_round() -> None:
     """Few samples read the CPU clock, so the CPU time inside the wait comes from the whole process."""
     a = series(Law(host=2_000.0, device=10.0, fixed=20_000.0, deferred=500.0, jitter=0.01), processes=4)

@@ -52,6 +52,7 @@ def test_the_slope_is_the_cost_of_the_work_and_not_the_wait_divided_by_100() -> 
     assert spent < 2.5 * SECONDS
 
 
+@pytest.mark.slow
 def test_a_ladder_twice_as_long_gives_a_slope_within_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     once = measured(FIREFOX)[0]["complete"]
     monkeypatch.setattr(polling_wait, "KNOWN_LEVEL", 2)
@@ -71,6 +72,7 @@ def test_polls_that_the_work_itself_delays_still_give_the_slope() -> None:
     assert fixed.value == pytest.approx(1.5e6, abs=1.5e6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("device", "fixed"), [(22e6, 1e5), (30e6, 1e5), (45e6, 1e5), (25e3, 2e7), (5e6, 4e7)])
 def test_work_or_a_wait_too_long_for_the_first_stair_still_gives_the_slope(device: float, fixed: float) -> None:
     slope = measured(Law(host=8e3, device=device, fixed=fixed, poll=1e8, wake=5e4, jitter=0.005, scatter=0.1))[0]

@@ -22,6 +22,7 @@ from overhead.workloads import sources
 from tests.probes.browser.browser_driver import ChromiumDriver, Driver, drive
 from tests.probes.browser.test_browser_server import Running
 
+pytestmark = pytest.mark.slow
 KINDS = [
     pytest.param("chromium", marks=pytest.mark.needs("chromium")),
     pytest.param("firefox", marks=pytest.mark.needs("firefox", "lavapipe")),

@@ -35,7 +35,7 @@ Dependency = Literal["chained", "independent"]
 Profile = Literal["quick", "default", "thorough"]
 Bound = Literal["host", "device", "balanced", ""]
 
-Text = Annotated[str, Meta(max_length=4000)]
+LongText = Annotated[str, Meta(max_length=4000)]
 # (?!\n), because Python's $ also matches before a closing line break.
 StackName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,31}$(?!\n)")]
 FigureName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_:. -]{0,63}$(?!\n)")]
@@ -79,7 +79,7 @@ class Target(_Base, kw_only=True):
     device: Name = ""
     software: bool = False
     executes: bool = True
-    environment: Annotated[dict[Name, Text], Meta(max_length=32)] = {}
+    environment: Annotated[dict[Name, LongText], Meta(max_length=32)] = {}
     driver: Name = ""
     versions: Annotated[dict[Name, Name], Meta(max_length=64)] = {}
     options: Params = {}
@@ -99,8 +99,8 @@ class Figure(_Base, kw_only=True):
     low: float | None = None
     high: float | None = None
     status: Status = "ok"
-    reason: Text = ""
-    rule: Text = ""
+    reason: LongText = ""
+    rule: LongText = ""
     processes: Count = 0
     modes: Annotated[list[float], Meta(max_length=8)] = []
 
@@ -124,7 +124,7 @@ class Record(_Base, kw_only=True, dict=True):
     device: Name = ""
     software: bool = False
     executes: bool = True
-    environment: Annotated[dict[Name, Text], Meta(max_length=32)] = {}
+    environment: Annotated[dict[Name, LongText], Meta(max_length=32)] = {}
     pattern: Pattern
     caller: Caller
     dependency: Dependency
@@ -134,7 +134,7 @@ class Record(_Base, kw_only=True, dict=True):
     overlap: Overlap = "pipelined"
     window: Params = {}
     status: Status
-    reason: Text = ""
+    reason: LongText = ""
     bound: Bound = ""
     flags: Annotated[list[Name], Meta(max_length=64)] = []
     figures: Annotated[list[Figure], Meta(max_length=200)] = []
@@ -177,9 +177,9 @@ class Comparison(_Base, kw_only=True):
     """
 
     name: Name
-    of: Text
-    against: Annotated[list[Text], Meta(max_length=8)] = []
-    worker: Text = ""
+    of: LongText
+    against: Annotated[list[LongText], Meta(max_length=8)] = []
+    worker: LongText = ""
     figures: Annotated[list[Figure], Meta(max_length=32)] = []
 
 
@@ -187,17 +187,17 @@ class MissingStack(_Base, kw_only=True):
     """A stack or device that could not be measured, why, and the command that fixes it (``mend``)."""
 
     stack: StackName
-    reason: Text
-    mend: Text = ""
-    environment: Annotated[dict[Name, Text], Meta(max_length=32)] = {}
+    reason: LongText
+    mend: LongText = ""
+    environment: Annotated[dict[Name, LongText], Meta(max_length=32)] = {}
 
 
 class LeftOut(_Base, kw_only=True):
     """A case that was not planned, and why."""
 
-    target: Text
-    case: Text
-    reason: Text
+    target: LongText
+    case: LongText
+    reason: LongText
 
 
 class Gpu(_Base, kw_only=True):
@@ -244,7 +244,7 @@ class Fingerprint(_Base, kw_only=True):
     comparisons: Annotated[list[Comparison], Meta(max_length=20_000)] = []
     unavailable: Annotated[list[MissingStack], Meta(max_length=200)] = []
     left_out: Annotated[list[LeftOut], Meta(max_length=20_000)] = []
-    flags: Annotated[list[Text], Meta(max_length=200)] = []
+    flags: Annotated[list[LongText], Meta(max_length=200)] = []
 
 
 # The journal: one line per event, with its tag in ``type``.
@@ -270,7 +270,7 @@ class HeaderLine(_Line, kw_only=True, tag="header"):
 class PlannedLine(_Line, kw_only=True, tag="planned"):
     """A case that will be measured. Overlap and window follow in ``OpenedLine`` once the chain is open."""
 
-    worker: Text
+    worker: LongText
     """Key of the target whose worker measures the case: the case's own target, or the one it accompanies."""
     target: Target
     case: Case
@@ -285,9 +285,9 @@ class PlannedLine(_Line, kw_only=True, tag="planned"):
 class OpenedLine(_Line, kw_only=True, tag="opened"):
     """A chain opened in a process, with its attributes."""
 
-    target: Text
-    case: Text
-    worker: Text
+    target: LongText
+    case: LongText
+    worker: LongText
     process: Count
     overlap: Overlap
     synchronous: bool = False
@@ -305,9 +305,9 @@ class RoundLine(_Line, kw_only=True, tag="round"):
     each the longer of two readings, before and after the samples.
     """
 
-    target: Text
-    case: Text
-    worker: Text
+    target: LongText
+    case: LongText
+    worker: LongText
     process: Count
     round: Count
     samples: Annotated[list[Annotated[list[Nanoseconds], Meta(min_length=3, max_length=4)]], Meta(max_length=4096)]
@@ -321,25 +321,25 @@ class OneOffLine(_Line, kw_only=True, tag="once"):
     ``at``: the n of each value where the values depend on it.
     """
 
-    target: Text
-    case: Text
-    worker: Text
+    target: LongText
+    case: LongText
+    worker: LongText
     process: Count
     name: FigureName
     values: Annotated[list[float], Meta(max_length=100_000)]
     at: Annotated[list[Count], Meta(max_length=100_000)] = []
-    reason: Text = ""
+    reason: LongText = ""
 
 
 class FailedLine(_Line, kw_only=True, tag="failed"):
     """A case that failed in a process, with its status and reason. The other cases go on."""
 
-    target: Text
-    case: Text
-    worker: Text
+    target: LongText
+    case: LongText
+    worker: LongText
     process: Count
     status: Status
-    reason: Text
+    reason: LongText
 
 
 class MissingLine(_Line, kw_only=True, tag="missing"):
@@ -357,9 +357,9 @@ class OmittedLine(_Line, kw_only=True, tag="omitted"):
 class EndedLine(_Line, kw_only=True, tag="ended"):
     """A worker's process that completed. ``rule``: why it stopped."""
 
-    worker: Text
+    worker: LongText
     process: Count
-    rule: Text = ""
+    rule: LongText = ""
 
 
 JournalLine = (

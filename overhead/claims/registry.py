@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from overhead.results import Api, Caller, Dependency, Name, Pattern, Scalar
 
 Number = int | float
-ShortText = Annotated[str, Meta(min_length=1, max_length=1000)]
+ClaimText = Annotated[str, Meta(min_length=1, max_length=1000)]
 Id = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,39}$")]
 Unit = Literal["ratio", "share", "s", "ms", "us", "ns", "GB/s", "1/s"]
 TestKind = Literal["value", "ratio", "share", "stage-share", "fails", "implied"]
@@ -22,8 +22,8 @@ Bounds = Annotated[list[float], Meta(min_length=2, max_length=2)]
 class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Where a claim or a point was published. ``where``: DOI, arXiv number, repository or address."""
 
-    title: ShortText
-    where: ShortText
+    title: ClaimText
+    where: ClaimText
     year: int
 
 
@@ -57,7 +57,7 @@ class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     published value within a factor of ``NEAR``.
     """
 
-    quantity: ShortText
+    quantity: ClaimText
     kind: TestKind = "ratio"
     unit: Unit = "ratio"
     of: Selector = Selector()
@@ -82,13 +82,13 @@ class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
     id: Id
     source: Id
-    said: ShortText
-    hardware: ShortText
+    said: ClaimText
+    hardware: ClaimText
     value: Number | Annotated[list[Number], Meta(min_length=2, max_length=2)]
     unit: Unit = "ratio"
     parts: dict[Name, Number] = {}
     formula: str = ""
-    how: ShortText
+    how: ClaimText
     flaw: str = ""
     cross: bool = False
     withdrawn: str = ""
@@ -113,7 +113,7 @@ class PublishedPoint(Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     quantity: Literal["dispatch", "wait", "single", "node", "submit", "operation"]
     value: Number
     unit: Unit = "us"
-    contract: ShortText
+    contract: ClaimText
     note: str = ""
 
 

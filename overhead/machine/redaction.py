@@ -14,7 +14,7 @@ import msgspec
 
 from overhead.results import JournalLine
 
-Line = TypeVar("Line", bound=JournalLine)
+L = TypeVar("L", bound=JournalLine)
 # Fields with text from outside. Names of stacks, cases and targets are the suite's own: a host called "torch" must not
 # change them.
 _FREE_TEXT = frozenset({"reason", "mend", "environment", "window", "driver", "rule"})
@@ -69,7 +69,7 @@ def _last_part(path: str) -> str:
     return "…/" + re.split(r"[/\\]", path.rstrip("/\\"))[-1]
 
 
-def redacted(line: Line, of: Owner | None = None) -> Line:
+def redacted(line: L, of: Owner | None = None) -> L:
     """The journal line with every text of a free-text field redacted; the other fields stay as they are."""
     return msgspec.convert(_redact_fields(msgspec.to_builtins(line), of, free=False), type(line))
 

@@ -16,7 +16,7 @@ from overhead.probes import register
 from overhead.probes._support.browser import identity
 from overhead.probes._support.browser.cases import case_spec, space, window
 from overhead.probes._support.browser.chain import PageChain
-from overhead.probes._support.browser.launch import Kind, find
+from overhead.probes._support.browser.launch import BrowserKind, find
 from overhead.probes._support.browser.page_files import hashes
 from overhead.probes._support.browser.session import BrowserSession
 from overhead.probes._support.common.step_kernel import RING
@@ -57,7 +57,7 @@ class BrowserProbe(Probe):
 
     on_request = True
     cost: ClassVar[Literal["cheap", "fast", "slow", "polling"]] = "slow"
-    kind: ClassVar[Kind]
+    kind: ClassVar[BrowserKind]
     _session: BrowserSession | None = None
     _refused: Unavailable | None = None
 

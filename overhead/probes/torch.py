@@ -31,10 +31,10 @@ class TorchProbe(Probe):
         return [torch_target(torch, self.name, device) for device in ["cpu", *devices]]
 
     def space(self, target: Target) -> Space:
-        from overhead.probes._support.torch.waits import WAITS
+        from overhead.probes._support.torch.waits import TORCH_WAITS
 
         kind = _DEVICE_TYPES[target.api]
-        waits = WAITS[kind]
+        waits = TORCH_WAITS[kind]
         params: dict[str, Scalar] = {"alloc": "in-place", "operand": "number", **({"wait": waits[0]} if waits else {})}
         base = Case(pattern="per-submit", unit="launch", params=params)
         at_the_end = [vary(base, "wait", wait) for wait in waits[1:]]
@@ -107,12 +107,12 @@ def _main_synchronisations(base: Case, kind: str) -> list[Case]:
 
 def _all_synchronisations(base: Case, kind: str) -> list[Case]:
     """Every kind of synchronisation after each step, some after every k steps, and varying shapes."""
-    from overhead.probes._support.torch.waits import COPIES, READS, WAITS
+    from overhead.probes._support.torch.waits import COPIES, READS, TORCH_WAITS
 
     cases = []
     # A training step takes about a millisecond: longer units would not fit a short run.
     for step, rhythms in ((base, (10, 100)), *((_network(base, name, "fixed"), (4,)) for name in _networks(kind)[:1])):
-        cases += [_with_action(step, sync, 1) for sync in (*READS[kind], *WAITS[kind], *COPIES[kind])]
+        cases += [_with_action(step, sync, 1) for sync in (*READS[kind], *TORCH_WAITS[kind], *COPIES[kind])]
         cases += [_with_action(step, sync, every) for sync in _read_and_wait(kind) for every in rhythms]
     varying = [_network(base, name, "varying") for name in _networks(kind)]
     for step in varying:
@@ -122,9 +122,9 @@ def _all_synchronisations(base: Case, kind: str) -> list[Case]:
 
 def _read_and_wait(kind: str) -> tuple[str, ...]:
     """One read and one wait for a type of device."""
-    from overhead.probes._support.torch.waits import READS, WAITS
+    from overhead.probes._support.torch.waits import READS, TORCH_WAITS
 
-    return (*READS[kind][:1], *WAITS[kind][:1])
+    return (*READS[kind][:1], *TORCH_WAITS[kind][:1])
 
 
 def _networks(kind: str) -> tuple[str, ...]:

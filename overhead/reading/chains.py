@@ -32,7 +32,7 @@ COMPARED = {
 """Pairs of kinds by name: first the one that is cheaper to start, then the one that is cheaper per step."""
 COMPARED_LENGTHS = (1, 10, 100, 10_000)
 """Numbers of steps at which arms are compared, besides the workload's own."""
-PROCESSORS = ("gpu", "software", "cpu")
+PROCESSOR_KINDS = ("gpu", "software", "cpu")
 _FUSIONS = (("wgsl", "fused-wgsl", "WGSL"), ("graph", "fused-cuda", "CUDA, against a graph"))
 """The kind with a dispatch per step, the fused kind, and their language in words."""
 _LONG_CHAIN_STEPS = 1e6
@@ -46,7 +46,7 @@ Variant = tuple[tuple[str, Scalar], ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class ArmKind:
     """A way to run a chain, whatever the stack."""
 
     name: str
@@ -61,24 +61,24 @@ def _split(record: Record, pattern: str, body: str = "separate") -> bool:
 
 WGSL = frozenset({"wgpu-native", "dawn", "chromium", "firefox", "safari"})
 LAUNCHERS = frozenset({"cuda-driver", "triton"})
-KINDS: tuple[Kind, ...] = (
-    Kind("library", "the library's own call", lambda r: _split(r, "per-submit", "library")),
-    Kind("graph", "a CUDA graph of all steps", lambda r: r.stack == "cuda-graph" and r.pattern == "replay"),
-    Kind("fused-wgsl", "fused WGSL", lambda r: r.stack in WGSL and r.pattern == "fused"),
-    Kind("wgsl-separate", "WGSL, a dispatch an operation", lambda r: r.stack in WGSL and _split(r, "one-pass")),
-    Kind("wgsl", "WGSL, a dispatch a step", lambda r: r.stack in WGSL and r.pattern == "one-pass"),
-    Kind("wgsl-submits", "WGSL, a submission a step", lambda r: r.stack in WGSL and r.pattern == "per-submit"),
-    Kind("fused-cuda", "a fused CUDA kernel", lambda r: r.stack in ("cuda-driver", "cupy") and r.pattern == "fused"),
-    Kind("fused-triton", "a fused Triton kernel", lambda r: r.stack == "triton" and r.pattern == "fused"),
-    Kind("vulkan-replay", "recorded Vulkan dispatches", lambda r: r.stack == "vulkan" and r.pattern == "replay"),
-    Kind("fused-spirv", "fused SPIR-V in raw Vulkan", lambda r: r.stack == "vulkan" and r.pattern == "fused"),
-    Kind("scan", "one jitted loop (scan, fori_loop)", lambda r: r.stack == "jax" and r.pattern == "fused"),
-    Kind("jit", "a jitted step a call", lambda r: r.stack == "jax" and r.pattern == "per-submit"),
-    Kind("compiled", "torch.compile of the step", lambda r: r.stack == "torch-compile"),
-    Kind("launches-separate", "a launch an operation", lambda r: r.stack in LAUNCHERS and _split(r, "per-submit")),
-    Kind("launches", "a launch a step", lambda r: r.stack in LAUNCHERS and r.pattern == "per-submit"),
-    Kind("eager", "eager operations", lambda r: r.pattern == "per-submit"),
-    Kind("hybrid", "every other step on the host", lambda r: r.pattern == "hybrid"),
+ARM_KINDS: tuple[ArmKind, ...] = (
+    ArmKind("library", "the library's own call", lambda r: _split(r, "per-submit", "library")),
+    ArmKind("graph", "a CUDA graph of all steps", lambda r: r.stack == "cuda-graph" and r.pattern == "replay"),
+    ArmKind("fused-wgsl", "fused WGSL", lambda r: r.stack in WGSL and r.pattern == "fused"),
+    ArmKind("wgsl-separate", "WGSL, a dispatch an operation", lambda r: r.stack in WGSL and _split(r, "one-pass")),
+    ArmKind("wgsl", "WGSL, a dispatch a step", lambda r: r.stack in WGSL and r.pattern == "one-pass"),
+    ArmKind("wgsl-submits", "WGSL, a submission a step", lambda r: r.stack in WGSL and r.pattern == "per-submit"),
+    ArmKind("fused-cuda", "a fused CUDA kernel", lambda r: r.stack in ("cuda-driver", "cupy") and r.pattern == "fused"),
+    ArmKind("fused-triton", "a fused Triton kernel", lambda r: r.stack == "triton" and r.pattern == "fused"),
+    ArmKind("vulkan-replay", "recorded Vulkan dispatches", lambda r: r.stack == "vulkan" and r.pattern == "replay"),
+    ArmKind("fused-spirv", "fused SPIR-V in raw Vulkan", lambda r: r.stack == "vulkan" and r.pattern == "fused"),
+    ArmKind("scan", "one jitted loop (scan, fori_loop)", lambda r: r.stack == "jax" and r.pattern == "fused"),
+    ArmKind("jit", "a jitted step a call", lambda r: r.stack == "jax" and r.pattern == "per-submit"),
+    ArmKind("compiled", "torch.compile of the step", lambda r: r.stack == "torch-compile"),
+    ArmKind("launches-separate", "a launch an operation", lambda r: r.stack in LAUNCHERS and _split(r, "per-submit")),
+    ArmKind("launches", "a launch a step", lambda r: r.stack in LAUNCHERS and r.pattern == "per-submit"),
+    ArmKind("eager", "eager operations", lambda r: r.pattern == "per-submit"),
+    ArmKind("hybrid", "every other step on the host", lambda r: r.pattern == "hybrid"),
 )  # fmt: skip
 """An arm has the first kind that fits."""
 
@@ -91,7 +91,7 @@ class ArmFit:
     """One record of a workload, with its fit. Times in ns."""
 
     record: Record
-    kind: Kind
+    kind: ArmKind
     label: str
     slope: Span
     fixed: Span
@@ -111,7 +111,7 @@ class ArmFit:
 
     @property
     def processor(self) -> str:
-        """What computes, one of ``PROCESSORS``."""
+        """What computes, one of ``PROCESSOR_KINDS``."""
         return devices.processor(self.record)
 
     def cost(self, steps: float) -> Span:
@@ -159,12 +159,12 @@ class Group:
 
     def by_kind(self, steps: float) -> list[ArmFit]:
         """The cheapest arm of each kind at that length, cheapest first."""
-        found = [arm for kind in KINDS if (arm := self.best(steps, {kind.name})) is not None]
+        found = [arm for kind in ARM_KINDS if (arm := self.best(steps, {kind.name})) is not None]
         return sorted(found, key=lambda a: a.cost(steps).value)
 
     def rivals(self, before: str, after: str, steps: float) -> tuple[ArmFit, ArmFit] | None:
         """The cheapest arm of each of two kinds at that length, on the first kind of processor that has both."""
-        for processor in PROCESSORS:
+        for processor in PROCESSOR_KINDS:
             there = self.on(processor)
             first, second = there.best(steps, {before}), there.best(steps, {after})
             if first is not None and second is not None:
@@ -214,7 +214,7 @@ def _group(view: View, workload: str, variant: Variant, elements: int, records: 
 
 def _arm(view: View, record: Record) -> ArmFit | None:
     slope, fixed = span(record.figure("complete")), _start(record)
-    kind = next((k for k in KINDS if k.is_one(record)), None)
+    kind = next((k for k in ARM_KINDS if k.is_one(record)), None)
     if slope is None or slope.value <= 0 or kind is None:
         return None
     longest = max((p.n for p in record.curve), default=0)

@@ -12,7 +12,7 @@ from typing import Any
 from overhead.workloads.base import KernelEntry, Kernels
 
 THREADS = 128
-GROUP = 64
+_GROUP_SIZE = 64
 
 _WGSL = """\
 @ENABLE@
@@ -242,7 +242,7 @@ def kernels(language: str, rows: int, columns: int, precision: str, constants: M
     """RMSNorm in WGSL, CUDA C or Triton. The number of columns must be a multiple of ``THREADS``."""
     half = precision == "float16"
     marks: dict[str, Any] = {
-        "ROWS": rows, "WIDTH": columns, "SIZE": rows * columns, "THREADS": THREADS, "GROUP": GROUP,
+        "ROWS": rows, "WIDTH": columns, "SIZE": rows * columns, "THREADS": THREADS, "GROUP": _GROUP_SIZE,
         "COLUMNS": repr(float(constants["COLUMNS"])), "EPS": repr(float(constants["EPS"])),
     }  # fmt: skip
     if language == "wgsl":
@@ -263,11 +263,12 @@ def kernels(language: str, rows: int, columns: int, precision: str, constants: M
         return Kernels(
             text, {"one": (KernelEntry("once", rows, block),), "fused": (KernelEntry("fused", rows, block),)}
         )
-    every = -(-rows * columns // GROUP)
+    every = -(-rows * columns // _GROUP_SIZE)
     separate = (
-        KernelEntry("add", every, GROUP), KernelEntry("square", every, GROUP), KernelEntry("mean", rows, THREADS),
-        KernelEntry("root", -(-rows // GROUP), GROUP), KernelEntry("divide", every, GROUP),
-        KernelEntry("weigh", every, GROUP),
+        KernelEntry("add", every, _GROUP_SIZE), KernelEntry("square", every, _GROUP_SIZE),
+        KernelEntry("mean", rows, THREADS),
+        KernelEntry("root", -(-rows // _GROUP_SIZE), _GROUP_SIZE), KernelEntry("divide", every, _GROUP_SIZE),
+        KernelEntry("weigh", every, _GROUP_SIZE),
     )  # fmt: skip
     return Kernels(text, {
         "separate": separate, "one": (KernelEntry("once", rows, THREADS),),

@@ -10,7 +10,7 @@ import numpy as np
 from overhead.workloads import _network, register
 from overhead.workloads.base import Array, Arrays, Field, Workload
 
-WIDTHS = (6, 16, 3)
+_LAYER_WIDTHS = (6, 16, 3)
 SEEN = ("cos1", "sin1", "cos2", "sin2", "omega1 / SPIN1", "omega2 / SPIN2")
 
 
@@ -28,7 +28,7 @@ class Acrobot(Workload):
         "DT": 0.05, "GRAVITY": 9.8, "SPIN1": 4 * math.pi, "SPIN2": 9 * math.pi, "TURN": 2 * math.pi, "HALF": math.pi
     }  # fmt: skip
     state = (Field("theta1"), Field("theta2"), Field("omega1"), Field("omega2"))
-    fixed = _network.fields(WIDTHS)
+    fixed = _network.fields(_LAYER_WIDTHS)
     steps = 500
     elements = (4096,)
     small = (512,)
@@ -45,7 +45,7 @@ class Acrobot(Workload):
     let cos1 = cos(theta1);
     let sin2 = sin(theta2);
     let cos2 = cos(theta2);
-    {_network.text("wgsl", SEEN, WIDTHS)}
+    {_network.text("wgsl", SEEN, _LAYER_WIDTHS)}
     let torque = 0.5 * (out2 - out0) * (1.0 + out1);
     let d1 = 3.5 + cos2;
     let d2 = 1.25 + 0.5 * cos2;
@@ -62,7 +62,7 @@ class Acrobot(Workload):
     """
     cuda = f"""
     const float sin1 = sinf(theta1), cos1 = cosf(theta1), sin2 = sinf(theta2), cos2 = cosf(theta2);
-    {_network.text("cuda", SEEN, WIDTHS)}
+    {_network.text("cuda", SEEN, _LAYER_WIDTHS)}
     const float torque = 0.5f * (out2 - out0) * (1.0f + out1);
     const float d1 = 3.5f + cos2;
     const float d2 = 1.25f + 0.5f * cos2;
@@ -89,7 +89,7 @@ class Acrobot(Workload):
         theta1, theta2, omega1, omega2 = (state[f.name] for f in self.state)
         sin1, cos1, sin2, cos2 = xp.sin(theta1), xp.cos(theta1), xp.sin(theta2), xp.cos(theta2)
         seen = xp.stack([cos1, sin1, cos2, sin2, omega1 / c["SPIN1"], omega2 / c["SPIN2"]], axis=1)
-        out = _network.on_arrays(xp, seen, fixed, len(WIDTHS) - 1)
+        out = _network.on_arrays(xp, seen, fixed, len(_LAYER_WIDTHS) - 1)
         torque = 0.5 * (out[:, 2] - out[:, 0]) * (1.0 + out[:, 1])
         d1, d2 = 3.5 + cos2, 1.25 + 0.5 * cos2
         phi2 = 0.5 * c["GRAVITY"] * (sin1 * cos2 + cos1 * sin2)

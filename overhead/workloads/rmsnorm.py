@@ -13,7 +13,7 @@ from overhead.workloads import register
 from overhead.workloads._rmsnorm_kernels import kernels
 from overhead.workloads.base import Array, Arrays, Field, Kernels, Workload
 
-COLUMNS = (896, 1536)
+_COLUMNS = (896, 1536)
 """The widths of Qwen2.5-0.5B and Qwen2.5-1.5B."""
 EPS = 1e-6
 
@@ -30,7 +30,7 @@ class RmsNorm(Workload):
     )
     variants: ClassVar = tuple(
         {"columns": columns, "precision": precision}
-        for precision, columns in itertools.product(("float32", "float16"), COLUMNS)
+        for precision, columns in itertools.product(("float32", "float16"), _COLUMNS)
     )
     bodies: ClassVar = ("separate", "one", "library")
     turns = 64
@@ -41,7 +41,7 @@ class RmsNorm(Workload):
     by_element = True
     scale: ClassVar = {"x": 1.0}
 
-    def __init__(self, columns: int = COLUMNS[0], precision: str = "float32") -> None:
+    def __init__(self, columns: int = _COLUMNS[0], precision: str = "float32") -> None:
         self.columns = columns
         self.precision = "float16" if precision == "float16" else "float32"
         self.constants = {"EPS": EPS, "COLUMNS": float(columns)}  # type: ignore[misc]

@@ -13,7 +13,7 @@ from overhead.workloads import _network, register
 from overhead.workloads.base import Array, Arrays, Field, Workload
 
 DAYS, ASSETS, SIGNALS, HELD = 1500, 16, 6, 4
-WIDTHS = (8, 16, 6)
+_LAYER_WIDTHS = (8, 16, 6)
 
 
 def _body(language: _network.Language, larger: str) -> str:
@@ -24,7 +24,7 @@ def _body(language: _network.Language, larger: str) -> str:
     day = {"wgsl": "let", "cuda": "const unsigned int"}[language]
     return f"""
 {day} day = t % {DAYS}u;
-{_network.text(language, seen, WIDTHS)}
+{_network.text(language, seen, _LAYER_WIDTHS)}
 {_network.DECLARE[language]} gain = {gain};
 wealth = wealth + SHARE * gain;
 peak = {larger}(peak, wealth);
@@ -47,7 +47,7 @@ class Simulation(Workload):
     constants: ClassVar = {"SHARE": 0.25}
     state = (Field("memory", (2,)), Field("wealth"), Field("peak"), Field("fall"))
     fixed = (
-        *_network.fields(WIDTHS),
+        *_network.fields(_LAYER_WIDTHS),
         Field("signals", (DAYS, SIGNALS), shared=True),
         Field("returns", (DAYS, ASSETS), shared=True),
     )
@@ -75,7 +75,7 @@ class Simulation(Workload):
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         day, memory = t % DAYS, state["memory"]
         seen = xp.broadcast_to(fixed["signals"][day], (memory.shape[0], SIGNALS))
-        out = _network.on_arrays(xp, xp.concatenate([seen, memory], axis=1), fixed, len(WIDTHS) - 1)
+        out = _network.on_arrays(xp, xp.concatenate([seen, memory], axis=1), fixed, len(_LAYER_WIDTHS) - 1)
         held = xp.concatenate([out[:, :HELD]] * (ASSETS // HELD), axis=1)
         wealth = state["wealth"] + self.constants["SHARE"] * (fixed["returns"][day] * held).sum(1)
         peak = xp.maximum(state["peak"], wealth)

@@ -15,7 +15,7 @@ import numpy as np
 
 from overhead.workloads.base import Array, Field, KernelEntry, Kernels, Workload
 
-GROUP = 64
+_GROUP_SIZE = 64
 """Threads per group."""
 BLOCK = 128
 """Numbers per Triton block."""
@@ -23,7 +23,7 @@ BLOCK = 128
 
 def group(elements: int) -> int:
     """Threads per group, so many that there are at most 65,535 groups, the limit of WebGPU."""
-    return GROUP if elements <= 65_535 * GROUP else 4 * GROUP
+    return _GROUP_SIZE if elements <= 65_535 * _GROUP_SIZE else 4 * _GROUP_SIZE
 
 
 def digest(text: str) -> str:

@@ -32,7 +32,7 @@ def stepping() -> tuple[Callable[[int], object], Any]:
     """A function that launches the step on a stream, on the next set of words each time; and the session to close."""
     from overhead.probes._support.cuda.api import driver
     from overhead.probes._support.cuda.graphs import PLACES
-    from overhead.probes._support.cuda.launch import GRID
+    from overhead.probes._support.cuda.launch import LAUNCH_DIMENSIONS
     from overhead.probes._support.cuda.session import CudaSession, step_arguments
 
     session = CudaSession(driver(), 0, own_stream=False, places=PLACES)
@@ -40,6 +40,6 @@ def stepping() -> tuple[Callable[[int], object], Any]:
     call, arguments = session.driver.call, itertools.cycle(turn)
 
     def launch(stream: int) -> object:
-        return call("cuLaunchKernel", function, *GRID, stream, next(arguments).address, None)
+        return call("cuLaunchKernel", function, *LAUNCH_DIMENSIONS, stream, next(arguments).address, None)
 
     return launch, session

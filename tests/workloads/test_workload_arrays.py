@@ -51,7 +51,7 @@ def test_torch_uses_one_thread_or_all_processors() -> None:
 
     from overhead.probes._support.torch import workload
 
-    every = workload.PROCESSORS
+    every = workload._INHERITED_PROCESSORS
     chains = [workload.open_case("cpu", case("hybrid elementwise", "hybrid", **extra))
               for extra in ({"threads": "all"}, {})]  # fmt: skip
     if sys.platform == "linux":

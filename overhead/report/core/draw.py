@@ -32,9 +32,9 @@ ONE_LINE_INCHES = 0.2
 """Inches of a row whose label has one line."""
 INK = "#1b1d1f"
 MUTED = "#63686d"
-GRID = "#dadde1"
+GRID_COLOUR = "#dadde1"
 PAPER = "#fefefe"
-_THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"}
+_THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID_COLOUR: "var(--grid)", PAPER: "var(--paper)"}
 """Colours that the page's light or dark theme replaces in inline SVG."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """Characters that XML forbids or that reverse text: names come from files."""
@@ -65,7 +65,7 @@ def style() -> Iterator[None]:
             "axes.linewidth": 0.8, "axes.axisbelow": True, "axes.formatter.use_mathtext": False,
             "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "legend.frameon": False,
             "text.color": INK, "axes.labelcolor": INK, "axes.titlecolor": INK, "xtick.color": INK, "ytick.color": INK,
-            "xtick.labelcolor": INK, "ytick.labelcolor": INK, "axes.edgecolor": MUTED, "grid.color": GRID,
+            "xtick.labelcolor": INK, "ytick.labelcolor": INK, "axes.edgecolor": MUTED, "grid.color": GRID_COLOUR,
             "grid.linewidth": 0.7, "figure.facecolor": PAPER, "axes.facecolor": PAPER, "savefig.facecolor": PAPER,
             "savefig.dpi": 150, "lines.solid_capstyle": "butt",
         })  # fmt: skip

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
-from overhead.report.core.draw import GRID, INK, MUTED, PAPER
+from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER
 from overhead.report.core.templates import template
 
 _WIDTH_PX = 640
@@ -52,24 +52,24 @@ class BarRow:
 
 
 @dataclasses.dataclass(frozen=True)
-class Panel:
+class TemplatePanel:
     """Rows on an axis of their own, whose unit is named below it."""
 
     unit: str
     rows: Sequence[TemplateDotRow] | Sequence[BarRow]
 
 
-def dots(panels: Sequence[Panel]) -> str:
+def dots(panels: Sequence[TemplatePanel]) -> str:
     """SVG of rows of dots, a log axis a panel."""
     return _template("dots.svg.j2", panels, _log_scale)
 
 
-def bars(panels: Sequence[Panel]) -> str:
+def bars(panels: Sequence[TemplatePanel]) -> str:
     """SVG of stacked bars, a linear axis from zero a panel."""
     return _template("bars.svg.j2", panels, _linear_scale)
 
 
-def _log_scale(panel: Panel) -> _Scale:
+def _log_scale(panel: TemplatePanel) -> _Scale:
     shown = [r.dot for r in panel.rows if isinstance(r, TemplateDotRow) and r.dot is not None and r.dot.value > 0]
     low = min((max(d.low, d.value / 10) for d in shown), default=1.0) / 1.4
     high = max(max((min(d.high, d.value * 10) for d in shown), default=10.0) * 1.4, low * 10)
@@ -81,7 +81,7 @@ def _log_scale(panel: Panel) -> _Scale:
     return x, _log_ticks(low, high)
 
 
-def _linear_scale(panel: Panel) -> _Scale:
+def _linear_scale(panel: TemplatePanel) -> _Scale:
     longest = max((sum(p[1] for p in r.pieces) for r in panel.rows if isinstance(r, BarRow)), default=0.0) or 1.0
     step = 10 ** math.floor(math.log10(longest))
     step = next(s for s in (step / 5, step / 2, step, step * 2) if longest / s <= 6)
@@ -99,10 +99,10 @@ def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
     return [(v, f"{v:,.10g}") for v in found[:: math.ceil(len(found) / 9) or 1]]
 
 
-def _template(name: str, panels: Sequence[Panel], scale: Callable[[Panel], _Scale]) -> str:
+def _template(name: str, panels: Sequence[TemplatePanel], scale: Callable[[TemplatePanel], _Scale]) -> str:
     tops = list(itertools.accumulate((len(p.rows) * _ROW_PX + _AXIS_PX for p in panels), initial=0))
     made = [(p, top, *scale(p)) for p, top in zip(panels, tops, strict=False)]
     return template(name).render(
         panels=made, height=tops[-1], WIDTH=_WIDTH_PX, LEFT=_LABELS_PX, ROW=_ROW_PX, INK=INK, MUTED=MUTED,
-        GRID=GRID, PAPER=PAPER,
+        GRID_COLOUR=GRID_COLOUR, PAPER=PAPER,
     )  # fmt: skip

@@ -32,7 +32,7 @@ def ladders(view: View) -> Iterator[Part]:
             host = each.host
             note = f"{micro(host)} {MICRO}" if host is not None and valued(host) is not None else ""
             rows.append(template_figures.BarRow(f"{_short(each.target)}, {each.top.pattern}", clear, note))
-        panels.append(template_figures.Panel(f"{MICRO} of host time per {unit}", rows))
+        panels.append(template_figures.TemplatePanel(f"{MICRO} of host time per {unit}", rows))
     yield Sketch(
         "ladder", "Host time by rung",
         "Stacked bars of the host's time per unit by binding, interpreter, API and driver.",
@@ -54,7 +54,9 @@ def costs(view: View) -> Iterator[Part]:
         "Dots on log axes: microseconds per unit for each stack; the numbers are in the table below.",
         "The slope of the base case of each stack, with its 95 % interval; hollow where it is noisy or bimodal.",
         template_figures.dots([
-            template_figures.Panel(f"{MICRO} per {unit}", [_row(t) for t in view.stacked if t.base.unit == unit])
+            template_figures.TemplatePanel(
+                f"{MICRO} per {unit}", [_row(t) for t in view.stacked if t.base.unit == unit]
+            )
             for unit in units
         ]),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from overhead.reading.format import MICRO, count, micro, plain, valued
 from overhead.reading.view import TargetView, View
-from overhead.report.core.draw import GRID, INK, MUTED, PAPER, canvas, plain_log_ticks, two_lines
+from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, canvas, plain_log_ticks, two_lines
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Drawing, Part, Text
 from overhead.report.core.registry import register
@@ -73,7 +73,7 @@ def _panel(ax: Axes, target: TargetView, record: Record) -> None:
     ax.set_title(two_lines(target.label), fontsize=8)
     ax.set_xlabel(f"n, unit {plain(record.unit, 20)} ({record.pattern}, {record.caller})", fontsize=7)
     ax.tick_params(labelsize=7)
-    ax.grid(True, color=GRID)
+    ax.grid(True, color=GRID_COLOUR)
     for axis in (ax.xaxis, ax.yaxis):
         plain_log_ticks(axis)
 

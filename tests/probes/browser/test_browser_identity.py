@@ -167,7 +167,7 @@ def test_a_missing_browser_is_unavailable(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv(launch.BROWSER, raising=False)
     monkeypatch.setattr(launch, "candidates", lambda kind: [])
-    for kind in get_args(launch.Kind):
+    for kind in get_args(launch.BrowserKind):
         with pytest.raises(Unavailable) as refused:
             launch.find(kind)
         assert refused.value.mend

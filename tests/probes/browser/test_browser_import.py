@@ -168,7 +168,7 @@ def test_the_single_file_page_needs_no_other_file() -> None:
 
 def test_choosing_a_browser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BROWSER, "")
-    assert [command.choose(kind) for kind in command.KINDS] == ["chromium", "firefox", "safari"]
+    assert [command.choose(kind) for kind in command._BROWSER_KINDS] == ["chromium", "firefox", "safari"]
     with pytest.raises(UsageError, match="no-such-browser"):
         command.choose("no-such-browser")
 

@@ -10,11 +10,11 @@ from overhead import results
 from overhead.errors import UsageError
 from overhead.probes._support.browser import identity, page_files
 from overhead.probes._support.browser.importing import import_file
-from overhead.probes._support.browser.launch import BROWSER, OPEN, Browser, Kind, kind_of
+from overhead.probes._support.browser.launch import BROWSER, OPEN, Browser, BrowserKind, kind_of
 from overhead.probes._support.browser.session import BrowserSession
 from overhead.probes.base import Unavailable
 
-KINDS: tuple[Kind, ...] = ("chromium", "firefox", "safari")
+_BROWSER_KINDS: tuple[BrowserKind, ...] = ("chromium", "firefox", "safari")
 
 
 def choose(browser: str) -> str:
@@ -22,11 +22,13 @@ def choose(browser: str) -> str:
 
     Sets the environment that the workers inherit. Raises ``UsageError`` if there is no such browser.
     """
-    if browser in KINDS:
+    if browser in _BROWSER_KINDS:
         return browser
     if browser != OPEN:
         if shutil.which(browser) is None:
-            raise UsageError(f"{browser}: no browser's program; one of {', '.join(KINDS)}, a program, or {OPEN}")
+            raise UsageError(
+                f"{browser}: no browser's program; one of {', '.join(_BROWSER_KINDS)}, a program, or {OPEN}"
+            )
         os.environ[BROWSER] = browser
         return kind_of(browser)
     os.environ[BROWSER] = OPEN

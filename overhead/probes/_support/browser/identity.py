@@ -6,7 +6,7 @@ import re
 
 from msgspec.structs import replace
 
-from overhead.probes._support.browser.launch import Browser, Kind
+from overhead.probes._support.browser.launch import Browser, BrowserKind
 from overhead.probes._support.browser.messages import Page, PageAdapter
 from overhead.probes._support.common.software_adapters import names_software_renderer
 from overhead.results import Api, Target
@@ -59,7 +59,7 @@ def api(page: Page) -> Api:
     return "D3D12" if "win" in where else "Vulkan"
 
 
-def engine(page: Page) -> Kind:
+def engine(page: Page) -> BrowserKind:
     """The engine of the browser, from its user agent."""
     if "Firefox/" in page.user_agent:
         return "firefox"

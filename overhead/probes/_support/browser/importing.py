@@ -40,7 +40,7 @@ class _CaseEntry(Struct, forbid_unknown_fields=True, frozen=True):
     rounds: Annotated[list[messages.Rows], Meta(max_length=1000)]
     values: messages.Values
     kind: messages.Failure
-    error: messages.LongText
+    error: messages.MessageText
 
 
 class Download(Struct, forbid_unknown_fields=True, frozen=True):

@@ -18,7 +18,7 @@ BROWSER = "OVERHEAD_BROWSER"
 FLAGS = "OVERHEAD_BROWSER_FLAGS"
 """Environment variable: flags to add to the command line, or to leave out if ``!`` precedes them."""
 
-Kind = Literal["chromium", "firefox", "safari"]
+BrowserKind = Literal["chromium", "firefox", "safari"]
 OPEN = "open"
 
 _NAMES: dict[str, tuple[str, ...]] = {
@@ -96,7 +96,7 @@ class Browser:
     With an empty ``program`` the desktop opens a link: then overhead does not start, configure or end the browser.
     """
 
-    kind: Kind
+    kind: BrowserKind
     program: str = ""
 
     @property
@@ -135,7 +135,7 @@ class Browser:
         return " ".join(done.stdout.split())[:100]
 
 
-def find(kind: Kind) -> Browser:
+def find(kind: BrowserKind) -> Browser:
     """The first browser of this kind, or the one that the environment names. Raises ``Unavailable``."""
     named = os.environ.get(BROWSER, "")
     if named == OPEN:
@@ -153,7 +153,7 @@ def find(kind: Kind) -> Browser:
     raise Unavailable(f"no {kind.title()} browser found", f"install it, or set {BROWSER} to its program")
 
 
-def candidates(kind: Kind, platform: str = sys.platform) -> list[str]:
+def candidates(kind: BrowserKind, platform: str = sys.platform) -> list[str]:
     """Programs of this kind in PATH and in the usual folders of the platform, best first."""
     if platform == "darwin":
         roots = [Path("/Applications"), Path.home() / "Applications"]
@@ -170,13 +170,13 @@ def candidates(kind: Kind, platform: str = sys.platform) -> list[str]:
     return [*on_path, *(str(place) for place in places if place.is_file())]
 
 
-def kind_of(program: str) -> Kind:
+def kind_of(program: str) -> BrowserKind:
     """The kind of a browser from its program name; any other name counts as Chromium."""
     name = Path(program).name.lower()
     return "firefox" if "firefox" in name else "safari" if "safari" in name else "chromium"
 
 
-def _flags(kind: Kind) -> dict[str, str]:
+def _flags(kind: BrowserKind) -> dict[str, str]:
     """Flags by name: the default flags, changed by the environment."""
     flags = dict(CHROMIUM_FLAGS if kind == "chromium" else FIREFOX_FLAGS)
     if kind == "chromium" and sys.platform.startswith("linux") and os.geteuid() == 0:

@@ -14,7 +14,7 @@ PIECE_BYTES = 1 << 17
 """Size of the pieces in which buffers are sent, before base64."""
 
 ShortText = Annotated[str, Meta(max_length=200)]
-LongText = Annotated[str, Meta(max_length=1000)]
+MessageText = Annotated[str, Meta(max_length=1000)]
 NonNegative = Annotated[int, Meta(ge=0, le=2**53)]
 Row = Annotated[list[NonNegative], Meta(min_length=3, max_length=3)]
 Rows = Annotated[list[Row], Meta(max_length=MAX_SAMPLES)]
@@ -51,7 +51,7 @@ class Page(_Message, frozen=True, kw_only=True):
     """The page: browser, adapter or the reason why there is none, clock, and SHA-256 of the WGSL that it loaded."""
 
     adapter: PageAdapter | None = None
-    reason: LongText = ""
+    reason: MessageText = ""
     user_agent: Annotated[str, Meta(max_length=400)]
     brands: Annotated[list[ShortText], Meta(max_length=8)] = []
     platform: ShortText = ""
@@ -141,7 +141,7 @@ class PageAnswer(_Message, frozen=True, kw_only=True):
     data: Piece = b""
     visible: bool = True
     kind: Failure = ""
-    error: LongText = ""
+    error: MessageText = ""
 
 
 decode_hello = msgspec.json.Decoder(Hello).decode

@@ -13,7 +13,7 @@ from overhead.probes._support.common.native_loop import NativeProgram, compile_f
 from overhead.probes._support.common.python_loops import Action, Issue, nothing, repeated
 from overhead.probes._support.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver
 from overhead.probes._support.cuda.chains import CudaChain, launches_of
-from overhead.probes._support.cuda.launch import GRID, bindings, driver_call
+from overhead.probes._support.cuda.launch import LAUNCH_DIMENSIONS, bindings, driver_call
 from overhead.probes._support.cuda.session import CudaSession, step_arguments
 from overhead.probes.base import Unverified
 from overhead.results import Case, Scalar
@@ -84,7 +84,9 @@ class Graphs:
         self._session, self._driver = session, session.driver
         self._function = session.kernel("step.cu", "step1")
         self._arguments = [step_arguments(session, 1, place) for place in range(session.places)]
-        launch = functools.partial(self._driver.call, "cuLaunchKernel", self._function, *GRID, session.stream)
+        launch = functools.partial(
+            self._driver.call, "cuLaunchKernel", self._function, *LAUNCH_DIMENSIONS, session.stream
+        )
         self._launches = [functools.partial(launch, own.address, None) for own in self._arguments]
         self._kept: dict[int, int] = {}
         # The driver loads a kernel at its first launch, which a capture would refuse.
@@ -121,7 +123,10 @@ class Graphs:
         times.append(now())
         handles = self._nodes(graph, nodes)
         update = functools.partial(self._driver.library.cuGraphExecKernelNodeSetParams_v2, made)
-        of = [byref(_NodeParameters(self._function, (c_uint * 7)(*GRID), own.address)) for own in self._arguments]
+        of = [
+            byref(_NodeParameters(self._function, (c_uint * 7)(*LAUNCH_DIMENSIONS), own.address))
+            for own in self._arguments
+        ]
         parameters = [of[place] for place in _places(nodes, len(of))]
         began = now()
         failed = 0

@@ -11,15 +11,15 @@ from overhead.probes._support.common.native_loop import NativeCall, address_of
 from overhead.probes._support.common.python_loops import Action, Issue, in_sequence
 from overhead.probes._support.cuda.session import (
     BLOCKING_EVENT,
+    CUDA_GRID,
     GROUP_SIZE,
-    GROUPS,
     UNTIMED_EVENT,
     Arguments,
     CudaSession,
 )
 from overhead.probes.base import Unavailable
 
-GRID = (GROUPS, 1, 1, GROUP_SIZE, 1, 1, 0)
+LAUNCH_DIMENSIONS = (CUDA_GRID, 1, 1, GROUP_SIZE, 1, 1, 0)
 """Grid, block and dynamic shared memory of every launch."""
 
 
@@ -46,7 +46,9 @@ def driver_call(
 def launch_call(session: CudaSession, function: int, arguments: Arguments, *, checked: bool) -> NativeCall:
     """``cuLaunchKernel`` of a kernel with 4 groups of 64."""
     before, after = (c_void_p(function),), (c_void_p(session.stream), c_void_p(arguments.address), c_void_p(0))
-    return driver_call(session, "launch", "cuLaunchKernel", *before, *map(c_uint, GRID), *after, checked=checked)
+    return driver_call(
+        session, "launch", "cuLaunchKernel", *before, *map(c_uint, LAUNCH_DIMENSIONS), *after, checked=checked
+    )
 
 
 def wait_calls(session: CudaSession, name: str, *, checked: bool) -> tuple[NativeCall, ...]:
@@ -74,7 +76,7 @@ def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> I
     driver = bindings()
     launch, stream, kernel = driver.cuLaunchKernel, driver.CUstream(session.stream), driver.CUfunction(function)
     address = arguments.address
-    groups, size = GROUPS, GROUP_SIZE
+    groups, size = CUDA_GRID, GROUP_SIZE
 
     def issue(n: int) -> None:
         for _ in repeat(None, n):

@@ -11,8 +11,8 @@ from overhead.probes._support.cuda.compile import machine_code
 from overhead.probes._support.cuda.device_time import StreamHolder
 from overhead.probes.kernels import lcg, source
 
-GROUPS, GROUP_SIZE = 4, 64
-_BYTES_PER_SET = GROUPS * GROUP_SIZE * 4
+CUDA_GRID, GROUP_SIZE = 4, 64
+_BYTES_PER_SET = CUDA_GRID * GROUP_SIZE * 4
 _NON_BLOCKING_STREAM = 1
 BLOCKING_EVENT, UNTIMED_EVENT = 1, 2
 
@@ -32,7 +32,7 @@ class CudaSession:
         driver.call("cuCtxSetCurrent", driver.made("cuDevicePrimaryCtxRetain", self._handle))
         self.stream = self._own("cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING_STREAM) if own_stream else 0
         self.words = self._own("cuMemFree_v2", "cuMemAlloc_v2", _BYTES_PER_SET * places)
-        self.seeds = lcg.seeds(GROUPS * GROUP_SIZE * places)
+        self.seeds = lcg.seeds(CUDA_GRID * GROUP_SIZE * places)
         self.reset()
 
     def kernel(self, file: str, name: str) -> int:

@@ -130,7 +130,7 @@ def captured_synchronisations(driver: CudaDriver, device: Any) -> dict[str, str]
     """
     import torch
 
-    kinds = (*waits.READS["cuda"], *waits.WAITS["cuda"], *waits.COPIES["cuda"])
+    kinds = (*waits.READS["cuda"], *waits.TORCH_WAITS["cuda"], *waits.COPIES["cuda"])
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         body = AddOne(device, mode="no_grad")

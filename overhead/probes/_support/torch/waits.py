@@ -8,7 +8,7 @@ from typing import Any
 
 from overhead.probes._support.common.python_loops import Action, in_sequence, nothing
 
-WAITS: Mapping[str, tuple[str, ...]] = {
+TORCH_WAITS: Mapping[str, tuple[str, ...]] = {
     "cpu": (),
     "cuda": ("stream", "device", "event", "event-blocking"),
     "xpu": ("stream", "device", "event"),

@@ -23,7 +23,7 @@ from overhead.workloads.base import Array
 
 _MOST_STEPS_IN_A_GRAPH = 2048
 """A step is many nodes, and torch takes about ten microseconds to capture each."""
-PROCESSORS = os.sched_getaffinity(0) if sys.platform == "linux" else set(range(os.cpu_count() or 1))
+_INHERITED_PROCESSORS = os.sched_getaffinity(0) if sys.platform == "linux" else set(range(os.cpu_count() or 1))
 """The processors of this process when it opened its first workload, before it measured."""
 
 
@@ -53,14 +53,14 @@ class TorchWork(WorkChain):
         super().__init__(case)
         set_autograd_mode("no_grad")
         self.place = torch.device(device)
-        self._threads = len(PROCESSORS) if case.params.get("threads") == "all" else 1
+        self._threads = len(_INHERITED_PROCESSORS) if case.params.get("threads") == "all" else 1
         use_threads(self._threads)
         if self.place.type == "cuda":
             torch.cuda.set_device(self.place)
         self.synchronous = self.on_host = self.place.type == "cpu"
         self.overlap = "serial" if self.synchronous else "pipelined"
         self.wait_spins = self.place.type == "cuda"
-        self._wait = waits.wait(self.place, waits.WAITS[self.place.type][0] if self.wait_spins else "")
+        self._wait = waits.wait(self.place, waits.TORCH_WAITS[self.place.type][0] if self.wait_spins else "")
         fixed = {name: torch.from_numpy(values).to(self.place) for name, values in self.inputs.items()}
         self.step = step_of(self, torch, fixed)
         self.values: dict[str, Any] = {}
@@ -265,7 +265,7 @@ def use_threads(count: int) -> None:
     torch.set_num_threads(count)
     if count > 1 and sys.platform == "linux":
         bound = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, PROCESSORS)
+        os.sched_setaffinity(0, _INHERITED_PROCESSORS)
         torch.zeros(count << 15).sin_()
         os.sched_setaffinity(0, bound)
 

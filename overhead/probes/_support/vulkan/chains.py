@@ -23,7 +23,7 @@ from overhead.probes._support.common.native_loop import (
 from overhead.probes._support.common.software_adapters import longest_fused_chain
 from overhead.probes._support.common.step_kernel import RING
 from overhead.probes._support.vulkan.buffers import StepBuffers
-from overhead.probes._support.vulkan.commands import WAITS, Commands, Wait, raise_failures
+from overhead.probes._support.vulkan.commands import VULKAN_WAITS, Commands, VulkanWait, raise_failures
 from overhead.probes._support.vulkan.device_time import (
     time_behind_blocker,
     time_one_submission,
@@ -62,7 +62,7 @@ class VulkanChain(Chain):
             self._cleanup.callback(gpu.destroy, "CommandPool", self._pool)
             self._state = StepBuffers(gpu, kernel.set_layout)
             self._cleanup.callback(self._state.close)
-            self._wait = Wait(gpu, str(case.params.get("wait", next(iter(WAITS)))))
+            self._wait = VulkanWait(gpu, str(case.params.get("wait", next(iter(VULKAN_WAITS)))))
             self._cleanup.callback(self._wait.close)
             self.wait_spins = wait_spins(gpu, self._wait.kind)
             self._program, self._issue = self._build()

@@ -12,7 +12,7 @@ from overhead.probes._support.vulkan.adapters import result_name, word
 from overhead.probes._support.vulkan.gpu import Pipeline, VulkanGpu
 from overhead.probes.base import Unsupported, Unverified
 
-WAITS = {
+VULKAN_WAITS = {
     "idle": "vkQueueWaitIdle",
     "fence": "an empty vkQueueSubmit with a fence, vkWaitForFences, vkResetFences",
     "timeline": "an empty vkQueueSubmit that signals a timeline semaphore, vkWaitSemaphores",
@@ -112,13 +112,13 @@ class Commands:
         return value
 
 
-class Wait:
+class VulkanWait:
     """Waits for the queue in one of three ways. ``failed`` keeps the first failure, for ``executed``."""
 
     def __init__(self, gpu: VulkanGpu, kind: str) -> None:
         if kind == "timeline" and not gpu.timeline:
             raise Unsupported("the device has no timeline semaphores")
-        self.kind, self.words = kind, WAITS[kind]
+        self.kind, self.words = kind, VULKAN_WAITS[kind]
         self.failed = 0
         self._gpu = gpu
         self._kept: list[tuple[str, Any]] = []

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from overhead.probes._support.vulkan.buffers import OneTimeCommands, StepBuffers
-from overhead.probes._support.vulkan.commands import Commands, Wait
+from overhead.probes._support.vulkan.commands import Commands, VulkanWait
 from overhead.probes._support.vulkan.gpu import VulkanGpu
 from overhead.probes.base import Chain, DeviceTime, StartLatency, Unsupported
 
@@ -88,7 +88,7 @@ class Timer:
                 return span / self._steps[0]
             self._steps[0] *= 4
 
-    def spins(self, wait: Wait) -> bool:
+    def spins(self, wait: VulkanWait) -> bool:
         """Whether a wait for 10 ms of device work uses the CPU of the caller for more than half of the time."""
         self._steps[0] = max(1, int(10e6 / self.step_ns))
         self._gpu.drain()
@@ -200,7 +200,7 @@ def timer(gpu: VulkanGpu) -> Timer:
 @functools.cache
 def wait_spins(gpu: VulkanGpu, kind: str) -> bool:
     """Whether this kind of wait uses the CPU of the caller; False if the device has no timestamps to measure it."""
-    wait = Wait(gpu, kind)
+    wait = VulkanWait(gpu, kind)
     try:
         return timer(gpu).spins(wait)
     except Unsupported:

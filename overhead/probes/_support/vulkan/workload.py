@@ -13,7 +13,7 @@ from overhead.probes._support.common.native_loop import NativeCall
 from overhead.probes._support.common.software_adapters import longest_fused_chain
 from overhead.probes._support.common.workload_chain import IN_SPIRV, WorkChain, verified
 from overhead.probes._support.vulkan.buffers import StorageBuffers
-from overhead.probes._support.vulkan.commands import WAITS, Commands, Wait, raise_failures
+from overhead.probes._support.vulkan.commands import VULKAN_WAITS, Commands, VulkanWait, raise_failures
 from overhead.probes._support.vulkan.device_time import time_one_submission, wait_spins
 from overhead.probes._support.vulkan.gpu import VulkanGpu
 from overhead.probes.base import DeviceTime, Unsupported
@@ -49,7 +49,7 @@ class VulkanWork(WorkChain):
         self._cleanup = contextlib.ExitStack()
         try:
             pipeline = gpu.kernel(self._name)
-            self._commands, self._wait = Commands(gpu, pipeline), Wait(gpu, next(iter(WAITS)))
+            self._commands, self._wait = Commands(gpu, pipeline), VulkanWait(gpu, next(iter(VULKAN_WAITS)))
             self._cleanup.callback(self._wait.close)
             self._buffers = StorageBuffers(gpu, 1, self._words + len(self._inputs) + self.elements, 1)
             self._cleanup.callback(self._buffers.close)
@@ -87,7 +87,7 @@ class VulkanWork(WorkChain):
             self._recorded_n = n
 
     def _recorder(self, cb: Any) -> Callable[[int], None]:
-        c, groups = self._commands, -(-self.elements // sources.GROUP)
+        c, groups = self._commands, -(-self.elements // sources._GROUP_SIZE)
         head = (c.pipeline(cb), c.bind(cb, self._set))
         push, step = c.push(cb, self._steps), (c.barrier(cb), c.dispatch(cb, groups))
 

@@ -18,7 +18,7 @@ from overhead.probes.base import Chain, DeviceTime, Unsupported, Unverified
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
 
-Wait = Callable[[], None]
+WebgpuWait = Callable[[], None]
 
 
 class WebGpuChain(Chain):
@@ -45,7 +45,7 @@ class WebGpuChain(Chain):
         self._total = self._excluded = 0
         self.library.raise_errors()
 
-    def _render_loop(self, wait: Wait) -> Script | native_loop.NativeProgram:
+    def _render_loop(self, wait: WebgpuWait) -> Script | native_loop.NativeProgram:
         if self.spec.caller == "binding":
             return callers.python_statements(steps(self.spec), self.resources, wait)
         return callers.c_calls(steps(self.spec), self.resources)
@@ -55,7 +55,7 @@ class WebGpuChain(Chain):
             return compile_python(self._loop)
         return (native_loop.compile_native if self.spec.caller == "native" else native_loop.compile_ffi)(self._loop)
 
-    def _waiter(self) -> tuple[str, Wait]:
+    def _waiter(self) -> tuple[str, WebgpuWait]:
         """The name of the wait, and the function that waits. Raises ``Unsupported`` if the binding fails at it."""
         device, queue, data = self.resources.device, self.resources.queue, self.resources.data[0]
         match self.spec.wait:
@@ -71,7 +71,7 @@ class WebGpuChain(Chain):
             raise Unsupported(f"on_submitted_work_done_sync: {type(error).__name__}: {str(error)[:200]}") from error
         return "work-done", queue.on_submitted_work_done_sync
 
-    def _map_wait(self) -> Wait:
+    def _map_wait(self) -> WebgpuWait:
         """A wait that copies 4 bytes to a staging buffer and maps it, as a program does that reads results."""
         device, queue, data = self.resources.device, self.resources.queue, self.resources.data[0]
         staging = self.resources.staging()

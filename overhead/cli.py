@@ -1,4 +1,5 @@
-"""The command line: parses arguments and calls. Each command imports what it needs, so that ``--help`` is fast."""
+"""The command line: parses the arguments and runs a command. Each command imports its own modules: ``--help`` is fast.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()  # the reader has closed the pipe
+        sys.stderr.close()  # the program that reads our output has closed the pipe
         return _DONE
     except UsageError as error:
         print(f"overhead: {error}", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""When two targets or records ran on the same device.
+"""Decide whether two targets or records ran on the same device.
 
-An API gives a device a name of its own, a browser gives no id, and some libraries give no id either. So there are
-several rules, from strict to lenient; a caller chooses the strictest one that its data allow.
+Each API names a device differently, and browsers and some libraries give no device id. So there are several rules, from
+strict to lenient. A caller chooses the strictest rule that its data allow.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Literal, Protocol
 from overhead.results import BOARD, Api
 
 Processor = Literal["gpu", "software", "cpu"]
-"""What computes: GPU hardware, a software adapter, or the CPU through no adapter."""
+"""What runs the work: GPU hardware, a software adapter, or the CPU without any adapter."""
 _COMMON_WORDS = frozenset({"device", "graphics", "corporation", "software", "adapter", "gpu", "vulkan", "the"})
 
 
 class Placed(Protocol):
-    """What names a device: a ``Target`` or a ``Record``."""
+    """An object that describes a device: a ``Target`` or a ``Record``."""
 
     @property
     def api(self) -> Api: ...
@@ -31,7 +31,10 @@ class Placed(Protocol):
 
 
 def same_adapter(one: Placed, other: Placed) -> bool:
-    """Whether both have the same adapter name. Two devices of one model pass; one device under two APIs may not."""
+    """Whether both have the same adapter name.
+
+    The result is also True for two devices of one model. It may be False for one device under two APIs.
+    """
     return one.adapter == other.adapter
 
 
@@ -41,14 +44,14 @@ def same_device(one: Placed, other: Placed) -> bool:
 
 
 def same_decorated_name(one: str, other: str) -> bool:
-    """Whether one adapter name contains the other: drivers add brackets and suffixes to one device's name."""
+    """Whether one adapter name contains the other, because drivers add brackets and suffixes to names."""
     return one in other or other in one
 
 
 def same_device_if_ids_allow(one: Placed, other: Placed) -> bool:
-    """Whether both have the same API and kind of adapter, names that differ by additions only, and no different ids.
+    """Whether both have the same API, the same kind of adapter, and names of which one contains the other.
 
-    A browser gives no device id, so a missing id counts as equal.
+    If both have a device id, the ids must be equal. A browser gives no device id, so a missing id matches every id.
     """
     names = [without_brackets(each.adapter).lower() for each in (one, other)]
     ids = {each.device for each in (one, other) if each.device}
@@ -56,26 +59,28 @@ def same_device_if_ids_allow(one: Placed, other: Placed) -> bool:
 
 
 def same_device_across_apis(one: Placed, other: Placed) -> bool:
-    """Whether both are CPUs or both are not, have the same kind of adapter, and names with a characteristic word in
-    common. Each API names a device differently."""
+    """Whether both have the same kind of adapter (or are both CPUs) and share a characteristic word of their names.
+
+    Each API names a device differently.
+    """
     if (one.api == "CPU") != (other.api == "CPU") or one.software != other.software:
         return False
     return same_adapter(one, other) or bool(_name_words(one.adapter) & _name_words(other.adapter))
 
 
 def processor(place: Placed) -> Processor:
-    """What computes there."""
+    """What runs the work of this target or record."""
     return "cpu" if place.api == "CPU" else "software" if place.software else "gpu"
 
 
 def is_board_id(device: str) -> bool:
-    """Whether the device id names one physical board. A shorter one is only a number among devices of one name."""
+    """Whether the device id identifies one physical board. A shorter id only numbers the devices with one name."""
     return len(device) == BOARD
 
 
 @functools.lru_cache(maxsize=256)
 def without_brackets(adapter: str) -> str:
-    """An adapter's name without its bracketed additions and a closing "Device"."""
+    """The name of an adapter without text in brackets and without "Device" at the end."""
     inner = re.sub(r"\s*\([^()]*\)", "", adapter)
     short = re.sub(r"\s*\([^()]*\)", "", inner)
     return " ".join(short.split()).removesuffix(" Device") or adapter

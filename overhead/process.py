@@ -1,6 +1,7 @@
-"""A child process under supervision: lines to and from it, limits, and an end that takes a bounded time.
+"""A supervised child process: exchange lines with it, limit its time and memory, and end it within a bounded time.
 
-``SupervisedProcess`` is the parent's side. A child that must end with its parent reads its input from ``input_lines``.
+The parent uses ``SupervisedProcess``. A child that must end together with its parent reads its input from
+``input_lines``.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ class LimitExceeded(Exception):
 class SupervisedProcess:
     """A running child process that leads a process group.
 
-    ``memory_bytes`` limits its resident memory; ``count_descendants``: the memory of the processes that it started
-    counts too, at the cost of a look at every process of the machine. ``poll_s``: how often memory is looked at while
-    the parent waits for a line. ``peak_bytes``: the most memory seen so far.
+    ``memory_bytes`` limits its resident memory. ``count_descendants``: also count the memory of the processes that it
+    started, which requires reading the list of all processes. ``poll_s``: seconds between two memory checks while the
+    parent waits for a line. ``peak_bytes``: the highest memory use seen so far.
     """
 
     def __init__(
@@ -73,21 +74,24 @@ class SupervisedProcess:
         return self._process.pid
 
     def send(self, line: bytes) -> None:
-        """Write to the child. A child that is gone is noticed by ``receive``."""
+        """Write a line to the child. If the child has ended, this does nothing; ``receive`` reports the end."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):  # ValueError: the pipe was closed by end()
             self._process.stdin.write(line)
             self._process.stdin.flush()
 
     def receive(self, limit_s: float) -> bytes:
-        """The child's next line, empty at the end of its output. Raises ``LimitExceeded``; the child is then dead."""
+        """The next line of the child; empty at the end of its output.
+
+        Raises ``LimitExceeded`` after killing a child that exceeded a limit.
+        """
         began = time.monotonic()
         exited = False
         while True:
             try:
                 return self._lines.get(timeout=self._poll_s)
             except queue.Empty:
-                if exited:  # a process that it left behind holds the pipe open
+                if exited:  # a process that the child started still holds the pipe open
                     return b""
                 exited = self._process.poll() is not None
                 self._check_limits(began, limit_s)
@@ -111,7 +115,7 @@ class SupervisedProcess:
         return used
 
     def _family(self, *, descendants: bool = True) -> list[psutil.Process]:
-        """The child and the processes that it started; empty when it has exited, as its number may be in use again."""
+        """The child and the processes that it started. Empty if it has exited: another process may have its id."""
         if self._process.poll() is None:
             with contextlib.suppress(psutil.Error):
                 first = psutil.Process(self.pid)
@@ -119,14 +123,14 @@ class SupervisedProcess:
         return []
 
     def exit_code(self, limit_s: float) -> int | None:
-        """The exit code, negative for a signal; None if the child still runs after ``limit_s`` seconds."""
+        """The exit code (negative for a signal). None if the child still runs after ``limit_s`` seconds."""
         try:
             return self._process.wait(timeout=limit_s)
         except subprocess.TimeoutExpired:
             return None
 
     def last_words(self) -> str:
-        """The last line that the child wrote to standard error, after a colon and a space; empty if there is none."""
+        """The last line that the child wrote to standard error, with ``": "`` in front; empty if it wrote nothing."""
         self._errors.seek(0)
         return last_words(self._errors.read()[-4000:].decode(errors="replace"))
 
@@ -140,10 +144,10 @@ class SupervisedProcess:
         self.exit_code(_KILL_S)
 
     def end(self, exit_s: float = 0.0) -> None:
-        """Give the child ``exit_s`` seconds to exit, kill it, and close its pipes. Harmless when called again.
+        """Give the child ``exit_s`` seconds to exit, kill it, and close its pipes. A second call does nothing.
 
-        A process that the child left behind may hold the pipe of its output. The reading thread, and only it, then
-        stays until that process ends.
+        A process that the child started may still hold the output pipe. Then the reading thread continues until that
+        process ends.
         """
         self.exit_code(exit_s)
         self.kill()
@@ -155,13 +159,13 @@ class SupervisedProcess:
 
 
 def last_words(text: str) -> str:
-    """The last line with text in it, at most 300 characters, after a colon and a space; empty if there is none."""
+    """The last line that is not blank, at most 300 characters, with ``": "`` in front; empty if there is none."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     return f": {lines[-1][:300]}" if lines else ""
 
 
 def _read(pipe: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
-    # This thread closes the pipe: close() from another one would wait for the read to return.
+    # This thread closes the pipe: close() in another thread would wait until the read returns.
     with pipe:
         for line in pipe:
             lines.put(line)
@@ -169,9 +173,9 @@ def _read(pipe: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
 
 
 def input_lines(parent: int) -> Iterator[bytes]:
-    """The child's side: the lines that the process ``parent`` sends.
+    """The lines that the process ``parent`` sends; called in the child.
 
-    When the parent ends, whatever the reason, this process and its group are killed.
+    When the parent ends for any reason, this process and its group are killed.
     """
     _end_with(parent)
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -180,14 +184,17 @@ def input_lines(parent: int) -> Iterator[bytes]:
 
 
 def _read_input(lines: queue.SimpleQueue[bytes]) -> None:
-    # Not sys.stdin: the interpreter closes it when it exits, and aborts if this thread is reading from it.
+    # Do not use sys.stdin: at exit the interpreter closes it, and aborts if this thread is reading from it.
     for line in open(0, "rb", closefd=False):  # noqa: SIM115
         lines.put(line)
     _kill_group()
 
 
 def _end_with(parent: int) -> None:
-    """Linux signals the parent's end at once, even while this process is busy; elsewhere only its input ends."""
+    """Ask Linux for a signal when the parent ends, since this process may be busy then.
+
+    Other systems have no such signal: there only the end of the input shows that the parent has ended.
+    """
     if sys.platform == "linux":
         signal.signal(signal.SIGTERM, lambda *_: _kill_group())
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

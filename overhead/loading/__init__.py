@@ -1,1 +1,1 @@
-"""From files to fingerprints: journals are reduced, folders are read."""
+"""Load fingerprints from files and folders, and reduce journals to fingerprints."""

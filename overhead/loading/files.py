@@ -1,4 +1,4 @@
-"""Files of results: read and write fingerprints, read journals. Files are read strictly and within bounds."""
+"""Read and write fingerprints, and read journals. Decoding is strict, and the size of a file is limited."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from overhead.results import SCHEMA_VERSION, Fingerprint, HeaderLine, JournalLin
 MAX_FINGERPRINT_BYTES = 4_000_000
 _MAX_JOURNAL_BYTES = 512_000_000
 _MAX_EXPANSION = 200
-"""Bytes per compressed byte, beyond the first million: samples reach about ten, a decompression bomb a thousand."""
+"""Most bytes per compressed byte, after the first million. Samples reach about 10, a decompression bomb about 1000."""
 
 _fingerprint_decoder = msgspec.json.Decoder(Fingerprint)
 
 
 def is_journal(path: Path) -> bool:
-    """Whether the name is that of a journal or of raw samples (``.jsonl``, ``.jsonl.gz``)."""
+    """Whether the file name is that of a journal or of raw samples (``.jsonl``, ``.jsonl.gz``)."""
     return path.name.endswith((".jsonl", ".jsonl.gz"))
 
 
@@ -43,7 +43,7 @@ def read_fingerprint(path: Path) -> Fingerprint:
 def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[JournalLine]:
     """The lines of a journal, the header first.
 
-    A last line cut off by a crash is dropped; any other bad line raises ``BadFile``, as does a file larger than
+    A last line that a crash cut off is dropped. Raises ``BadFile`` for any other bad line, and for a file of more than
     ``max_bytes`` after decompression.
     """
     lines = _bounded(path, max_bytes).split(b"\n")
@@ -68,7 +68,7 @@ def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[Jo
 
 
 def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
-    """Write the fingerprint; a failed write leaves no partial file under its name."""
+    """Write the fingerprint. If this fails, no partial file with this name remains."""
     body = msgspec.json.format(msgspec.json.encode(fingerprint), indent=1) + b"\n"
     part = path.with_name(path.name + ".part")
     part.write_bytes(body)
@@ -76,7 +76,7 @@ def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
 
 
 def _bounded(path: Path, limit: int) -> bytes:
-    """The file's bytes, decompressed. Reading stops past ``limit`` bytes. Raises ``BadFile``."""
+    """The decompressed bytes of the file. Raises ``BadFile`` if there are more than ``limit``."""
     try:
         compressed = path.name.endswith(".gz")
         if compressed:

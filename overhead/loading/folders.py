@@ -1,4 +1,4 @@
-"""Load the files and folders of a command line. A bad file is an error if it is alone and skipped among others."""
+"""Load the files and folders that a command line names. A bad file is skipped, but is an error if named itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Loaded:
-    """A run and its file; ``argument``: index of the path on the command line that led to it."""
+    """A run and its file. ``argument``: index of the command-line path (a file or its folder) that it came from."""
 
     path: Path
     fingerprint: Fingerprint
@@ -28,7 +28,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file that could not be used, and why, in one line without the path."""
+    """A file that could not be used, and the reason in one line without the path."""
 
     path: Path
     reason: str
@@ -45,9 +45,9 @@ class Used(Generic[T]):
 
 
 def collect(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
-    """Every fingerprint and journal of these files and folders, in order.
+    """All fingerprints and journals of these files and folders in order, and the files that were skipped.
 
-    Raises ``BadFile`` where a file named alone is bad, or where nothing at all could be loaded.
+    Raises ``BadFile`` if a single named file is bad, or if nothing could be loaded.
     """
     found = list(each(paths, _unchanged))
     loaded = [Loaded(one.path, one.result, one.argument) for one in found if isinstance(one, Used)]
@@ -59,8 +59,8 @@ def each(
 ) -> Iterator[Used[T] | Skipped]:
     """Apply ``use`` to each run of these files and folders; only the results stay in memory.
 
-    ``mapping``: ``map``, or that of a pool of processes. If two files give one machine id to different machines, the
-    second is skipped. Raises ``BadFile`` like ``collect``.
+    ``mapping``: the built-in ``map``, or the ``map`` of a process pool. If two files have the same machine id but
+    describe different machines, the second file is skipped. Raises ``BadFile`` like ``collect``.
     """
     alone = len(paths) == 1 and not paths[0].is_dir()
     machines: dict[str, tuple[Machine, Path]] = {}
@@ -104,12 +104,15 @@ def report_skipped(skipped: Iterable[Skipped]) -> None:
 
 
 def _description(machine: Machine) -> tuple[str, int, int, int]:
-    """What identifies the machine. GPU names are left out: another tool may name a GPU differently."""
+    """The values that identify the machine. GPU names are left out, because tools may name one GPU differently."""
     return machine.cpu, machine.cores, machine.memory_gib, sum(not gpu.software for gpu in machine.gpus)
 
 
 def files(paths: Iterable[Path]) -> list[tuple[int, Path]]:
-    """Files as named; of a folder its fingerprints, and its journals without one. Each with the index of its path."""
+    """The files to load, each with the index of its path in ``paths``.
+
+    A folder stands for its fingerprints, and for its journals that have no fingerprint.
+    """
     found: list[tuple[int, Path]] = []
     for argument, path in enumerate(paths):
         if not path.is_dir():

@@ -45,24 +45,24 @@ from overhead.results import (
 
 
 def load(path: Path) -> Fingerprint:
-    """The fingerprint in a file; a journal is reduced to one. Raises ``BadFile``."""
+    """The fingerprint in a file. A journal is reduced to a fingerprint. Raises ``BadFile``."""
     path = Path(path)
     return reduce_journal(path) if files.is_journal(path) else files.read_fingerprint(path)
 
 
 def reduce_journal(path: Path) -> Fingerprint:
-    """The fingerprint of a journal, finished or not. Raises ``BadFile``."""
+    """The fingerprint of a finished or unfinished journal. Raises ``BadFile``."""
     return _Journal(path, files.read_journal(path)).fingerprint()
 
 
 def series_of(path: Path) -> dict[str, Series]:
-    """The raw samples of a journal by record key. Comparisons of files are decided from them."""
+    """The raw samples of a journal, by record key. Comparisons of files use them."""
     journal = _Journal(path, files.read_journal(path))
     return {key.record: journal.series(key) for key in journal.planned if key.own}
 
 
 def noisy(path: Path, among: Container[str]) -> dict[str, float]:
-    """The noisy records among these, by key, with their relative half-widths; the journal may be unfinished."""
+    """Relative half-widths of the noisy records, by key, for the keys in ``among``. The journal may be unfinished."""
     journal = _Journal(path, files.read_journal(path))
     return {
         key.record: (found.high - found.low) / 2 / found.value
@@ -75,7 +75,7 @@ def noisy(path: Path, among: Container[str]) -> dict[str, float]:
 
 @dataclasses.dataclass(frozen=True)
 class _Key:
-    """A case of a target, measured in a worker."""
+    """A case on a target, and the worker that measured it."""
 
     worker: str
     target: str
@@ -83,7 +83,7 @@ class _Key:
 
     @property
     def own(self) -> bool:
-        """Whether the worker is the target's own. Otherwise the case is a companion in another target's worker."""
+        """Whether the worker belongs to this target. If not, the case ran as a companion in another target's worker."""
         return self.worker == self.target
 
     @property
@@ -165,11 +165,11 @@ class _Journal:
 
     @functools.cached_property
     def paces(self) -> dict[tuple[str, int], float]:
-        """By worker and process, the fast end of its canary, ns."""
+        """The fast end of the canary times, ns, by worker and process."""
         return {which: best_pace(rounds) for which, rounds in self.canary.items()}
 
     def _counted(self, key: _Key) -> list[int]:
-        """The case's processes that count: the complete ones if there are as many as planned, else all."""
+        """The processes of the case to use: the complete ones if there are as many as planned, else all."""
         found = sorted({*self.rounds[key], *self.once[key]})
         whole = [process for process in found if (key.worker, process) in self.rules]
         return whole if len(whole) >= self.wanted[key.worker] else found
@@ -194,7 +194,7 @@ class _Journal:
         )
 
     def _canaries(self) -> Volatile:
-        """The median canary of a process, us: over all processes, of the fastest and of the slowest."""
+        """Median canary times of processes, us: the median of all processes, the fastest and the slowest process."""
         sums = [[sum(one.canary) for one in rounds] for rounds in self.canary.values()]
         found = [statistics.median(values) / 1e3 for values in sums if any(values)]
         if not found:
@@ -251,7 +251,7 @@ class _Journal:
         return rule
 
     def _comparisons(self) -> list[Comparison]:
-        """Every named pair among the cases that alternated in one worker's processes."""
+        """The named comparisons between cases that alternated in the processes of one worker."""
         found = []
         by_worker: dict[str, list[_Key]] = defaultdict(list)
         for key in self.planned:
@@ -278,7 +278,8 @@ class _Journal:
         return sorted(found, key=lambda c: order.get(c.name, len(order)))
 
     def _marginal(self, worker: str, keys: Sequence[_Key]) -> list[Comparison]:
-        """Marginal cost per submit, pass, dispatch and bind change, from own cases that differ only in these."""
+        """Marginal cost per submit, pass, dispatch and bind change, from the worker's own cases that differ only in
+        their numbers of these."""
         groups: dict[tuple[str, ...], dict[str, _Key]] = defaultdict(dict)
         for key in keys:
             case = self.planned[key][1]
@@ -324,7 +325,7 @@ class _Journal:
 
 
 def _joined(before: OneOffLine | None, line: OneOffLine) -> OneOffLine:
-    """Both lines as one: a value measured in every round has one line per round."""
+    """One line with the values of both. A value that is measured in every round has one line per round."""
     if before is None:
         return line
     return msgspec.structs.replace(line, values=[*before.values, *line.values], at=[*before.at, *line.at])
@@ -346,7 +347,7 @@ def _figure(name: str, e: Estimate, rule: str = "") -> Figure:
 
 
 def _curve(series: Series) -> list[Point]:
-    """Per n over all processes: medians and quartiles of the samples without CPU time."""
+    """For each n, median and quartiles over all processes of the samples that were taken without CPU time."""
     by_n: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for process in series.processes:
         for one in process.rounds:
@@ -369,7 +370,7 @@ def _curve(series: Series) -> list[Point]:
 
 
 def _thin(points: list[Point], most: int = 24) -> list[Point]:
-    """At most ``most`` points spread over the range, ends included: processes may use different ladders."""
+    """At most ``most`` of the points, spread over their range with both ends. Processes may have different ladders."""
     if len(points) <= most:
         return points
     step = (len(points) - 1) / (most - 1)

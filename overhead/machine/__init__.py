@@ -1,4 +1,4 @@
-"""The machine: its identity and software, its present state, what would disturb a measurement, and redaction."""
+"""The machine: identity, software versions, present state, possible disturbances, and redaction of names."""
 
 from overhead.machine.identity import identity, versions
 from overhead.machine.redaction import Owner, redact, redacted

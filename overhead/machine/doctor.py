@@ -1,4 +1,4 @@
-"""What would disturb a measurement on this machine, and how to avoid it."""
+"""Checks for everything that would disturb a measurement on this machine, with advice how to avoid it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ADVICE = {
     "Vulkan loader": "no WebGPU or Vulkan without it: sudo apt install libvulkan1, or your system's vulkan-loader",
 }
 _GOOD_CLOCKS = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "riscv_clocksource")
-# Layers that drivers install: they order the devices and do not intercept calls.
+# Drivers install these layers. They only sort the devices, and do not intercept calls.
 _HARMLESS_LAYERS = ("VK_LAYER_MESA_device_select", "VK_LAYER_NV_optimus")
 
 CheckStatus = Literal["ok", "warn", "bad"]
@@ -40,7 +40,7 @@ CheckStatus = Literal["ok", "warn", "bad"]
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """The result of one check: ``warn`` disturbs the figures, ``bad`` makes them wrong or prevents them."""
+    """The result of one check. ``warn``: the figures may be disturbed. ``bad``: they would be wrong or missing."""
 
     name: str
     status: CheckStatus
@@ -49,7 +49,7 @@ class DoctorCheck:
 
 
 def checks(host: Host = HOST) -> list[DoctorCheck]:
-    """The results of every check that applies to this system."""
+    """The results of all checks that apply to this operating system."""
     state: dict[str, Any] = dict(volatile(host))
     return [*_processor(state), *_surroundings(host, state), *_injected(state), *_devices(host, state)]
 

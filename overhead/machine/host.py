@@ -1,4 +1,4 @@
-"""The only module that reads from the host: files, commands, counters. Nothing here raises; tests replace it."""
+"""The only module that reads from the host: files, commands, counters. It raises no errors. Tests replace ``Host``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Host:
-    """The machine that this process runs on. What cannot be read is empty or None."""
+    """The machine that this process runs on. A value that cannot be read is empty or None."""
 
     platform: str = sys.platform
     """``linux``, ``darwin`` or ``win32``."""
@@ -24,7 +24,7 @@ class Host:
         return os.environ
 
     def read(self, path: str) -> str:
-        """The content of a small text file, stripped."""
+        """The content of a small text file without space around it; empty if it cannot be read."""
         try:
             with open(path, "rb") as file:
                 return file.read(1 << 22).decode("utf-8", "replace").strip("\0 \r\n\t")
@@ -32,11 +32,14 @@ class Host:
             return ""
 
     def names(self, pattern: str) -> list[str]:
-        """The paths that match, sorted."""
+        """The sorted paths that match the pattern."""
         return sorted(glob.glob(pattern))
 
     def run(self, *command: str) -> str:
-        """The output of a program, stripped; empty if there is none, it fails, or it takes more than 10 s."""
+        """The output of a program without space around it.
+
+        Empty if the program does not exist, fails, or takes more than 10 s.
+        """
         program = shutil.which(command[0])
         if program is None:
             return ""
@@ -53,7 +56,7 @@ class Host:
         return count
 
     def usable_cores(self) -> int | None:
-        """The cores that this process may run on."""
+        """The number of cores that this process may run on."""
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count()
@@ -62,20 +65,20 @@ class Host:
         return int(getattr(_psutil("virtual_memory"), "total", 0))
 
     def load(self) -> float | None:
-        """The number of runnable processes, mean over the last minute; None on Windows, which does not count them."""
+        """The mean number of runnable processes in the last minute. None on Windows, which does not count them."""
         return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
     def frequency_mhz(self) -> tuple[float, float, float] | None:
-        """Current, lowest and highest clock of the cores, MHz; 0 if unknown."""
+        """Current, lowest and highest clock frequency of the cores, MHz. 0 stands for an unknown value."""
         clocks: tuple[float, float, float] | None = _psutil("cpu_freq")
         return clocks
 
     def plugged(self) -> bool | None:
-        """Whether the machine runs on mains power; None if it has no battery or does not report it."""
+        """Whether the machine runs on mains power. None if it has no battery or does not report it."""
         return getattr(_psutil("sensors_battery"), "power_plugged", None)
 
     def system(self) -> tuple[str, str]:
-        """Operating system and kernel with their versions."""
+        """The operating system and the kernel, each with its version."""
         if self.platform == "darwin":
             return f"macOS {platform.mac_ver()[0]}", platform.release()
         if self.platform == "win32":
@@ -88,7 +91,7 @@ class Host:
         return platform.processor() or platform.machine()
 
     def debugged(self) -> list[str]:
-        """What slows this interpreter down: a debug build, a tracer, a profiler."""
+        """Reasons why this interpreter is slow: a debug build, a tracer, a profiler."""
         slow = {
             "debug build of Python": hasattr(sys, "gettotalrefcount"),
             "development mode": sys.flags.dev_mode,
@@ -98,7 +101,7 @@ class Host:
         return [words for words, present in slow.items() if present]
 
     def vulkan_loader(self) -> str:
-        """The version of the Vulkan loader, empty if there is none. Reading it loads no driver."""
+        """The version of the Vulkan loader; empty if there is none. This loads no driver."""
         name = {"win32": "vulkan-1.dll", "darwin": "libvulkan.1.dylib"}.get(self.platform, "libvulkan.so.1")
         version = ctypes.c_uint32()
         try:
@@ -109,7 +112,7 @@ class Host:
 
 
 def _psutil(function: str, **arguments: Any) -> Any:
-    """The result of a psutil function, or None: on rare systems it is missing, or raises any exception."""
+    """The result of a psutil function. None if the function is missing or raises, which rare systems cause."""
     import psutil
 
     try:

@@ -1,4 +1,4 @@
-"""What this machine is, and the versions of its software."""
+"""The identity of this machine (processor, memory, GPUs), and the versions of its software."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PCI_NAMES = ("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids")
 
 
 def identity(host: Host = HOST) -> Machine:
-    """CPU, cores (physical where that is known), memory (GiB) and hardware GPUs, and the id that hashes them."""
+    """CPU, number of cores (physical ones if known), memory (GiB), hardware GPUs, and a hash of these as the id."""
     cpu = _cpu(host)
     cores = host.cores(logical=False) or host.cores(logical=True) or 0
     memory = round(host.memory_bytes() / 2**30)
@@ -34,7 +34,7 @@ def identity(host: Host = HOST) -> Machine:
 
 
 def versions(distributions: Iterable[str] = (), host: Host = HOST) -> dict[str, str]:
-    """Versions of Python, operating system, kernel, drivers and of the installed packages among ``distributions``."""
+    """Versions of Python, operating system, kernel, drivers, and of those ``distributions`` that are installed."""
     system, kernel = host.system()
     python = f"{platform.python_implementation()} {platform.python_version()}"
     found = {"python": python, "os": system, "kernel": kernel}
@@ -55,7 +55,7 @@ def _cpu(host: Host) -> str:
         key = r"HKLM\HARDWARE\DESCRIPTION\System\CentralProcessor\0"
         name = host.run("reg", "query", key, "/v", "ProcessorNameString").partition("REG_SZ")[2]
     else:
-        # Arm processors have no "model name" there; lscpu knows their part numbers.
+        # On Arm this file has no "model name"; lscpu translates the part number into a name.
         model = re.compile(r"^model name\s*:(.*)$", re.M | re.I)
         found = model.search(host.read("/proc/cpuinfo")) or model.search(host.run("lscpu"))
         name = found[1] if found else ""
@@ -63,7 +63,10 @@ def _cpu(host: Host) -> str:
 
 
 def _gpus(host: Host) -> list[tuple[str, str]]:
-    """Hardware GPUs: PCI vendor and device, which no driver changes, and the name. Virtual displays don't count."""
+    """For each hardware GPU a number and a name. The number is PCI vendor and device, which drivers do not change.
+
+    Virtual displays are left out.
+    """
     nvidia = [
         (f"10de:{device[2:6].lower()}" if device.startswith("0x") else name, name)
         for name, device in nvidia_smi(host, "name", "pci.device_id")
@@ -82,7 +85,7 @@ def _pci_gpus(host: Host) -> list[tuple[str, str]]:
     for path in host.names("/sys/bus/pci/devices/*/class"):
         folder = path.rpartition("/")[0]
         vendor, device = (host.read(f"{folder}/{name}").removeprefix("0x") for name in ("vendor", "device"))
-        # Display controllers and, as AMD's accelerators call themselves, processing accelerators.
+        # The PCI classes of display controllers and of processing accelerators; AMD's accelerators have the latter.
         if host.read(path).startswith(("0x03", "0x12")) and vendor in _VENDORS:
             found.append((f"{vendor}:{device}", _pci_name(host, vendor, device)))
     return found

@@ -1,4 +1,4 @@
-"""What the NVIDIA driver reports of its GPUs, read with ``nvidia-smi``: no GPU library is loaded."""
+"""GPU properties that the NVIDIA driver reports through ``nvidia-smi``. No GPU library is loaded."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _CAPPED = {
 
 
 def nvidia_smi(host: Host, *fields: str) -> list[list[str]]:
-    """One row of these fields for each GPU; empty without the program, without a GPU or without one of the fields."""
+    """One row per GPU with these fields. Empty if the program, a GPU or one of the fields is missing."""
     text = host.run("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
     rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
     return [row for row in rows if len(row) == len(fields)]
 
 
 def throttling(host: Host) -> list[str]:
-    """For each GPU what limits its clocks now, in words; an empty text if nothing does."""
-    # Drivers before 535 have only the older name.
+    """For each GPU, what limits its clocks now, in words; an empty text if nothing limits them."""
+    # Drivers before version 535 have only the older field name.
     masks = nvidia_smi(host, "clocks_event_reasons.active") or nvidia_smi(host, "clocks_throttle_reasons.active")
     return [_words(mask) for (mask,) in masks]
 

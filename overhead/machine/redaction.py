@@ -1,4 +1,4 @@
-"""Removal of what shows whose machine a text came from: host, user, home and other absolute paths."""
+"""Remove everything from texts that identifies the owner of the machine: host, user, home and other absolute paths."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import msgspec
 from overhead.results import JournalLine
 
 L = TypeVar("L", bound=JournalLine)
-# Fields with text from outside. Names of stacks, cases and targets are the suite's own: a host called "torch" must not
-# change them.
+# Fields whose text comes from outside the suite. Names of stacks, cases and targets are not redacted: a host with the
+# name "torch" must not change them.
 _FREE_TEXT = frozenset({"reason", "mend", "environment", "window", "driver", "rule"})
 
-# Default names of systems and images identify no owner, and may be ordinary words of a reason.
+# Default names of systems and images identify no owner, and a reason may contain them as ordinary words.
 _DEFAULT_NAMES = frozenset(
     {"", "admin", "debian", "host", "localhost", "nvidia", "pi", "root", "runner", "ubuntu", "user", "vm"}
 )
@@ -53,7 +53,10 @@ def owner() -> Owner:
 
 
 def redact(text: str, of: Owner | None = None) -> str:
-    """The text without host and user name. Of an absolute path only the last part stays (``…/lib.so``). Idempotent."""
+    """The text without host and user name. Only the last part of an absolute path remains (``…/lib.so``).
+
+    Redacting a text twice gives the same result as redacting it once.
+    """
     of = of or owner()
     for home in {of.home, of.home.replace("\\", "/"), of.home.replace("\\", "\\\\")} - {"", "/", "~"}:
         text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
@@ -70,7 +73,7 @@ def _last_part(path: str) -> str:
 
 
 def redacted(line: L, of: Owner | None = None) -> L:
-    """The journal line with every text of a free-text field redacted; the other fields stay as they are."""
+    """The journal line with all free-text fields redacted. The other fields are unchanged."""
     return msgspec.convert(_redact_fields(msgspec.to_builtins(line), of, free=False), type(line))
 
 

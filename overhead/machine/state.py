@@ -20,7 +20,7 @@ _LAYERS = tuple(f"{root}/vulkan/implicit_layer.d/*.json" for root in ("/etc", "/
 
 
 def volatile(host: Host = HOST) -> Volatile:
-    """What may differ in the next run on the same machine. What this system does not report is absent."""
+    """Properties that may differ in the next run on this machine. Those that the system does not report are absent."""
     found: Volatile = {
         "load_1m": round(load, 2) if (load := host.load()) is not None else "",
         "usable_cores": host.usable_cores() or "",
@@ -38,7 +38,7 @@ def volatile(host: Host = HOST) -> Volatile:
 
 
 def injected(host: Host) -> list[str]:
-    """Environment variables that load code into measured processes, and the implicit layers of Vulkan."""
+    """Environment variables that load code into the measured processes, and implicit Vulkan layers."""
     variables = [f"{name}={redact(host.environ[name])}"[:200] for name in _INJECTING if host.environ.get(name)]
     layers = []
     for pattern in _LAYERS:
@@ -52,7 +52,7 @@ def injected(host: Host) -> list[str]:
 
 
 def virtual(host: Host) -> str:
-    """The name of the hypervisor, ``yes`` if only its presence is known, empty on bare metal."""
+    """The name of the hypervisor, ``yes`` if its name is unknown, empty if there is none."""
     if host.platform == "darwin":
         return "yes" if host.run("sysctl", "-n", "kern.hv_vmm_present") == "1" else ""
     if host.platform == "win32":
@@ -67,7 +67,7 @@ def virtual(host: Host) -> str:
 
 
 def container(host: Host) -> str:
-    """The kind of container, empty if none is recognised."""
+    """The kind of container; empty if none is recognised."""
     if host.names("/.dockerenv"):
         return "docker"
     if host.names("/run/.containerenv"):
@@ -92,7 +92,7 @@ def _power(host: Host) -> Volatile:
 
 
 def _gpu(host: Host) -> Volatile:
-    """Lists with one text for each GPU; the driver writes ``[N/A]`` for what it does not report."""
+    """Lists with one text per GPU. The driver writes ``[N/A]`` for a value that it does not report."""
     fields = {
         "gpu_mhz": "clocks.sm", "gpu_mhz_max": "clocks.max.sm", "gpu_celsius": "temperature.gpu", "gpu_state": "pstate",
         "gpu_busy_percent": "utilization.gpu", "gpu_persistence": "persistence_mode",
@@ -124,7 +124,7 @@ def _linux(host: Host) -> Volatile:
 
 
 def _quota(host: Host) -> float | None:
-    """The number of cores whose time the control group allows, None without a limit."""
+    """The CPU limit of the control group, in cores; None without a limit."""
     group = re.search(r"^0::(/.*)$", host.read("/proc/self/cgroup"), re.M)
     for folder in {f"/sys/fs/cgroup{group[1].rstrip('/')}" if group else "", "/sys/fs/cgroup"} - {""}:
         words = host.read(f"{folder}/cpu.max").split()

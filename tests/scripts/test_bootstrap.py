@@ -316,7 +316,7 @@ def test_report_measures_and_draws(script: ModuleType, calls: Calls) -> None:
     ("arguments", "passed_on"),
     [
         ([], ["-m", "not slow"]),
-        (["tests/test_machine.py"], ["-m", "not slow", "tests/test_machine.py"]),
+        (["tests/machine/test_machine.py"], ["-m", "not slow", "tests/machine/test_machine.py"]),
         (["-m", "slow or not slow"], ["-m", "slow or not slow"]),
         (["-mslow", "--maxfail=1"], ["-mslow", "--maxfail=1"]),
     ],

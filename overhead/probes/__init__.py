@@ -1,4 +1,4 @@
-"""The stacks: one file each, registered by ``@register``. Others come from entry points or ``--plugin``."""
+"""The registry of stacks. Each stack is one file with ``@register``; other packages and ``--plugin`` files add more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def register(cls: type[Probe]) -> type[Probe]:
 
 
 def registry() -> dict[str, Probe]:
-    """All stacks, sorted by name: the built-in ones and those of the entry point group ``overhead.probes``."""
+    """All stacks, sorted by name: the built-in ones, and those of the entry point group ``overhead.probes``."""
     if _registry.load():
         for entry in importlib.metadata.entry_points(group="overhead.probes"):
             try:
@@ -33,7 +33,10 @@ def registry() -> dict[str, Probe]:
 
 
 def load_plugin(path: Path) -> None:
-    """Import a file that registers stacks or workloads, once. Raises ``BadPlugin`` with the reason on one line."""
+    """Import a file that registers stacks or workloads, unless it was imported before.
+
+    Raises ``BadPlugin`` with the reason in one line.
+    """
     before = {*registry(), *workloads()}
     if path.resolve() in _plugins:
         return

@@ -1,1 +1,1 @@
-"""What several stacks share, a folder a family."""
+"""Code that several stacks share: one folder for each family of stacks."""

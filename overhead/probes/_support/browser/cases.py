@@ -1,4 +1,4 @@
-"""The cases that the page can run, and what the timed window of each contains."""
+"""The cases that the page can run, and the contents of the timed window of each case."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAY_BE_INDEPENDENT = frozenset({"per-submit", "per-k", "per-pass", "one-pass"})
 
 
 def case_spec(case: Case) -> messages.CaseSpec:
-    """The case as the page takes it. Raises ``Unsupported`` if the page cannot run the case."""
+    """The case in the form that is sent to the page. Raises ``Unsupported`` if the page cannot run it."""
     if case.workload != "step" or case.caller != "browser":
         raise Unsupported(f"the page runs the step from JavaScript, not {case.workload} by {case.caller}")
     try:
@@ -36,7 +36,7 @@ def case_spec(case: Case) -> messages.CaseSpec:
 
 
 def window(case: Case, page: messages.Page) -> dict[str, Scalar]:
-    """What the timed window contains, with the keys and words of the native WebGPU stacks."""
+    """The contents of the timed window, with the same keys and words as the native WebGPU stacks use."""
     split = case.pattern == "fused" and page.adapter is not None and page.adapter.fallback
     spec = case_spec(case)
     submits = {"per-k": f"1 per {spec.k} units", "per-pass": "1", "one-pass": "1", "fused": "1"}.get(
@@ -63,7 +63,7 @@ def window(case: Case, page: messages.Page) -> dict[str, Scalar]:
 
 
 def space() -> Space:
-    """The cases of every browser, the most informative first: a wait that polls rarely leaves time for only a few."""
+    """The cases of every browser, most informative first: if the wait polls rarely, there is time for only a few."""
     base = Case(pattern="per-submit", caller="browser")
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
     extra = [

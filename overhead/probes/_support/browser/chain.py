@@ -1,4 +1,4 @@
-"""A chain whose sampling loop runs in the page: base class of the step and of workloads."""
+"""Base class of the chains whose sampling loop runs in the page, for the step and for workloads."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from overhead.probes.base import Chain, Unsupported, Unverified
 from overhead.results import Overlap, Pattern
 
 SAMPLES_PER_REQUEST = 16
-"""Most samples in one command. It keeps the time until the answer short."""
+"""Most samples that one command asks for, so that the page answers soon."""
 WAITING_PATTERNS = frozenset({"wait-each", "read-each"})
 _PIPELINED = frozenset({"per-submit", "per-k"})
 _LEAST_RISE_NS = {"chromium": 40_000_000, "firefox": 150_000_000}
 _POLL_NS = {"firefox": 100_000_000}
-"""Time between two polls for finished work, where T(n) rises in steps of it. Chromium polls every 2 ms or so."""
+"""Time between two polls for finished work, for browsers where T(n) rises in steps of this time.
+
+Chromium polls about every 2 ms.
+"""
 _MAX_N = {"fused": 1 << 24, "wait-each": 64, "read-each": 64}
 
 
 class PageChain(Chain):
-    """``sample`` runs the whole loop in the page. ``issue`` and ``wait`` run untimed units."""
+    """A chain whose ``sample`` runs the whole loop in the page. ``issue`` and ``wait`` run units without timing."""
 
     def __init__(self, session: BrowserSession, pattern: Pattern) -> None:
         self.session, self.number = session, session.next_chain()
@@ -36,11 +39,11 @@ class PageChain(Chain):
         self._pending = 0
 
     def sample(self, ns: Sequence[int], cpu: bool = False) -> list[list[int]]:
-        """``[n, issue_ns, total_ns]`` for each n. ``cpu`` is ignored: a page cannot read a CPU clock."""
+        """``[n, issue_ns, total_ns]`` for each n. ``cpu`` is ignored, because a page cannot read a CPU clock."""
         return self.sample_idle(ns, 0.0)
 
     def units(self, ns: Sequence[int]) -> int:
-        """Units that ``sample`` runs for these n, with the warm-up units."""
+        """The number of units that ``sample`` runs for these n, including warm-up units."""
         return sum(ns) + (len(ns) if self._warms_up else 0)
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
@@ -60,7 +63,7 @@ class PageChain(Chain):
         self._pending += n
 
     def wait(self) -> None:
-        """Run the issued units in the page, untimed."""
+        """Run the issued units in the page, without timing."""
         n, self._pending = self._pending, 0
         self.ask("run", ns=[n])
 
@@ -68,7 +71,7 @@ class PageChain(Chain):
         self.ask("close")
 
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
-        """The answer of the page. Raises ``Unverified``, ``Unsupported`` or ``RuntimeError`` for a failure."""
+        """Send a command and return the page's answer. Raises ``Unverified``, ``Unsupported`` or ``RuntimeError``."""
         answer = self.session.ask(do, chain=self.number, **fields)
         if answer.kind == "unverified":
             raise Unverified(answer.error)

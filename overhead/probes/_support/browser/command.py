@@ -1,4 +1,4 @@
-"""The parts of ``overhead browser`` besides the run: choose a browser, write the page, import a download."""
+"""The parts of ``overhead browser`` that do not measure: choose a browser, write the page, import a download."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _BROWSER_KINDS: tuple[BrowserKind, ...] = ("chromium", "firefox", "safari")
 
 
 def choose(browser: str) -> str:
-    """The stack for ``browser``: a kind, a program, or ``open`` for the default browser of the desktop.
+    """The name of the stack that measures this browser.
 
-    Sets the environment that the workers inherit. Raises ``UsageError`` if there is no such browser.
+    ``browser`` is a kind, a program, or ``open`` for the default browser of the desktop. Sets environment variables,
+    which the workers inherit. Raises ``UsageError`` if there is no such browser.
     """
     if browser in _BROWSER_KINDS:
         return browser
@@ -41,7 +42,7 @@ def choose(browser: str) -> str:
 
 
 def write_page(path: Path) -> None:
-    """Write the page as one file that a person can open anywhere. Raises ``UsageError``."""
+    """Write the page as one file that can be opened on any machine. Raises ``UsageError``."""
     try:
         path.write_text(page_files.single_file_page(), encoding="utf-8")
     except OSError as error:
@@ -49,7 +50,7 @@ def write_page(path: Path) -> None:
 
 
 def write_import(path: Path, journal: Path) -> None:
-    """Write the download of a page as a journal. Raises ``BadFile``, or ``UsageError`` if it cannot be written."""
+    """Convert the download of a page to a journal. Raises ``BadFile``, or ``UsageError`` if it cannot be written."""
     raw = b"".join(map(results.encode_line, import_file(path)))
     try:
         with open(journal, "xb") as file:

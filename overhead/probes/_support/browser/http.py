@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server: one request per connection, with limits on the size and the time of every part."""
+"""A small HTTP/1.1 server with one request per connection, and limits on the size and duration of every part."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REASONS = {
 
 
 class Refusal(Exception):
-    """A refused request: the status, and a line of plain text."""
+    """A refused request: the HTTP status, and one line of plain text."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -60,7 +60,10 @@ Checker = Callable[[Request], None]
 
 
 class HttpServer:
-    """Listens on the loopback interface only. ``check`` gets each head before the body is read, and may refuse it."""
+    """A server on the loopback interface only. ``check`` gets the head of a request before the body is read.
+
+    It raises ``Refusal`` to refuse the request.
+    """
 
     def __init__(self, handle: Handler, check: Checker, max_body: int) -> None:
         self._handle, self._check, self._max_body = handle, check, max_body
@@ -69,12 +72,12 @@ class HttpServer:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> int:
-        """Start to listen and return the port."""
+        """Start to listen. Returns the port."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=MAX_HEAD_BYTES, backlog=256)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        """Stop listening and drop every connection."""
+        """Stop listening and close every connection."""
         if self._server is not None:
             self._server.close()
         for task in list(self._open):
@@ -91,7 +94,7 @@ class HttpServer:
         try:
             await _send(writer, await self._answer(reader, task))
         except (ConnectionError, asyncio.IncompleteReadError, TimeoutError, asyncio.CancelledError):
-            pass  # the client is gone or slow, or the server stops
+            pass  # the client closed the connection or is too slow, or the server is stopping
         finally:
             self._open.discard(task)
             self._unread.pop(task, None)

@@ -1,4 +1,4 @@
-"""Browser, adapter and API from the description that the page sends, and whether the adapter is a GPU."""
+"""Find browser, adapter and API in the description that the page sends, and whether the adapter is a GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNNAMED = "not named by the browser"
 
 
 def named_by_log(page: Page, log: str) -> Page:
-    """The page, with the adapter from the log of Firefox if the page has no name for it."""
+    """The description of the page. If it has no adapter name, the name comes from the log of Firefox."""
     found = _LOGGED.findall(log)
     if page.adapter is None or adapter_name(page.adapter) != UNNAMED or not found:
         return page
@@ -33,13 +33,13 @@ def named_by_log(page: Page, log: str) -> Page:
 
 
 def adapter_name(adapter: PageAdapter) -> str:
-    """The most specific name that the browser gives, or ``UNNAMED``."""
+    """The most specific adapter name that the browser gives, or ``UNNAMED``."""
     family = " ".join(word for word in (adapter.vendor, adapter.architecture) if word)
     return adapter.description or (adapter.device if _is_name(adapter.device) else "") or family or UNNAMED
 
 
 def is_software(adapter: PageAdapter) -> bool:
-    """Whether the adapter is no GPU: a fallback adapter, a CPU, a software renderer, or an adapter without a name."""
+    """Whether the adapter is not a GPU: a fallback adapter, a CPU, a software renderer, or an unnamed adapter."""
     text = " ".join((adapter.vendor, adapter.architecture, adapter.device, adapter.description, adapter.driver))
     named = names_software_renderer(text) or _SOFTWARE.search(text)
     unnamed = adapter_name(adapter) == UNNAMED
@@ -47,7 +47,7 @@ def is_software(adapter: PageAdapter) -> bool:
 
 
 def api(page: Page) -> Api:
-    """The API below WebGPU: the one that the browser names, else the usual one of the platform."""
+    """The API below WebGPU: the API that the browser names, or else the usual API of the platform."""
     backend = page.adapter.backend.lower() if page.adapter else ""
     named: dict[str, Api] = {"vulkan": "Vulkan", "metal": "Metal", "d3d12": "D3D12", "d3d11": "D3D12",
                              "opengl": "OpenGL", "opengles": "OpenGL"}  # fmt: skip
@@ -76,7 +76,7 @@ def version(page: Page) -> str:
 
 
 def flags(page: Page) -> list[str]:
-    """Flags of the page that a reader of the figures should see."""
+    """Flags that go into the record of each figure that the page measured."""
     found = [] if page.isolated else ["page-not-isolated"]
     if page.adapter is not None and adapter_name(page.adapter) == UNNAMED:
         found.append("adapter-unnamed-counted-as-software")
@@ -84,7 +84,7 @@ def flags(page: Page) -> list[str]:
 
 
 def target(stack: str, page: Page, browser: Browser) -> Target:
-    """The adapter of the browser as a target. Its versions include the settings of the browser."""
+    """The target for the adapter of the browser. Its versions include the settings of the browser."""
     assert page.adapter is not None
     adapter = page.adapter
     described = {
@@ -103,5 +103,5 @@ def target(stack: str, page: Page, browser: Browser) -> Target:
 
 
 def _is_name(text: str) -> bool:
-    """Whether the text is a name. In Chromium ``device`` is a PCI number."""
+    """Whether the text is a name. In Chromium the field ``device`` is a PCI number instead."""
     return bool(text) and not text.startswith("0x")

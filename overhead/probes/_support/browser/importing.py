@@ -1,7 +1,7 @@
-"""Turn the download of a page into a journal: decode it strictly, check its values, keep every sample.
+"""Convert the download of a page to a journal: decode it strictly, check its values, keep every sample.
 
-A page that a person opened cannot start processes. Its replicates are new devices in one page; each record has a flag
-for that.
+A page that a person opened cannot start processes. Each replicate is a new device in the same page instead, and each
+record has a flag for that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_BYTES = 64 << 20
 
 
 class _CaseEntry(Struct, forbid_unknown_fields=True, frozen=True):
-    """One case of one replicate: the samples that chose the ladder, the rounds, the values at the end."""
+    """One case of one replicate: the samples that chose the ladder, the rounds, and the values at the end."""
 
     case: messages.CaseSpec
     trial: messages.Rows
@@ -70,7 +70,7 @@ def read_download(path: Path) -> Download:
 
 
 def import_file(path: Path) -> list[JournalLine]:
-    """The lines of the journal for a download, header first. Raises ``BadFile``."""
+    """The journal lines for a download, the header first. Raises ``BadFile``."""
     found = read_download(path)
     if found.page.adapter is None:
         raise BadFile(f"{path}: measured on no adapter")
@@ -175,7 +175,7 @@ def _case(spec: messages.CaseSpec) -> Case:
 
 
 def _machine(page: messages.Page, target: Target) -> Machine:
-    """The machine as a page sees it. The id hashes only that, so it differs from the id of a measured machine."""
+    """The machine as far as a page can see it. Its id hashes only that, so a native run has another id."""
     cpu = f"not told to a browser ({page.platform or 'unknown platform'})"
     gpus = [] if target.software else [Gpu(name=target.adapter)]
     seed = json.dumps(["browser", cpu, page.cores, page.memory_gib, [gpu.name for gpu in gpus]])

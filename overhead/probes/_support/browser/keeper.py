@@ -1,8 +1,10 @@
-"""A small process that owns one browser: starts it in a new process group; when its own standard input ends, kills the
-group and removes the profile folder. It outlives a killed worker, so that no browser and no profile is left behind.
+"""A small process that starts one browser in a new process group and cleans up after it.
 
-It is a script of its own, run with the profile folder and the browser's command line, and imports only the standard
-library and psutil. It writes ``ended CODE`` when the browser exits, ``failed REASON`` if it cannot be started.
+When its standard input ends, it kills the group and removes the profile folder. If the worker is killed, this process
+still runs and cleans up.
+
+It is a separate script. Its arguments are the profile folder and the command line of the browser. It imports only the
+standard library and psutil. It writes ``ended CODE`` when the browser exits, or ``failed REASON`` if it does not start.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ _GRACE_SECONDS = 3.0
 
 def main(profile: str, command: list[str]) -> int:
     if hasattr(os, "fork") and os.fork():
-        os._exit(0)  # the children of a worker are killed with it: do not be one of them
+        os._exit(0)  # a killed worker's children are killed too, so this process must not be a child of it
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     try:
@@ -49,7 +51,7 @@ def _report(line: str) -> None:
 
 
 def _end(browser: subprocess.Popen[bytes]) -> None:
-    """Kill the browser's process group, or its tree of children where the system has no groups."""
+    """Kill the process group of the browser; on a system without process groups, its tree of children."""
     children = _children(browser.pid)
     if hasattr(os, "killpg"):
         with contextlib.suppress(OSError):
@@ -72,7 +74,7 @@ def _children(pid: int) -> list[psutil.Process]:
 
 
 def _group_lives(group: int) -> bool:
-    """Whether a process of the group still runs. A zombie holds no files, and may stay until its parent reaps it."""
+    """Whether a process of the group still runs. Zombies do not count: they hold no files."""
     return hasattr(os, "killpg") and any(_runs_in(process, group) for process in psutil.process_iter())
 
 
@@ -88,7 +90,7 @@ def _remove(profile: str) -> None:
         shutil.rmtree(profile, ignore_errors=True)
         if not os.path.exists(profile):
             return
-        time.sleep(0.1)  # a dying process of the browser may still hold a file, mostly on Windows
+        time.sleep(0.1)  # a browser process that is ending may still hold a file, mostly on Windows
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from overhead.probes.base import Unavailable
 BROWSER = "OVERHEAD_BROWSER"
 """Environment variable: the program of the browser, or ``open`` for the default browser of the desktop."""
 FLAGS = "OVERHEAD_BROWSER_FLAGS"
-"""Environment variable: flags to add to the command line, or to leave out if ``!`` precedes them."""
+"""Environment variable: flags to add to the command line. A flag after ``!`` is removed instead."""
 
 BrowserKind = Literal["chromium", "firefox", "safari"]
 OPEN = "open"
@@ -45,7 +45,7 @@ _WINDOWS: dict[str, tuple[str, ...]] = {
 _WINDOWS_ROOTS = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
 
 FIREFOX_ENVIRONMENT = {"RUST_LOG": "wgpu_core::instance=info", "MOZ_CRASHREPORTER_DISABLE": "1"}
-"""With this log level the log of Firefox names the adapter. A page in Firefox cannot see it."""
+"""With this log level Firefox logs the name of the adapter, which a page in Firefox cannot read."""
 CHROMIUM_FLAGS = {
     "--headless": "new",
     "--enable-unsafe-webgpu": "",
@@ -93,7 +93,7 @@ FIREFOX_PREFERENCES: dict[str, bool | int | str] = {
 class Browser:
     """A browser: its kind, its program, and its settings.
 
-    With an empty ``program`` the desktop opens a link: then overhead does not start, configure or end the browser.
+    If ``program`` is empty, the desktop opens the URL. Then overhead does not start, configure or end the browser.
     """
 
     kind: BrowserKind
@@ -101,7 +101,7 @@ class Browser:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Flags, preferences and variables by name, for the record."""
+        """Flags, preferences and environment variables by name, for the record."""
         if not self.program or self.kind == "safari":
             return {}
         preferences = FIREFOX_PREFERENCES if self.kind == "firefox" else {}
@@ -114,7 +114,7 @@ class Browser:
         return FIREFOX_ENVIRONMENT if self.kind == "firefox" else {}
 
     def command(self, profile: Path, url: str) -> list[str]:
-        """The command line that opens the URL. Writes the preferences of Firefox into the profile."""
+        """The command line that opens the URL. For Firefox, also writes the preferences into the profile."""
         if self.kind == "safari":
             return ["open", "-a", self.program, url]
         flags = [f"{name}={value}" if value else name for name, value in _flags(self.kind).items()]
@@ -125,7 +125,7 @@ class Browser:
         return [self.program, *flags, "--profile", str(profile), url]
 
     def version(self) -> str:
-        """The output of the program for ``--version``, or an empty string."""
+        """The output of the program for ``--version``, or an empty string if there is none."""
         if not self.program or self.kind == "safari" or sys.platform == "win32":
             return ""
         try:
@@ -136,7 +136,7 @@ class Browser:
 
 
 def find(kind: BrowserKind) -> Browser:
-    """The first browser of this kind, or the one that the environment names. Raises ``Unavailable``."""
+    """The browser that the environment names, or else the first one of this kind. Raises ``Unavailable``."""
     named = os.environ.get(BROWSER, "")
     if named == OPEN:
         return Browser(kind)
@@ -154,7 +154,7 @@ def find(kind: BrowserKind) -> Browser:
 
 
 def candidates(kind: BrowserKind, platform: str = sys.platform) -> list[str]:
-    """Programs of this kind in PATH and in the usual folders of the platform, best first."""
+    """Programs of this kind in PATH and in the usual folders of the platform, the preferred ones first."""
     if platform == "darwin":
         roots = [Path("/Applications"), Path.home() / "Applications"]
         if kind == "safari":
@@ -177,7 +177,7 @@ def kind_of(program: str) -> BrowserKind:
 
 
 def _flags(kind: BrowserKind) -> dict[str, str]:
-    """Flags by name: the default flags, changed by the environment."""
+    """Flags by name: the default flags with the changes from the environment."""
     flags = dict(CHROMIUM_FLAGS if kind == "chromium" else FIREFOX_FLAGS)
     if kind == "chromium" and sys.platform.startswith("linux") and os.geteuid() == 0:
         flags["--no-sandbox"] = ""  # as root, Chromium does not start with its sandbox

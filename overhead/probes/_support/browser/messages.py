@@ -1,4 +1,4 @@
-"""The messages between page and program. Messages of the page are untrusted: they are bounded and decoded strictly."""
+"""The messages between page and program. The page is not trusted: sizes are limited and decoding is strict."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 MAX_BODY_BYTES = 1 << 18
-"""The largest answer that the schema allows is well below this."""
+"""Size limit of an answer. The largest answer that the schema allows is much smaller."""
 MAX_SAMPLES = 4096
 PIECE_BYTES = 1 << 17
-"""Size of the pieces in which buffers are sent, before base64."""
+"""Buffers are sent in pieces of this size, before base64 encoding."""
 
 ShortText = Annotated[str, Meta(max_length=200)]
 MessageText = Annotated[str, Meta(max_length=1000)]
@@ -30,9 +30,9 @@ class _Message(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class PageAdapter(_Message, frozen=True, kw_only=True):
-    """``GPUAdapterInfo`` field by field.
+    """The fields of ``GPUAdapterInfo``.
 
-    ``forced``: only ``forceFallbackAdapter`` gave an adapter. ``fallback``: None if the browser does not give it.
+    ``forced``: the adapter was found only with ``forceFallbackAdapter``. ``fallback``: None if the browser lacks it.
     ``backend``, ``type`` and ``driver`` exist only in Chromium with developer features.
     """
 
@@ -48,7 +48,7 @@ class PageAdapter(_Message, frozen=True, kw_only=True):
 
 
 class Page(_Message, frozen=True, kw_only=True):
-    """The page: browser, adapter or the reason why there is none, clock, and SHA-256 of the WGSL that it loaded."""
+    """Description of a page: browser, adapter (or the reason why there is none), clock, and SHA-256 of its WGSL."""
 
     adapter: PageAdapter | None = None
     reason: MessageText = ""
@@ -67,7 +67,7 @@ class Hello(Page, frozen=True, kw_only=True):
 
 
 class CaseSpec(_Message, frozen=True, omit_defaults=True, kw_only=True):
-    """A case of the step, as the page takes it."""
+    """A case of the step, in the form that is sent to the page."""
 
     pattern: Literal["per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each"]
     dependency: Literal["chained", "independent"] = "chained"
@@ -77,14 +77,14 @@ class CaseSpec(_Message, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class PageEntry(_Message, frozen=True, kw_only=True):
-    """An entry point, and the workgroups of its dispatch."""
+    """An entry point of WGSL, and the number of workgroups to dispatch."""
 
     name: str
     groups: int
 
 
 class PageBuffer(_Message, frozen=True, kw_only=True):
-    """A buffer of zeros. Its number is its binding in group 0. Only ``storage`` can be fetched."""
+    """A buffer of zeros. Its index is its binding in group 0. Only a ``storage`` buffer can be fetched."""
 
     kind: Literal["storage", "read-only-storage", "uniform"]
     size: int
@@ -94,8 +94,8 @@ class PageBuffer(_Message, frozen=True, kw_only=True):
 class PageProgram(_Message, frozen=True, omit_defaults=True, kw_only=True):
     """A program that a case runs instead of the step: WGSL, the dispatches of a unit in order, and the buffers.
 
-    ``count_buffer``: number of the uniform buffer whose first word is the loop count of a fused kernel. ``max_loops``:
-    the most loops in one dispatch, 0 without a limit. ``needs``: features of the device. ``label``: a name to show.
+    ``count_buffer``: index of the uniform buffer whose first word is the loop count of a fused kernel. ``max_loops``:
+    most loops in one dispatch; 0: no limit. ``needs``: device features. ``label``: the name that the page shows.
     """
 
     label: str
@@ -110,9 +110,9 @@ class PageProgram(_Message, frozen=True, omit_defaults=True, kw_only=True):
 class Command(_Message, frozen=True, omit_defaults=True, kw_only=True):
     """A command to the page: ``open`` a case as chain number ``chain``, ``time`` the n in ``ns``, ``read``, ``close``.
 
-    ``run`` runs the n in ``ns`` untimed. With a ``program`` also ``write``: put ``data`` at byte ``at`` of ``buffer``;
-    and ``fetch``: return ``size`` bytes from byte ``at`` of the concatenated ``buffers``. A ``fetch`` at byte 0 copies
-    the buffers; the others return parts of that copy.
+    ``run`` runs the n in ``ns`` untimed. A case with a ``program`` has two more commands. ``write`` puts ``data``
+    at byte ``at`` of ``buffer``. ``fetch`` returns ``size`` bytes from byte ``at`` of the concatenated ``buffers``; a
+    ``fetch`` at byte 0 copies the buffers, and the following ones return parts of that copy.
 
     ``warm``: run one unit and its wait before each window.
     """

@@ -1,7 +1,7 @@
-"""The files of the page, its data (WGSL, seeds, a plan), and the page as one file.
+"""The files of the page, its data (WGSL, seeds, a plan), and the page as a single file.
 
-The single file serves browsers that the program cannot reach: on a phone, or on a Mac without Python. In it, modules
-are ``data:`` addresses, and style and data are part of the text.
+The single file is for browsers that this program cannot start, such as one on a phone or on a Mac without Python. Its
+modules are ``data:`` URLs, and the style and the data are part of the text.
 """
 
 from __future__ import annotations
@@ -49,19 +49,21 @@ PLAN: dict[str, Any] = {
         {"pattern": "read-each", "rungs": _WAITING_RUNGS},
     ],
 }
-"""The plan of a page that a person opened. It tries the n in ``rungs`` until a sample takes longer than ``sample_ms``
-and longer than ``waits`` empty waits. Then it runs ``rounds`` while a replicate takes less than ``seconds``, but at
-least ``min_rounds``. The n in ``keep`` stay in the rounds even if their time is mostly the wait. If an empty wait takes
-longer than ``polling_ms``, only the first ``polling_cases`` cases are measured: the others would take minutes."""
+"""The plan of a page that a person opened.
+
+The page tries the n in ``rungs`` until a sample takes longer than ``sample_ms`` and longer than ``waits`` empty waits.
+Then it runs at most ``rounds`` rounds while a replicate takes less than ``seconds``, but at least ``min_rounds``. The n
+in ``keep`` are always measured, even if most of their time is the wait. If an empty wait takes longer than
+``polling_ms``, only the first ``polling_cases`` cases are measured, because the others would take minutes."""
 
 
 def hashes() -> dict[str, str]:
-    """SHA-256 of each kernel of the step in the page, by file name."""
+    """SHA-256 of each kernel of the step that the page contains, by file name."""
     return {name: kernels.source(name)[1] for name in _KERNELS}
 
 
 def page_data() -> dict[str, Any]:
-    """What the page loads at its start: kernels by file name, 256 seeds, and the plan."""
+    """The data that the page loads at its start: kernels by file name, 256 seeds, and the plan."""
     return {
         "kernels": {name: kernels.source(name)[0] for name in _KERNELS},
         "seeds": lcg.seeds().tolist(),
@@ -80,7 +82,7 @@ def page_files() -> dict[str, str]:
 
 
 def single_file_page() -> str:
-    """The page as HTML that needs no other file and no network."""
+    """The page as one HTML text that needs no other file and no network."""
     files = page_files()
 
     @functools.cache

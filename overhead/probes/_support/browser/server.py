@@ -1,4 +1,4 @@
-"""The server of the page: it serves the files, checks a one-time token, and exchanges commands and answers."""
+"""The server for the page. It serves the files, checks a one-time token, and exchanges commands and answers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from overhead.probes._support.browser.http import HttpServer, Refusal, Request, 
 from overhead.probes._support.browser.page_files import TYPES, page_data, page_files
 
 IDLE_SECONDS = 20.0
-"""If there is no command for this long, the server sends "idle", and the page asks again."""
+"""After this time without a command the server answers "idle", and the page asks again."""
 
 
 class PageServer:
-    """Serves the files to any client on loopback, and sends commands to the page that presents the token first."""
+    """Serves the files to every local client. Only the first page with the correct token gets commands."""
 
     def __init__(self) -> None:
         self._files = {f"/{name}": _static(name, text) for name, text in page_files().items()}
@@ -33,7 +33,7 @@ class PageServer:
         self._answers: list[messages.PageAnswer] = []
 
     async def start(self) -> str:
-        """Listen on a free port. Returns the address for the browser, with the token."""
+        """Listen on a free port. Returns the URL for the browser, which contains the token."""
         port = await self._http.start()
         self._origin = f"http://127.0.0.1:{port}"
         return f"{self._origin}/#token={self._token}"
@@ -42,13 +42,13 @@ class PageServer:
         await self._http.stop()
 
     async def hello(self) -> messages.Page:
-        """Wait for the page, and return its description."""
+        """Wait until the page has connected. Returns its description."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._pages)
         return self._pages[0]
 
     async def ask(self, do: Any, **fields: Any) -> messages.PageAnswer:
-        """Send a command to the page and return its answer."""
+        """Send a command to the page. Returns its answer."""
         async with self._changed:
             self._command = messages.Command(id=self._command.id + 1, do=do, **fields)
             self._answers.clear()
@@ -57,13 +57,13 @@ class PageServer:
         return self._answers[0]
 
     async def end(self) -> None:
-        """Tell the page to stop. It sends no answer."""
+        """Send the page the command to stop. The page sends no answer."""
         async with self._changed:
             self._command = messages.Command(id=self._command.id + 1, do="end")
             self._changed.notify_all()
 
     def _check(self, request: Request) -> None:
-        """Raise ``Refusal`` unless the head belongs to a request of this page."""
+        """Raise ``Refusal`` unless the head of the request comes from this page."""
         headers = request.headers
         if headers.get("host") != self._origin.removeprefix("http://"):
             raise Refusal(403, "wrong host")
@@ -111,7 +111,7 @@ class PageServer:
         return _json({"secret": self._secret})
 
     async def _exchange(self, answer: messages.PageAnswer) -> messages.Command:
-        """Take the answer to the current command, then wait for the next command. A repeated answer changes nothing."""
+        """Store the answer to the current command, then wait for the next command. A repeated answer is ignored."""
         async with self._changed:
             if answer.id > self._command.id:
                 raise Refusal(409, "an answer to a command that was not given")

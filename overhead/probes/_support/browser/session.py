@@ -1,7 +1,8 @@
-"""One browser with one page that takes commands: opened when first needed, closed with the worker.
+"""One browser with one page that accepts commands. It is opened at the first use and closed when the worker ends.
 
-The server's event loop runs only during these calls, in the caller's thread. While the page measures, this process only
-waits for its answer, and no other thread runs; so the browser is not a ``SupervisedProcess``, which reads in a thread.
+The event loop of the server runs only during these calls, in the thread of the caller. While the page measures, this
+process waits for the answer and no other thread runs. Therefore the browser is not a ``SupervisedProcess``, which needs
+a reading thread.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from overhead.process import last_words
 
 START_SECONDS = 45.0
 PERSON_SECONDS = 300.0
-"""How long a page that the desktop or a person opens may take."""
+"""Time limit until a page that the desktop or a person opens has connected."""
 ANSWER_SECONDS = 60.0
 
 T = TypeVar("T")
 
 
 class BrowserEnded(Exception):
-    """The browser or its page is gone, or does not answer."""
+    """The browser or its page has ended, or does not answer."""
 
 
 class BrowserSession:
@@ -60,11 +61,11 @@ class BrowserSession:
         return self._chains
 
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
-        """The page's answer to a command. Raises ``BrowserEnded`` if none comes."""
+        """Send a command and return the answer of the page. Raises ``BrowserEnded`` if there is no answer."""
         return self._run(self._unless_ended(self._server.ask(do, **fields), self._answer_seconds, "gave no answer"))
 
     def close(self) -> None:
-        """End the page, the browser and the server. Harmless when called again."""
+        """End the page, the browser and the server. A second call does nothing."""
         if self._loop.is_closed():
             return
         with contextlib.suppress(Exception):
@@ -96,7 +97,7 @@ class BrowserSession:
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
             env={**os.environ, **self.browser.environment},
         )  # fmt: skip
-        if self.browser.kind != "safari":  # that program only passes the address on, and exits
+        if self.browser.kind != "safari":  # this program only hands the URL to the browser, and exits
             self._ended = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> str:
@@ -131,7 +132,7 @@ class BrowserSession:
 
     async def _shut(self) -> None:
         await self._server.end()
-        await asyncio.sleep(0.05)  # time for the page to receive it: it would report a closed connection as a failure
+        await asyncio.sleep(0.05)  # the page must get the command before the connection closes
         await self._server.stop()
         if self._keeper is None or self._keeper.stdin is None or self._keeper.stdout is None:
             return
@@ -140,4 +141,4 @@ class BrowserSession:
             async with asyncio.timeout(15):
                 if self._ended is not None:
                     await self._ended
-                await self._keeper.stdout.read()  # until the keeper, the browser and the profile are gone
+                await self._keeper.stdout.read()  # ends when the keeper has cleaned up and exited

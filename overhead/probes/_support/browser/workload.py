@@ -1,4 +1,4 @@
-"""Workloads in the page: the same WGSL, buffers and checks as on the native stacks."""
+"""Workloads in the page, with the same WGSL, buffers and checks as on the native stacks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _STEPS_BYTES = 16
 
 
 def open_case(session: BrowserSession, case: Case) -> WorkChain:
-    """The chain of a workload: ``fused``, ``one-pass`` or ``per-submit``. Raises ``Unsupported``, ``Unverified``."""
+    """The chain of a workload case. The pattern is ``fused``, ``one-pass`` or ``per-submit``.
+
+    Raises ``Unsupported`` or ``Unverified``.
+    """
     refuse_wgsl(case)
     if case.caller != "browser":
         raise Unsupported(f"in a page the browser calls, not {case.caller}")
@@ -35,12 +38,12 @@ def open_case(session: BrowserSession, case: Case) -> WorkChain:
 
 
 def _bounds_loops(adapter: messages.PageAdapter | None) -> bool:
-    """Whether the adapter may be llvmpipe, which ends long loops early."""
+    """Whether the adapter may be llvmpipe, which stops long loops early."""
     return adapter is not None and identity.is_software(adapter) and "swiftshader" not in adapter.description.lower()
 
 
 class BrowserWork(WorkChain, PageChain):
-    """Sends buffers and WGSL to the page and gets bytes back. The page does not know what they mean."""
+    """A workload that runs in the page, which gets buffers and WGSL and returns bytes. Only Python interprets them."""
 
     language = "wgsl"
 

@@ -1,1 +1,1 @@
-"""For stacks of every family."""
+"""Code for stacks of every family."""

@@ -13,7 +13,7 @@ from overhead.workloads.base import Array
 
 
 class ArrayWork(WorkChain):
-    """n steps, each on the arrays that the previous step returned."""
+    """n steps; each step uses the arrays that the previous step returned."""
 
     xp: Any = np
 
@@ -41,7 +41,7 @@ class ArrayWork(WorkChain):
 
 
 class NumpyWork(ArrayWork):
-    """NumPy: a call returns when its work is done."""
+    """The workload in NumPy. Each call is synchronous."""
 
     overlap = "serial"
     synchronous = True

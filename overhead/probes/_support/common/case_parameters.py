@@ -1,4 +1,4 @@
-"""Checks of a case against what a stack can run. A stack states the values that each parameter may have."""
+"""Check whether a stack can run a case. The stack lists the allowed values of each parameter."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from overhead.probes.base import Unsupported
 from overhead.results import Case, Scalar
 
 AllowedValues = Mapping[str, Collection[Scalar] | None]
-"""The values of each parameter; None where the stack checks the value by itself."""
+"""The allowed values of each parameter; None if the stack checks the value elsewhere."""
 
 
 def check_parameters(case: Case, allowed: AllowedValues) -> None:
-    """Raise ``Unsupported`` where the case has a parameter, or a parameter's value, that the stack does not have."""
+    """Raise ``Unsupported`` if the case has a parameter or a value that is not allowed."""
     unknown = set(case.params) - set(allowed)
     if unknown:
         raise Unsupported(f"no parameter {', '.join(sorted(unknown))} here")
@@ -22,7 +22,7 @@ def check_parameters(case: Case, allowed: AllowedValues) -> None:
 
 
 def accepts(check: Callable[[Case], object], case: Case) -> bool:
-    """Whether ``check`` returns for this case; False where it raises ``Unsupported``."""
+    """Whether ``check(case)`` returns without raising ``Unsupported``."""
     try:
         check(case)
     except Unsupported:

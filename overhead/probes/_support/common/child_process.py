@@ -1,6 +1,6 @@
-"""Requests to a child process and its answers, one JSON object a line.
+"""Send requests to a child process and receive its answers: one JSON object per line.
 
-``Child`` is the parent's side; the module that the child runs calls ``serve``.
+The parent uses ``Child``. The module that the child runs calls ``serve``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Answer = dict[str, Any]
 
 
 class Ended(Exception):
-    """The child is gone; ``why``: ``time limit``, ``memory limit``, or ``died`` with exit code and last words."""
+    """The child has ended. ``why``: ``time limit``, ``memory limit``, or ``died`` with exit code and last output."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -27,7 +27,7 @@ class Ended(Exception):
 
 
 class Child:
-    """A running child that answers requests. ``module`` is what it runs, ``memory_bytes`` what it may hold."""
+    """A running child process that answers requests. It runs ``module``; ``memory_bytes`` limits its memory."""
 
     def __init__(self, module: str, environment: Mapping[str, str], memory_bytes: int) -> None:
         self._process = SupervisedProcess(
@@ -44,11 +44,11 @@ class Child:
 
     @property
     def peak_bytes(self) -> int:
-        """The most resident memory that the child and its descendants were seen to hold."""
+        """The highest resident memory of the child and its descendants seen so far."""
         return self._process.peak_bytes
 
     def ask(self, do: str, limit_s: float = float("inf"), **fields: Any) -> Answer:
-        """The child's answer. Raises ``Ended`` if the child died, or was killed as it exceeded a limit."""
+        """Send a request and return the answer. Raises ``Ended`` if the child died or was killed at a limit."""
         self._process.send(json.dumps({"do": do, **fields}).encode() + b"\n")
         try:
             line = self._process.receive(limit_s)
@@ -61,14 +61,14 @@ class Child:
         return answer
 
     def end(self) -> None:
-        """Kill the child and the processes that it started. Harmless when called again."""
+        """Kill the child and the processes that it started. A second call does nothing."""
         self._process.end()
 
 
 def serve(answers: Callable[[Answer], Answer]) -> None:
-    """The child's side: answer every request until the parent ends.
+    """Answer every request until the parent ends; called in the child.
 
-    What libraries print goes to standard error. Import nothing that takes long before this call.
+    Output that libraries print goes to standard error. Do slow imports only after this call.
     """
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

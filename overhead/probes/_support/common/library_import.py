@@ -1,4 +1,4 @@
-"""Import a GPU library, or give the reason why it is unavailable."""
+"""Import a GPU library, or raise an error with the reason why it is unavailable."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 from overhead.probes.base import Unavailable
 
 _LONGEST_REASON = 200
-"""Characters of the library's own message."""
+"""Most characters of the library's message that the reason quotes."""
 
 
 def import_library(name: str, mend: str) -> Any:
-    """The module. Raises ``Unavailable`` with the library's message on one line; ``mend`` is the command to install."""
+    """The imported module. Raises ``Unavailable`` with the message of the library in one line.
+
+    ``mend``: the command that installs the library.
+    """
     try:
         return importlib.import_module(name)
     except Exception as error:  # a library built for another version may raise anything

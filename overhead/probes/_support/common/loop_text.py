@@ -1,4 +1,4 @@
-"""Source code of a loop over n units, for Python and for numba, with or without clock readings around each stage."""
+"""Generate the source code of a loop over n units, for Python and numba, with or without clock readings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLOCK = "clock"
 
 @dataclass(frozen=True)
 class Statement:
-    """One line of the loop, and its stage."""
+    """One line of the loop, and the name of the stage that it belongs to."""
 
     code: str
     stage: str
@@ -27,9 +27,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class Script:
-    """For each group of ``per`` units (0: one group of all): ``head``, then ``body`` for each unit, then ``tail``.
+    """A loop that runs units in groups: for each group ``head`` once, ``body`` once per unit, then ``tail`` once.
 
-    In ``body``, ``u`` is the unit; in ``head`` and ``tail`` the first unit of the group. ``names`` are bound as locals.
+    ``per``: units in a group; 0: all units are one group. The variable ``u`` is the index of the unit in ``body``, and
+    of the first unit of the group in ``head`` and ``tail``. ``names`` become local variables.
     """
 
     head: tuple[Statement, ...] = ()
@@ -40,7 +41,7 @@ class Script:
 
     @property
     def sections(self) -> tuple[tuple[Statement, ...], ...]:
-        """Statements with no loop between them: one section if a group is one unit, else head, body and tail."""
+        """The parts that are timed separately: one section if a group is one unit, else head, body and tail."""
         return (self.head + self.body + self.tail,) if self.per == 1 else (self.head, self.body, self.tail)
 
 
@@ -50,14 +51,15 @@ def stage_names(section: Sequence[Statement]) -> list[str]:
 
 
 def plain(script: Script) -> list[str]:
-    """The lines of the loop."""
+    """The lines of the loop without clock readings."""
     return _nest(script, [[s.code for s in section] for section in script.sections])
 
 
 def timed(script: Script, read: Callable[[int, int], str], keep: Callable[[int, int], str]) -> list[str]:
-    """The lines of the loop with a clock reading before the first stage and after each stage.
+    """The lines of the loop with one clock reading before the first stage and one after each stage.
 
-    ``read(section, i)`` is the statement that takes reading i; ``keep(section, readings)`` follows the last reading.
+    ``read(section, i)`` returns the statement that takes reading i. ``keep(section, readings)`` returns the statement
+    that stores the readings after the last one.
     """
     blocks = []
     for number, section in enumerate(script.sections):
@@ -69,9 +71,9 @@ def timed(script: Script, read: Callable[[int, int], str], keep: Callable[[int, 
 
 
 def durations(script: Script, readings: Sequence[NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
-    """Durations by stage, ns, from one array of clock values per section, shape (times, readings).
+    """Durations by stage, ns. ``readings``: one array of clock values per section, shape (repetitions, readings).
 
-    Each duration includes the cost of one reading. A stage that occurs twice in a unit has two durations per unit.
+    Each duration includes the cost of one clock reading. A stage that occurs twice per unit has two durations per unit.
     """
     found: dict[str, list[NDArray[np.int64]]] = {}
     for section, values in zip(script.sections, readings, strict=True):
@@ -81,13 +83,13 @@ def durations(script: Script, readings: Sequence[NDArray[np.int64]]) -> dict[str
 
 
 def compile_python(script: Script) -> Issue:
-    """A plain Python function ``issue(n)``. Every name in it is a local variable."""
+    """A plain Python function ``issue(n)`` that uses only local variables."""
     issue: Issue = _define(_function(script, plain(script)), script.names)
     return issue
 
 
 def compile_python_stages(script: Script) -> Stages:
-    """A function ``stages(n)``: the same loop, with ``time.perf_counter_ns`` read around each stage."""
+    """A function ``stages(n)`` that runs the same loop and reads ``time.perf_counter_ns`` around each stage."""
     from time import perf_counter_ns
 
     kept: list[list[tuple[int, ...]]] = [[] for _ in script.sections]

@@ -1,7 +1,7 @@
-"""A list of C calls as two loops: ``ffi``, a plain Python loop, and ``native``, a compiled loop of the same calls.
+"""Run a list of C calls in a plain Python loop (``ffi``) or in a compiled loop of the same calls (``native``).
 
-numba compiles the loop. Its source depends only on the structure of the list, never on an address, so it is compiled
-once per machine: sources and machine code are kept in ``NUMBA_CACHE_DIR`` or the user's cache folder.
+numba compiles the loop. The source depends only on the structure of the list and contains no addresses, so each source
+is compiled once per machine. Sources and machine code are kept in ``NUMBA_CACHE_DIR`` or the user's cache folder.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LOW_HALF = 0xFFFFFFFF
 
 
 class NativeUnavailable(Unavailable):
-    """No compiled loop here: numba or a symbol is missing, or the ABI is unknown."""
+    """The loop cannot be compiled: numba or a symbol is missing, or the ABI is unknown."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,10 @@ class Slot:
 
 @dataclass(frozen=True)
 class Cycle:
-    """An argument that changes with the unit: ``values[unit % len]``. Head and tail take that of their first unit."""
+    """An argument whose value changes with the unit: ``values[unit % len(values)]``.
+
+    Head and tail use the value of the first unit of their group.
+    """
 
     values: tuple[int, ...]
 
@@ -58,11 +61,11 @@ Word = int | Slot | Cycle
 
 @dataclass(frozen=True)
 class NativeCall:
-    """A C call. Arguments and result are integers or pointers; the upper bits of a narrower result are undefined.
+    """A C call. Arguments and result are integers or pointers. The upper bits of a narrower result are undefined.
 
-    The Python loop calls ``function`` with ``ffi_args`` (default: ``args``); a ``Cycle`` there holds objects.
-    The compiled loop calls ``address`` with ``args``. ``checked``: ``NativeLoop.failure`` returns the low half of the
-    result if it is not 0.
+    The Python loop calls ``function`` with ``ffi_args`` (default: ``args``). A ``Cycle`` in ``ffi_args`` holds objects.
+    The compiled loop calls ``address`` with ``args``. ``checked``: a nonzero low half of the result is a failure, which
+    ``NativeLoop.failure`` returns.
     """
 
     name: str
@@ -77,7 +80,7 @@ class NativeCall:
 
 @dataclass(frozen=True)
 class Store:
-    """Write one 64-bit word to memory. The Python loop calls ``function(value)`` instead."""
+    """A write of one 64-bit word to memory. The Python loop calls ``function(value)`` instead."""
 
     name: str
     function: Callable[[Any], Any]
@@ -88,7 +91,10 @@ class Store:
 
 @dataclass(frozen=True)
 class NativeProgram:
-    """For each group of ``per`` units (the last may be shorter; 0: all units): head, body for each unit, tail."""
+    """C calls for units in groups: for each group ``head`` once, ``body`` once per unit, then ``tail`` once.
+
+    ``per``: units in a group (the last group may be smaller); 0: all units are one group.
+    """
 
     head: tuple[NativeCall | Store, ...] = ()
     body: tuple[NativeCall | Store, ...] = ()
@@ -97,7 +103,7 @@ class NativeProgram:
 
 
 class NativeLoop(Protocol):
-    """Issues n units. ``failure()``: bitwise or of all results of checked calls so far; 0 if none failed."""
+    """A loop that issues n units. ``failure()``: bitwise or of all results of checked calls so far; 0: none failed."""
 
     failure: Callable[[], int]
 
@@ -105,13 +111,13 @@ class NativeLoop(Protocol):
 
 
 def compile_ffi(program: NativeProgram) -> NativeLoop:
-    """A generated plain Python loop. Every name in it is a local variable."""
+    """The program as a plain Python loop that uses only local variables."""
     failed = [0]
     return _loop(loop_text.compile_python(_python_script(program, failed)), lambda: failed[0])
 
 
 def compile_native(program: NativeProgram) -> NativeLoop:
-    """The compiled loop. It runs without the GIL. Raises ``NativeUnavailable``."""
+    """The program as a compiled loop, which runs without the GIL. Raises ``NativeUnavailable``."""
     rendered = _Native(program)
     lines = loop_text.plain(rendered.script)
     table = np.array(rendered.table, np.int64)
@@ -119,10 +125,10 @@ def compile_native(program: NativeProgram) -> NativeLoop:
 
 
 def compile_stages(program: NativeProgram, caller: Literal["ffi", "native"]) -> Stages:
-    """A function ``stages(n)``: durations by stage, ns, of the same loop with the clock read around each stage.
+    """A function ``stages(n)`` that runs the same loop with clock readings, and returns the durations by stage, ns.
 
-    Each duration includes one clock reading, and the stage ``clock`` only that. A stage costs
-    ``(sum(durations) - len(durations) * clock) / n`` per unit. Adjacent calls of one stage are timed together.
+    Each duration includes one clock reading. The stage ``clock`` contains nothing else. The cost of a stage per unit is
+    ``(sum(durations) - len(durations) * clock) / n``. Adjacent calls of one stage are timed together.
     """
     if caller == "ffi":
         return loop_text.compile_python_stages(_python_script(program, [0]))
@@ -141,7 +147,7 @@ def compile_stages(program: NativeProgram, caller: Literal["ffi", "native"]) -> 
     def stages(n: int) -> dict[str, NDArray[np.int64]]:
         groups = -(-n // program.per) if program.per else 1
         times = [n] if program.per == 1 else [groups, n, groups]
-        # Filled before the loop: the first write to a page would be a page fault inside a stage.
+        # Filled before the loop, because the first write to a memory page would cause a page fault inside a stage.
         logs = [np.ones((count, width, 2), np.int64) for count, width in zip(times, widths, strict=True)]
         table[2 : 2 + len(logs)] = [log.ctypes.data for log in logs]
         loop(table, n)
@@ -165,7 +171,7 @@ def _turn(length: int) -> str:
 
 
 def _python_script(program: NativeProgram, failed: list[int]) -> Script:
-    """The loop over the Python callables. ``failed[0]`` collects the results of checked calls."""
+    """The loop that calls the Python callables. ``failed[0]`` collects the results of checked calls."""
     names: dict[str, Any] = {}
     count = itertools.count()
 
@@ -196,9 +202,9 @@ def _python_script(program: NativeProgram, failed: list[int]) -> Script:
 
 
 class _Native:
-    """The loop over addresses: its lines, and a table of all numbers in it.
+    """The loop that calls addresses: its source lines, and a table of all numbers that it uses.
 
-    The loop itself uses words 0 to 7 of the table: 0 the failures, 1 the clock, from 2 on the logs.
+    Words 0 to 7 of the table are reserved: word 0 holds the failures, word 1 the clock, words 2 to 7 the logs.
     """
 
     def __init__(self, program: NativeProgram) -> None:
@@ -234,7 +240,7 @@ class _Native:
         return Statement(code, call.stage or call.name)
 
     def source(self, lines: Sequence[str]) -> str:
-        """A module that defines ``loop(table, n)``."""
+        """The source of a module that defines ``loop(table, n)``."""
         body = ["failed = t[0]", *(f"s{i} = 0" for i in self.slots), *lines, "t[0] = failed"]
         return "\n".join(
             [
@@ -254,7 +260,7 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
         raise NativeUnavailable(f"no native calls on {platform.machine()}: its calling convention is not known here")
     try:
         import numba  # noqa: F401
-    except Exception as error:  # numba refuses a numpy newer than itself with ImportError or SystemError
+    except Exception as error:  # numba raises ImportError or SystemError if numpy is newer than it supports
         raise NativeUnavailable(f"numba does not load: {error}", "pip install numba") from error
     module = Path(loop_text.__file__).with_name("numba_intrinsics.py").read_bytes()
     text = rendered.source(lines)
@@ -267,7 +273,7 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
 
 
 def _load(name: str, text: str, folder: Path) -> Any:
-    """Import the source from a file in the folder: numba caches machine code only for a file that does not change."""
+    """Import the source from a file in the folder. numba caches machine code only for a file that does not change."""
     try:
         path = _written(folder, name, text)
     except OSError:
@@ -321,7 +327,7 @@ def _clock() -> _Clock:
         ctypes.windll.kernel32.QueryPerformanceFrequency(ctypes.byref(frequency))
         address = address_of(ctypes.windll.kernel32, "QueryPerformanceCounter")
         return _Clock(address, (), lambda log: log[..., 0] * 1_000_000_000 // frequency.value)
-    # On macOS CLOCK_MONOTONIC moves in whole microseconds.
+    # On macOS the resolution of CLOCK_MONOTONIC is 1 microsecond.
     which = getattr(time, "CLOCK_UPTIME_RAW", time.CLOCK_MONOTONIC)
     address = address_of(ctypes.CDLL(None), "clock_gettime")
     return _Clock(address, (which,), lambda log: log[..., 0] * 1_000_000_000 + log[..., 1])

@@ -13,9 +13,9 @@ _WORD = ir.IntType(64)
 
 @intrinsic
 def call(typing_context: Any, address: Any, arguments: Any) -> Any:
-    """``address(*arguments)`` by the C calling convention of the platform. Arguments and result are int64.
+    """Call ``address(*arguments)`` with the C calling convention of the platform. Arguments and result are int64.
 
-    The address is an argument because numba cannot cache a function with an address in its code.
+    The address is an argument, because numba cannot cache a function whose code contains an address.
     """
 
     def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""``np.add`` without Python: the int32 inner loop of the ufunc, called by its address."""
+"""``np.add`` without Python: call the int32 inner loop of the ufunc by its address."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SIGNATURE = "ii->i"
 
 
 class _Fields(ctypes.Structure):
-    """The first fields of ``PyUFuncObject`` (numpy/ufuncobject.h) after the Python object header."""
+    """The first fields of ``PyUFuncObject`` (see numpy/ufuncobject.h), after the Python object header."""
 
     _fields_ = (
         ("nin", ctypes.c_int),
@@ -29,7 +29,7 @@ class _Fields(ctypes.Structure):
 
 
 class InnerLoop:
-    """A call that adds 1 to all of ``x`` in place. Owns the memory that the call points to."""
+    """A C call that adds 1 to every element of ``x`` in place. Owns the memory that the call points to."""
 
     def __init__(self, x: NDArray[int32]) -> None:
         import numpy as np

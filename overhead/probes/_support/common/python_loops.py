@@ -1,4 +1,4 @@
-"""Plain Python loops over n units, as the chains of several stacks issue them."""
+"""Plain Python loops over n units, for the chains of several stacks."""
 
 from __future__ import annotations
 
@@ -43,4 +43,4 @@ def in_sequence(first: Action, second: Action) -> Action:
 
 
 def nothing() -> None:
-    """The wait of a synchronous stack, and the launch of an empty recording."""
+    """Do nothing: the wait of a synchronous stack, or the launch of an empty recording."""

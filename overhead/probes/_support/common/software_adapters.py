@@ -1,4 +1,4 @@
-"""Adapters that compute on the CPU: their names, and the longest loop that a kernel may run there."""
+"""Adapters that compute on the CPU: their names, and the longest loop that their kernels may run."""
 
 from __future__ import annotations
 
@@ -15,5 +15,8 @@ def names_software_renderer(*texts: str) -> bool:
 
 
 def longest_fused_chain(adapter: str, elsewhere: int = 1 << 26, turns: int = 1) -> int:
-    """The most units of one fused dispatch on the adapter of this name, if a unit takes ``turns`` turns of the loop."""
+    """Most units in one fused dispatch on the adapter with this name, if a unit takes ``turns`` loop iterations.
+
+    ``elsewhere``: the result for an adapter without such a limit.
+    """
     return LLVMPIPE_TURNS // turns if "llvmpipe" in adapter else elsewhere

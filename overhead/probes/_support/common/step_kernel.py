@@ -1,8 +1,8 @@
-"""The size of the step on Vulkan and WebGPU: how many words a dispatch works on, and how many buffers take turns."""
+"""The size of the step on Vulkan and WebGPU: words per dispatch, and number of buffers that are used in turn."""
 
 GROUPS = 4
-"""Workgroups of a dispatch, 64 invocations each."""
+"""Workgroups per dispatch, 64 invocations each."""
 WORDS = 64 * GROUPS
-"""32-bit words of a buffer, one for each invocation."""
+"""32-bit words per buffer, one for each invocation."""
 RING = 8
-"""Buffers or bind groups that take turns. A power of two: the loops index them with a mask."""
+"""Number of buffers or bind groups that are used in turn. Must be a power of two: loops index with a mask."""

@@ -1,4 +1,4 @@
-"""Chains that run a workload. Each is verified against the reference when it opens; the device counts its steps."""
+"""Chains that run a workload. Each one is checked against the reference when it opens. The device counts the steps."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _WRAP = 1 << 32
 
 @dataclasses.dataclass(frozen=True)
 class WorkloadArm:
-    """A way to run workloads.
+    """One way to run workloads: a pattern with parameters and a caller.
 
-    ``bodies``: those it runs of a workload that has several. ``fits``: whether it runs a workload at all. ``language``:
-    of its kernels, if it has any. ``early``: whether it is measured in a short run too.
+    ``bodies``: the bodies it can run, for a workload with several. ``fits``: whether it can run a workload.
+    ``language``: the language of its kernels, if it has any. ``early``: whether a short run measures it too.
     """
 
     pattern: Pattern
@@ -40,36 +40,36 @@ class WorkloadArm:
 
 
 def eager(*bodies: str) -> WorkloadArm:
-    """Eager operations of an array library."""
+    """The arm that runs eager operations of an array library."""
     return WorkloadArm("per-submit", bodies=bodies)
 
 
 def fused(language: str, params: Mapping[str, Scalar] | None = None) -> WorkloadArm:
-    """One kernel that loops over the steps."""
+    """The arm that runs one kernel, which loops over the steps."""
     return WorkloadArm("fused", params or {}, bodies=("one",), language=language, early=True)
 
 
 def launches(language: str, *bodies: str) -> WorkloadArm:
-    """One launch for each kernel of a step."""
+    """The arm that launches each kernel of each step."""
     return WorkloadArm("per-submit", bodies=bodies, language=language)
 
 
 IN_TURN = WorkloadArm("hybrid", fits=lambda w: w.host_works)
 """Every other step on the host, for workloads that compare host and device."""
 IN_TURN_TOO = WorkloadArm("hybrid", fits=lambda w: not w.host_works and not w.bodies)
-"""The same for all other workloads whose step is not split."""
+"""The same pattern for all other workloads whose step is not split."""
 
 
 def on_all_threads(pattern: Pattern) -> WorkloadArm:
-    """The pattern with all threads of the host, for workloads that compare host and device."""
+    """The arm with this pattern on all threads of the host, for workloads that compare host and device."""
     return WorkloadArm(pattern, {"threads": "all"}, fits=lambda w: w.host_works)
 
 
 def space(star: Space, arms: Sequence[WorkloadArm], *, software: bool, late: Sequence[WorkloadArm] = ()) -> Space:
-    """The space of the stack, extended by every workload with every arm and each number of elements.
+    """The cases of a stack (``star``), extended by every workload with every arm and each number of elements.
 
-    For light workloads, the first arm and the arms marked early come right after the base, at the first number of
-    elements, so that a short run measures them. ``late`` arms come last.
+    For light workloads, the first arm and the ``early`` arms come directly after the base case, with the first number
+    of elements, so that a short run measures them. ``late`` arms come last.
     """
     found = workloads().values()
     soon = [arm for i, arm in enumerate(arms) if i == 0 or arm.early]
@@ -85,9 +85,9 @@ def space(star: Space, arms: Sequence[WorkloadArm], *, software: bool, late: Seq
 
 
 def _cases(workload: Workload, arms: Sequence[WorkloadArm], software: bool) -> list[Case]:
-    """All variants with every arm and body at their first number of elements, then at the second, and so on.
+    """All variants with every arm and body: first with the first number of elements, then with the second, and so on.
 
-    A workload that is not written in the language of an arm has one case, whose record gives the reason.
+    If a workload is not written in the language of an arm, there is one case, whose record contains the reason.
     """
     made = [(variant, workload.at(variant)) for variant in workload.variants]
     ranks = itertools.zip_longest(*([(v, w, n) for n in w.sizes(software)] for v, w in made))
@@ -109,7 +109,9 @@ def _bodies(workload: Workload, arm: WorkloadArm) -> list[dict[str, Scalar]]:
 
 
 def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
-    """The patterns of WGSL. ``checks``: without those that the library adds to the kernel, which are loop bounds
+    """The arms that run WGSL.
+
+    One arm has the parameter ``checks``: it omits the checks that the library adds to kernels, which are loop bounds
     (wgpu-native) or index clamps (Dawn).
     """
     fewer = {"wgpu-native": "unbounded-loops", "dawn": "off"}.get(stack)
@@ -120,7 +122,7 @@ def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
 
 
 def wgsl_submitted(caller: Caller = "binding") -> WorkloadArm:
-    """One submission per step, for workloads whose step is one dispatch."""
+    """The arm with one submission per step, for workloads whose step is one dispatch."""
     return WorkloadArm("per-submit", caller=caller, fits=lambda w: not w.bodies, language="wgsl")
 
 
@@ -131,13 +133,13 @@ WGSL_BINDINGS: tuple[Literal["storage", "read-only-storage", "uniform"], ...] = 
 
 
 def refuse_wgsl(case: Case) -> None:
-    """Raise ``Unsupported`` if the WGSL of workloads has no such pattern."""
+    """Raise ``Unsupported`` if the WGSL of workloads cannot run the pattern of this case."""
     if case.pattern not in ("one-pass", "per-submit", "fused"):
         raise Unsupported(f"a workload's WGSL runs as one-pass, per-submit or fused, not {case.pattern}")
 
 
 def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, Scalar]:
-    """The description of the window for the WGSL of a workload."""
+    """The contents of the timed window for the WGSL of a workload."""
     dispatches = f"{len(entries)} per unit"
     each = dispatches if pattern == "per-submit" else "1"
     return {
@@ -155,13 +157,16 @@ IN_SPIRV = frozenset({"recurrence"})
 
 
 def spirv_arms() -> list[WorkloadArm]:
-    """``fused``: one dispatch that loops. ``replay``: one dispatch per step, all in one recording."""
+    """The arms that run SPIR-V.
+
+    ``fused`` is one dispatch that loops. ``replay`` is one dispatch per step, all in one recording.
+    """
     loop = WorkloadArm("fused", caller="ffi", fits=lambda w: w.name in IN_SPIRV, early=True)
     return [loop, dataclasses.replace(loop, pattern="replay")]
 
 
 class WorkChain(HeldChain):
-    """A unit is one step of all elements."""
+    """A chain that runs a workload. A unit is one step of all elements."""
 
     unit = "step"
     language = "array"
@@ -186,19 +191,19 @@ class WorkChain(HeldChain):
 
     @abc.abstractmethod
     def put(self, state: dict[str, Array]) -> None:
-        """Set the state, given in the precision of the workload, and set all counters to 0."""
+        """Set the state (arrays in the precision of the workload), and set all counters to 0."""
 
     @abc.abstractmethod
     def fetch(self) -> tuple[dict[str, Array], Array]:
-        """The state, and the number of steps of each element, uint32."""
+        """The state, and the number of steps of each element (uint32)."""
 
     def get(self) -> tuple[dict[str, Array], int]:
-        """The state and its number of steps. Raises ``Unverified`` where the elements disagree."""
+        """The state and its number of steps. Raises ``Unverified`` if elements have different numbers of steps."""
         state, counters = self.fetch()
         return state, self.agreed(counters)
 
     def agreed(self, counters: Array) -> int:
-        """The value that all counters share. Raises ``Unverified`` where they differ."""
+        """The common value of all counters. Raises ``Unverified`` if they differ."""
         if len(counters) != self.elements or (counters != counters[0]).any():
             raise Unverified(f"elements disagree: between {counters.min()} and {counters.max()} steps")
         return int(counters[0])
@@ -211,7 +216,7 @@ class WorkChain(HeldChain):
             self.wait()
 
     def count(self) -> int:
-        """The number of steps. Subclasses may read it without the state."""
+        """The number of steps. Subclasses may override it to read only the counters."""
         return self.get()[1]
 
     def executed(self) -> int:
@@ -234,7 +239,7 @@ class WorkChain(HeldChain):
             self.max_n = min(self.max_n, self.workload.lasts)
 
     def renew(self, n: int) -> None:
-        """Call before n steps. On a CPU it restarts from the start state if the steps would reach subnormal numbers."""
+        """Must be called before n steps. On a CPU, restarts from the start state before numbers become subnormal."""
         lasts = self.workload.lasts
         if self.on_host and self._start and 0 < lasts < self._age + n and self._age:
             self.executed()
@@ -246,7 +251,7 @@ class WorkChain(HeldChain):
         return {"language": self.language, "precision": self.workload.precision, "elements": self.elements}
 
     def zeros(self) -> dict[str, Array]:
-        """A state in which every number is 0."""
+        """A state that contains only zeros."""
         return {f.name: np.zeros((self.elements, *f.shape), self.workload.dtype) for f in self.workload.state}
 
 
@@ -254,7 +259,7 @@ C = TypeVar("C", bound=WorkChain)
 
 
 def verified(chain: C) -> C:
-    """The chain after its check against the reference. Closes it and raises ``Unverified`` if the check fails."""
+    """Check the chain against the reference and return it. If the check fails, close it and raise ``Unverified``."""
     try:
         chain.verify()
     except BaseException:
@@ -264,7 +269,7 @@ def verified(chain: C) -> C:
 
 
 def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry, ...]]:
-    """The source text of a workload in a language, and the kernels that one unit launches, in order.
+    """The source text of a workload in a language, and the kernels of one unit in launch order.
 
     Raises ``Unsupported`` if the workload is not written in the language.
     """
@@ -279,7 +284,7 @@ def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry,
 
 
 def step_of(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
-    """A function from one state to the next. The state includes the counters, as ``steps``."""
+    """A function that computes the next state from a state. The state includes the counters, as ``steps``."""
     by_library = chain.case.params.get("body") == "library"
     step = chain.workload.library if by_library else chain.workload.step
 

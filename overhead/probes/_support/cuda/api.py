@@ -1,4 +1,4 @@
-"""The functions of the CUDA driver that the probes use, through ctypes; errors name the function."""
+"""The functions of the CUDA driver that the probes use, called through ctypes. Errors contain the function name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from overhead.probes.base import Unavailable, device_id
 
 _DRIVER_PAGE = "install NVIDIA's driver: https://www.nvidia.com/drivers"
 _OLDEST_VERSION = 12000
-"""The oldest usable driver version: 1000 * major + 10 * minor."""
+"""The oldest supported driver version: 1000 * major + 10 * minor."""
 THREAD_LOCAL_CAPTURE = 1
 """``CU_STREAM_CAPTURE_MODE_THREAD_LOCAL``."""
 _NOT_READY = 600
@@ -67,7 +67,7 @@ FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
 
 
 class CudaError(RuntimeError):
-    """A driver function returned an error. ``code``: its CUresult."""
+    """A driver function returned an error. ``code``: the CUresult."""
 
     def __init__(self, function: str, code: int, name: str) -> None:
         super().__init__(f"{function} returned {code} ({name})")
@@ -76,7 +76,7 @@ class CudaError(RuntimeError):
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """A device. ``device``: its short id; ``architecture``: such as ``sm_90``."""
+    """A CUDA device. ``device``: its short id. ``architecture``: for example ``sm_90``."""
 
     ordinal: int
     name: str
@@ -97,19 +97,19 @@ class CudaDriver:
             function.argtypes, function.restype = arguments, c_int
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of ``FUNCTIONS``."""
+        """Call the function with this name in ``FUNCTIONS``."""
         code = getattr(self.library, name)(*arguments)
         if code:
             raise CudaError(name, code, self.error_name(code))
 
     def made(self, name: str, *arguments: Any) -> int:
-        """Call a function whose first parameter is an output handle or pointer, and return this output."""
+        """Call a function whose first parameter is an output handle or pointer. Returns that output."""
         made = c_void_p()
         self.call(name, byref(made), *arguments)
         return made.value or 0
 
     def number(self, name: str, *arguments: Any) -> int:
-        """Call a function whose first parameter is an output int, and return this output."""
+        """Call a function whose first parameter is an output int. Returns that output."""
         found = c_int()
         self.call(name, byref(found), *arguments)
         return found.value
@@ -127,7 +127,7 @@ class CudaDriver:
         return code == 0
 
     def elapsed(self, start: int, end: int) -> float:
-        """ns between two events."""
+        """Time between two events, ns."""
         milliseconds = c_float()
         self.call("cuEventElapsedTime", byref(milliseconds), start, end)
         return milliseconds.value * 1e6
@@ -162,7 +162,7 @@ def open_library() -> ctypes.CDLL:
 
 @functools.cache
 def driver() -> CudaDriver:
-    """The initialised driver. Raises ``Unavailable``: no driver, too old a driver, or no device."""
+    """The initialised driver. Raises ``Unavailable`` if there is no driver, an old driver, or no device."""
     found = CudaDriver(open_library())
     try:
         found.call("cuInit", 0)
@@ -177,5 +177,5 @@ def driver() -> CudaDriver:
 
 
 def version_text(version: int) -> str:
-    """``12.8`` for 12080."""
+    """The version as text, for example ``12.8`` for 12080."""
     return f"{version // 1000}.{version % 1000 // 10}"

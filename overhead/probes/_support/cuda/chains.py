@@ -25,10 +25,10 @@ from overhead.results import Case, Scalar
 
 
 class CudaChain(HeldChain):
-    """A session, a wait, and a count of steps by the values of the words."""
+    """Base class of the step's chains on a CUDA device. The values of the words show how many steps have run."""
 
     places = 1
-    """Sets of words in memory; the units work on them in turn."""
+    """Number of sets of words in memory. The units use them in turn."""
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case, *, own_stream: bool) -> None:
         self.session = CudaSession(driver, ordinal, own_stream=own_stream, places=self.places)
@@ -44,11 +44,11 @@ class CudaChain(HeldChain):
             raise
 
     def build(self) -> None:
-        """Make what ``issue`` needs. Called once, with the session open."""
+        """Make the objects that ``issue`` needs. Called once, when the session is open."""
         raise NotImplementedError
 
     def make_wait(self) -> Action:
-        """The wait of the case, by the caller of the case."""
+        """The function that waits, made for the wait and the caller of the case."""
         name = str(self.case.params.get("wait", "stream"))
         if self.case.caller == "binding":
             return bound_wait(self.session, name)
@@ -74,7 +74,7 @@ class CudaChain(HeldChain):
 
 
 class CudaLaunches(CudaChain):
-    """``per-submit``: n launches. ``wait-each`` and ``read-each``: after each launch a wait or a copy to the host."""
+    """n launches. In the patterns ``wait-each`` and ``read-each`` a wait or a copy to the host follows each launch."""
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
         super().__init__(driver, ordinal, case, own_stream=case.params["stream"] == "own")
@@ -186,7 +186,7 @@ class CudaFused(CudaChain):
 
 
 def launches_of(steps: int, size: int) -> int:
-    """The number of launches of ``size`` steps each. Raises ``Unverified`` if a launch ran only some of its steps."""
+    """The number of launches, each of ``size`` steps. Raises ``Unverified`` if a launch ran only some of its steps."""
     launches, rest = divmod(steps, size)
     if rest:
         raise Unverified(f"{launches} launches of {size} steps ran, and {rest} steps")

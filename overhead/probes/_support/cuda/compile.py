@@ -1,4 +1,4 @@
-"""Compile CUDA C to machine code by NVRTC, through cuda-bindings."""
+"""Compile CUDA C to machine code with NVRTC, through cuda-bindings."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _MEND = "pip install 'cuda-bindings>=12.6' nvidia-cuda-nvrtc"
 
 
 def machine_code(name: str, architecture: str) -> bytes:
-    """Machine code of a kernel file for an architecture such as ``sm_90``. Raises ``Unavailable`` without NVRTC."""
+    """Machine code of a kernel file for an architecture like ``sm_90``. Raises ``Unavailable`` if NVRTC is missing."""
     return machine_code_of(name, source(name)[0], architecture)
 
 
 @functools.cache
 def machine_code_of(name: str, text: str, architecture: str) -> bytes:
-    """Machine code of CUDA C text for an architecture such as ``sm_90``. Raises ``Unavailable`` without NVRTC."""
+    """Machine code of CUDA C text for an architecture such as ``sm_90``. Raises ``Unavailable`` if NVRTC is missing."""
     try:
         from cuda.bindings import nvrtc
     except ImportError as error:

@@ -8,7 +8,7 @@ from overhead.probes._support.cuda.device_time import StreamHolder
 
 
 class CupyClock(StreamHolder):
-    """Holds CuPy's current stream by the kernel of ``spin.cu``; measures by CuPy's events."""
+    """Blocks CuPy's current stream with the kernel of ``spin.cu``, and measures device time with CuPy's events."""
 
     method = "cupy.cuda.Event behind a spinning kernel"
 

@@ -1,4 +1,4 @@
-"""Workloads in CuPy: array operations, one call per step, or CUDA C as a ``RawKernel`` that loops."""
+"""Workloads in CuPy: array operations with one call per step, or a CUDA C ``RawKernel`` that loops over the steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from overhead.workloads.base import Array
 
 
 def open_case(cupy: Any, case: Case) -> WorkChain:
-    """A verified chain: the ``RawKernel`` for the pattern ``fused``, else array operations."""
+    """A verified chain. It runs the ``RawKernel`` if the pattern is ``fused``, else array operations."""
     return verified((RawWork if case.pattern == "fused" else CupyArrays)(cupy, case))
 
 

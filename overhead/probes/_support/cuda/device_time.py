@@ -1,5 +1,7 @@
-"""Device time of a chain on a CUDA stream: a blocker holds the stream until all work is queued, so the device never
-idles between units."""
+"""Device time of a chain on a CUDA stream.
+
+A long kernel, the blocker, keeps the stream busy until all units are queued. So the device never waits between units.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,13 @@ from overhead.probes.base import Chain, DeviceTime
 _QUEUE_DEPTH = 1024
 """Launches that a CUDA stream queues before the next launch waits. Held chains use half of it."""
 _QUANTUM_NS = 500.0
-"""Resolution of CUDA events, by the documentation of cudaEventElapsedTime."""
+"""Resolution of CUDA events according to the documentation of cudaEventElapsedTime."""
 _FIRST_BLOCKER_NS = 1e6
 LONGEST_BLOCKER_NS = 50e6
 
 
 class StreamHolder(abc.ABC):
-    """Holds a stream by a kernel that spins for a given time; measures device time between events in the stream."""
+    """Blocks a stream with a kernel that spins for a given time, and measures device time between events."""
 
     method: str
 
@@ -45,20 +47,20 @@ class StreamHolder(abc.ABC):
 
 
 class HeldChain(Chain):
-    """A chain that can be issued behind a blocker. Units issued for device time do not count as executed."""
+    """A chain whose units can be queued behind a blocker. ``executed`` does not count units issued for device time."""
 
     launches: int = 1
-    """Launches per unit; 0 where all units together are one launch."""
+    """Launches per unit; 0 if all units together are one launch."""
     aside: int = 0
-    """Units that ``executed`` leaves out: those of device time, warm-up and graph timing."""
+    """Units that ``executed`` does not count: those for device time, warm-up and graph timing."""
 
     @property
     def held_n(self) -> int:
-        """The most units that fit into half of the queue."""
+        """The largest number of units that fits into half of the queue."""
         return min(self.max_n, _QUEUE_DEPTH // 2 // self.launches) if self.launches else self.max_n
 
     def held(self, clock: StreamHolder, n: int) -> DeviceTime:
-        """Device time of n units, ``held_n`` at most."""
+        """Device time of n units, but at most ``held_n`` units."""
         n = min(n, self.held_n)
 
         def issue(n: int) -> None:
@@ -66,17 +68,17 @@ class HeldChain(Chain):
             self.issue(n)
 
         self.prepare(n)
-        if self.recorded:  # the first launch of a graph takes a sixth longer on the device (H200, driver 580.159)
+        if self.recorded:  # the first launch of a graph takes 1/6 longer on the device (H200, driver 580.159)
             issue(n)
             self.wait()
         return time_held(clock, issue, n)
 
 
 def time_held(clock: StreamHolder, issue: Callable[[int], None], n: int) -> DeviceTime:
-    """Device time of ``issue(n)`` behind a blocker.
+    """Device time of the work that ``issue(n)`` queues behind a blocker.
 
-    ``busy``: the device was still at the blocker when everything was issued, so everything was queued before any of it
-    ran. The blocker is made longer until this holds, or until ``LONGEST_BLOCKER_NS``.
+    ``busy``: the blocker was still running when all units had been issued, so no unit started before all were queued.
+    The blocker is made longer until this is true, or until it takes ``LONGEST_BLOCKER_NS``.
     """
     ns = _FIRST_BLOCKER_NS
     while True:

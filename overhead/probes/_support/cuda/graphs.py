@@ -19,20 +19,22 @@ from overhead.probes.base import Unverified
 from overhead.results import Case, Scalar
 
 MOST_NODES = 10_000
-"""Nodes of the largest graph."""
+"""Number of nodes of the largest graph."""
 TIMED_SIZES = (1, 10, 100, 1_000, MOST_NODES)
-"""Nodes of the graphs whose capture, instantiation and update are timed."""
+"""Numbers of nodes of the graphs whose capture, instantiation and update are timed."""
 _LAUNCHES_OF_A_TIMED_GRAPH = 2
 """The first launch, and one after the update."""
 PLACES = 8
-"""Sets of words in memory; the nodes of a graph work on them in turn. On an H200 a node takes 757 to 889 ns depending
-on its place, the same in every process to 0.3 %: with one set the figure would depend on the place."""
+"""Number of sets of words in memory (places). The nodes of a graph use them in turn.
+
+On an H200 a node takes 757 to 889 ns depending on its place, within 0.3 % the same in every process. With a single set
+the figure would depend on its place."""
 Making = Mapping[str, tuple[list[int], list[float]]]
 """By figure: numbers of nodes, and ns of each."""
 
 
 class _NodeParameters(ctypes.Structure):
-    """``CUDA_KERNEL_NODE_PARAMS_v2``."""
+    """The C structure ``CUDA_KERNEL_NODE_PARAMS_v2``."""
 
     _fields_ = (
         ("function", c_void_p),
@@ -72,7 +74,7 @@ def executable(session: CudaSession, launches: Iterable[Action]) -> int:
 
 
 def graph_launch(session: CudaSession, executable: int) -> Action:
-    """One ``cuGraphLaunch`` of cuda-bindings, its arguments prepared."""
+    """A function that makes one ``cuGraphLaunch`` call of cuda-bindings with prepared arguments."""
     driver = bindings()
     return functools.partial(driver.cuGraphLaunch, driver.CUgraphExec(executable), driver.CUstream(session.stream))
 
@@ -89,24 +91,24 @@ class Graphs:
         )
         self._launches = [functools.partial(launch, own.address, None) for own in self._arguments]
         self._kept: dict[int, int] = {}
-        # The driver loads a kernel at its first launch, which a capture would refuse.
+        # The driver loads a kernel at its first launch, which is not allowed during a capture.
         self._launches[0]()
         session.reset()
 
     def launches(self, nodes: int) -> list[Action]:
-        """n launches, spread evenly over the sets of words."""
+        """One launch per node; the launches are spread evenly over the sets of words."""
         return [self._launches[place] for place in _places(nodes, len(self._launches))]
 
     def executable(self, nodes: int) -> int:
-        """An executable graph of n launches, uploaded to the device; made once for each n."""
+        """An executable graph with this number of nodes, uploaded to the device. It is made at the first call."""
         if nodes not in self._kept:
             self._kept[nodes] = executable(self._session, self.launches(nodes))
         return self._kept[nodes]
 
     def once(self, nodes: int) -> dict[str, float]:
-        """ns of capture, instantiation, upload, first launch with its wait, and update of all n nodes of a graph.
+        """Times of capture, instantiation, upload, first launch with its wait, and update of all nodes, ns.
 
-        The updated graph is launched once more, to prove that it runs.
+        Afterwards the updated graph is launched once, to check that it runs.
         """
         call, stream, now = self._driver.call, self._session.stream, time.perf_counter_ns
         launches = self.launches(nodes)
@@ -169,7 +171,7 @@ class GraphChain(CudaChain):
         self.graphs = Graphs(self.session)
 
     def launcher(self, nodes: int) -> Action:
-        """One launch of a graph of n nodes."""
+        """A function that launches a graph with this number of nodes."""
         return graph_launch(self.session, self.graphs.executable(nodes))
 
     def window(self) -> dict[str, Scalar]:
@@ -182,7 +184,7 @@ class GraphChain(CudaChain):
 
 
 class CudaReplay(GraphChain):
-    """n nodes in one graph, launched once."""
+    """A graph of n nodes that is launched once."""
 
     recorded = True
     overlap = "serial"
@@ -203,7 +205,7 @@ class CudaReplay(GraphChain):
 
 
 class GraphLaunches(GraphChain):
-    """One graph of a fixed number of nodes, launched n times."""
+    """A graph with a fixed number of nodes that is launched n times."""
 
     launches = 4
 
@@ -233,5 +235,5 @@ class GraphLaunches(GraphChain):
 
 
 def _places(nodes: int, places: int) -> list[int]:
-    """The place of each node. The places have equally many nodes, give or take one."""
+    """The place of each node. The numbers of nodes per place differ by at most one."""
     return [node * places // nodes for node in range(nodes)]

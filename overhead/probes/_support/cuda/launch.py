@@ -1,4 +1,4 @@
-"""Launches and waits through the driver: by cuda-bindings, by a Python loop over ctypes, by a compiled loop."""
+"""Launches and waits through the driver: with cuda-bindings, in a Python loop with ctypes, or in a compiled loop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LAUNCH_DIMENSIONS = (CUDA_GRID, 1, 1, GROUP_SIZE, 1, 1, 0)
 
 
 def bindings() -> Any:
-    """cuda-bindings' driver module. Raises ``Unavailable``."""
+    """The driver module of cuda-bindings. Raises ``Unavailable``."""
     try:
         from cuda.bindings import driver
     except ImportError as error:
@@ -35,16 +35,16 @@ def bindings() -> Any:
 def driver_call(
     session: CudaSession, stage: str, name: str, *arguments: c_uint | c_void_p, checked: bool
 ) -> NativeCall:
-    """A driver call for both loops. The Python loop passes these ctypes values as they are."""
+    """A driver call for the Python loop and the compiled loop. The Python loop passes these ctypes values unchanged."""
     library = session.driver.library
-    # A new function object without argtypes, so that ctypes does not convert the values again.
+    # A new function object has no argtypes, so ctypes does not convert the values again.
     function = library[name]
     words = tuple(argument.value or 0 for argument in arguments)
     return NativeCall(name, function, address_of(library, name), words, None, stage, arguments, checked)
 
 
 def launch_call(session: CudaSession, function: int, arguments: Arguments, *, checked: bool) -> NativeCall:
-    """``cuLaunchKernel`` of a kernel with 4 groups of 64."""
+    """A call of ``cuLaunchKernel`` for a kernel with 4 groups of 64 threads."""
     before, after = (c_void_p(function),), (c_void_p(session.stream), c_void_p(arguments.address), c_void_p(0))
     return driver_call(
         session, "launch", "cuLaunchKernel", *before, *map(c_uint, LAUNCH_DIMENSIONS), *after, checked=checked
@@ -66,13 +66,13 @@ def wait_calls(session: CudaSession, name: str, *, checked: bool) -> tuple[Nativ
 
 
 def once(calls: tuple[NativeCall, ...]) -> Action:
-    """One or two calls, one after the other, from Python through ctypes."""
+    """A function that makes these one or two calls in order, from Python through ctypes."""
     bound = [functools.partial(call.function, *call.ffi_args) for call in calls]
     return bound[0] if len(bound) == 1 else in_sequence(*bound)
 
 
 def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> Issue:
-    """A loop over ``cuLaunchKernel`` of cuda-bindings, its arguments prepared once."""
+    """A loop that calls ``cuLaunchKernel`` of cuda-bindings. Its arguments are prepared only once."""
     driver = bindings()
     launch, stream, kernel = driver.cuLaunchKernel, driver.CUstream(session.stream), driver.CUfunction(function)
     address = arguments.address
@@ -86,7 +86,7 @@ def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> I
 
 
 def bound_wait(session: CudaSession, name: str) -> Action:
-    """The wait through cuda-bindings."""
+    """A function that waits through cuda-bindings."""
     driver = bindings()
     if name == "context":
         everything: Action = driver.cuCtxSynchronize

@@ -1,4 +1,4 @@
-"""One device, ready to launch the step: context, stream, kernels, sets of 256 words, and a clock for device time."""
+"""One device prepared for launches of the step: context, stream, kernels, sets of 256 words, clock for device time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLOCKING_EVENT, UNTIMED_EVENT = 1, 2
 
 
 class CudaSession:
-    """The primary context of the device, which torch and CuPy use too. ``close`` releases everything it made.
+    """A device with its primary context, which torch and CuPy use too. ``close`` releases everything it made.
 
     ``places``: the number of sets of words, one after another in memory.
     """
@@ -36,7 +36,7 @@ class CudaSession:
         self.reset()
 
     def kernel(self, file: str, name: str) -> int:
-        """The function handle of a kernel, compiled for this device. ``step0`` gets the address of the words."""
+        """The function handle of a kernel, compiled for this device. For ``step0`` also stores the words' address."""
         self._kernels[file] = source(file)[1]
         module = self._own("cuModuleUnload", "cuModuleLoadData", machine_code(file, self._device.architecture))
         if name == "step0":
@@ -54,7 +54,7 @@ class CudaSession:
         return self._own("cuEventDestroy_v2", "cuEventCreate", flags)
 
     def steps(self) -> int:
-        """Steps made on all sets of words together. Raises ``Unverified`` where words of a set disagree."""
+        """The total number of steps on all sets of words. Raises ``Unverified`` if words of one set disagree."""
         self._wait()
         words = self.seeds.copy()
         self.driver.call("cuMemcpyDtoH_v2", words.ctypes.data, self.words, words.nbytes)
@@ -68,7 +68,7 @@ class CudaSession:
         self._wait()
 
     def close(self) -> None:
-        """Release everything, in reverse order."""
+        """Release everything in reverse order."""
         while self._release:
             name, handle = self._release.pop()
             self.driver.call(name, handle)
@@ -84,7 +84,7 @@ class CudaSession:
 
 
 class Arguments:
-    """The argument array of a launch: pointers to 64-bit values. Owns the memory of both."""
+    """The argument array of a launch: pointers to 64-bit values. Owns the memory of the pointers and the values."""
 
     def __init__(self, *values: int) -> None:
         self._values = (c_uint64 * max(1, len(values)))(*values)
@@ -93,17 +93,17 @@ class Arguments:
         self.address = ctypes.addressof(self._pointers) if values else 0
 
     def set(self, index: int, value: int) -> None:
-        """Change one value. A launch copies the values before it returns."""
+        """Change one value. This does not affect earlier launches, because a launch copies the values."""
         self._values[index] = value
 
 
 def step_arguments(session: CudaSession, count: int, place: int = 0) -> Arguments:
-    """The address of a set of words and ``count - 1`` values that the kernel does not read."""
+    """Arguments for the step: the address of a set of words, and ``count - 1`` values that the kernel does not use."""
     return Arguments(*[session.words + place * _BYTES_PER_SET, *range(1, count)][:count])
 
 
 class SessionClock(StreamHolder):
-    """Holds the stream of the session by the kernel of ``spin.cu``; measures by events of the driver."""
+    """Blocks the stream of the session with the kernel of ``spin.cu``, and measures with events of the driver."""
 
     method = "CUDA events behind a spinning kernel"
 

@@ -1,4 +1,4 @@
-"""The CUDA driver's devices as targets of a stack."""
+"""The devices of the CUDA driver as targets of a stack."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from overhead.results import Target
 
 
 def driver_targets(stack: str) -> list[Target]:
-    """A target for each device of the driver. Raises ``Unavailable`` if there is none."""
+    """One target for each device of the driver. Raises ``Unavailable`` if there is none."""
     from overhead.probes._support.cuda.api import driver, version_text
 
     version = version_text(driver().version())

@@ -1,4 +1,4 @@
-"""Workloads in CUDA C through the driver: launches for each step, a graph of n steps, or one launch that loops."""
+"""Workloads in CUDA C through the driver: launches for every step, a graph of n steps, or one launch that loops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from overhead.workloads.base import Array
 
 
 def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
-    """A verified chain. The pattern is ``per-submit``, ``replay`` or ``fused``; others raise ``Unsupported``."""
+    """A verified chain for the pattern ``per-submit``, ``replay`` or ``fused``. Others raise ``Unsupported``."""
     kinds: dict[str, type[Any]] = {"per-submit": LaunchedWork, "replay": CudaGraphWork, "fused": CudaFusedWork}
     if case.pattern not in kinds:
         raise Unsupported(f"a workload's CUDA C has no {case.pattern}")
@@ -35,13 +35,13 @@ class WorkSession(CudaSession):
     """A device with the buffers and kernels of a workload."""
 
     def buffer(self, values: Array) -> int:
-        """The address of new device memory that holds these values."""
+        """Allocate device memory with these values. Returns its address."""
         address = self._own("cuMemFree_v2", "cuMemAlloc_v2", values.nbytes)
         self.write(address, values)
         return address
 
     def write(self, address: int, values: Array) -> None:
-        """Copy values to device memory, and wait until they are there."""
+        """Copy values to device memory, and wait for the copy."""
         self._wait()
         kept = np.ascontiguousarray(values)
         self.driver.call("cuMemcpyHtoD_v2", address, kept.ctypes.data, kept.nbytes)
@@ -55,14 +55,14 @@ class WorkSession(CudaSession):
         return found
 
     def functions(self, name: str, text: str, entries: Sequence[str]) -> list[int]:
-        """The function handles of kernels in a text, compiled for this device."""
+        """The function handles of kernels in a source text, compiled for this device."""
         code = machine_code_of(name, text, self._device.architecture)
         module = self._own("cuModuleUnload", "cuModuleLoadData", code)
         return [self.driver.made("cuModuleGetFunction", module, entry.encode()) for entry in entries]
 
 
 class CudaWork(WorkChain):
-    """Buffers, kernels, their arguments and a stream of their own."""
+    """Base class of the workload chains, with buffers, kernels, their arguments and a separate stream."""
 
     language = "cuda"
     call = "cuLaunchKernel"
@@ -91,7 +91,7 @@ class CudaWork(WorkChain):
             raise
 
     def build(self) -> None:
-        """Make what ``issue`` needs. Called once, with the buffers and kernels ready."""
+        """Make the objects that ``issue`` needs. Called once, when buffers and kernels exist."""
         driver = bindings()
         stream = driver.CUstream(self.session.stream)
         self.launches_of_a_unit: list[Action] = [
@@ -129,7 +129,7 @@ class CudaWork(WorkChain):
 
 
 class LaunchedWork(CudaWork):
-    """n steps. A step is one launch or several."""
+    """n steps. Each step is one launch or several launches."""
 
     def build(self) -> None:
         super().build()
@@ -159,7 +159,7 @@ class CudaFusedWork(CudaWork):
 
 
 class CudaGraphWork(CudaWork):
-    """A graph of the launches of n steps, captured outside the window and launched once in it."""
+    """A graph with the launches of n steps. It is captured outside the window, and launched once inside."""
 
     call = "cuGraphLaunch"
     recorded = True
@@ -175,7 +175,7 @@ class CudaGraphWork(CudaWork):
             functools.partial(call, "cuLaunchKernel", function, *grid, stream, self.arguments.address, None)
             for function, grid in self.kernels_of_a_unit
         ]
-        # The driver loads a kernel at its first launch, which a capture would refuse.
+        # The driver loads a kernel at its first launch, which is not allowed during a capture.
         for launch in self._step:
             launch()
 

@@ -1,4 +1,4 @@
-"""JAX chains: n calls of a jitted step, or one call with n steps. Imported only where JAX is measured."""
+"""JAX chains: n calls of a jitted step, or one call with n steps. This module is imported only when JAX is measured."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from overhead.results import Case, Scalar
 
 
 def step(x: Any) -> Any:
-    """One step of 256 uint32."""
+    """One step on 256 words, uint32."""
     return x * jnp.uint32(lcg.MULTIPLIER) + jnp.uint32(lcg.INCREMENT)
 
 
 class JaxChain(Chain):
-    """256 words on a device."""
+    """Base class of the JAX chains, with 256 words on a device."""
 
     def __init__(self, device: Any, case: Case) -> None:
         self.unit = case.unit
@@ -51,7 +51,7 @@ class Calls(JaxChain):
         super().__init__(device, case)
         donated = bool(case.params["donated"])
         self._step = jax.jit(step, donate_argnums=(0,) if donated else ())
-        # The first call compiles. It works on a copy, because the argument is donated.
+        # The first call compiles. It uses a copy, because the call donates (invalidates) its argument.
         self._step(jnp.copy(self._values)).block_until_ready()
         self.latency = case.pattern == "wait-each"
         self.overlap = "serial" if self.latency else "pipelined"
@@ -75,10 +75,10 @@ class Calls(JaxChain):
 
 
 class FusedLoop(JaxChain):
-    """One call that runs n steps. ``prepare`` compiles it for n if n is part of the program."""
+    """One call that runs n steps. If n is a constant of the program, ``prepare`` compiles the program for n."""
 
     overlap = "serial"
-    least_ns = 4_000_000  # XLA makes no loop of a single step, and a loop of several starts some 35 us later
+    least_ns = 4_000_000  # XLA compiles a single step without a loop; a loop starts about 35 us later
 
     def __init__(self, device: Any, case: Case) -> None:
         super().__init__(device, case)

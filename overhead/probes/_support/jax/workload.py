@@ -1,4 +1,4 @@
-"""Workloads in JAX: one call of a jitted step per step, or n steps in one call by scan or fori_loop."""
+"""Workloads in JAX: one call of a jitted function per step, or n steps in one call with scan or fori_loop."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _PRECISION = "highest"
 
 
 def open_case(device: Any, case: Case) -> WorkChain:
-    """A verified chain: one call for all steps if the pattern is ``fused``, else one call per step."""
+    """A verified chain. It makes one call for all steps if the pattern is ``fused``, else one call per step."""
     return verified((JaxFusedWork if case.pattern == "fused" else JaxWork)(device, case))
 
 
 class JaxWork(WorkChain):
-    """n calls of the jitted step. Its state is donated."""
+    """n calls of the jitted step. Each call donates its state, so JAX reuses the memory."""
 
     def __init__(self, device: Any, case: Case) -> None:
         super().__init__(case)
@@ -33,7 +33,7 @@ class JaxWork(WorkChain):
         self._step = jax.jit(self.one, donate_argnums=(0,))
 
     def one(self, state: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
-        """One step, traced."""
+        """One step, for tracing by JAX."""
         with jax.default_matmul_precision(_PRECISION):
             found: dict[str, Any] = step_of(self, jnp, fixed)(state)
         return found

@@ -1,4 +1,4 @@
-"""Steps that torch runs: 1 added to 256 int32, and the published training step of a small network."""
+"""The steps that torch runs: adding 1 to 256 int32, and the published training step of a small network."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from overhead.probes._support.common.python_loops import Action, Issue, repeated
 from overhead.probes.base import Unverified
 
 _WIDTHS = (1024, 2048, 2048, 10)
-"""Numbers between the layers of the network: inputs, hidden, hidden, outputs."""
+"""Widths of the network: inputs, first hidden layer, second hidden layer, outputs."""
 _BATCH = 256
 _VARYING_BATCHES = tuple(_BATCH - 8 * i for i in range(8))
-"""Batch sizes of ``shapes=varying``, one a step, in turn."""
+"""Batch sizes of ``shapes=varying``. The steps use them in turn."""
 
 Mode = Literal["inference", "no_grad", "grad"]
 
@@ -28,7 +28,7 @@ class _Guard:
 
 
 def set_autograd_mode(mode: Mode) -> None:
-    """Set the autograd mode of this thread. All chains share one guard, so they may open and close in any order."""
+    """Set the autograd mode of this thread. All chains share one guard, so they can open and close in any order."""
     import torch
 
     if mode == "inference":
@@ -43,7 +43,7 @@ def set_autograd_mode(mode: Mode) -> None:
 
 
 class AddOne:
-    """Add 1 to 256 int32 on a device. ``one`` in the name is an existing 0-dimensional CPU tensor."""
+    """Add 1 to 256 int32 on a device. If the name contains ``one``, 1 is an existing 0-dimensional CPU tensor."""
 
     precision = "int32"
 
@@ -87,10 +87,10 @@ class AddOne:
 
 
 class NetworkStep:
-    """An MLP 1024-2048-2048-10 on random data, batch 256, cross entropy; float32.
+    """A multilayer perceptron 1024-2048-2048-10 on random data: batch 256, cross entropy, float32.
 
     A training step is ``zero_grad``, forward, loss, backward and ``Adam.step`` with torch's defaults. Every step also
-    adds to a counter on the device: 1 in training; without training the loss, because the sum of n losses is known.
+    adds to a counter on the device: 1 in training, or the loss without training, because the sum of n losses is known.
     """
 
     precision = "float32"
@@ -128,7 +128,7 @@ class NetworkStep:
         return lambda: read(self.loss)
 
     def executed(self) -> int:
-        """The number of steps by the counter on the device. Raises ``Unverified`` where the losses are wrong."""
+        """The number of steps according to the counter on the device. Raises ``Unverified`` if losses are wrong."""
         total = float(self._sum)
         if self.mode == "grad":
             if self.loss is not None and not bool(self.loss.isfinite()):

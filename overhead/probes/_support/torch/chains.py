@@ -14,7 +14,7 @@ from overhead.results import Scalar
 
 
 class Body(Protocol):
-    """A step on a device, and how often it ran."""
+    """A step on a device, which counts how often it ran."""
 
     name: str
     precision: str
@@ -27,7 +27,7 @@ class Body(Protocol):
 
 
 class Eager(HeldChain):
-    """n steps in the current stream of a device."""
+    """A chain that runs n steps in the current stream of a device."""
 
     def __init__(self, device: Any, body: Body, unit: str, wait: Action, *, spins: bool) -> None:
         self.unit = unit
@@ -65,7 +65,7 @@ class Eager(HeldChain):
 
 
 class NativeEager(Eager):
-    """The same operations, called from a compiled loop through libtorch's operator entries."""
+    """A chain that calls the same operations from a compiled loop, through the operator functions of libtorch."""
 
     def __init__(self, device: Any, body: AddOne, unit: str, wait: Action, *, spins: bool) -> None:
         from overhead.probes._support.common.native_loop import compile_native
@@ -88,9 +88,9 @@ class NativeEager(Eager):
 
 
 class Acting(Eager):
-    """A unit is ``every`` steps and one action of the host: a wait, a read of a value, or a copy to the device.
+    """A unit is ``every`` steps and then one host action: a wait, a read of a value, or a copy to the device.
 
-    ``waits``: whether the device has finished its work when the action returns.
+    ``waits``: whether the device has finished all work when the action returns.
     """
 
     def __init__(
@@ -126,14 +126,14 @@ def _after_some(steps: Issue, action: Action, every: int) -> Issue:
 
 
 class TorchClock(StreamHolder):
-    """Holds the current CUDA stream by ``torch.cuda._sleep``; measures by torch's events."""
+    """Blocks the current CUDA stream with ``torch.cuda._sleep``, and measures device time with torch's events."""
 
     method = "torch.cuda.Event behind torch.cuda._sleep"
 
     def block(self, ns: float) -> None:
         import torch
 
-        # Counted in cycles of the multiprocessor's clock, which stays below 3 GHz.
+        # The argument is a number of multiprocessor clock cycles. The clock is always below 3 GHz.
         torch.cuda._sleep(int(ns * 3))
 
     def mark(self) -> Any:

@@ -1,4 +1,4 @@
-"""Chains of steps compiled by torch.compile. Imported only where torch.compile is measured."""
+"""Chains of steps compiled by torch.compile. This module is imported only when torch.compile is measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EAGER_MODES = ("eager", "eager-graph")
 
 
 class Additions:
-    """``ops`` additions to 256 int32 in place per step, compiled or eager."""
+    """A step of ``ops`` in-place additions to 256 int32, compiled or eager."""
 
     precision = "int32"
     mode: Mode = "no_grad"
@@ -32,7 +32,7 @@ class Additions:
         set_autograd_mode(self.mode)
         self.ops, self.name = ops, "; ".join(["x.add_(1)"] * ops)
         self.values = torch.from_numpy(start_values()).to(device, copy=True)
-        # Without this, a CUDA graph copies the input in at every call.
+        # Without this mark, a CUDA graph copies the input at every call.
         torch._dynamo.mark_static_address(self.values)
         function = _additions(ops)
         self._call = (
@@ -80,7 +80,7 @@ class Compiled(Eager):
         self.launches = ops if how == "eager" else 4
         if how == "eager-graph":
             self._loop = repeated(TorchGraphs(body).replay(1))
-        # torch records a graph at the third call at the earliest. These calls are not measured.
+        # torch captures a graph at the third call or later. These calls are not measured.
         self._loop(5)
         self.aside += 5
         self._wait()
@@ -92,7 +92,7 @@ class Compiled(Eager):
 
 
 def _additions(ops: int) -> Callable[[Any], None]:
-    """A step with a new code object: torch searches everything that it has compiled for a code object."""
+    """A step with a new code object, because torch searches all programs that it has compiled for a code object."""
 
     def step(x: Any) -> None:
         for _ in range(ops):

@@ -17,16 +17,16 @@ from overhead.results import Scalar
 
 
 class Counter(Body, Protocol):
-    """A body with its values, which show how often it ran."""
+    """A body whose values show how often it ran."""
 
     values: Any
 
 
 class TorchGraphs:
-    """Graphs of n steps of a body, captured on their own stream.
+    """Graphs of n steps of a body, captured on a separate stream.
 
-    The body must not use inference mode: torch's generator reuses tensors of the first capture, and tensors made in
-    inference mode cannot be written to outside it.
+    The body must not use inference mode: torch's random generator reuses tensors of the first capture, and a tensor
+    made in inference mode is read-only outside of it.
     """
 
     def __init__(self, body: Counter) -> None:
@@ -35,13 +35,16 @@ class TorchGraphs:
         self._torch, self._loop = torch, body.loop()
         self._stream = torch.cuda.Stream()
         self._kept: dict[int, Any] = {}
-        # The driver loads a kernel at its first launch, which a capture would refuse.
+        # The driver loads a kernel at its first launch, which is not allowed during a capture.
         before = body.values.clone()
         self._loop(1)
         body.values.copy_(before)
 
     def make(self, nodes: int) -> tuple[Any, dict[str, float]]:
-        """A graph, and ns of its capture and instantiation. Before torch 2.8 the capture includes the instantiation."""
+        """A new graph, and the times of its capture and instantiation, ns.
+
+        Before torch 2.8 the capture includes the instantiation.
+        """
         kind, now = self._torch.cuda.CUDAGraph, time.perf_counter_ns
         apart = hasattr(kind, "instantiate")
         graph = kind(keep_graph=True) if apart else kind()
@@ -59,7 +62,7 @@ class TorchGraphs:
         return graph, times
 
     def replay(self, nodes: int) -> Action:
-        """One launch of a graph of n nodes, which is made once."""
+        """A function that launches a graph with this number of nodes. The graph is made at the first call."""
         if nodes not in self._kept:
             self._kept[nodes] = self.make(nodes)[0]
         replay: Action = self._kept[nodes].replay
@@ -67,7 +70,7 @@ class TorchGraphs:
 
 
 class TorchReplay(Eager):
-    """n nodes in one graph, launched once."""
+    """A graph of n nodes that is launched once."""
 
     def __init__(self, device: Any, body: AddOne, unit: str, wait: Action, *, spins: bool) -> None:
         super().__init__(device, body, unit, wait, spins=spins)
@@ -102,7 +105,7 @@ class TorchReplay(Eager):
 
 
 class TorchGraphLaunches(Eager):
-    """One graph of a fixed number of nodes, launched n times. ``seen``: result of ``captured_synchronisations``."""
+    """A graph with a fixed number of nodes, launched n times. ``seen``: the result of ``captured_synchronisations``."""
 
     def __init__(
         self, device: Any, body: AddOne, unit: str, wait: Action, *, spins: bool, nodes: int, seen: dict[str, str]
@@ -124,9 +127,10 @@ class TorchGraphLaunches(Eager):
 
 
 def captured_synchronisations(driver: CudaDriver, device: Any) -> dict[str, str]:
-    """Each host synchronisation in a captured step is removed, kept as nodes, or forbidden by an error: which, by name.
+    """What a capture does with each host synchronisation, by name: it removes it, keeps it as nodes, or raises an error.
 
-    Each is tried in its own capture on a side stream, through the driver, so that torch's allocator is not involved.
+    Each synchronisation is tried in a separate capture on a side stream. The driver captures, so that torch's allocator
+    is not involved.
     """
     import torch
 

@@ -1,7 +1,7 @@
-"""torch's addition without Python: ``at::_ops::add__Tensor::call``, which ``Tensor.add_`` calls.
+"""torch's addition without Python: ``at::_ops::add__Tensor::call``, the function that ``Tensor.add_`` calls.
 
-It uses the dispatcher, as a call from Python does. ``aoti_torch_cpu_add_Tensor`` of the C shim skips the dispatcher and
-takes a double, so it is another operation. Handles are those of the C shim.
+It uses the dispatcher, like a call from Python. ``aoti_torch_cpu_add_Tensor`` of the C shim does not: it skips the
+dispatcher and its operand is a double. The handles here are those of the C shim.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _SIZE_OF_TENSOR = 8
 
 
 class _Scalar(ctypes.Structure):
-    """Memory for a ``c10::Scalar`` (32 bytes), which is returned through memory."""
+    """Memory for a ``c10::Scalar`` (32 bytes), which C++ functions return through a pointer."""
 
     _fields_ = (("storage", ctypes.c_uint64 * 16),)
 
 
 class NativeAdd:
-    """The calls of ``x.add_(one)`` or ``x = x + one``. Owns the memory that they point to."""
+    """The C calls for ``x.add_(one)`` or ``x = x + one``. Owns the memory that the calls point to."""
 
     def __init__(self, x: Any, one: Any, *, in_place: bool) -> None:
         self._library = _library()
         self._tensors = (x, one)
         item = self._symbol(_ITEM)
         item.restype, item.argtypes = _Scalar, (ctypes.c_void_p,)
-        # A Tensor is one pointer to a TensorImpl: a word with this pointer is a Tensor& while Python keeps the tensor.
+        # A Tensor is one pointer to a TensorImpl. A word with this pointer is a TensorA word with this pointer is a valid Tensor& while Python owns the tensor. while Python keeps it.
         self._cells = (ctypes.c_uint64 * 2)(x._cdata, one._cdata)
         self._x = ctypes.addressof(self._cells)
         self._one = self._x + ctypes.sizeof(ctypes.c_uint64)
@@ -62,7 +62,7 @@ class NativeAdd:
         return NativeProgram(body=body)
 
     def read(self) -> None:
-        """Copy the allocating loop's latest result into ``x``."""
+        """Copy the latest result of the allocating loop into ``x``."""
         if self._handle.value:
             self._run("aoti_torch_copy_", self._x, self._handle.value, 0)
 
@@ -91,7 +91,7 @@ class NativeAdd:
 
 
 def _library() -> ctypes.CDLL:
-    """libtorch_cpu, which torch has loaded. It has the entries of all operators, for every device."""
+    """The library libtorch_cpu, which torch has loaded. It contains all operator functions, for every device."""
     import torch
 
     if sys.platform == "win32":

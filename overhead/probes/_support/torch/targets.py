@@ -13,7 +13,7 @@ _APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "xpu": "LevelZero", "mps"
 
 
 def import_torch(mend: str) -> Any:
-    """The torch module. Raises ``Unavailable`` where it does not import or is older than 2.6."""
+    """The torch module. Raises ``Unavailable`` if the import fails or the version is below 2.6."""
     torch = import_library("torch", mend)
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
         raise Unavailable(f"torch {torch.__version__} is older than 2.6", "pip install --upgrade torch")
@@ -21,7 +21,7 @@ def import_torch(mend: str) -> Any:
 
 
 def cuda_torch() -> Any:
-    """The torch module. Raises ``Unavailable`` if it cannot use a CUDA device here."""
+    """The torch module. Raises ``Unavailable`` if it cannot use a CUDA device on this machine."""
     from overhead.probes._support.cuda.api import driver
 
     driver()
@@ -33,7 +33,7 @@ def cuda_torch() -> Any:
 
 
 def torch_target(torch: Any, stack: str, name: str) -> Target:
-    """The target of a device that torch calls ``cpu``, ``cuda:0``, ``xpu:0`` or ``mps``."""
+    """The target for a torch device name: ``cpu``, ``cuda:0``, ``xpu:0`` or ``mps``."""
     kind = name.partition(":")[0]
     adapter, device = {"cpu": ("CPU", ""), "mps": ("Apple GPU", "")}.get(kind, ("", ""))
     if not adapter:

@@ -1,7 +1,8 @@
 """``torch.compile`` of an unrolled loop: one call runs all steps of a workload.
 
-Time and memory of compiling grow with the number of steps, and compiling may fail. So a child process with limits
-compiles, checks and runs the loop, and the chain asks it for samples. Run as a module, this file is the child.
+The time and memory of the compilation grow with the number of steps, and the compilation may fail. So a child process
+with limits compiles, checks and runs the loop, and the chain requests samples from it. The child runs this file as a
+module.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ _STEPS_ON_CPU = (10, 100, 500, 1000, 1500, 5000)
 _STEPS_ON_GPU = (10, 100, 500)
 _ELEMENTS = 4096
 _COMPILE_ON_CPU_S, _COMPILE_ON_GPU_S = 60.0, 180.0
-"""The child is ended when compiling takes longer. On a CPU all lengths are tried."""
+"""The child is killed if the compilation takes longer. On a CPU all lengths are tried, so the limit is lower."""
 _START_S = 60.0
-"""Seconds in which the child must import torch and reach its device."""
+"""Time limit for the child to import torch and initialise its device, seconds."""
 _FIRST_COMPILE_S = 90.0
-"""The same for what torch compiles once in an empty cache, such as C++ headers."""
+"""Time limit for the parts that torch compiles once with an empty cache, such as C++ headers, seconds."""
 MIB = 1 << 20
 _CHILD_MEMORY_BYTES = 8 * 1024 * MIB
 
 
 class CompileError(Exception):
-    """The loop did not compile. The message starts with the kind of failure, then time and memory until then."""
+    """The loop did not compile. The message contains the kind of failure, and the time and memory used until then."""
 
 
 def cases(on_gpu: bool) -> list[Case]:
-    """An eager step, and for comparison a compiled loop of each length, whose unit is one call."""
+    """A case of eager steps, and for comparison one case for each length of the compiled loop. Its unit is one call."""
     params: dict[str, Scalar] = {"mode": "eager", "elements": _ELEMENTS}
     eager = Case(pattern="per-submit", unit="step", workload=UNROLLED, params=params)
     return [eager, *(_loop(eager, steps) for steps in (_STEPS_ON_GPU if on_gpu else _STEPS_ON_CPU))]
@@ -54,7 +55,10 @@ def _loop(eager: Case, steps: int) -> Case:
 
 
 def open_case(device: str, case: Case) -> Chain:
-    """The eager step in this process, or a compiled loop in a child. Raises ``CompileError``, ``Unverified``."""
+    """A chain: the eager step in this process, or a compiled loop in a child.
+
+    Raises ``CompileError`` or ``Unverified``.
+    """
     if case.params["mode"] == "eager":
         from overhead.probes._support.torch.workload import open_case as open_workload
 
@@ -63,7 +67,7 @@ def open_case(device: str, case: Case) -> Chain:
 
 
 class Unrolled(Chain):
-    """A unit is one call of the compiled loop with all its steps. The child takes the samples."""
+    """A chain whose unit is one call of the compiled loop with all its steps. The child takes the samples."""
 
     def __init__(self, device: str, case: Case, compile_s: float, memory_bytes: int = _CHILD_MEMORY_BYTES) -> None:
         self.unit, self._case = case.unit, case
@@ -99,12 +103,12 @@ class Unrolled(Chain):
         return self._opening
 
     def sample(self, ns: Sequence[int], cpu: bool) -> Samples:
-        """Samples of these numbers of calls, taken by the child."""
+        """Samples of these numbers of calls, which the child takes."""
         rows: Samples = self._child.ask("sample", ns=list(ns), cpu=cpu)["rows"]
         return rows
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> Samples:
-        """The same, with the child idle before each sample."""
+        """Samples of these numbers of calls; the child is idle for ``idle_ms`` before each."""
         return [row for n in ns for row in self._child.ask("sample", ns=[n], cpu=False, idle_s=idle_ms / 1e3)["rows"]]
 
     def issue(self, n: int) -> None:
@@ -143,22 +147,25 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @functools.cache
 def _cache(device: str) -> str:
-    """A cache folder for torch, new in each process, so that every loop is really compiled. It holds already what torch
-    compiles once for itself, so that this counts for no loop."""
+    """A cache folder for torch.
+
+    Each process has a new folder, so that every loop is really compiled. The folder already contains the parts that
+    torch compiles once, so that they do not count for any loop.
+    """
     folder = _folder().name
     child = Child(__spec__.name, _environment(folder), _at_most(_CHILD_MEMORY_BYTES))
     try:
         child.ask("start", _START_S, device=device, case=msgspec.to_builtins(_loop(cases(False)[0], 1)))
         child.ask("compile", _FIRST_COMPILE_S)
     except Ended:
-        pass  # the same failure occurs again, with its reason, when a case is opened
+        pass  # opening a case fails in the same way, and then reports the reason
     finally:
         child.end()
     return folder
 
 
 def _serving() -> Any:
-    """A function that answers the requests to the child. The first request imports torch."""
+    """The function that answers the requests to the child. The first request imports torch."""
     held: list[Any] = []
 
     def answer(request: Answer) -> Answer:
@@ -192,11 +199,11 @@ def _sampled(loop: Any, request: Answer) -> Samples:
 
 
 def _compiled(loop: Any) -> Answer:
-    """Compile and call once: the time it took and attributes of the chain, or the kind of failure."""
+    """Compile the loop and call it once. Returns the time and attributes of the chain, or the kind of failure."""
     began = time.perf_counter_ns()
     try:
         loop.first()
-    except Exception as error:  # the class of failure is the finding
+    except Exception as error:  # any error is a result: its class is reported
         cause = getattr(error, "inner_exception", None) or error.__cause__ or error
         took, detail = time.perf_counter_ns() - began, " ".join(str(cause).split())[:200]
         return {"compile_ns": took, "failure": type(cause).__name__, "detail": detail}
@@ -213,7 +220,7 @@ def _compiled(loop: Any) -> Answer:
 
 
 def _made(device: str, case: Case) -> Any:
-    """The chain of the child, not compiled yet. A unit is one call that runs all steps."""
+    """The chain inside the child, before compilation. A unit is one call that runs all steps."""
     import numpy as np
 
     from overhead.probes._support.torch.workload import InPlace, compiled

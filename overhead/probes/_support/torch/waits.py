@@ -1,4 +1,4 @@
-"""Actions by which the host waits for torch, reads a value, or copies to a device, for each type of device."""
+"""Host actions for each device type: wait for the device, read a value from it, or copy values to it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ READS: Mapping[str, tuple[str, ...]] = {
     "xpu": ("item", "cpu", "branch", "nonzero"),
     "mps": ("item", "cpu", "branch", "nonzero"),
 }
-"""By device type: actions that read a value back, and so wait for it."""
+"""By device type: actions that read a value back, and therefore wait for it."""
 COPIES: Mapping[str, tuple[str, ...]] = {"cuda": ("h2d", "h2d-pinned"), "xpu": ("h2d",), "mps": ("h2d",), "cpu": ()}
-"""By device type: copies to the device, from pageable memory or, without blocking, from pinned memory."""
+"""By device type: copies to the device, from pageable memory (blocking) or from pinned memory (not blocking)."""
 
 
 def reads(name: str) -> bool:
@@ -32,19 +32,19 @@ def reads(name: str) -> bool:
 
 
 def waits(name: str) -> bool:
-    """Whether the host has waited for the device when the action returns."""
+    """Whether the action waits for the device before it returns."""
     return name != "h2d-pinned"
 
 
 def action(device: Any, name: str, reading: Callable[[Callable[[Any], object]], Action]) -> Action:
-    """The action of this name. ``reading`` binds an action that reads to its value."""
+    """The action with this name. If the action reads, ``reading`` binds it to the value that it reads."""
     if reads(name):
         return reading(read(name))
     return copy(device, name) if name in COPIES[device.type] else wait(device, name)
 
 
 def wait(device: Any, name: str) -> Action:
-    """The action that waits for all work of the current stream of a device."""
+    """An action that waits for all work in the current stream of a device."""
     import torch
 
     if device.type == "cpu":
@@ -61,7 +61,7 @@ def wait(device: Any, name: str) -> Action:
 
 
 def read(name: str) -> Callable[[Any], object]:
-    """The action that reads a one-element tensor of the device."""
+    """The function that reads a one-element tensor of the device."""
     import torch
 
     if name == "cpu-pinned":
@@ -84,10 +84,10 @@ def read(name: str) -> Callable[[Any], object]:
 
 
 def copy(device: Any, name: str) -> Action:
-    """The action that copies 256 int32 from the host to the device."""
+    """An action that copies 256 int32 from the host to the device."""
     import torch
 
-    # Tensors made in inference mode cannot be written to outside it, and the step before this action may train.
+    # Tensors made in inference mode are read-only outside of it, and the step before this action may train.
     with torch.inference_mode(False):
         source = torch.zeros(256, dtype=torch.int32)
         target = source.to(device, copy=True)

@@ -22,16 +22,16 @@ from overhead.results import Case, Scalar
 from overhead.workloads.base import Array
 
 _MOST_STEPS_IN_A_GRAPH = 2048
-"""A step is many nodes, and torch takes about ten microseconds to capture each."""
+"""Limit of the steps in one graph. A step is many nodes, and torch needs about 10 us to capture each node."""
 _INHERITED_PROCESSORS = os.sched_getaffinity(0) if sys.platform == "linux" else set(range(os.cpu_count() or 1))
-"""The processors of this process when it opened its first workload, before it measured."""
+"""The processors that this process could use when it opened its first workload, before it measured."""
 
 
 def open_case(device: str, case: Case) -> WorkChain:
     """A verified chain of the workload.
 
-    ``maker`` makes a CUDA graph of n eager or compiled steps, ``mode`` compiles the step, ``hybrid`` runs every other
-    step on the host; all other cases are eager.
+    With the parameter ``maker``, a CUDA graph contains n eager or compiled steps. With ``mode``, the step is compiled.
+    With the pattern ``hybrid``, every other step runs on the host. All other cases are eager.
     """
     kinds: dict[Scalar, Callable[[str, Case], TorchWork]] = {
         "torch": TorchGraphWork,
@@ -45,7 +45,7 @@ def open_case(device: str, case: Case) -> WorkChain:
 
 
 class TorchWork(WorkChain):
-    """n eager steps. Each returns new tensors for the state."""
+    """n eager steps. Each step returns new tensors for the state."""
 
     launches = 16
 
@@ -101,9 +101,9 @@ class TorchWork(WorkChain):
 
 
 class HybridWork(TorchWork):
-    """Steps on the device and on the host in turn. The state is copied before each step.
+    """Steps that run on the device and on the host in turn. The state is copied before each step.
 
-    On the CPU nothing is copied: this is the control.
+    If the device is the CPU, nothing is copied. That case is the control.
     """
 
     overlap = "serial"
@@ -134,7 +134,7 @@ class HybridWork(TorchWork):
 
 
 class InPlace(TorchWork):
-    """State in tensors that are never replaced, because graphs and compiled steps write to them."""
+    """A workload whose state stays in the same tensors, because graphs and compiled steps write to them."""
 
     def hold(self, values: dict[str, Any]) -> None:
         if self.values:
@@ -159,12 +159,12 @@ class CompiledWork(InPlace):
         self._mode = mode = str(case.params["mode"])
         self.put(self.zeros())
         for kept in self.values.values():
-            # Without this, a CUDA graph copies the input in at every call.
+            # Without this mark, a CUDA graph copies the input at every call.
             torch._dynamo.mark_static_address(kept)
         self.one = compiled(self.step, mode)
         skips = torch._dynamo.utils.counters["inductor"]
         skipped = skips["cudagraph_skips"]
-        # torch records a graph at the third call at the earliest.
+        # torch captures a graph at the third call or later.
         for _ in repeat(None, 5):
             self.one(self.values)
         self._wait()
@@ -181,7 +181,7 @@ class CompiledWork(InPlace):
 
 
 class Recorded(InPlace):
-    """A CUDA graph of n steps, captured outside the window and launched once in it."""
+    """A CUDA graph of n steps. It is captured outside the window, and launched once inside."""
 
     recorded = True
     max_n = _MOST_STEPS_IN_A_GRAPH
@@ -195,7 +195,7 @@ class Recorded(InPlace):
         self._graphs: dict[int, Any] = {}
         self._stream = torch.cuda.Stream()
         self.put(self.zeros())
-        # The driver loads a kernel at its first launch, which a capture would refuse.
+        # The driver loads a kernel at its first launch, which is not allowed during a capture.
         self.body(2)
         torch.cuda.synchronize()
 
@@ -229,7 +229,7 @@ class Recorded(InPlace):
 
 
 class TorchGraphWork(Recorded):
-    """A graph of eager steps. One copy of the last result to the state follows them."""
+    """A graph of eager steps. After the last step, the result is copied to the state."""
 
     def body(self, n: int) -> None:
         values, step = dict(self.values), self.step
@@ -257,8 +257,8 @@ class CompiledGraphWork(Recorded):
 def use_threads(count: int) -> None:
     """Let torch use this many threads for operations on the CPU.
 
-    New threads inherit the processors of the thread that starts them, and the sampler binds its thread to one.
-    So an operation that is large enough for all threads starts them here, while this thread has all processors.
+    A new thread inherits the processors of the thread that starts it, and the sampler binds that thread to one.
+    So this function runs an operation that starts all threads while this thread may still use all processors.
     """
     if torch.get_num_threads() == count:
         return
@@ -273,7 +273,7 @@ def use_threads(count: int) -> None:
 def compiled(step: Any, mode: str) -> Any:
     """The compiled step, which writes its results to its arguments.
 
-    It has a new code object: torch searches everything that it has compiled for a code object.
+    It has a new code object, because torch searches all programs that it has compiled for a code object.
     """
 
     def in_place(values: Any) -> None:

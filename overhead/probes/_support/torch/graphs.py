@@ -127,7 +127,7 @@ class TorchGraphLaunches(Eager):
 
 
 def captured_synchronisations(driver: CudaDriver, device: Any) -> dict[str, str]:
-    """What a capture does with each host synchronisation, by name: it removes it, keeps it as nodes, or raises an error.
+    """What a capture does with each host synchronisation, by name: remove it, keep it as nodes, or raise an error.
 
     Each synchronisation is tried in a separate capture on a side stream. The driver captures, so that torch's allocator
     is not involved.

@@ -35,7 +35,7 @@ class NativeAdd:
         self._tensors = (x, one)
         item = self._symbol(_ITEM)
         item.restype, item.argtypes = _Scalar, (ctypes.c_void_p,)
-        # A Tensor is one pointer to a TensorImpl. A word with this pointer is a TensorA word with this pointer is a valid Tensor& while Python owns the tensor. while Python keeps it.
+        # A Tensor is one pointer to a TensorImpl: a word with this pointer is a Tensor& while Python keeps the tensor.
         self._cells = (ctypes.c_uint64 * 2)(x._cdata, one._cdata)
         self._x = ctypes.addressof(self._cells)
         self._one = self._x + ctypes.sizeof(ctypes.c_uint64)

@@ -1,4 +1,4 @@
-"""Triton launches in torch's current stream. Imported only where Triton is measured."""
+"""Triton launches in torch's current stream. This module is imported only when Triton is measured."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WARPS = 2
 
 
 class TritonChain(HeldChain):
-    """n launches; for ``wait-each`` with a wait after each."""
+    """A chain of n launches. In the pattern ``wait-each`` a wait follows each launch."""
 
     wait_spins = True
 
@@ -33,7 +33,7 @@ class TritonChain(HeldChain):
         self._words = torch.from_numpy(self._seeds.view("int32")).to(place)
         self._entry = case.params["entry"]
         self._wait = waits.wait(place, str(case.params["wait"]))
-        # The first call compiles and returns the compiled kernel. It also runs a step, which is undone.
+        # The first call compiles the kernel and returns it. It also runs a step, which is undone afterwards.
         compiled = step[(4,)](self._words, num_warps=_WARPS)
         self._words.copy_(torch.from_numpy(self._seeds.view("int32")))
         self._wait()

@@ -24,12 +24,12 @@ _WARPS = 4
 
 
 def open_case(device: str, case: Case) -> WorkChain:
-    """A verified chain: one launch for all steps if the pattern is ``fused``, else one launch per step."""
+    """A verified chain. It makes one launch for all steps if the pattern is ``fused``, else one launch per step."""
     return verified(TritonWork(device, case))
 
 
 class TritonWork(WorkChain):
-    """Launches by ``kernel[grid](...)``."""
+    """A workload that is launched by ``kernel[grid](...)``."""
 
     language = "triton"
     wait_spins = True
@@ -90,7 +90,7 @@ class TritonWork(WorkChain):
 
 @functools.cache
 def _module(text: str) -> Any:
-    """The text, imported as a module from a file: Triton reads the source of a kernel from its file."""
+    """Write the text to a file and import it as a module, because Triton reads the source of a kernel from its file."""
     folder = Path(tempfile.mkdtemp(prefix="overhead-triton-"))
     path = folder / f"workload_{sources.digest(text)[:12]}.py"
     path.write_text(text)

@@ -1,7 +1,7 @@
 """The Vulkan loader and the adapters that it finds.
 
 Structures, prototypes and constants come from the cffi module of the ``vulkan`` package. Its Python wrappers are not
-used: in 1.3.275 they have wrong values for the constants of extensions.
+used, because their constants of extensions have wrong values in 1.3.275.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class VulkanError(RuntimeError):
 
 @functools.cache
 def load() -> tuple[Any, Any]:
-    """The cffi ``ffi`` with the Vulkan types, and the functions and constants of the loader. Raises ``Unavailable``."""
+    """cffi's ``ffi`` object with the Vulkan types, and the loader's functions and constants. Raises ``Unavailable``."""
     try:
         import vulkan
     except ImportError as error:
@@ -44,19 +44,19 @@ def check(result: int, what: str) -> None:
 
 
 def result_name(result: int) -> str:
-    """The name of a result, such as ``VK_ERROR_DEVICE_LOST`` for -4."""
+    """The name of a result code, for example ``VK_ERROR_DEVICE_LOST`` for -4."""
     ffi, _ = load()
     return str(ffi.string(ffi.cast("VkResult", result)))
 
 
 def word(value: Any) -> int:
-    """A handle, pointer or number as the integer that a C call passes in a register."""
+    """The integer that a C call passes in a register for a handle, pointer or number."""
     return value if isinstance(value, int) else int(load()[0].cast("uintptr_t", value))
 
 
 @dataclass(frozen=True)
 class VulkanAdapter:
-    """A physical device with a compute queue. ``device``: a short hash of its UUID, empty for a software adapter."""
+    """A physical device with a compute queue. ``device``: a short hash of its UUID; empty for a software adapter."""
 
     index: int
     handle: Any
@@ -73,7 +73,7 @@ class VulkanAdapter:
 
 @functools.cache
 def adapters() -> tuple[VulkanAdapter, ...]:
-    """The adapters that this process can see, in the order of the loader. Raises ``Unavailable``."""
+    """The adapters that this process can use, in the order of the loader. Raises ``Unavailable``."""
     _, vk = load()
     handles = _listed(lambda count, out: vk.vkEnumeratePhysicalDevices(instance(), count, out), "VkPhysicalDevice")
     found = [adapter for index, handle in enumerate(handles) if (adapter := _adapter(index, handle)) is not None]
@@ -95,7 +95,10 @@ def loader_version() -> tuple[int, int, int]:
 
 @functools.cache
 def instance() -> Any:
-    """The instance of this process, for Vulkan 1.2 if the loader supports it, else 1.1. Raises ``Unavailable``."""
+    """The Vulkan instance of this process, with version 1.2 if the loader supports it, else 1.1.
+
+    Raises ``Unavailable``.
+    """
     ffi, vk = load()
     offered = _extensions(lambda count, out: vk.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, out))
     portability = "VK_KHR_portability_enumeration" in offered
@@ -161,7 +164,10 @@ def _adapter(index: int, handle: Any) -> VulkanAdapter | None:
 
 
 def _family(handle: Any) -> tuple[int, int] | None:
-    """Index and timestamp bits of the queue family that WebGPU uses: graphics and compute, else compute only."""
+    """Index and timestamp bits of a queue family: the one with graphics and compute, or else one with compute only.
+
+    WebGPU chooses the queue family in the same way.
+    """
     _, vk = load()
     families = _listed(
         lambda count, out: vk.vkGetPhysicalDeviceQueueFamilyProperties(handle, count, out),
@@ -175,7 +181,7 @@ def _family(handle: Any) -> tuple[int, int] | None:
 
 
 class Strings:
-    """An array of C strings that keeps them alive."""
+    """An array of C strings that also keeps the strings in memory."""
 
     def __init__(self, values: Sequence[str]) -> None:
         ffi, _ = load()
@@ -187,7 +193,7 @@ class Strings:
 
 
 def _listed(ask: Callable[[Any, Any], Any], kind: str) -> list[Any]:
-    """All items that a Vulkan function lists. The first call returns the count, the second the items."""
+    """All items that a Vulkan function lists. Its first call returns the count, its second call the items."""
     ffi, _ = load()
     count = ffi.new("uint32_t *")
     check(ask(count, ffi.NULL) or 0, f"counting {kind}")

@@ -1,4 +1,4 @@
-"""Storage buffers with descriptor sets, their upload and download, and the number of steps that the values show."""
+"""Storage buffers with descriptor sets: upload, download, and counting the steps from the values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from overhead.probes.kernels import lcg
 
 
 class StorageBuffers:
-    """``count`` storage buffers of ``words`` 32-bit words each, and room for ``sets`` descriptor sets."""
+    """``count`` storage buffers of ``words`` 32-bit words each, and a pool for ``sets`` descriptor sets."""
 
     def __init__(self, gpu: VulkanGpu, count: int, words: int, sets: int) -> None:
         vk = gpu.vk
@@ -69,7 +69,7 @@ class StorageBuffers:
         return tuple(sets)
 
     def upload(self, words: lcg.Words) -> None:
-        """Fill the buffers, one row of ``words`` for each, and wait."""
+        """Copy one row of ``words`` to each buffer, and wait for the copies."""
         self._mapped[:] = words
         vk = self._gpu.vk
         into = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT
@@ -82,7 +82,7 @@ class StorageBuffers:
         self._record(record)
 
     def download(self) -> lcg.Words:
-        """Wait for all work, then return the contents of the buffers, one row for each."""
+        """Wait for all work, then return the contents of the buffers, one row per buffer."""
         vk = self._gpu.vk
         transfer = vk.VK_PIPELINE_STAGE_TRANSFER_BIT
 
@@ -109,7 +109,7 @@ class StorageBuffers:
 
 
 class StepBuffers(StorageBuffers):
-    """The buffers of the step. ``own[i]`` is a descriptor set of buffer i; each ``shared[i]`` is a set of buffer 0."""
+    """The buffers of the step. ``own[i]`` is a descriptor set of buffer i. Every ``shared[i]`` is a set of buffer 0."""
 
     def __init__(self, gpu: VulkanGpu, set_layout: Any) -> None:
         super().__init__(gpu, RING, WORDS, 2 * RING)
@@ -120,9 +120,9 @@ class StepBuffers(StorageBuffers):
         self.upload(self._last)
 
     def steps(self) -> int:
-        """Steps that the device has run on all buffers. Raises ``Unverified`` if values disagree.
+        """The total number of steps that the device has run on all buffers. Raises ``Unverified`` if values disagree.
 
-        Correct only if every buffer ran fewer than 2^32 steps since the previous call.
+        The result is correct only if each buffer ran fewer than 2^32 steps since the previous call.
         """
         now = self.download()
         self._steps += sum(lcg.distance(before, after) for before, after in zip(self._last, now, strict=True))
@@ -131,7 +131,7 @@ class StepBuffers(StorageBuffers):
 
 
 class OneTimeCommands:
-    """A command buffer for work outside the timed window: a Python function records it, then it runs once."""
+    """A command buffer for work outside the timed window. A Python function records it, then it runs once."""
 
     def __init__(self, gpu: VulkanGpu) -> None:
         self._gpu = gpu
@@ -149,7 +149,7 @@ class OneTimeCommands:
         self._gpu.drain()
 
     def record(self, record: Callable[[Any], None]) -> Any:
-        """Record, and return the ``VkSubmitInfo``. The command buffer must not be pending."""
+        """Record the commands and return the ``VkSubmitInfo``. The command buffer must not be pending."""
         gpu = self._gpu
         gpu.call("vkBeginCommandBuffer", self.cb, self._begin)
         record(self.cb)
@@ -157,7 +157,7 @@ class OneTimeCommands:
         return self._submit
 
     def start(self, record: Callable[[Any], None], fence: Any) -> None:
-        """Record and submit, without a wait."""
+        """Record and submit without waiting."""
         submission = self.record(record)
         self._gpu.call("vkQueueSubmit", self._gpu.queue, 1, submission, fence)
 

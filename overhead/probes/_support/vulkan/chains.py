@@ -1,4 +1,4 @@
-"""Vulkan chains: the base class, and a class for each shape of submission."""
+"""Vulkan chains: the base class, and one class for each way to submit the units."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ from overhead.probes.base import Chain, DeviceTime, StartLatency
 from overhead.results import Case, Scalar
 
 BATCH_UNITS = 256
-"""Units of a batch. A batch has at least 8 submissions, so with many units in a submission it has more units."""
+"""Units per batch. A batch has at least 8 submissions, so it has more units if a submission has many units."""
 BATCHES = 3
-"""Batches that take turns, each with its own command buffers and fence."""
+"""Number of batches that are used in turn, each with its own command buffers and fence."""
 
 
 class VulkanChain(Chain):
-    """The buffers, the command pool, the wait and the loops of one case.
+    """Base class: the buffers, the command pool, the wait and the loops of one case.
 
-    Call ``wait`` or ``prepare`` before each ``issue``: ``issue`` records command buffers that must not be pending.
+    Call ``wait`` or ``prepare`` before each ``issue``, because ``issue`` records command buffers that must not be
+    pending.
     """
 
     kernel = "step"
@@ -69,13 +70,13 @@ class VulkanChain(Chain):
         except BaseException:
             self._cleanup.close()
             raise
-        # Bound to the instance: a method of this class would add a Python call to the window.
+        # Stored on the instance, because a method of this class would add a Python call to the window.
         self.issue = self._issue  # type: ignore[assignment, method-assign]
         self.wait = self._wait  # type: ignore[method-assign]
 
     @abc.abstractmethod
     def _build(self) -> tuple[NativeProgram, Issue]:
-        """The calls of the window, and the function ``issue(n)`` that makes them."""
+        """The C calls in the window, and the function ``issue(n)`` that makes them."""
 
     def issue(self, n: int) -> None:
         self._issue(n)
@@ -99,7 +100,7 @@ class VulkanChain(Chain):
         return found
 
     def start_latency(self, n: int) -> StartLatency:
-        """Measure n times how long an idle queue takes from submission to start. Raises ``Unsupported``."""
+        """Measure n times how long work takes from submission to start on an idle queue. Raises ``Unsupported``."""
         return timer(self._gpu).start_latency(n)
 
     def window(self) -> dict[str, Scalar]:
@@ -120,7 +121,7 @@ class VulkanChain(Chain):
         }
 
     def _calls(self) -> float:
-        """C calls per unit, without the calls that a chain makes once."""
+        """C calls per unit. Calls that a chain makes only once do not count."""
         around = len(self._program.head) + len(self._program.tail)
         return len(self._program.body) + (around / self._program.per if self._program.per else 0)
 
@@ -180,12 +181,12 @@ class VulkanChain(Chain):
 
 
 class BatchedSubmissions(VulkanChain):
-    """``per-submit`` and ``per-k``: a command buffer and a submission for each group of k units.
+    """``per-submit`` and ``per-k``: one command buffer and one submission for each group of k units.
 
-    Submissions run in batches; ``BATCHES`` batches take turns. The last submission of a batch signals its fence, and
-    the loop waits for that fence before it records the batch again. The units that do not fill a batch have their own
-    command buffers and no fence, since ``issue`` begins on an idle queue. With ``reset=buffer``,
-    ``vkBeginCommandBuffer`` resets each command buffer; with ``reset=pool``, a batch is reset at once.
+    Submissions are grouped into batches, and ``BATCHES`` batches are used in turn. The last submission of a batch
+    signals a fence. The loop waits for this fence before it records the batch again. Units that do not fill a batch use
+    other command buffers and no fence, because ``issue`` starts with an idle queue. With ``reset=buffer``,
+    ``vkBeginCommandBuffer`` resets each command buffer. With ``reset=pool``, one call resets a whole batch.
     """
 
     overlap = "pipelined"
@@ -218,9 +219,9 @@ class BatchedSubmissions(VulkanChain):
         return program, issue
 
     def _batch_program(self, fence: Any) -> tuple[tuple[NativeCall, ...], NativeProgram]:
-        """The calls that reset a batch before it is used again, and the calls that record and submit it.
+        """The calls that reset a batch before its next use, and the calls that record and submit it.
 
-        The batch has its own command buffers. Its last submission signals the fence, unless that is None.
+        The batch has its own command buffers. Its last submission signals ``fence`` if there is one.
         """
         c, k, null = self._commands, self._k, self._gpu.ffi.NULL
         pool: Any = self._pool
@@ -247,7 +248,7 @@ class BatchedSubmissions(VulkanChain):
 
     @property
     def held_n(self) -> int:
-        """The most units that ``issue`` can submit while a blocker holds the device."""
+        """The largest number of units that ``issue`` can submit while a blocker keeps the device busy."""
         return BATCHES * self._batch
 
     def device(self, n: int) -> DeviceTime | None:
@@ -263,7 +264,7 @@ class BatchedSubmissions(VulkanChain):
 
 
 class OnePass(VulkanChain):
-    """``one-pass``: n dispatches recorded into one command buffer inside the window, and one submission."""
+    """``one-pass``: the window records n dispatches into one command buffer and submits it."""
 
     overlap = "serial"
     max_n = 1 << 16
@@ -278,9 +279,10 @@ class OnePass(VulkanChain):
 
 
 class VulkanReplay(VulkanChain):
-    """``replay``: n dispatches recorded by ``prepare(n)``; the window holds one submission.
+    """``replay``: ``prepare(n)`` records n dispatches, and the window contains one submission.
 
-    With ``barrier=ring``, dispatches on the eight buffers may overlap: a barrier precedes every eighth dispatch.
+    With ``barrier=ring`` there is a barrier only before every eighth dispatch. So dispatches on the eight buffers may
+    overlap.
     """
 
     overlap = "serial"
@@ -319,7 +321,7 @@ class VulkanReplay(VulkanChain):
 
 
 class VulkanLaunches(VulkanChain):
-    """``launches``: one recording of one dispatch, submitted n times."""
+    """``launches``: one command buffer with one dispatch, submitted n times."""
 
     overlap = "pipelined"
 
@@ -339,7 +341,7 @@ class VulkanLaunches(VulkanChain):
 
 
 class VulkanFused(VulkanChain):
-    """``fused``: one dispatch whose loop runs n times; n is a push constant, recorded inside the window."""
+    """``fused``: one dispatch whose loop runs n times. n is a push constant, which is recorded inside the window."""
 
     kernel = "fused"
     overlap = "serial"
@@ -376,7 +378,7 @@ class VulkanFused(VulkanChain):
 
 
 class WaitEach(VulkanChain):
-    """``wait-each``: a submission for each unit, then a wait."""
+    """``wait-each``: for each unit a submission and then a wait."""
 
     overlap = "serial"
     synchronous = True
@@ -405,9 +407,9 @@ CHAINS: dict[str, type[VulkanChain]] = {
     "fused": VulkanFused,
     "wait-each": WaitEach,
 }
-"""Class of each pattern."""
+"""The chain class of each pattern."""
 
 
 def _repeat_each(values: Iterable[Any], times: int) -> Cycle:
-    """Each value for ``times`` units in a row."""
+    """An argument that has each value for ``times`` consecutive units."""
     return Cycle(tuple(value for value in values for _ in range(times)))

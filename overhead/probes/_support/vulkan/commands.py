@@ -1,4 +1,4 @@
-"""The C calls that record and submit command buffers, for the Python loop and the compiled loop; and the waits."""
+"""The C calls that record and submit command buffers, for the Python loop and the compiled loop, and the waits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ WAIT_NS = 20_000_000_000
 
 
 class Commands:
-    """Makes ``NativeCall`` objects. An argument is a cffi value, a number, or a ``Cycle``: a value for each unit."""
+    """Makes ``NativeCall`` objects.
+
+    An argument is a cffi value, a number, or a ``Cycle``, which has a value for each unit.
+    """
 
     def __init__(self, gpu: VulkanGpu, pipeline: Pipeline) -> None:
         vk = gpu.vk
@@ -38,7 +41,7 @@ class Commands:
         )  # fmt: skip
 
     def call(self, name: str, *args: Any, stage: str) -> NativeCall:
-        """A call of any device function. If the function returns a ``VkResult``, the loop keeps a failure."""
+        """A call of any device function. If the function returns a ``VkResult``, the loop remembers a failure."""
         function = self._gpu.function(name)
         words = tuple(Cycle(tuple(map(word, a.values))) if isinstance(a, Cycle) else word(a) for a in args)
         checked = self._gpu.ffi.typeof(function).result.kind == "enum"
@@ -53,7 +56,7 @@ class Commands:
         return self.call("vkCmdBindPipeline", cb, point, self._pipeline.handle, stage="pipeline")
 
     def bind(self, cb: Any, sets: Any) -> NativeCall:
-        """Bind a descriptor set; with a ``Cycle``, the set of the unit."""
+        """Bind a descriptor set; if ``sets`` is a ``Cycle``, bind the set of the unit."""
         rotating = isinstance(sets, Cycle)
         handles = sets.values if rotating else [sets]
         pointers = [self._keep(self._gpu.ffi.new("VkDescriptorSet *", each)) for each in handles]
@@ -64,19 +67,19 @@ class Commands:
         )
 
     def barrier(self, cb: Any) -> NativeCall:
-        """The barrier that WebGPU implies between dispatches: later compute shaders see the writes of earlier ones."""
+        """The barrier that WebGPU implies between dispatches, so that a dispatch sees the writes of earlier ones."""
         stage, null = self._compute, self._null
         return self.call(
             "vkCmdPipelineBarrier", cb, stage, stage, 0, 1, self._memory, 0, null, 0, null, stage="barrier"
         )
 
     def push(self, cb: Any, pointer: Any) -> NativeCall:
-        """Push the 4 bytes that are at the pointer when the loop makes the call."""
+        """Push 4 bytes. They are read from the pointer each time the loop makes the call."""
         stage = self._gpu.vk.VK_SHADER_STAGE_COMPUTE_BIT
         return self.call("vkCmdPushConstants", cb, self._pipeline.layout, stage, 0, 4, pointer, stage="push")
 
     def dispatch(self, cb: Any, groups: int = 0) -> NativeCall:
-        """Dispatch this many workgroups; 0: as many as the step has."""
+        """Dispatch this many workgroups; 0: the number that the step needs."""
         return self.call("vkCmdDispatch", cb, groups or GROUPS, 1, 1, stage="dispatch")
 
     def end(self, cb: Any) -> NativeCall:
@@ -113,7 +116,7 @@ class Commands:
 
 
 class VulkanWait:
-    """Waits for the queue in one of three ways. ``failed`` keeps the first failure, for ``executed``."""
+    """A wait for the queue, of one of three kinds. ``failed`` keeps the first failure, for ``executed``."""
 
     def __init__(self, gpu: VulkanGpu, kind: str) -> None:
         if kind == "timeline" and not gpu.timeline:
@@ -177,7 +180,10 @@ class VulkanWait:
 
 
 def raise_failures(failures: Iterable[int]) -> None:
-    """Raise ``Unverified`` for the first nonzero number. Each is the bitwise or of the low 32 bits of results."""
+    """Raise ``Unverified`` for the first nonzero number.
+
+    Each number is the bitwise or of the low 32 bits of several results.
+    """
     for failure in filter(None, failures):
         signed = failure - (1 << 32) if failure >> 31 & 1 else failure
         raise Unverified(f"a Vulkan call did not succeed: {result_name(signed)}")

@@ -1,4 +1,4 @@
-"""Device time from timestamps, with or without a blocker; and the time from submission to start."""
+"""Device time from timestamps, with or without a blocker, and the time from submission to start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUERIES = 64
 
 
 class Timer:
-    """Reads the timestamps of a queue. A device has one; its own dispatches use its own buffers."""
+    """Measures with timestamps of a queue. Each device has one timer. Its own dispatches use separate buffers."""
 
     def __init__(self, gpu: VulkanGpu) -> None:
         if not gpu.adapter.timestamp_bits:
@@ -53,7 +53,7 @@ class Timer:
         return steps * self._gpu.adapter.timestamp_period
 
     def span_of(self, record: Callable[[Any], None]) -> float:
-        """ns between two timestamps around the commands that ``record`` puts into one command buffer."""
+        """Time between two timestamps around the commands that ``record`` puts into one command buffer, ns."""
 
         def stamped(cb: Any) -> None:
             self._stamps(cb, [0])
@@ -64,9 +64,9 @@ class Timer:
         return self._between(*self._read(2))
 
     def span_behind_blocker(self, issue: Callable[[], None], hold_ns: float) -> tuple[float, bool]:
-        """ns from the end of a blocker to the end of the work that ``issue`` submits while the blocker runs.
+        """Time from the end of a blocker to the end of the work that ``issue`` submits while the blocker runs, ns.
 
-        Also whether the blocker still ran when ``issue`` returned: then the device never waited for the host.
+        Also whether the blocker still ran when ``issue`` returned. If so, the device never waited for the host.
         """
         gpu = self._gpu
         gpu.drain()
@@ -80,7 +80,7 @@ class Timer:
 
     @functools.cached_property
     def step_ns(self) -> float:
-        """ns per step of the blocker, measured on a run of at least 2 ms."""
+        """Time per step of the blocker, ns, measured over at least 2 ms."""
         self._steps[0] = 1 << 12
         while True:
             span = self.span_of(self._burn)
@@ -89,7 +89,7 @@ class Timer:
             self._steps[0] *= 4
 
     def spins(self, wait: VulkanWait) -> bool:
-        """Whether a wait for 10 ms of device work uses the CPU of the caller for more than half of the time."""
+        """Whether a wait for 10 ms of device work uses the caller's CPU for more than half of that time."""
         self._steps[0] = max(1, int(10e6 / self.step_ns))
         self._gpu.drain()
         self._first.start(self._burn, self._gpu.ffi.NULL)
@@ -99,9 +99,10 @@ class Timer:
         return time.thread_time_ns() - cpu > wall / 2
 
     def start_latency(self, n: int) -> StartLatency:
-        """ns from just before ``vkQueueSubmit`` to the first timestamp on an idle queue, n times.
+        """Time from just before ``vkQueueSubmit`` to the first timestamp on an idle queue, ns, measured n times.
 
-        VK_EXT_calibrated_timestamps aligns the two clocks before each. Raises ``Unsupported`` without it.
+        VK_EXT_calibrated_timestamps aligns host and device clock before each measurement. Raises ``Unsupported`` if the
+        extension is missing.
         """
         gpu, submit = self._gpu, self._gpu.function("vkQueueSubmit")
         half = 1 << gpu.adapter.timestamp_bits - 1
@@ -153,7 +154,7 @@ class Timer:
 
     @functools.cached_property
     def _host_domain(self) -> int:
-        """The time domain of ``_now``."""
+        """The Vulkan time domain of the clock that ``_now`` reads."""
         vk, gpu = self._gpu.vk, self._gpu
         if not gpu.calibrated:
             raise Unsupported("the device has no VK_EXT_calibrated_timestamps")
@@ -173,7 +174,7 @@ class Timer:
         return int(domain)
 
     def _both_clocks(self) -> tuple[int, float, float]:
-        """Device ticks and host ns at one moment, and the largest error between the two readings, ns."""
+        """Device ticks and host time (ns) at the same moment, and the largest error of this pair (ns)."""
         gpu, vk = self._gpu, self._gpu.vk
         kind = vk.VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT
         domains = (vk.VK_TIME_DOMAIN_DEVICE_EXT, self._host_domain)
@@ -199,7 +200,7 @@ def timer(gpu: VulkanGpu) -> Timer:
 
 @functools.cache
 def wait_spins(gpu: VulkanGpu, kind: str) -> bool:
-    """Whether this kind of wait uses the CPU of the caller; False if the device has no timestamps to measure it."""
+    """Whether this kind of wait uses the caller's CPU. False if the device has no timestamps to measure it."""
     wait = VulkanWait(gpu, kind)
     try:
         return timer(gpu).spins(wait)
@@ -210,9 +211,9 @@ def wait_spins(gpu: VulkanGpu, kind: str) -> bool:
 
 
 def time_one_submission(gpu: VulkanGpu, n: int, recorder: Callable[[Any], Callable[[int], None]]) -> DeviceTime:
-    """Device time of n units in one submission; ``recorder(cb)`` returns the function that records n units.
+    """Device time of n units in one submission. ``recorder(cb)`` returns the function that records n units.
 
-    Always ``busy``: the device has all the work when it starts. Raises ``Unsupported``.
+    The result is always ``busy``, because the device has all the work when it starts. Raises ``Unsupported``.
     """
     clock = timer(gpu)
     span = clock.span_of(lambda cb: recorder(cb)(n))
@@ -220,9 +221,9 @@ def time_one_submission(gpu: VulkanGpu, n: int, recorder: Callable[[Any], Callab
 
 
 def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
-    """Device time of n units that are submitted while a blocker runs; fewer units if the queue holds fewer.
+    """Device time of units that are submitted while a blocker runs: n units, or as many as fit into the queue.
 
-    ``busy`` if the blocker still ran when the last unit was submitted. Raises ``Unsupported``.
+    The result is ``busy`` if the blocker still ran when the last unit was submitted. Raises ``Unsupported``.
     """
     clock = timer(gpu)
     while True:

@@ -1,6 +1,6 @@
 """The SwiftShader driver that Chromium and related browsers install, and the environment that selects it.
 
-Reads files only: the parent process calls it. Every stack that uses the Vulkan loader shares it.
+This module only reads files, because the parent process uses it. All stacks that use the Vulkan loader share it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
-"""Variables that list drivers for the loader: the name since loader 1.3.207, and the name that older loaders read."""
+"""Variables that list drivers for the loader: the name since loader 1.3.207, and the name for older loaders."""
 
 _MANIFEST = "vk_swiftshader_icd.json"
 
 
 def environments() -> list[dict[str, str]]:
-    """The unchanged environment, and one in which the loader finds only SwiftShader.
+    """Environment variables to add: none, and those with which the loader finds only SwiftShader.
 
-    The second is left out if there is no SwiftShader, or if the environment already names drivers.
+    The second set is left out if SwiftShader is not installed, or if the environment already names drivers.
     """
     found: list[dict[str, str]] = [{}]
     manifest = swiftshader_icd()
@@ -28,12 +28,12 @@ def environments() -> list[dict[str, str]]:
 
 
 def swiftshader_icd() -> Path | None:
-    """The driver manifest of the first SwiftShader found, or None."""
+    """The driver manifest of the first SwiftShader that is found, or None."""
     return next((path for path in _manifests() if path.is_file()), None)
 
 
 def _manifests() -> Iterator[Path]:
-    """Paths of the manifest in Chromium, Chrome, Edge and Playwright on Linux, macOS and Windows."""
+    """The paths where Chromium, Chrome, Edge and Playwright install the manifest on Linux, macOS and Windows."""
     for folder in (
         "/usr/lib/chromium",
         "/usr/lib64/chromium-browser",

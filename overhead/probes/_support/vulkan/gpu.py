@@ -1,7 +1,7 @@
 """A logical device with one queue: its functions, buffers, pipelines and command buffers.
 
-Addresses of device functions come from ``vkGetDeviceProcAddr``, so calls reach the driver without the trampolines of
-the loader.
+Addresses of device functions come from ``vkGetDeviceProcAddr``, so calls go directly to the driver, without the
+trampolines of the loader.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from overhead.probes.base import Unavailable
 
 @dataclass(frozen=True)
 class VulkanBuffer:
-    """A buffer and its memory. ``mapped``: the address of the memory on the host, or NULL if the host cannot see it."""
+    """A buffer and its memory. ``mapped``: host address of the memory, or NULL if the host cannot access it."""
 
     handle: Any
     memory: Any
@@ -91,7 +91,7 @@ class VulkanGpu:
 
     @functools.cache  # noqa: B019 - a VulkanGpu lives as long as the process
     def function(self, name: str) -> Any:
-        """A device function as a cffi callable. Raises ``Unavailable`` if the driver does not have it."""
+        """A device function as a cffi callable. Raises ``Unavailable`` if the driver lacks the function."""
         found = self.vk.vkGetDeviceProcAddr(self.device, name.encode())
         if found == self.ffi.NULL:
             raise Unavailable(f"the driver has no {name}")
@@ -126,7 +126,7 @@ class VulkanGpu:
         self.call("vkQueueWaitIdle", self.queue)
 
     def buffer(self, size: int, usage: int, host: bool = False) -> VulkanBuffer:
-        """A buffer with its own memory: device memory, or coherent memory that the host can see (``host``)."""
+        """A buffer with its own memory: device memory, or with ``host`` coherent memory that the host can access."""
         vk, ffi = self.vk, self.ffi
         handle = self.create("Buffer", self.new("BUFFER_CREATE_INFO", "VkBufferCreateInfo", size=size, usage=usage))
         needs = ffi.new("VkMemoryRequirements *")
@@ -208,5 +208,5 @@ class VulkanGpu:
 
 @functools.cache
 def gpu(index: int) -> VulkanGpu:
-    """The device of the adapter with this index; the process opens it once."""
+    """The device of the adapter with this index. The process opens each device only once."""
     return VulkanGpu(next(adapter for adapter in adapters() if adapter.index == index))

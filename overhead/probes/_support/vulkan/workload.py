@@ -1,4 +1,4 @@
-"""Workloads in committed SPIR-V on raw Vulkan: n dispatches that are recorded before the window, or one that loops."""
+"""Workloads in committed SPIR-V on raw Vulkan: n dispatches recorded before the window, or one that loops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from overhead.workloads.base import Array
 
 
 def open_case(gpu: VulkanGpu, case: Case) -> WorkChain:
-    """The chain of a workload's case. Raises ``Unsupported`` if there is no SPIR-V or no such pattern."""
+    """The chain of a workload case. Raises ``Unsupported`` if it has no SPIR-V or the pattern does not exist."""
     if case.workload not in IN_SPIRV:
         raise Unsupported(f"{case.workload} has no committed SPIR-V")
     if case.pattern not in ("replay", "fused"):
@@ -32,7 +32,10 @@ def open_case(gpu: VulkanGpu, case: Case) -> WorkChain:
 
 
 class VulkanWork(WorkChain):
-    """One submission and the wait. One buffer holds the state, then the inputs, then the counters, field by field."""
+    """A workload with one submission and one wait.
+
+    One buffer contains the fields of the state, then the inputs, then the counters.
+    """
 
     language = "spirv"
     overlap = "serial"

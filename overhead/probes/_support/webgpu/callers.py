@@ -1,4 +1,4 @@
-"""The steps of a case for its caller: statements of the Python API, or C calls for ``ffi`` and ``native``."""
+"""Translate the steps of a case: to statements of the Python API, or to C calls for ``ffi`` and ``native``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENCODER, _PASS, _COMMANDS, _GROUP = Slot(0), Slot(1), Slot(2), Slot(3)
 
 
 def python_statements(steps: Steps, resources: StepResources, wait: Callable[[], None]) -> Script:
-    """The loop in statements of the Python API."""
+    """The loop as statements of the Python API."""
     spec = resources.spec
     index = f"[u & {RING - 1}]"
     group = {"once": "group", "rotated": f"groups{index}", "fresh": "fresh"}[spec.bindgroup]
@@ -66,7 +66,7 @@ def python_statements(steps: Steps, resources: StepResources, wait: Callable[[],
 
 
 def c_calls(steps: Steps, resources: StepResources) -> NativeProgram:
-    """The loop in C calls of webgpu.h. Raises ``Unsupported`` or ``NativeUnavailable``."""
+    """The loop as C calls of webgpu.h. Raises ``Unsupported`` or ``NativeUnavailable``."""
     calls = _StepCalls(resources)
     head, body, tail = (
         tuple(call for step in part for call in calls.of(step)) for part in (steps.head, steps.body, steps.tail)
@@ -75,7 +75,7 @@ def c_calls(steps: Steps, resources: StepResources) -> NativeProgram:
 
 
 class _StepCalls:
-    """Makes the C calls of each step. The resources keep the descriptors and arrays that the calls point to."""
+    """Makes the C calls of each step. The resources own the descriptors and arrays that the calls point to."""
 
     def __init__(self, resources: StepResources) -> None:
         self.resources, self.library = resources, resources.session.library

@@ -41,7 +41,7 @@ class StepSpec:
 
     @classmethod
     def of(cls, case: Case) -> StepSpec:
-        """The spec of a case. Raises ``Unsupported`` where this probe does not run the case."""
+        """The spec of a case. Raises ``Unsupported`` if this probe cannot run the case."""
         if case.pattern not in _PATTERNS:
             raise Unsupported(f"WebGPU compute has no {case.pattern}")
         if case.workload != "step":
@@ -56,7 +56,7 @@ class StepSpec:
         return spec
 
     def _refusal(self) -> str:
-        """Why this combination of parameters means nothing, or an empty string."""
+        """The reason why this combination of parameters is meaningless, or an empty string."""
         if (self.pattern == "per-k") != (self.k > 1):
             return "per-k, and it alone, takes k: dispatches a submission, at least 2"
         if self.independent and self.bindgroup == "once":
@@ -75,12 +75,12 @@ class StepSpec:
 
     @property
     def per(self) -> int:
-        """Units in a submission; 0: all units in one submission."""
+        """Units per submission; 0: all units are one submission."""
         return {"per-k": self.k, "per-pass": 0, "one-pass": 0, "fused": 0}.get(self.pattern, 1)
 
     @property
     def overlap(self) -> Overlap:
-        """``pipelined`` if the device can start while the host still issues units, else ``serial``."""
+        """``pipelined`` if the device can start while the host is still issuing units, else ``serial``."""
         return "pipelined" if self.pattern in ("per-submit", "per-k") else "serial"
 
     @property
@@ -90,7 +90,7 @@ class StepSpec:
 
     @property
     def buffers(self) -> int:
-        """Number of data buffers: unit i works on buffer ``i % buffers``."""
+        """Number of data buffers. Unit i works on buffer ``i % buffers``."""
         return RING if self.independent else 1
 
     @property
@@ -114,9 +114,9 @@ _DEFAULTS = ("once", "none", 1, False)
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps of a loop by name: head and tail run once for each group of ``per`` units, body once for each unit.
+    """The steps of a loop by name. Head and tail run once per group of ``per`` units, body runs once per unit.
 
-    ``per`` 0: one group of all units. Each name is also a stage that can be timed.
+    ``per`` = 0: all units are one group. Each name is also a stage that can be timed.
     """
 
     head: tuple[str, ...]
@@ -126,7 +126,7 @@ class Steps:
 
 
 def steps(spec: StepSpec) -> Steps:
-    """The steps of a case. Every caller makes the same steps."""
+    """The steps of a case. They are the same for every caller."""
     binds_each = spec.bindgroup != "once" or spec.argument == "dynamic-offset"
     bind = {"fresh": ("create bind group", "set bind group", "release bind group")}.get(
         spec.bindgroup, ("set bind group",)
@@ -196,7 +196,7 @@ def _extra_cases(dawn: bool) -> Iterator[Case]:
 
 
 def _offers(target: Target, case: Case) -> bool:
-    """Whether the target offers the case: it can run, and at most one detail differs from the base."""
+    """Whether the target can run the case, and the case differs from the base in at most one detail."""
     if not accepts(StepSpec.of, case):
         return False
     spec = StepSpec.of(case)

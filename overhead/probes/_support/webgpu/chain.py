@@ -1,4 +1,4 @@
-"""A WebGPU chain: one case open on a device."""
+"""A WebGPU chain: one case that is open on a device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WebgpuWait = Callable[[], None]
 
 
 class WebGpuChain(Chain):
-    """One case of the step. ``__init__`` binds ``issue`` and ``wait`` to callables without a method call in between."""
+    """One case of the step. ``__init__`` replaces ``issue`` and ``wait`` by functions that need no method call."""
 
     def __init__(self, target: Target, case: Case) -> None:
         self.spec = spec = StepSpec.of(case)
@@ -56,7 +56,7 @@ class WebGpuChain(Chain):
         return (native_loop.compile_native if self.spec.caller == "native" else native_loop.compile_ffi)(self._loop)
 
     def _waiter(self) -> tuple[str, WebgpuWait]:
-        """The name of the wait, and the function that waits. Raises ``Unsupported`` if the binding fails at it."""
+        """The name of the wait, and the function that waits. Raises ``Unsupported`` if the binding fails."""
         device, queue, data = self.resources.device, self.resources.queue, self.resources.data[0]
         match self.spec.wait:
             case "":
@@ -67,12 +67,12 @@ class WebGpuChain(Chain):
                 return "map", self._map_wait()
         try:
             queue.on_submitted_work_done_sync()
-        except Exception as error:  # a broken binding may raise any error; it becomes the reason
+        except Exception as error:  # a broken binding may raise any error, which becomes the reason
             raise Unsupported(f"on_submitted_work_done_sync: {type(error).__name__}: {str(error)[:200]}") from error
         return "work-done", queue.on_submitted_work_done_sync
 
     def _map_wait(self) -> WebgpuWait:
-        """A wait that copies 4 bytes to a staging buffer and maps it, as a program does that reads results."""
+        """A wait that copies 4 bytes to a staging buffer and maps it, like a program that reads results."""
         device, queue, data = self.resources.device, self.resources.queue, self.resources.data[0]
         staging = self.resources.staging()
 
@@ -86,7 +86,7 @@ class WebGpuChain(Chain):
         return wait
 
     def prepare(self, n: int) -> None:
-        """For ``fused``, write n to the uniform that the kernel reads."""
+        """For the pattern ``fused``, write n to the uniform buffer that the kernel reads."""
         if self.spec.pattern == "fused" and n != self._written_n:
             self.resources.put(self.resources.uniform, n)
             self.wait()
@@ -99,7 +99,7 @@ class WebGpuChain(Chain):
         raise NotImplementedError  # bound in __init__
 
     def executed(self) -> int:
-        """Steps since ``open``, from the buffers; 0 on the Null backend of Dawn. Raises ``Unverified``."""
+        """Steps since ``open`` according to the buffers; 0 on the Null backend of Dawn. Raises ``Unverified``."""
         self.wait()
         self.library.raise_errors()
         if not self.executes:
@@ -117,7 +117,7 @@ class WebGpuChain(Chain):
         return self._total - self._excluded
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time behind a blocker; None if units wait or nothing runs. Raises ``Unsupported``."""
+        """Device time behind a blocker. None if each unit waits, or if nothing runs. Raises ``Unsupported``."""
         if not self.executes or self.spec.waits_each:
             return None
         return self._clock.measure(n)
@@ -127,15 +127,15 @@ class WebGpuChain(Chain):
         return DeviceClock(self)
 
     def exclude(self, steps: int) -> None:
-        """Do not count these steps in ``executed``: ``device`` ran them."""
+        """Do not count these steps in ``executed``, because ``device`` ran them."""
         self._excluded += steps
 
     def units_per_submit(self, n: int) -> int:
-        """Units in each submission if n units are issued."""
+        """The number of units in each submission if n units are issued."""
         return self.spec.per or n
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-        """Durations of each stage, ns, each with one clock reading in it; ``clock``: durations of a reading alone."""
+        """Durations of each stage, ns. Each duration includes one clock reading; ``clock`` contains nothing else."""
         self.prepare(n)
         found = self._stages(n)
         self.wait()

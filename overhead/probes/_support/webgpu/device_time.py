@@ -1,7 +1,7 @@
 """Device time from timestamp queries. A blocker (a long dispatch) keeps the device busy while the host issues units.
 
-The host submits the blocker to an idle device at time a, then the units and a marker until time b. If the blocker takes
-longer on the device than b - a, it ended after b: all units were in the queue before the device began the first.
+At time a the host submits the blocker to an idle device. Then it submits the units and a marker, until time b. If the
+blocker takes longer than b - a on the device, it ends after b. Then all units were queued before the first one started.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_SUBMISSIONS = 1024
 
 
 class TimedChain(Protocol):
-    """What ``DeviceClock`` needs of a chain."""
+    """The methods of a chain that ``DeviceClock`` uses."""
 
     resources: StepResources
 
@@ -70,10 +70,10 @@ class DeviceClock:
         self.quantum = self._quantum()
 
     def measure(self, n: int) -> DeviceTime:
-        """Device time from the end of the blocker to the end of a marker behind at most ``n`` units.
+        """Device time from the end of the blocker to the end of a marker that follows at most ``n`` units.
 
-        The marker adds a constant, so it does not change a slope over n. Raises ``Unsupported`` if the time is less
-        than 100 steps of the clock.
+        The marker adds a constant, so it does not change a slope over n. Raises ``Unsupported`` if the time is shorter
+        than 100 clock steps.
         """
         n = min(n, _MAX_SUBMISSIONS * max(1, self.chain.units_per_submit(n)))
         span, busy = self._behind_blocker(n)
@@ -82,9 +82,9 @@ class DeviceClock:
         return DeviceTime(n, span, busy, self.quantum, "timestamps at pass ends, behind a plug dispatch")
 
     def _behind_blocker(self, n: int) -> tuple[float, bool]:
-        """The span, ns, and whether the blocker outlasted the issuing.
+        """The device time, ns, and whether the blocker still ran when all units had been issued.
 
-        Lengthens a blocker that was too short. If the stack itself waits for the device, no blocker is long enough.
+        A blocker that was too short is made longer. If the stack itself waits for the device, none is long enough.
         """
         span, blocker, issuing = self._once(n, self.repeats)
         for _ in range(3):
@@ -109,7 +109,7 @@ class DeviceClock:
         return float(stamps[3] - stamps[1]), float(stamps[1] - stamps[0]), float(issuing)
 
     def _pass(self, groups: list[Any], repeats: int, first: int) -> Any:
-        """A command buffer with one pass over all data buffers, between timestamps ``first`` and ``first + 1``."""
+        """A command buffer with one pass over all data buffers between the timestamps ``first`` and ``first + 1``."""
         encoder = self.resources.device.create_command_encoder()
         self._record(encoder, groups, repeats, first)
         return encoder.finish()
@@ -129,7 +129,7 @@ class DeviceClock:
         compute.end()
 
     def _resolve(self, count: int) -> NDArray[np.float64]:
-        """The first ``count`` timestamps, ns after the first of them."""
+        """The first ``count`` timestamps, in ns since the first one."""
         encoder = self.resources.device.create_command_encoder()
         encoder.resolve_query_set(self.queries, 0, count, self.resolved, 0)
         self.resources.queue.submit([encoder.finish()])
@@ -149,20 +149,20 @@ class DeviceClock:
 
 @functools.cache
 def wait_spins(session: WebGpuSession) -> bool:
-    """Whether the wait uses the CPU of the caller; False if that cannot be measured."""
+    """Whether the wait uses the caller's CPU. False if this cannot be measured."""
     try:
         return _wait_spins(session)
-    except Exception:  # a driver that fails here fails only the cases that need device time
+    except Exception:  # if the driver fails here, only the cases that need device time fail
         return False
 
 
 def _wait_spins(session: WebGpuSession) -> bool:
-    """Compare CPU time and wall time of the thread in a wait of milliseconds."""
+    """Compare CPU time and wall time of the thread during a wait of some milliseconds."""
     resources = StepResources(session, StepSpec("fused", "binding", independent=False))
     resources.put(resources.uniform, _BLOCKER_STEPS)
     wait = session.library.waiter(resources.device, resources.queue)
     repeats, wall, cpu, total = 1, 0, 0, 0
-    # If submit itself waits for the device, only the total time grows: then nothing can be measured.
+    # If the submission itself waits for the device, only the total time grows, and nothing can be measured.
     while wall < 5_000_000 and total < 20_000_000 and repeats <= 1 << 12:
         commands = _long_pass(resources, repeats)
         wait()

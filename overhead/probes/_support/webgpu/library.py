@@ -1,7 +1,7 @@
-"""wgpu-native and Dawn behind one interface: modules, C functions, errors, waits.
+"""One interface to wgpu-native and Dawn: modules, C functions, errors, waits.
 
-Both have the API of wgpu-py and webgpu.h. The handles, the C library and the error handler are private attributes of
-the bindings, in the versions that ``pyproject.toml`` names.
+Both have the API of wgpu-py and webgpu.h. This module uses private attributes of the bindings (handles, C library,
+error handler), so ``pyproject.toml`` limits their versions.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Library:
         self._helpers = importlib.import_module(f"{binding.backend}._helpers")
         handler = importlib.import_module(f"{binding.backend}._api").error_handler
         self._errors: list[str] = []
-        # By default the handler logs the first ten errors of a kind and drops the rest.
+        # The default handler logs only the first ten errors of each kind.
         handler.log_error = self._errors.append
-        # The binding of Dawn keeps errors that occur outside a Python call.
+        # The binding of Dawn stores errors that occur outside a Python call.
         self._pending: list[tuple[str, str]] = getattr(handler, "pending", [])
         self.versions = {
             binding.module: str(self.webgpu.__version__),
@@ -79,14 +79,17 @@ class Library:
         return self._helpers.get_wgpu_instance()
 
     def forget_errors(self) -> list[str]:
-        """Return the errors since the previous call, and forget them."""
+        """Return and clear the errors since the previous call."""
         found = [*self._errors, *(message for _, message in self._pending)]
         self._errors.clear()
         self._pending.clear()
         return found
 
     def raise_errors(self) -> None:
-        """Raise ``Unverified`` if the library reported an error since the last call. A rejected submit is silent."""
+        """Raise ``Unverified`` if the library reported an error since the last call.
+
+        A rejected submission raises no Python error, so only this check finds it.
+        """
         found = self.forget_errors()
         if found:
             raise Unverified(f"{len(found)} errors reported by {self.stack}, the first: {_one_line(found[0])}")
@@ -103,7 +106,10 @@ class Library:
         return int(self.ffi.cast("uintptr_t", pointer))
 
     def call(self, name: str, *args: Any, stage: str, result: Slot | None = None) -> NativeCall:
-        """A call for either loop. Arguments: numbers, slots, cffi objects, and results of ``cycle``."""
+        """A call for the Python loop and the compiled loop.
+
+        Arguments are numbers, slots, cffi objects, or results of ``cycle``.
+        """
         function, address = self.symbol(name)
         words = tuple(arg.words if isinstance(arg, RotatingArgument) else self._word(arg) for arg in args)
         objects = tuple(arg.objects if isinstance(arg, RotatingArgument) else arg for arg in args)
@@ -113,7 +119,7 @@ class Library:
         return arg if isinstance(arg, int | Slot) else self.address(arg)
 
     def waiter(self, device: Any, queue: Any) -> Callable[[], None]:
-        """The cheapest function that waits for all submitted work; ``wait_name`` names it."""
+        """The cheapest function that waits for all submitted work. ``wait_name`` is its name."""
         if not self.is_dawn:
             return functools.partial(self.lib.wgpuDevicePoll, device._internal, 1, self.ffi.NULL)
         done, wait_any = self.lib.wgpuQueueOnSubmittedWorkDone, self.lib.wgpuInstanceWaitAny
@@ -130,12 +136,12 @@ class Library:
         return "wait-any" if self.is_dawn else "poll"
 
     def wait_calls(self, device: Any, queue: Any) -> tuple[NativeCall | Store, ...]:
-        """The same wait as C calls. Raises ``Unsupported`` for Dawn on any ABI but System V on x86-64."""
+        """The same wait as C calls. For Dawn, raises ``Unsupported`` unless the ABI is System V on x86-64."""
         if not self.is_dawn:
             return (self.call("wgpuDevicePoll", device._internal, 1, self.ffi.NULL, stage="wait"),)
         if platform.machine().lower() not in ("x86_64", "amd64") or sys.platform == "win32":
             raise Unsupported("wgpuQueueOnSubmittedWorkDone takes a struct by value: known on x86-64 System V alone")
-        # The ABI passes six words in registers, then the 40 bytes of the struct as five words on the stack.
+        # The ABI passes the first six words in registers, and the 40 bytes of the struct as five words on the stack.
         info, future = self._done_info, Slot(7)
         fields = [int(word) for word in self.ffi.unpack(self.ffi.cast("uint64_t *", self.ffi.addressof(info)), 5)]
         function, address = self.symbol("wgpuQueueOnSubmittedWorkDone")
@@ -153,8 +159,8 @@ class Library:
     def _done_info(self) -> Any:
         pointer = self.ffi.new("WGPUQueueWorkDoneCallbackInfo *")
         pointer.mode = self.lib.WGPUCallbackMode_WaitAnyOnly
-        # Dawn calls the callback even if it is NULL. Any C function without side effects works: on every ABI in
-        # native_loop.ABIS the caller removes the arguments.
+        # Dawn calls the callback even if it is NULL. Any C function without side effects works, because on every ABI
+        # in native_loop.ABIS the caller removes the arguments.
         c_library = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
         pointer.callback = self.ffi.cast("WGPUQueueWorkDoneCallback", address_of(c_library, "labs"))
         self._done_pointer = pointer
@@ -165,7 +171,7 @@ class Library:
         return self.ffi.new("WGPUFutureWaitInfo *")
 
     def cycle(self, objects: Any) -> RotatingArgument:
-        """An argument that takes the next of these objects at each unit."""
+        """An argument that is another one of these objects for each unit."""
         items = tuple(objects)
         return RotatingArgument(Cycle(tuple(self.address(item) for item in items)), Cycle(items))
 
@@ -180,7 +186,7 @@ class RotatingArgument:
 
 @functools.cache
 def library(stack: str) -> Library:
-    """The library of a stack, loaded at the first call. Raises ``Unavailable``."""
+    """The library of a stack. It is loaded at the first call. Raises ``Unavailable``."""
     binding = _BINDINGS[stack]
     try:
         return Library(binding)
@@ -193,7 +199,7 @@ def library(stack: str) -> Library:
 
 @contextlib.contextmanager
 def captured_stderr() -> Iterator[list[str]]:
-    """Collect the lines that C code prints to standard error. The list is filled when the context ends."""
+    """A context that collects the lines that C code prints to standard error. The list is filled at its end."""
     lines: list[str] = []
     sys.stderr.flush()
     with tempfile.TemporaryFile() as file:

@@ -1,4 +1,4 @@
-"""The device of a case, its buffers with known seeds, its pipeline and its bind groups."""
+"""The device of a case, with buffers that contain known seeds, a pipeline and bind groups."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WebGpuSession:
         adapter = targets.adapter(loaded, target)
         features = [name for name in ("timestamp-query", "immediates", "shader-f16") if name in adapter.features]
         if loaded.is_dawn:
-            # With timestamp_quantization, Dawn rounds timestamps to 0.1 ms.
+            # With the toggle timestamp_quantization, Dawn rounds timestamps to 0.1 ms.
             self.device = loaded.extras.request_device_sync(
                 adapter,
                 required_features=features,
@@ -50,7 +50,7 @@ class WebGpuSession:
 
     @functools.cached_property
     def tick(self) -> float:
-        """Nanoseconds per unit of a resolved timestamp. Dawn resolves to nanoseconds, so 1."""
+        """Nanoseconds per unit of a resolved timestamp. It is 1 for Dawn, which converts timestamps to nanoseconds."""
         if self.library.is_dawn:
             return 1.0
         return float(self.library.lib.wgpuQueueGetTimestampPeriod(self.queue._internal))
@@ -60,7 +60,7 @@ _sessions: dict[tuple[str, str, bool], WebGpuSession] = {}
 
 
 def session(target: Target, spec: StepSpec) -> WebGpuSession:
-    """The session of a case, opened at the first call. Raises ``Unavailable`` or ``Unsupported``."""
+    """The session of a case. It is opened at the first call. Raises ``Unavailable`` or ``Unsupported``."""
     robust = spec.checks == "on" or target.stack != "dawn"
     key = (target.key, spec.validation, robust)
     if key not in _sessions:
@@ -69,7 +69,7 @@ def session(target: Target, spec: StepSpec) -> WebGpuSession:
 
 
 def bind_group_layout(device: Any, zeros: int, uniform: bool, dynamic: bool = False) -> Any:
-    """A layout: the data buffer at binding 0, then ``zeros`` read-only buffers, then the uniform if there is one."""
+    """A layout: the data buffer at binding 0, then ``zeros`` read-only buffers, then the uniform buffer if any."""
     kinds: list[dict[str, Any]] = [{"type": "storage"}, *[{"type": "read-only-storage"} for _ in range(zeros)]]
     if uniform:
         kinds.append({"type": "uniform", "has_dynamic_offset": dynamic, "min_binding_size": 4})
@@ -79,7 +79,7 @@ def bind_group_layout(device: Any, zeros: int, uniform: bool, dynamic: bool = Fa
 
 
 def entries(data: Any, zeros: list[Any], uniform: Any) -> list[dict[str, Any]]:
-    """The entries of a bind group for ``bind_group_layout``."""
+    """The entries of a bind group with the layout ``bind_group_layout``."""
     bound = [{"buffer": buffer, "offset": 0, "size": 4 * WORDS} for buffer in (data, *zeros)]
     if uniform is not None:
         bound.append({"buffer": uniform, "offset": 0, "size": 4})
@@ -108,7 +108,7 @@ def shader_module(session: WebGpuSession, text: str, checks: str) -> Any:
 
 
 class DeviceBuffers:
-    """A device and the buffers that were made on it. ``data``: the buffers that the units work on."""
+    """A device and its buffers. ``data``: the buffers that the units work on."""
 
     def __init__(self, session: WebGpuSession) -> None:
         self.session, self.device, self.queue = session, session.device, session.queue
@@ -118,7 +118,7 @@ class DeviceBuffers:
         self._owned: list[Any] = []
 
     def buffer(self, data: NDArray[Any], usage: int) -> Any:
-        """A buffer with these contents; ``destroy`` releases it."""
+        """A new buffer with these contents. ``destroy`` releases it."""
         made = self.device.create_buffer_with_data(data=data, usage=usage)
         self._owned.append(made)
         return made
@@ -163,17 +163,17 @@ class StepResources(DeviceBuffers):
         ]
 
     def keep(self, thing: Any) -> Any:
-        """Keep an object alive that C code points to."""
+        """Keep a reference to an object that C code points to."""
         self._kept.append(thing)
         return thing
 
     def put(self, uniform: Any, value: int) -> None:
-        """Write one word and submit the write. A pending write would become part of the next window."""
+        """Write one word and submit the write, because a pending write would be executed in the next window."""
         self.queue.write_buffer(uniform, 0, np.array([value], np.uint32))
         self.queue.submit([])
 
     def staging(self) -> Any:
-        """A buffer of four bytes to map."""
+        """A buffer of four bytes that can be mapped."""
         made = self.device.create_buffer(size=4, usage=self.flags.MAP_READ | self.flags.COPY_DST)
         self._owned.append(made)
         return made
@@ -195,7 +195,7 @@ class StepResources(DeviceBuffers):
         return shader_module(self.session, self.text, self.spec.checks)
 
     def read(self) -> list[int]:
-        """Steps between the seeds and the values of each buffer, modulo 2^32. Raises ``Unverified``."""
+        """For each buffer, the number of steps from its seeds to its values, modulo 2^32. Raises ``Unverified``."""
         return [
             lcg.distance(seeds, np.frombuffer(self.queue.read_buffer(data), np.uint32))
             for seeds, data in zip(self.seeds, self.data, strict=True)

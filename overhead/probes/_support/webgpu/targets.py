@@ -27,12 +27,12 @@ Info = Mapping[str, Any]
 
 
 def environments(null: bool) -> list[dict[str, str]]:
-    """The unchanged environment, one for SwiftShader if installed, and one for the Null backend if ``null``."""
+    """Environment variables to add: none, those for SwiftShader if installed, those for Null if ``null``."""
     return [*drivers.environments(), *([{BACKEND_VARIABLE: NULL}] if null else [])]
 
 
 def targets(library: Library) -> list[Target]:
-    """The adapters that this process can see. Raises ``Unavailable`` with the reason that the library printed."""
+    """The adapters that this process can use. Raises ``Unavailable`` with the reason that the library printed."""
     with captured_stderr() as printed:
         adapters = _adapters(library)
     described = describe(library.stack, [one.info for one in adapters], library.versions)
@@ -43,7 +43,7 @@ def targets(library: Library) -> list[Target]:
 
 
 def no_adapter_error(stack: str, printed: Iterable[str]) -> Unavailable:
-    """The reason why there is no adapter, from what the library printed, and how to fix it."""
+    """An error with the reason why there is no adapter, taken from the library's output, and the remedy."""
     messages = [
         line.removeprefix("Warning: ") for line in printed if line[:1].strip() and "XDG_RUNTIME_DIR" not in line
     ]
@@ -62,7 +62,7 @@ def _loader() -> bool:
 
 
 def adapter(library: Library, target: Target) -> Any:
-    """The adapter of a target in this process. Raises ``Unavailable`` if it is gone."""
+    """The adapter of a target in this process. Raises ``Unavailable`` if it no longer exists."""
     with captured_stderr():
         adapters = _adapters(library)
     infos = [one.info for one in adapters]
@@ -73,9 +73,9 @@ def adapter(library: Library, target: Target) -> Any:
 
 
 def describe(stack: str, infos: Iterable[Info], versions: Mapping[str, str]) -> list[Target | None]:
-    """A target for each adapter, in order; None for a backend without an API name here (D3D11, WebGPU).
+    """A target for each adapter, in order. None for a backend that this suite does not measure (D3D11, WebGPU).
 
-    WebGPU gives no UUID and no address. Adapters with the same API and name are numbered in the order of the list.
+    WebGPU gives no UUID and no address, so adapters with the same API and name are numbered in the order of the list.
     """
     seen: Counter[tuple[str, str]] = Counter()
     found: list[Target | None] = []
@@ -102,13 +102,16 @@ def describe(stack: str, infos: Iterable[Info], versions: Mapping[str, str]) -> 
 
 
 def is_software(info: Info) -> bool:
-    """Whether the adapter computes on the CPU. The Null backend of Dawn computes nothing, so it is not software."""
+    """Whether the adapter computes on the CPU. False for the Null backend of Dawn, which computes nothing."""
     names = [str(info[key]) for key in ("device", "description", "vendor", "architecture")]
     return info["adapter_type"] == "CPU" or names_software_renderer(*names)
 
 
 def belongs_to_environment(target: Target) -> bool:
-    """Whether this environment measures the target: Vulkan only with SwiftShader, Null only with the Null backend."""
+    """Whether the target is measured in the present environment.
+
+    The SwiftShader environment measures only Vulkan. The Null backend is measured only in its own environment.
+    """
     if os.environ.get(BACKEND_VARIABLE) == NULL:
         return target.api == NULL
     manifest = drivers.swiftshader_icd()
@@ -117,7 +120,7 @@ def belongs_to_environment(target: Target) -> bool:
 
 
 def _adapters(library: Library) -> list[Any]:
-    # Dawn leaves its Null backend out of the list, but gives it on request.
+    # Dawn does not list its Null backend, but returns it on request.
     if os.environ.get(BACKEND_VARIABLE) == NULL:
         return [library.webgpu.gpu.request_adapter_sync()]
     return list(library.webgpu.gpu.enumerate_adapters_sync())

@@ -1,4 +1,4 @@
-"""Workloads in WGSL: the dispatches of a step in one pass, in a submission each, or fused into one that loops."""
+"""Workloads in WGSL: all dispatches in one pass, one submission per dispatch, or one dispatch that loops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
 
 
 def open_case(target: Target, case: Case) -> WorkChain:
-    """The chain of a workload: ``fused``, ``one-pass`` or ``per-submit``. Raises ``Unsupported``, ``Unverified``."""
+    """The chain of a workload case. The pattern is ``fused``, ``one-pass`` or ``per-submit``.
+
+    Raises ``Unsupported`` or ``Unverified``.
+    """
     refuse_wgsl(case)
     if not target.executes:
         raise Unsupported("nothing runs here")
@@ -40,7 +43,7 @@ def open_case(target: Target, case: Case) -> WorkChain:
 
 
 class WebGpuWork(WorkChain):
-    """One pass with all dispatches, a submission for each dispatch, or one dispatch of n steps."""
+    """A workload in one pass with all dispatches, one submission per dispatch, or one dispatch of n steps."""
 
     language = "wgsl"
 
@@ -131,7 +134,7 @@ class WebGpuWork(WorkChain):
 
     def _write(self, buffer: Any, values: Array) -> None:
         self.session.queue.write_buffer(buffer, 0, values)
-        # A pending write would become part of the next window.
+        # A pending write would be executed in the next window.
         self.session.queue.submit([])
         self.wait()
 
@@ -154,7 +157,7 @@ class WebGpuWork(WorkChain):
         return sources.unpack(self.workload, state, self.elements), counters
 
     def units_per_submit(self, n: int) -> int:
-        """Units in each submission if n units are issued."""
+        """The number of units in each submission if n units are issued."""
         return 1 if self.case.pattern == "per-submit" else n
 
     def device(self, n: int) -> DeviceTime | None:
@@ -182,7 +185,7 @@ class WebGpuWork(WorkChain):
 
 
 class _TimedWork:
-    """A workload chain for ``DeviceClock``. ``WebGpuWork.device`` counts the steps."""
+    """A workload chain in the form that ``DeviceClock`` needs. ``WebGpuWork.device`` counts the steps."""
 
     def __init__(self, chain: WebGpuWork) -> None:
         self.resources: Any = chain.resources
@@ -190,4 +193,4 @@ class _TimedWork:
         self.units_per_submit = chain.units_per_submit
 
     def exclude(self, steps: int) -> None:
-        """Nothing to do: ``WebGpuWork.device`` excludes the steps."""
+        """Do nothing, because ``WebGpuWork.device`` excludes the steps."""

@@ -21,11 +21,11 @@ from overhead.results import BOARD, Case, Scalar, Target
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """The cases of a target: a base case and, by axis, the other values, the most important first.
+    """The cases of a target: a base case, and the other values of each axis, the most important first.
 
     An axis is a field of ``Case`` (``pattern``, ``caller``, ``dependency``) or a key of its ``params``. ``extra``:
     further cases that differ from the base in more than one axis, for example pairs that will be subtracted.
-    ``early``: such cases that come right after the base. ``allowed``: false for combinations that make no sense.
+    ``early``: extra cases that come directly after the base. ``allowed`` returns False for meaningless combinations.
     """
 
     base: Case
@@ -35,12 +35,15 @@ class Space:
     early: Sequence[Case] = ()
 
     def star(self) -> Iterator[Case]:
-        """The base, the early cases, then one axis changed at a time, then the extra cases; each case once."""
+        """The base, the early cases, the cases that differ from the base in one axis, then the extra cases.
+
+        Each case occurs once.
+        """
         varied = (vary(self.base, axis, value) for axis, values in self.axes.items() for value in values)
         yield from _unique(itertools.chain([self.base], self.early, varied, self.extra), self.allowed)
 
     def cross(self) -> Iterator[Case]:
-        """Every combination, base first, then the early and the extra cases."""
+        """All combinations, the base first, then the early and the extra cases."""
         axes = {axis: [current(self.base, axis), *values] for axis, values in self.axes.items()}
         yield from _unique(itertools.chain(self._combinations(axes), self.early, self.extra), self.allowed)
 
@@ -64,7 +67,7 @@ def vary(case: Case, axis: str, value: Scalar | None) -> Case:
 
 
 def current(case: Case, axis: str) -> Scalar | None:
-    """The case's value on an axis, None where a parameter is absent."""
+    """The value of the case on an axis; None if the case lacks the parameter."""
     return getattr(case, axis) if axis in _FIELDS else case.params.get(axis)
 
 
@@ -77,12 +80,12 @@ def _unique(cases: Iterable[Case], allowed: Callable[[Case], bool]) -> Iterator[
 
 
 def device_id(uuid: bytes) -> str:
-    """A short id of a device, the same through every API, that reveals no serial number."""
+    """A short device id. It is the same in every API, and reveals no serial number."""
     return hashlib.sha256(uuid).hexdigest()[:BOARD]
 
 
 class Probe(abc.ABC):
-    """One stack. Instances are made without arguments. Methods run in a worker unless they state otherwise."""
+    """One stack. Instances are made without arguments. Methods run in a worker, unless their docstring differs."""
 
     name: ClassVar[str]
     """The stack's name, ``[a-z][a-z0-9-]{0,31}``."""
@@ -99,20 +102,23 @@ class Probe(abc.ABC):
     ``slow``: milliseconds; ``polling``: the wait polls rarely."""
 
     def environments(self) -> list[dict[str, str]]:
-        """The environments in which to look for devices, one worker each. Runs in the parent: no GPU library."""
+        """The environment variables for each worker that looks for devices.
+
+        Runs in the parent, so it must not load a GPU library.
+        """
         return [{}]
 
     @abc.abstractmethod
     def targets(self) -> list[Target]:
-        """The devices that the stack reaches in this environment. Raises ``Unavailable``."""
+        """The devices that the stack can use in this environment. Raises ``Unavailable``."""
 
     @abc.abstractmethod
     def space(self, target: Target) -> Space:
-        """The cases of a target. Runs in the parent: no GPU library."""
+        """The cases of a target. Runs in the parent, so it must not load a GPU library."""
 
     @abc.abstractmethod
     def open(self, target: Target, case: Case) -> Chain:
-        """A new chain of the case, compiled and allocated.
+        """A new chain for the case, compiled and with its memory allocated.
 
         Raises ``Unsupported``, ``Unavailable`` or ``Unverified``.
         """

@@ -26,7 +26,7 @@ from overhead.results import Case, Scalar, Target
 
 
 class BrowserChain(PageChain):
-    """One case of the step in the page."""
+    """A chain that runs one case of the step in the page."""
 
     def __init__(self, session: BrowserSession, case: Case) -> None:
         super().__init__(session, case.pattern)
@@ -53,7 +53,7 @@ class BrowserChain(PageChain):
 
 
 class BrowserProbe(Probe):
-    """A browser of one kind. The process starts it at the first use and ends it at exit."""
+    """A browser of one kind. The worker process starts it at the first use and ends it when the process exits."""
 
     on_request = True
     cost: ClassVar[Literal["cheap", "fast", "slow", "polling"]] = "slow"
@@ -82,7 +82,7 @@ class BrowserProbe(Probe):
         return BrowserChain(self.session(), case)
 
     def session(self) -> BrowserSession:
-        """The session of this process. If the browser was unavailable once, the same error is raised again."""
+        """The session of this process. If the browser was unavailable, each further call raises the same error."""
         if self._refused is not None:
             raise self._refused
         if self._session is None:

@@ -1,4 +1,4 @@
-"""The CUDA driver API: ``cuLaunchKernel`` through cuda-bindings, through ctypes and from a compiled loop."""
+"""The CUDA driver API: ``cuLaunchKernel`` called with cuda-bindings, with ctypes, and from a compiled loop."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from overhead.results import Case, Scalar, Target
 
 @register
 class CudaDriverProbe(Probe):
-    """``arguments``: number of kernel parameters; with 0 the kernel reads the pointer from device memory.
+    """The CUDA driver API. Its cases have these parameters:
 
-    ``stream``: the default stream or its own.
+    ``arguments``: number of kernel parameters. With 0 the kernel reads the pointer from device memory.
 
-    ``loops``: steps per launch, so many that a launch takes longer on the device than on the host and the queue fills.
+    ``stream``: the default stream or a separate one.
+
+    ``loops``: steps per launch. With many steps a launch takes longer on the device than on the host: the queue fills.
     """
 
     name = "cuda-driver"

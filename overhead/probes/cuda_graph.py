@@ -10,7 +10,7 @@ from overhead.results import Case, Scalar, Target
 
 @register
 class CudaGraphProbe(Probe):
-    """``maker``: who captures the graph. ``driver`` captures our step, ``torch`` its own kernel for ``x.add_(1)``."""
+    """CUDA graphs. ``maker``: ``driver`` captures our step; ``torch`` captures torch's kernel for ``x.add_(1)``."""
 
     name = "cuda-graph"
     title = "CUDA graph"

@@ -1,4 +1,4 @@
-"""CuPy: a ufunc in place, and a CUDA C kernel through ``RawKernel``."""
+"""CuPy: an in-place ufunc, and a CUDA C kernel through ``RawKernel``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from overhead.results import Case, Scalar, Target
 
 @register
 class CupyProbe(Probe):
-    """``operation=ufunc`` is ``cupy.add(x, 1, out=x)``, ``raw-kernel`` the step in CUDA C."""
+    """CuPy. ``operation=ufunc`` is ``cupy.add(x, 1, out=x)``; ``operation=raw-kernel`` is the step in CUDA C."""
 
     name = "cupy"
     title = "CuPy"
@@ -56,7 +56,7 @@ class CupyProbe(Probe):
 
 
 class CupyChain(HeldChain):
-    """n launches in CuPy's current stream, the default stream."""
+    """A chain of n launches in CuPy's current stream, which is the default stream."""
 
     def __init__(self, cupy: Any, case: Case) -> None:
         self.unit = case.unit

@@ -1,7 +1,7 @@
-"""The foreign-call floor: an empty loop, a no-op Python call, one leaf C function by ctypes, cffi and a compiled loop.
+"""The lowest cost of a foreign call: an empty loop, an empty Python function, and one C function.
 
-The C function is ``Py_IncRef``, which every Python exports. It adds one to a word in memory, so the word shows how
-often it ran.
+The C function is called by ctypes, by cffi and from a compiled loop. It is ``Py_IncRef``, which every Python exports.
+It adds one to a word in memory, so the word shows how often it ran.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from overhead.results import Caller, Case, Scalar, Target
 _CALLERS: dict[str, Caller] = {
     "native": "native", "cffi": "ffi", "ctypes": "ffi", "python": "binding", "loop": "binding",
 }  # fmt: skip
-"""By what a unit calls: the caller in the record."""
+"""The caller in the record, by the kind of call that a unit makes."""
 
 
 @register
@@ -70,7 +70,7 @@ class _CountedCalls(Chain):
 
 
 class PythonLoop(_CountedCalls):
-    """A Python loop that does nothing, or that calls a Python function that does nothing. The loop counts itself."""
+    """A Python loop that does nothing, or that calls an empty Python function. The loop counts its iterations."""
 
     def __init__(self, call: str) -> None:
         operations = {"loop": ("pass", 0), "python": ("a Python function that does nothing", 1)}
@@ -100,7 +100,7 @@ def _calling(n: int, *, nothing: Callable[[], None] = lambda: None) -> int:
 
 
 class Leaf(_CountedCalls):
-    """``Py_IncRef`` on an object with no other reference: its reference count is the number of calls."""
+    """Calls of ``Py_IncRef`` on an object without other references. Its reference count is the number of calls."""
 
     def __init__(self, call: str) -> None:
         from overhead.probes._support.common import native_loop
@@ -126,7 +126,7 @@ class Leaf(_CountedCalls):
         self._loop(n)
 
     def executed(self) -> int:
-        """Calls so far. Must be called again within 2^31 calls, because the count has 32 bits."""
+        """The number of calls so far. It must be read at least every 2^31 calls, because the count has 32 bits."""
         self._done += self._word.value - self._start
         self._word.value = self._start
         return self._done
@@ -136,7 +136,7 @@ class Leaf(_CountedCalls):
 
 
 def _callables(call: str, address: int, pointer: int) -> tuple[Any, Any]:
-    """The function at the address as a callable of cffi or ctypes, and its converted argument."""
+    """The function at the address as a cffi or ctypes callable, and its converted argument."""
     if call != "cffi":
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address), ctypes.c_void_p(pointer)
     try:

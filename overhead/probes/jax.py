@@ -12,9 +12,9 @@ from overhead.results import Api, Case, Scalar, Target
 
 @register
 class JaxProbe(Probe):
-    """The step is x * 1664525 + 1013904223 on 256 uint32, its input donated.
+    """JAX. The step is x * 1664525 + 1013904223 on 256 uint32, and donates its input.
 
-    ``loop`` of the fused pattern: ``scan`` and ``fori`` are compiled for one n, ``while`` takes n at run time.
+    ``loop`` of the fused pattern: ``scan`` and ``fori`` are compiled for one n; ``while`` gets n at run time.
     """
 
     name = "jax"
@@ -59,7 +59,7 @@ _APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "rocm": "HIP"}
 
 
 def devices(jax: Any, platform: str) -> list[Any]:
-    """The devices of a platform; none where JAX has no backend for it."""
+    """The devices of a platform. Empty if JAX has no backend for it."""
     try:
         return list(jax.devices(platform))
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""NumPy: one ufunc call on 256 int32, the lowest cost of an array library."""
+"""NumPy: one ufunc call on 256 int32. This is the lowest cost of an array library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CACHE_LINE_BYTES = 64
 
 @register
 class NumpyProbe(Probe):
-    """In place is ``np.add(x, 1, out=x)``, allocating is ``x = x + 1``."""
+    """NumPy. The in-place operation is ``np.add(x, 1, out=x)``; the allocating operation is ``x = x + 1``."""
 
     name = "numpy"
     title = "NumPy ufunc"
@@ -59,7 +59,7 @@ def _allowed(case: Case) -> bool:
 
 
 class Ufunc(Chain):
-    """n calls of one ufunc. Each call returns when its work is done."""
+    """A chain of n calls of one ufunc. Each call is synchronous."""
 
     unit = "launch"
     overlap = "serial"
@@ -91,7 +91,7 @@ class Ufunc(Chain):
 
 
 class Native(Ufunc):
-    """n calls of the ufunc's inner loop from a compiled loop."""
+    """A chain that calls the inner loop of the ufunc n times from a compiled loop."""
 
     def __init__(self) -> None:
         from overhead.probes._support.common.native_loop import compile_native
@@ -106,7 +106,7 @@ class Native(Ufunc):
 
 
 def _aligned(values: NDArray[int32]) -> NDArray[int32]:
-    """The values, copied to the start of a cache line. Elsewhere a native call takes 15 or 23 ns, by luck of malloc."""
+    """A copy of the values at the start of a cache line. At other addresses a native call takes either 15 or 23 ns."""
     from numpy import empty
 
     room = empty(values.nbytes + _CACHE_LINE_BYTES, "u1")

@@ -1,4 +1,4 @@
-"""PyTorch eager: one operation on 256 int32, on the CPU or on any accelerator that the installed torch supports."""
+"""Eager PyTorch: one operation on 256 int32, on the CPU or on any accelerator that the installed torch supports."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from overhead.results import Case, Pattern, Scalar, Target
 
 @register
 class TorchProbe(Probe):
-    """In place is ``x.add_(1)``, allocating is ``x = x + 1``; inference mode, one CPU thread.
+    """PyTorch in inference mode with one CPU thread.
 
-    ``operand=tensor`` adds an existing 0-dimensional tensor: the native caller can call this operation too.
-    ``sync`` is an action of the host after every ``every`` steps; a unit is then these steps and the action.
+    The in-place operation is ``x.add_(1)``; the allocating operation is ``x = x + 1``. ``operand=tensor`` adds an
+    existing 0-dimensional tensor, which the native caller can do too. ``sync`` is an action of the host after every
+    ``every`` steps. A unit is then these steps and the action.
     """
 
     name = "torch"
@@ -90,14 +91,16 @@ _PLURAL = {"launch": "launches", "step": "steps"}
 
 
 def _python_and_native(base: Case, alloc: str) -> list[Case]:
-    """The same operation from Python and from a compiled loop."""
+    """Cases that run the same operation from Python and from a compiled loop."""
     tensor = vary(vary(base, "operand", "tensor"), "alloc", alloc)
     return [vary(tensor, "caller", caller) for caller in ("binding", "native")]
 
 
 def _main_synchronisations(base: Case, kind: str) -> list[Case]:
-    """One read and one wait after every step, the most important cases first: on the plain step and, on a GPU, on the
-    steps of the networks."""
+    """Cases with one read or one wait after every step, the most important first.
+
+    They use the plain step and, on a GPU, also the steps of the networks.
+    """
     return [
         case
         for step in (base, *(_network(base, name, "fixed") for name in _networks(kind)))
@@ -106,11 +109,11 @@ def _main_synchronisations(base: Case, kind: str) -> list[Case]:
 
 
 def _all_synchronisations(base: Case, kind: str) -> list[Case]:
-    """Every kind of synchronisation after each step, some after every k steps, and varying shapes."""
+    """Cases with each kind of synchronisation after every step, some after every k steps, and some varying shapes."""
     from overhead.probes._support.torch.waits import COPIES, READS, TORCH_WAITS
 
     cases = []
-    # A training step takes about a millisecond: longer units would not fit a short run.
+    # A training step takes about 1 ms. Longer units would not fit into a short run.
     for step, rhythms in ((base, (10, 100)), *((_network(base, name, "fixed"), (4,)) for name in _networks(kind)[:1])):
         cases += [_with_action(step, sync, 1) for sync in (*READS[kind], *TORCH_WAITS[kind], *COPIES[kind])]
         cases += [_with_action(step, sync, every) for sync in _read_and_wait(kind) for every in rhythms]
@@ -121,14 +124,14 @@ def _all_synchronisations(base: Case, kind: str) -> list[Case]:
 
 
 def _read_and_wait(kind: str) -> tuple[str, ...]:
-    """One read and one wait for a type of device."""
+    """The names of one read and one wait for a device type."""
     from overhead.probes._support.torch.waits import READS, TORCH_WAITS
 
     return (*READS[kind][:1], *TORCH_WAITS[kind][:1])
 
 
 def _networks(kind: str) -> tuple[str, ...]:
-    """Workloads of a network. None on the CPU: a step takes 0.1 s there, and nothing runs beside the host."""
+    """The names of the network workloads. Empty for the CPU, where a step takes 0.1 s and nothing is asynchronous."""
     return () if kind == "cpu" else ("mlp-train", "mlp-forward")
 
 

@@ -1,4 +1,4 @@
-"""torch.compile: what fusion saves and what a CUDA graph saves, for steps of one and of five operations."""
+"""torch.compile: the time that fusion saves and the time that a CUDA graph saves, for steps of 1 and 5 operations."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from overhead.workloads import UNROLLED
 
 @register
 class TorchCompileProbe(Probe):
-    """``ops`` in-place additions are one step, compiled by ``mode``.
+    """torch.compile. A step is ``ops`` in-place additions. ``mode`` is one of these:
 
-    ``eager`` launches each addition. ``default`` fuses them into one launch; ``reduce-overhead`` puts this launch in a
-    CUDA graph. ``eager-graph`` puts the launches of ``eager`` into a CUDA graph. So default against eager shows what
-    fusion saves; eager-graph against eager, and reduce-overhead against default, show what graphs save.
+    ``eager`` launches each addition. ``default`` fuses them into one launch. ``reduce-overhead`` puts this launch into
+    a CUDA graph. ``eager-graph`` puts the launches of ``eager`` into a CUDA graph. The difference of default and eager
+    is the saving by fusion. The differences of eager-graph and eager, and of reduce-overhead and default, are the
+    saving by graphs.
     """
 
     name = "torch-compile"

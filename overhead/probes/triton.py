@@ -12,7 +12,8 @@ from overhead.results import Case, Target
 
 @register
 class TritonProbe(Probe):
-    """``entry=jit`` is ``step[(4,)](x)``; ``compiled`` launches the kernel that this returns, without the look-up."""
+    """Triton. ``entry=jit`` calls ``step[(4,)](x)``. ``entry=compiled`` launches the kernel that this call returns,
+    without looking it up again."""
 
     name = "triton"
     title = "Triton"

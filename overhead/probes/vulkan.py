@@ -1,4 +1,4 @@
-"""Raw Vulkan: the smallest program that does the same work. Its cost is subtracted from that of WebGPU."""
+"""Raw Vulkan: the smallest program that does the same work as WebGPU. Its cost is subtracted from the WebGPU cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from overhead.results import Caller, Case, Pattern, Scalar, Target
 
 @register
 class Vulkan(Probe):
-    """The step as SPIR-V, with the barriers that WebGPU implies; callers ``native`` and ``ffi``."""
+    """Raw Vulkan. The step is SPIR-V, with the barriers that WebGPU implies. The callers are ``native`` and ``ffi``."""
 
     name = "vulkan"
     title = "raw Vulkan"
@@ -102,7 +102,7 @@ def _extra(caller: Caller) -> Iterator[Case]:
 
 
 def check_case(case: Case) -> None:
-    """Raise ``Unsupported`` where this probe does not run the case."""
+    """Raise ``Unsupported`` if this probe cannot run the case."""
     check_parameters(case, _PARAMETERS)
     reason = _refusal(case)
     if reason:
@@ -110,7 +110,7 @@ def check_case(case: Case) -> None:
 
 
 def _refusal(case: Case) -> str:
-    """Why this probe does not run the case, or an empty string."""
+    """The reason why this probe cannot run the case, or an empty string."""
     params = case.params
     if case.workload != "step":
         return f"no workload {case.workload} here"

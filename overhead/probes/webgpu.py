@@ -11,7 +11,7 @@ from overhead.results import Case, Target
 
 class _WebGpu(Probe):
     null: ClassVar[bool] = False
-    """Whether the library has a backend that runs nothing, which is measured too."""
+    """Whether the library has a Null backend, which executes nothing. It is measured too."""
 
     def environments(self) -> list[dict[str, str]]:
         from overhead.probes._support.webgpu.targets import environments
@@ -44,7 +44,7 @@ class _WebGpu(Probe):
 
 @register
 class WgpuNative(_WebGpu):
-    """The library of gfx-rs, through wgpu-py."""
+    """wgpu-native, the library of gfx-rs, called through wgpu-py."""
 
     name = "wgpu-native"
     title = "WebGPU by wgpu-native (wgpu-py)"
@@ -54,7 +54,7 @@ class WgpuNative(_WebGpu):
 
 @register
 class Dawn(_WebGpu):
-    """The library of Chromium, through wgpudawn, which has the Python API of wgpu-py; also on its Null backend."""
+    """Dawn, the library of Chromium, called through wgpudawn, which has the Python API of wgpu-py."""
 
     name = "dawn"
     title = "WebGPU by Dawn (wgpudawn)"

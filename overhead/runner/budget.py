@@ -1,4 +1,4 @@
-"""How long each case of a run is sampled, and which cases do not fit into the sampling time."""
+"""Divide the sampling time of a run among its cases, and leave out the cases that do not fit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from overhead.profiles import WEIGHT, Cost, Plan
 
 MAX_TIMES_NEED = 4.0
-"""A case is sampled for at most this many times the seconds it needs; a case with a polling wait for exactly those."""
+"""A case is sampled for at most this multiple of the time that it needs. With a polling wait the multiple is 1."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A case that could be measured, and its rough cost."""
+    """A case that could be measured, and the rough cost of a sample."""
 
     key: str
     cost: Cost = "fast"
@@ -21,7 +21,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Allotment:
-    """The seconds to sample each case in each process, by target and case; the number of processes, by target.
+    """Sampling time of each case in each process (s), by target and case, and the number of processes, by target.
 
     ``left_out``: target, case and reason of every case that is not measured.
     """
@@ -31,16 +31,16 @@ class Allotment:
     left_out: list[tuple[str, str, str]] = field(default_factory=list)
 
     def seconds(self, target: str) -> float:
-        """Seconds of sampling in one process of this target; 0 if the target has no cases."""
+        """Sampling time of one process of this target, s; 0 if the target has no cases."""
         return sum(self.cases.get(target, {}).values())
 
 
 def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
-    """Divide the planned seconds of sampling among the candidates.
+    """Divide the planned sampling time among the candidates.
 
-    The targets take turns: the first candidate of each, then the second of each, until the time is used up. The cost of
-    a target's first candidate decides its number of processes. Time left over is divided in proportion, so that a small
-    run samples each case for longer.
+    The first candidate of each target gets time, then the second of each, and so on until no time is left. The cost of
+    a target's first candidate decides its number of processes. The remaining time is divided in proportion, so that a
+    small run samples each case for longer.
     """
     budget = plan.planned_s
     processes = {target: plan.processes_of(candidates[0].cost) for target, candidates in targets.items() if candidates}

@@ -1,4 +1,4 @@
-"""A campaign measures every target in several fresh worker processes; open workers take turns of whole rounds."""
+"""A campaign measures every target in several new worker processes. Open workers measure in turns of whole rounds."""
 
 from __future__ import annotations
 
@@ -30,37 +30,39 @@ from overhead.runner.schedule import Task, further_tasks, half_widths
 from overhead.runner.workers import WorkerDied, WorkerProcess
 
 _MOST_WORKERS = 16
-"""Workers at most that are open at the same time."""
+"""The highest number of workers that are open at the same time."""
 _WORKER_BYTES = 3 << 30
-"""Memory that an open worker may need: a deep-learning library, its compiler and a device context."""
+"""Memory that one open worker may need for a deep-learning library, its compiler and a device context."""
 _START_S = 3.0
-"""Rough time for a worker to start, used only to display the time left."""
+"""Rough start time of a worker, s. Only the display of the time left uses it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class WorkerLimits:
-    """WorkerLimits of the workers of a campaign."""
+    """Limits of the workers of a campaign."""
 
     silence_s: float = 300.0
-    """A worker that sends nothing for so long is ended. No compilation, during which it is silent, takes so long."""
+    """A worker that sends nothing for this time is killed. Compilations, during which it sends nothing, are shorter."""
     turn_s: float = 0.5
-    """Duration of a turn, in whole rounds. The speed of a machine changes within seconds: with short turns all open
-    workers are measured under the same conditions."""
+    """Duration of a turn, rounded to whole rounds.
+
+    The speed of a machine changes within seconds. With short turns all open workers measure under the same conditions.
+    """
     memory_bytes: int = dataclasses.field(default_factory=lambda: int(psutil.virtual_memory().total * 0.75))
-    """Resident memory that one worker may hold."""
+    """Limit of the resident memory of one worker."""
     open_workers: int = dataclasses.field(
         default_factory=lambda: room_for_workers(os.cpu_count() or 1, psutil.virtual_memory().total)
     )
-    """Workers at most that are open at the same time."""
+    """The highest number of workers that are open at the same time."""
 
 
 def room_for_workers(processors: int, memory_bytes: int) -> int:
-    """How many workers may be open at the same time on a machine of this size, at least one."""
+    """The number of workers that may be open at the same time on a machine of this size; at least 1."""
     return max(1, min(_MOST_WORKERS, processors, memory_bytes // _WORKER_BYTES))
 
 
 class MeasuringWorker(Protocol):
-    """What a campaign needs of a worker; see ``WorkerProcess``."""
+    """The methods of a worker that a campaign uses. See ``WorkerProcess``."""
 
     def listen(self) -> Message | JournalLine | None: ...
 
@@ -73,7 +75,10 @@ class MeasuringWorker(Protocol):
 
 @contextmanager
 def machine_lock(waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock of this machine, so that two runs never measure at once. ``waiting`` is called if it is taken."""
+    """Hold the lock of this machine, so that two runs never measure at the same time.
+
+    ``waiting`` is called if another run holds the lock.
+    """
     lock = FileLock(
         Path(tempfile.gettempdir()) / "overhead-baton.lock", mode=0o666
     )  # other versions of the suite use this name too
@@ -90,9 +95,9 @@ def machine_lock(waiting: Callable[[], None]) -> Iterator[None]:
 
 @dataclasses.dataclass
 class InterpreterRun:
-    """What is measured under one interpreter, and the journal that it is written to.
+    """The tasks that are measured with one interpreter, and the journal that gets the results.
 
-    ``past``: what the journal of an interrupted run holds. ``together``: set if two interpreters are compared.
+    ``past``: the contents of the journal of an interrupted run. ``together``: set if two interpreters are compared.
     """
 
     journal: Journal
@@ -107,18 +112,21 @@ class InterpreterRun:
         self.ladders = dict(self.past.ladders) if self.past else {}
 
     def missing(self, further: int = 0) -> dict[str, int]:
-        """By target key, how many of the planned processes and of so many further ones the journal does not hold."""
+        """By target key, the number of processes that the journal lacks.
+
+        The complete number is that of the planned processes plus ``further``.
+        """
         done = self.past.done if self.past else {}
         return {t.target.key: max(0, t.processes + further - done.get(t.target.key, 0)) for t in self.tasks}
 
     def named(self, text: str) -> str:
-        """The text, after the name of the side if two interpreters are compared."""
+        """The text. If two interpreters are compared, the name of the side precedes it."""
         return f"{self.together.side}: {text}" if self.together else text
 
 
 @dataclasses.dataclass
 class _OpenWorker:
-    """A worker and its progress. ``measured_s``: seconds that it has measured; ``turn_s``: of the current turn."""
+    """A worker and its progress. ``measured_s``: its measuring time so far; ``turn_s``: that of the current turn."""
 
     run: InterpreterRun
     task: Task
@@ -133,10 +141,10 @@ _TargetTasks = list[tuple[InterpreterRun, Task]]
 
 
 class Campaign:
-    """Measures the tasks of one or two interpreters: the planned processes, then further ones of what is noisy.
+    """Measures the tasks of one or two interpreters: the planned processes, then further processes for noisy cases.
 
-    The workers of a target under two interpreters take turns, and which comes first changes with every process.
-    ``spawn``, ``lock``, ``clock`` (s) and ``noisy`` are replaced in tests.
+    With two interpreters, the two workers of a target alternate. The order changes with every process. Tests replace
+    ``spawn``, ``lock``, ``clock`` (s) and ``noisy``.
     """
 
     def __init__(
@@ -171,7 +179,7 @@ class Campaign:
         self._targets_at_once = max(1, self.limits.open_workers // len(runs))
 
     def run(self) -> None:
-        """Measure every planned process that the journals do not hold yet, then the further processes."""
+        """Measure all planned processes that the journals lack, then the further processes."""
         self._began_s, self._finished_s, self._waited_s = self._clock(), 0.0, 0.0
         self.listener.begin(
             sum(
@@ -197,9 +205,9 @@ class Campaign:
         self._run_further(other_s)
 
     def _run_further(self, other_s: float) -> None:
-        """Measure what is noisy in one more process, as often as the plan allows and while it would end in time.
+        """Measure the noisy cases in further processes, while the plan allows more and they would end in time.
 
-        ``other_s``: seconds that the last replicate took in addition to its sampling.
+        ``other_s``: time of the last replicate besides sampling, s.
         """
         seconds, due = self.plan.further_s, self._due(0, self.plan.further)
         for replicate in range(self.plan.further):
@@ -218,7 +226,7 @@ class Campaign:
             other_s = self._elapsed_s() - before - _sampling_s(tasks)
 
     def _due(self, replicate: int, further: int = 0) -> list[list[Task]]:
-        """For each interpreter, the tasks that lack more than so many processes."""
+        """For each interpreter, the tasks that lack more than ``replicate`` processes; see ``InterpreterRun.missing``."""
         due = []
         for run in self.runs:
             missing = run.missing(further)
@@ -226,7 +234,7 @@ class Campaign:
         return due
 
     def _by_target(self, due: Sequence[Sequence[Task]], replicate: int) -> list[_TargetTasks]:
-        """The tasks by target in a new random order, those of two interpreters in alternating order (AB, BA, ...)."""
+        """The tasks by target, in a new random order of targets. Two interpreters alternate in order (AB, BA, ...)."""
         targets: dict[str, _TargetTasks] = {}
         for run, tasks in zip(self.runs, due, strict=True):
             for task in tasks:
@@ -239,13 +247,13 @@ class Campaign:
         return math.inf if self.plan.wall_s is None else self.plan.wall_s * len(self.runs)
 
     def _elapsed_s(self) -> float:
-        """Seconds since this run began to measure, without the time that it waited for other runs."""
+        """Time since this run began to measure, s, without the time that it waited for other runs."""
         return self._clock() - self._began_s - self._waited_s
 
     def _measure_group(self, group: Sequence[_TargetTasks]) -> None:
-        """Start the workers of these targets; once all are open and idle, let them measure in turns.
+        """Start the workers of these targets. When all are ready, let them measure in turns.
 
-        No worker releases its objects before all have measured: another one on the same device would be disturbed.
+        No worker releases its objects before all have measured, because that would disturb other workers on its device.
         """
         workers: list[_OpenWorker] = []
         try:
@@ -263,7 +271,7 @@ class Campaign:
                 one.worker.end()
 
     def _start_target(self, tasks: _TargetTasks) -> Iterator[_OpenWorker]:
-        """Start the workers of one target; they share the process number."""
+        """Start the workers of one target. They have the same process number."""
         process = self._new_process_number(tasks[0][1])
         for run, task in tasks:
             if started := self._start(run, task, process):
@@ -306,9 +314,9 @@ class Campaign:
         return _OpenWorker(run, left, process, worker)
 
     def _wait_until_ready(self, one: _OpenWorker) -> bool:
-        """Keep the lines that the worker sends while it opens its chains; whether it is ready.
+        """Store the lines that the worker sends while it opens its chains. Returns whether it is ready.
 
-        If it dies, only the case that it was opening is lost: the rest is started in a new worker.
+        If the worker dies, only the case that it was opening is lost. A new worker starts with the other cases.
         """
         try:
             while not isinstance(answer := one.worker.listen(), Ready):
@@ -321,12 +329,12 @@ class Campaign:
         return True
 
     def _advance(self, seconds: float) -> None:
-        """Report that so much of the planned time is done."""
+        """Report that this part of the planned time is done."""
         self._finished_s += seconds
         self.listener.advance(self._finished_s)
 
     def _measure(self, ready: Sequence[_OpenWorker]) -> None:
-        """Take the lock of the machine and give the workers turns until all have ended."""
+        """Hold the lock of the machine, and let the workers measure in turns until all have ended."""
         waiting, asked = deque(ready), self._clock()
         with self._lock(lambda: self.listener.note("waiting: another run is measuring on this machine")):
             self._waited_s += self._clock() - asked
@@ -342,9 +350,10 @@ class Campaign:
                 self.listener.advance(self._finished_s + measured_s)
 
     def _turn(self, one: _OpenWorker, *, brief: bool = False) -> bool:
-        """Let a worker measure until its turn is over, it asks for the turn of another, or (``brief``) it pauses.
+        """Let a worker measure until its turn ends, it lets another worker measure, or with ``brief`` until it pauses.
 
-        Returns whether it has ended. If it dies, the case that it measured is lost, and the rest is measured anew.
+        Returns whether the worker has ended. If it dies, the case that it measured is lost. A new worker measures the
+        others again.
         """
         self.listener.working(one.run.named(f"{one.task.target.key}, process {one.process + 1}"))
         began = self._clock()
@@ -356,8 +365,10 @@ class Campaign:
         return ended
 
     def _listen_for_a_turn(self, one: _OpenWorker, brief: bool) -> bool:
-        """Keep the lines that a worker sends in its turn, or a part of it; whether it has ended. Raises
-        ``WorkerDied``."""
+        """Store the lines that a worker sends in its turn, or until its first pause if ``brief``.
+
+        Returns whether the worker has ended. Raises ``WorkerDied``.
+        """
         began, one.turn_s = self._clock() - one.turn_s, 0.0
         one.worker.go()
         while (answer := one.worker.listen()) is not None:
@@ -385,9 +396,9 @@ class Campaign:
         run.journal.write([line])
 
     def _restart(self, one: _OpenWorker, death: WorkerDied) -> bool:
-        """Record the death for the case that caused it, or for all cases if none did, and restart with the others.
+        """Record the failure for the case that caused it, or for all cases if the cause is unknown.
 
-        Returns whether there are others.
+        Restarts the worker with the remaining cases. Returns whether there are any.
         """
         one.worker.end()
         assignments = one.task.assignments
@@ -413,13 +424,16 @@ class Campaign:
 
 
 def _on_same_device(target: Target, waiting: Sequence[_OpenWorker]) -> _OpenWorker | None:
-    """The first waiting worker on this device, or else on a device of the same name: some APIs report no more."""
+    """The first waiting worker on this device, or else on a device with the same name.
+
+    Some APIs report only the name.
+    """
     same_name = [one for one in waiting if same_adapter(one.task.target, target)]
     return min(same_name, key=lambda one: one.task.target.device != target.device, default=None)
 
 
 def _sampling_s(tasks: Sequence[Sequence[Task]]) -> float:
-    """Seconds of sampling of all tasks of all interpreters."""
+    """Sampling time of all tasks of all interpreters, s."""
     return sum(task.seconds for own in tasks for task in own)
 
 

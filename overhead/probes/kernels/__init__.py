@@ -6,12 +6,13 @@ import hashlib
 from importlib.resources import files
 
 LLVMPIPE_TURNS = 65_535
-"""llvmpipe stops the loops of a kernel after this many iterations in total, without an error. The browser page has the
-same number."""
+"""llvmpipe stops the loops of a kernel after this many iterations in total, without an error.
+
+The browser page contains the same number."""
 
 
 def source(name: str) -> tuple[str, str]:
-    """The text of a kernel file (``step.wgsl``) and the SHA-256 of that text, newlines as ``\\n``."""
+    """The text of a kernel file (``step.wgsl``) with ``\\n`` as line ends, and its SHA-256."""
     text = files(__name__).joinpath(name).read_text(encoding="utf-8").replace("\r\n", "\n")
     return text, hashlib.sha256(text.encode()).hexdigest()
 

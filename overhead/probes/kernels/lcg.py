@@ -1,6 +1,6 @@
-"""The step's arithmetic: ``x = x * 1664525 + 1013904223 (mod 2^32)``, jump-ahead and distance.
+"""The arithmetic of the step: ``x = x * 1664525 + 1013904223 (mod 2^32)``, jump-ahead and distance.
 
-The constants are those of Numerical Recipes; the period is 2^32, so a value shows how many steps were made.
+The constants come from Numerical Recipes. The period is 2^32, so a value shows how many steps were made.
 Jump-ahead: F. Brown, "Random number generation with arbitrary strides", Trans. ANS 71 (1994). Distance: M. O'Neill,
 "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms" (2014), section 4.3.1.
 """
@@ -27,7 +27,7 @@ def seeds(count: int = 256) -> Words:
 
 
 def advance(x: NDArray[Any], n: int) -> Words:
-    """The values after ``n`` more steps, uint32, in O(log n)."""
+    """The values after ``n`` more steps, uint32. Takes O(log n) time."""
     scale, shift, multiplier, increment = 1, 0, MULTIPLIER, INCREMENT
     n %= PERIOD
     while n:
@@ -39,7 +39,7 @@ def advance(x: NDArray[Any], n: int) -> Words:
 
 
 def distance(x0: NDArray[Any], x: NDArray[Any]) -> int:
-    """The number of steps from ``x0`` to ``x``, modulo 2^32. Raises ``Unverified`` where elements disagree."""
+    """The number of steps from ``x0`` to ``x``, modulo 2^32. Raises ``Unverified`` if it differs between elements."""
     start, end = np.asarray(x0, np.uint32).ravel(), np.asarray(x, np.uint32).ravel()
     if start.shape != end.shape or not start.size:
         raise Unverified(f"{end.size} values read back, {start.size} expected")

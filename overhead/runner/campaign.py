@@ -226,7 +226,7 @@ class Campaign:
             other_s = self._elapsed_s() - before - _sampling_s(tasks)
 
     def _due(self, replicate: int, further: int = 0) -> list[list[Task]]:
-        """For each interpreter, the tasks that lack more than ``replicate`` processes; see ``InterpreterRun.missing``."""
+        """For each interpreter, the tasks that lack more than ``replicate`` processes; see ``missing``."""
         due = []
         for run in self.runs:
             missing = run.missing(further)

@@ -1,4 +1,4 @@
-"""Find the targets of each stack in a worker process of its own, since enumerating adapters can crash."""
+"""Find the targets of each stack in a separate worker process, because listing adapters can crash."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def discover(
     answered: Callable[[str], None] = lambda name: None,
     interpreter: Interpreter = HERE,
 ) -> Discovery:
-    """The targets of these stacks. ``answered`` is called with the name of each stack, from several threads."""
+    """The targets of these stacks.
+
+    Several threads call ``answered`` with the name of a stack when that stack has answered.
+    """
     asked = [(name, environment) for name in stacks for environment in _environments(name)]
     with ThreadPoolExecutor(max_workers=max(1, min(8, os.cpu_count() or 1))) as pool:
         answers = list(pool.map(lambda a: _ask(a[0], a[1], plugins, answered, interpreter), asked))

@@ -21,7 +21,7 @@ from overhead.probes import registry
 _WORKER = ("-m", "overhead.runner.worker")
 _OLDEST_PYTHON = (3, 11)
 _REQUIRED = ("msgspec", "numpy", "psutil", "scipy")
-"""What a worker imports in addition to its stack."""
+"""The packages that a worker imports in addition to its stack."""
 _ANSWER_S = 60.0
 _QUESTION_CODE = """
 import importlib.metadata as metadata, importlib.util as util, json, platform, sys
@@ -42,7 +42,7 @@ print(json.dumps({
 
 @dataclasses.dataclass(frozen=True)
 class Interpreter:
-    """How a worker is started. ``python`` and ``packages``: versions of another interpreter; empty for this one."""
+    """How to start a worker. ``python`` and ``packages``: versions of another interpreter; empty for this one."""
 
     command: Sequence[str] = (sys.executable, *_WORKER)
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -50,7 +50,7 @@ class Interpreter:
     packages: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def versions(self, distributions: Iterable[str]) -> dict[str, str]:
-        """Versions of the interpreter, of system software, and of those distributions that are installed."""
+        """Versions of the interpreter, of system software, and of the installed ones among ``distributions``."""
         if not self.python:
             return machine.versions(distributions)
         own = {name: self.packages[name][:200] for name in distributions if name in self.packages}
@@ -62,9 +62,9 @@ HERE = Interpreter()
 
 @contextlib.contextmanager
 def interpreters(paths: Sequence[str]) -> Iterator[list[Interpreter]]:
-    """The interpreters of these names or paths; this one if the list is empty.
+    """The interpreters with these names or paths; the running one if the list is empty.
 
-    Raises ``UsageError``: one line with what an interpreter lacks and how to install it.
+    Raises ``UsageError`` with one line: what an interpreter lacks, and how to install it.
     """
     if not paths:
         yield [HERE]
@@ -75,11 +75,11 @@ def interpreters(paths: Sequence[str]) -> Iterator[list[Interpreter]]:
 
 
 def _expose(folder: Path) -> None:
-    """Put this package into the folder, without the packages that are installed next to it."""
+    """Link or copy this package into the folder, without the packages that are installed next to it."""
     package = Path(__file__).resolve().parents[1]
     try:
         (folder / package.name).symlink_to(package, target_is_directory=True)
-    except OSError:  # on Windows few users may make links
+    except OSError:  # on Windows most users may not create links
         shutil.copytree(package, folder / package.name)
 
 

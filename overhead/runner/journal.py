@@ -1,4 +1,4 @@
-"""The writer of a journal (append-only, on disk after every ``sync``), and what an interrupted run has measured."""
+"""Write a journal (append-only, on disk after every ``sync``), and read the journal of an interrupted run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Journal:
 
 
 def note_ladder(ladders: dict[str, list[int]], line: JournalLine) -> None:
-    """Keep the first ladder of each case, by its key. A case whose wait polls keeps an empty one."""
+    """Store the first ladder of each case by its key, or an empty ladder if the wait of the case polls."""
     if isinstance(line, OneOffLine) and line.name in ("ladder", "wait_quantum"):
         key = f"{line.target} {line.case}"
         ladders.setdefault(key, [int(n) for n in line.values])
@@ -66,7 +66,7 @@ def note_ladder(ladders: dict[str, list[int]], line: JournalLine) -> None:
 
 
 class Past:
-    """What the journal of an interrupted run holds: header, plan, processes that ended, and ladders of the cases."""
+    """The contents of an interrupted run's journal: header, plan, completed processes, and ladders of the cases."""
 
     def __init__(self, path: Path) -> None:
         lines = list(files.read_journal(path))
@@ -86,7 +86,7 @@ class Past:
 
 
 def _drop_cut_line(path: Path) -> None:
-    """Remove a last line that a crash left incomplete."""
+    """Remove the last line if a crash left it incomplete."""
     with open(path, "r+b") as file:
         body = file.read()
         if body and not body.endswith(b"\n"):

@@ -1,4 +1,4 @@
-"""Progress with the time left: a bar in a terminal, plain lines elsewhere. No thread refreshes it."""
+"""Show progress and the time left: a bar in a terminal, plain lines elsewhere. No thread refreshes the bar."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from rich.progress import Progress as Bar
 
 
 class Listener:
-    """Receives the progress of a run; all times in seconds. This base class ignores everything."""
+    """Receives the progress of a run. All times are in seconds. This base class ignores everything."""
 
     def note(self, text: str) -> None:
-        """A line for the user: what is left out, what went wrong."""
+        """Receive a line for the user, such as a case that is left out or an error."""
 
     def begin(self, planned_s: float) -> None:
-        """Measuring starts and should take this long."""
+        """The measurement starts, and should take ``planned_s``."""
 
     def more(self, planned_s: float) -> None:
-        """This much is added to the planned time."""
+        """Add ``planned_s`` to the planned time."""
 
     def working(self, what: str) -> None:
-        """What is being done now."""
+        """The run now does ``what``."""
 
     def advance(self, done_s: float) -> None:
-        """This much of the planned time is done."""
+        """Add ``done_s`` to the completed part of the planned time."""
 
     def end(self) -> None:
-        """The run is over."""
+        """The run has ended."""
 
 
 class Progress(Listener):
-    """Progress on standard error."""
+    """Shows the progress on standard error."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)

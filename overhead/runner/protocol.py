@@ -1,4 +1,7 @@
-"""The protocol between parent and worker: a job in, journal lines and a few messages out, one JSON object a line."""
+"""The protocol between parent and worker, one JSON object per line.
+
+The parent sends one job. The worker sends journal lines and a few messages.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from overhead.results import Case, JournalLine, Target, decode_line
 
 
 class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
-    """One chain to open: a case on a target, which is another than the worker's own for a companion."""
+    """One chain to open: a case on a target. For a companion, this is not the worker's own target."""
 
     target: Target
     case: Case
@@ -20,8 +23,10 @@ class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole task of one worker process: find the targets of ``stack`` if that is set, else measure
-    ``assignments``."""
+    """The whole task of one worker process.
+
+    If ``stack`` is set, the worker finds the targets of that stack. Otherwise it measures ``assignments``.
+    """
 
     worker: str
     process: int = 0
@@ -32,20 +37,19 @@ class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     staged: list[str] = []
     """Keys of the assignments whose calls are timed one by one."""
     slopes_only: bool = False
-    """True for a process beyond the planned ones: nothing is measured outside the ladder, ``extras`` and ``staged``
-    have no effect."""
+    """True for a process beyond the planned ones: only ladders are measured, ``extras`` and ``staged`` ignored."""
     ladders: dict[str, list[int]] = {}
-    """By assignment, the ladder of an earlier process."""
+    """Ladders of an earlier process, by assignment key."""
     plugins: list[str] = []
     seconds: float = 0.0
-    """Sampling time of this process, all cases together."""
+    """Sampling time of this process for all cases together, s."""
     min_rounds: int = 6
     max_rounds: int = 400
     target: float = 0.1
-    """Relative half-width wanted."""
+    """The relative half-width of the interval that is wanted."""
     seed: int = 0
     doing_file: str = ""
-    """The file in which the worker notes its next step; read only if it dies."""
+    """The file in which the worker notes its next step. The parent reads it only if the worker dies."""
 
 
 class FoundTargets(Struct, frozen=True, tag="found", tag_field="type"):
@@ -57,13 +61,13 @@ class FoundTargets(Struct, frozen=True, tag="found", tag_field="type"):
 
 
 class Ready(Struct, frozen=True, tag="ready", tag_field="type"):
-    """Everything is imported, compiled and open: the worker waits for its turn."""
+    """The worker has imported, compiled and opened everything, and waits for its turn."""
 
 
 class Pause(Struct, frozen=True, tag="pause", tag_field="type"):
-    """All measured lines are sent: the worker waits until they are saved and it is its turn again.
+    """The worker has sent all measured lines, and waits until they are saved and its next turn begins.
 
-    ``others``: another worker of the same device that is waiting measures first.
+    ``others``: a waiting worker on the same device must measure first.
     """
 
     others: bool = False
@@ -78,7 +82,7 @@ _jobs = msgspec.json.Decoder(Job)
 
 
 class UnknownLine(ValueError):
-    """A line that is neither a message nor a journal line."""
+    """A worker sent a line that is neither a message nor a journal line."""
 
 
 def encode(message: Message | Job) -> bytes:
@@ -90,7 +94,7 @@ def decode_job(raw: bytes) -> Job:
 
 
 def decode(raw: bytes) -> Message | JournalLine:
-    """One line of a worker. Raises ``UnknownLine``."""
+    """The message or journal line in one line of a worker. Raises ``UnknownLine``."""
     try:
         return decode_line(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""One run from start to end: find the targets, plan, measure, keep all samples, reduce them to a fingerprint."""
+"""One complete run: find the targets, plan, measure, store all samples, reduce them to a fingerprint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEFAULT_FOLDER = Path("reports/local")
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C: everything measured is in ``journals``; ``--resume`` takes the first of them."""
+    """Ctrl-C. Everything measured is in ``journals``. ``--resume`` accepts the first of them."""
 
     def __init__(self, journals: Sequence[Path]) -> None:
         super().__init__(", ".join(map(str, journals)))
@@ -39,7 +39,7 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """A finished run: the fingerprint, its path and that of its raw samples.
+    """A finished run: the fingerprint, its path, and the path of its raw samples.
 
     ``second``: the run under the second interpreter, if two were given.
     """
@@ -50,7 +50,7 @@ class Outcome:
     second: Outcome | None = None
 
     def without_figure(self, stacks: Iterable[str]) -> dict[str, str]:
-        """The reason for each of these stacks that has no figure with a value."""
+        """For each of these stacks without a figure with a value, the reason."""
         have = {r.stack for r in self.fingerprint.records if r.status in results.VALUED}
         return {name: missing_stack(self.fingerprint, name).text for name in stacks if name not in have}
 
@@ -70,12 +70,13 @@ def run(
     plan: Plan | None = None,
     campaign: Callable[..., Campaign] = Campaign,
 ) -> Outcome:
-    """Measure this machine and return the finished run. Empty ``stacks``: all that are not measured only on request.
+    """Measure this machine and return the finished run.
 
-    Writes ``out`` (or ``reports/local/<time>.json``) and its raw samples next to it. ``pythons``: the interpreter of
-    the workers, or two that take turns process by process; the files of two go to the folders ``base`` and ``new``.
-    ``plan`` replaces that of the profile, and ``campaign`` makes the campaign. Raises ``UsageError`` on wrong use or a
-    file that cannot be written, ``Interrupted`` on Ctrl-C; in both cases what was measured is in the journal.
+    ``stacks``: empty for all stacks except those that are measured only on request. Writes ``out`` (or
+    ``reports/local/<time>.json``), and the raw samples next to it. ``pythons``: the interpreter of the workers, or two
+    interpreters, whose processes alternate and whose files go to the folders ``base`` and ``new``. ``plan`` replaces
+    the plan of the profile. ``campaign`` makes the campaign. Raises ``UsageError`` for wrong use or if a file cannot be
+    written, and ``Interrupted`` on Ctrl-C. In both cases the journal contains everything measured.
     """
     listener = listener or Listener()
     for plugin in plugins:
@@ -104,7 +105,7 @@ def run(
 
 
 def _profile(profile: str, patterns: Sequence[str]) -> Profile:
-    """The name of the profile. Raises ``UsageError`` if it or a pattern is unknown."""
+    """The name of the profile. Raises ``UsageError`` if the profile or a pattern is unknown."""
     allowed = Pattern.__args__  # type: ignore[attr-defined]
     for name in patterns:
         if name not in allowed:
@@ -115,7 +116,10 @@ def _profile(profile: str, patterns: Sequence[str]) -> Profile:
 
 
 def journal_path(out: Path | None) -> Path:
-    """The path of the journal: ``x.jsonl`` for ``x.json``; in a folder it is named by the time. Creates the folder."""
+    """The path of the journal: ``x.jsonl`` for ``x.json``, or a name from the time if ``out`` is a folder.
+
+    Creates the folder.
+    """
     if out is not None and out.exists() and not out.is_dir():
         raise UsageError(f"{out}: exists; measured results are not overwritten")
     if out is not None and out.suffix not in ("", ".json"):
@@ -132,7 +136,7 @@ def journal_path(out: Path | None) -> Path:
 
 
 def finish(journal: Path) -> Outcome:
-    """Reduce the journal to the fingerprint, and compress the journal into the file of raw samples."""
+    """Reduce the journal to a fingerprint, and compress the journal to the file of raw samples."""
     fingerprint = reduce_journal(journal)
     path = journal.with_suffix(".json")
     samples = journal.with_suffix(".samples.jsonl.gz")

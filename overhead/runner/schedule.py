@@ -1,4 +1,7 @@
-"""What will be measured: targets, their cases within the budget, the companions of comparisons, further processes."""
+"""Plan what to measure: the targets, their cases within the budget, the companions, and further processes.
+
+A companion is a case of another stack, measured in the same process for a comparison.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,16 @@ from overhead.runner.protocol import Assignment
 from overhead.workloads import RESERVED, UNROLLED, workloads
 
 _MOST_TIMES = 3.0
-"""In a further process a case gets at most this many times the seconds that it had in a planned one."""
+"""In a further process a case gets at most this multiple of its sampling time in a planned process."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """All that the workers of one target measure. ``seconds``: sampling time of one process; ``processes``: how many.
+    """Everything that the workers of one target measure.
 
-    ``staged``: keys of the first case of each caller on the target itself, whose calls are timed one by one.
-    ``extras``: the base case among them, which also gets the slow one-off values. ``slopes_only``: the process was not
-    planned, and measures neither.
+    ``seconds``: sampling time of one process. ``processes``: the number of processes. ``staged``: keys of the cases
+    whose calls are timed one by one (on the target itself, the first case of each caller). ``extras``: keys of the
+    cases with slow one-off values (the base case). ``slopes_only``: in an unplanned process, neither of the two is measured.
     """
 
     target: Target
@@ -55,7 +58,7 @@ class Task:
         return [a for a in self.assignments if a.target.key == self.target.key]
 
     def without(self, dropped: set[str]) -> Task:
-        """The task without the assignments of these keys; the next case of a caller then becomes its first one."""
+        """The task without the assignments with these keys. If a first case is dropped, the next one replaces it."""
         left = [a for a in self.assignments if a.key not in dropped]
         if len(left) == len(self.assignments):
             return self
@@ -63,7 +66,7 @@ class Task:
         return dataclasses.replace(made, slopes_only=self.slopes_only)
 
     def only(self, keys: Container[str]) -> Task:
-        """A further process of the cases of these keys on the target itself; ``firsts`` stays."""
+        """A task for a further process, with only the cases of these keys on the target itself."""
         left = [a for a in self.own if a.key in keys]
         return dataclasses.replace(self, assignments=tuple(left), seconds=self._seconds_of(left), slopes_only=True)
 
@@ -73,7 +76,7 @@ class Task:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What a user asked for; empty means everything."""
+    """The selection that the user asked for. An empty field means everything."""
 
     patterns: frozenset[str] = frozenset()
     workloads: frozenset[str] = frozenset()
@@ -81,12 +84,12 @@ class Choice:
     full: bool = False
 
     def takes(self, case: Case) -> bool:
-        """Whether the case was asked for; heavy workloads only by name or in the full product."""
+        """Whether the case is selected. Heavy workloads must be named, or the full product selected."""
         asked = case.workload in self.workloads if self.workloads else self.full or not _heavy(case.workload)
         return asked and (not self.patterns or case.pattern in self.patterns)
 
     def of(self, cases: Iterable[Case]) -> list[Case]:
-        """The cases that were asked for; of named workloads one case each in turn, so that all fit the budget."""
+        """The selected cases. Named workloads take turns, one case each, so that all of them fit into the budget."""
         taken = [case for case in cases if self.takes(case)]
         by_name = {name: [c for c in taken if c.workload == name] for name in sorted(self.workloads)}
         ranked = itertools.zip_longest(*by_name.values())
@@ -99,7 +102,10 @@ def _heavy(name: str) -> bool:
 
 
 def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[list[Task], list[LeftOut]]:
-    """The tasks that fit the plan's budget, and everything left out with its reason. Raises ``UsageError``."""
+    """The tasks that fit into the budget of the plan, and everything left out with its reason.
+
+    Raises ``UsageError``.
+    """
     chosen, left_out = _choose_targets(targets, choice)
     spaces = {t.key: registry()[t.stack].space(t) for t in chosen}
     if spaces:
@@ -113,7 +119,7 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
 
 
 def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
-    """Raise ``UsageError`` if a workload is neither registered nor among the cases of a stack."""
+    """Raise ``UsageError`` if a workload is neither registered nor a workload of any case."""
     if unknown := choice.workloads - RESERVED - workloads().keys():
         unknown -= {case.workload for space in spaces for case in space.cross()}
     if unknown:
@@ -124,7 +130,7 @@ def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
 def resumed(
     planned: Sequence[PlannedLine], profile: Profile, plan: Plan, found: Sequence[Target]
 ) -> tuple[list[Task], set[str]]:
-    """The tasks of an interrupted run on the targets found now, and the keys of planned targets that are missing."""
+    """The tasks of an interrupted run on targets that are found now, and the keys of planned targets that are not."""
     by_key = {t.key: t for t in found}
     wanted: dict[str, list[Assignment]] = {}
     gone: set[str] = set()
@@ -139,7 +145,7 @@ def resumed(
 
 
 def _allot(wanted: Mapping[str, Sequence[Assignment]], plan: Plan) -> Allotment:
-    """What fits the plan of the assignments that each worker should measure."""
+    """Divide the budget of the plan among the assignments that each worker should measure."""
     stacks = registry()
     return allot(
         {key: [Candidate(a.key, stacks[a.target.stack].cost) for a in own] for key, own in wanted.items()}, plan
@@ -149,8 +155,8 @@ def _allot(wanted: Mapping[str, Sequence[Assignment]], plan: Plan) -> Allotment:
 def _choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Target], list[LeftOut]]:
     """The targets to measure, and the others with the reason.
 
-    Hardware is always measured; a software adapter if there is no hardware GPU or it was asked for; OpenGL on a device
-    that Vulkan reaches too only if the full product of the cases was asked for.
+    Hardware is always measured. A software adapter is measured if there is no hardware GPU, or on request. OpenGL on a
+    device that Vulkan can use too is measured only if the full product of the cases was requested.
     """
     hardware = any(not t.software and t.executes and t.api != "CPU" for t in targets)
     by_vulkan = [t for t in targets if t.api == "Vulkan"]
@@ -168,15 +174,15 @@ def _choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Tar
 
 
 def _has_vulkan_twin(target: Target, by_vulkan: Sequence[Target]) -> bool:
-    """Whether the stack reaches the same adapter through Vulkan, where drivers decorate its name differently."""
+    """Whether the stack can use the same adapter through Vulkan. Drivers add other words to its name there."""
     return any(t.stack == target.stack and same_decorated_name(t.adapter, target.adapter) for t in by_vulkan)
 
 
 def _with_companions(target: Target, own: dict[str, list[Case]], targets: Sequence[Target]) -> list[Assignment]:
-    """The cases of the target, each followed by its companions: for each named comparison and other stack the first
-    case that it is compared with.
+    """The cases of the target, each followed by its companions.
 
-    A companion runs in the process of the worker, so it must work in the worker's environment.
+    The companions of a case are, for each named comparison and each other stack, the first case that it is compared
+    with. A companion runs in the worker's process, so it must work with the worker's environment variables.
     """
     others = [t for t in targets if t.stack != target.stack and _fits(t, target)]
     wanted: dict[str, Assignment] = {}
@@ -209,7 +215,9 @@ def half_widths(
     journals: Iterable[Path],
     noisy: Callable[[Path, Container[str]], Mapping[str, float]],
 ) -> dict[str, float]:
-    """The largest relative half-width of each case of these tasks that is noisy in any of the journals, by key.
+    """Relative half-widths of the cases of these tasks that are noisy in at least one journal, by key.
+
+    If a case is noisy in several journals, the largest value is used.
 
     ``noisy`` returns the relative half-widths of one journal, by key.
     """
@@ -224,10 +232,10 @@ def half_widths(
 def further_tasks(
     tasks: Sequence[Sequence[Task]], half_widths: Mapping[str, float], seconds: float
 ) -> list[list[Task]]:
-    """What one more process of each task measures, for each interpreter: as many noisy cases as fit these seconds.
+    """For each interpreter, tasks for one more process, with as many noisy cases as fit into these seconds.
 
-    The cases with the smallest half-width come first: they are nearest their target. If few cases are left, each gets
-    more time.
+    Cases with the smallest half-width come first, because they are nearest to their target. If few cases are left, each
+    gets more time.
     """
     case_s = {a.key: task.seconds / len(task.assignments) for own in tasks for task in own for a in task.own}
     taken: set[str] = set()

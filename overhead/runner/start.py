@@ -1,4 +1,4 @@
-"""Start a run: find targets and plan cases under each interpreter; write new journals, or continue interrupted ones."""
+"""Start a run: find targets and plan cases for each interpreter, and write new journals or continue old ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
 
 @dataclasses.dataclass(frozen=True)
 class _Prepared:
-    """What will be measured under one interpreter."""
+    """The plan for one interpreter."""
 
     interpreter: Interpreter
     found: Discovery
@@ -46,9 +46,9 @@ def begin(
     listener: Listener,
     plan: Plan | None = None,
 ) -> tuple[Plan, list[InterpreterRun]]:
-    """A new run: discover and plan under each interpreter, then write the first lines of the journals.
+    """Begin a new run: find targets and plan for each interpreter, then write the first lines of the journals.
 
-    ``plan`` replaces that of the profile.
+    ``plan`` replaces the plan of the profile.
     """
     plan = plan or PROFILES[profile]
     prepared = [_prepare(stacks, choice, plan, one, plugins, listener) for one in given]
@@ -95,7 +95,7 @@ def _together(count: int) -> Sequence[Together | None]:
 
 
 def _side_path(path: Path, side: str) -> Path:
-    """The path of the journal of one of two interpreters, in a folder of its own, which is created."""
+    """The path of the journal of one of two interpreters, in a separate folder. Creates the folder."""
     own = path.parent / side / path.name
     if own.with_suffix(".json").exists():
         raise UsageError(f"{own.with_suffix('.json')}: exists; measured results are not overwritten")
@@ -128,7 +128,7 @@ def resume_run(
     listener: Listener,
     plan: Plan | None = None,
 ) -> tuple[Plan, list[InterpreterRun]]:
-    """An interrupted run: what its journal, or both of its journals, planned and do not hold yet."""
+    """Continue an interrupted run with the part of its plan that its one or two journals lack."""
     pasts = [(journal, Past(journal)) for journal in _journals(path, len(given))]
     plan = plan or PROFILES[pasts[0][1].header.profile]
     runs = []
@@ -144,7 +144,7 @@ def resume_run(
 
 
 def _journals(path: Path, count: int) -> list[Path]:
-    """The journal, or BASE and NEW if two interpreters are compared. Raises ``UsageError``."""
+    """The journal, or the journals of BASE and NEW if two interpreters are compared. Raises ``UsageError``."""
     together = Past(path).header.together
     if together is None and count == 1:
         return [path]
@@ -161,7 +161,7 @@ def _journals(path: Path, count: int) -> list[Path]:
 
 
 def _same_builds(path: Path, header: HeaderLine, targets: Sequence[Target], interpreter: Interpreter) -> None:
-    """Raise ``UsageError`` if a version has changed: one file holds one build of each package."""
+    """Raise ``UsageError`` if a version has changed, because a file describes one build of each package."""
     now = _versions(targets, interpreter)
     for name in ("python", *_distributions(targets)):
         if name in now and name in header.versions and header.versions[name] != now[name]:
@@ -169,7 +169,7 @@ def _same_builds(path: Path, header: HeaderLine, targets: Sequence[Target], inte
 
 
 def known_stacks(stacks: Sequence[str]) -> list[str]:
-    """The named stacks, or all that are not measured only on request. Raises ``UsageError``."""
+    """The named stacks, or all stacks except those that are measured only on request. Raises ``UsageError``."""
     known = registry()
     for name in stacks:
         if name not in known:

@@ -1,6 +1,6 @@
-"""The parent's side of one worker process: start it, read its lines within limits, find out why it died.
+"""Control one worker process from the parent: start it, read its lines within limits, find out why it died.
 
-Also the note in which a worker writes what it is about to do, which its parent reads after its death.
+Also the note: a file in which a worker writes its next step, and which the parent reads if the worker dies.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from overhead.runner.protocol import GO, Job, Message, UnknownLine, decode, enco
 RELEASE_S = 5.0
 """How long a worker may take to release its objects. Workers released together share this time."""
 _POLL_S = 1.0
-"""How often the resident memory of a worker is looked at while the parent waits for its next line."""
+"""Seconds between two checks of the worker's resident memory while the parent waits for its next line."""
 _EXIT_S = 10.0
 """How long a worker may take to exit after its last line."""
 _NOTE_BYTES = 4096
 
 
 class WorkerNote:
-    """The worker's side of the note: a mapped file, since writing to it wakes no other process."""
+    """Writes the note, in the worker. It is a mapped file, because writing to it wakes no other process."""
 
     def __init__(self, path: Path) -> None:
         with open(path, "r+b") as file:
             self._map = mmap.mmap(file.fileno(), _NOTE_BYTES)
 
     def write(self, index: int, what: str) -> None:
-        """Note what is about to be done, for the assignment of this index (-1: for none)."""
+        """Write the next step, and the index of its assignment (-1: none)."""
         body = f"{index} {what}".encode()[: _NOTE_BYTES - 1]
         self._map[: len(body) + 1] = body + b"\0"
 
 
 def create_note(path: Path) -> None:
-    """Write the note that a worker starts with."""
+    """Create the note before a worker starts."""
     path.write_bytes(b"-1 starting\0".ljust(_NOTE_BYTES, b"\0"))
 
 
 def read_note(path: Path) -> tuple[int, str]:
-    """The index of the assignment (-1 for none) and what was being done."""
+    """The index of the assignment (-1: none), and the last step that the worker wrote."""
     text = path.read_bytes().split(b"\0", 1)[0].decode(errors="replace")
     index, _, what = text.partition(" ")
     try:
@@ -58,7 +58,7 @@ def read_note(path: Path) -> tuple[int, str]:
 
 
 class WorkerDied(Exception):
-    """The worker ended too early. ``index``: the assignment that it worked on (-1: none); ``reason`` in words."""
+    """The worker ended too early. ``index``: the assignment that it worked on (-1: none). ``reason``: in words."""
 
     def __init__(self, index: int, reason: str) -> None:
         super().__init__(reason)
@@ -66,9 +66,9 @@ class WorkerDied(Exception):
 
 
 class WorkerProcess:
-    """A running worker. ``silence_s``: it is killed if it sends no line for so long.
+    """A running worker. It is killed if it sends no line for ``silence_s`` seconds.
 
-    ``start`` and ``clock`` (s) are replaced in tests.
+    Tests replace ``start`` and ``clock`` (s).
     """
 
     def __init__(
@@ -97,16 +97,16 @@ class WorkerProcess:
         self._process.send(encode(self.job))
 
     def go(self) -> None:
-        """Let the worker start its turn, or go on after a pause."""
+        """Let the worker start its turn, or continue after a pause."""
         self._process.send(GO)
 
     def release(self) -> None:
-        """Let the worker, which has done its job, release its objects and exit."""
+        """Let the worker release its objects and exit, after it has done its job."""
         self._release_until = self._clock() + RELEASE_S
         self._process.send(GO)
 
     def listen(self) -> Message | JournalLine | None:
-        """The worker's next line, None at its orderly end. Raises ``WorkerDied``."""
+        """The next line of the worker; None when it has ended normally. Raises ``WorkerDied``."""
         try:
             raw = self._process.receive(self.silence_s)
         except LimitExceeded as exceeded:
@@ -142,7 +142,7 @@ class WorkerProcess:
         return WorkerDied(index, f"the worker {reason} (while {what})")
 
     def end(self) -> None:
-        """Free everything. A worker that was released gets the rest of its time; any other is killed at once."""
+        """End the worker. After ``release`` it gets the rest of its time to exit; otherwise it is killed at once."""
         self._process.end(max(0.0, self._release_until - self._clock()))
         with contextlib.suppress(OSError):
             self._folder.cleanup()

@@ -1,4 +1,4 @@
-"""Workloads: one file each, registered by ``@register``. Others come from plugin files in the same way."""
+"""The registry of workloads. Each workload is one file with ``@register``; plugin files can add more."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from overhead.registry import Registry
 from overhead.workloads.base import Workload
 
 UNROLLED = "recurrence-unrolled"
-"""The loop of all steps of ``recurrence``, compiled as one function. It takes minutes, so it runs only when named."""
+"""A loop of all steps of ``recurrence``, compiled as one function. It takes minutes, so it runs only if named."""
 RESERVED = {"step", "mlp-train", "mlp-forward", UNROLLED}
-"""Names of other things that stacks run. No workload may have them."""
+"""Names that stacks use for their own work. No workload may have one of them."""
 _registry: Registry[Workload] = Registry("workload", __name__, frozenset({"base", "sources", "equivalence"}))
 
 
 def register(cls: type[Workload]) -> type[Workload]:
-    """Class decorator: register the workload by its name. Raises ``UsageError`` if the name is taken or reserved."""
+    """Class decorator: register the workload by its name. Raises ``UsageError`` if the name is reserved or in use."""
     if cls.name in RESERVED:
         raise UsageError(f"the workload name {cls.name!r} is reserved, as are {', '.join(sorted(RESERVED))}")
     _registry.add(cls.name, cls(), cls.__qualname__)
@@ -29,10 +29,10 @@ def workloads() -> dict[str, Workload]:
 
 
 def unrolled_of(name: str) -> str:
-    """The name of the workload whose unrolled loop has this name."""
+    """The name of the workload that belongs to the unrolled loop ``name``; other names are returned unchanged."""
     return name.removesuffix("-unrolled")
 
 
 def named(names: Iterable[str]) -> frozenset[str]:
-    """Those of the names that are registered workloads."""
+    """The names among these that are registered workloads."""
     return frozenset(names) & frozenset(workloads())

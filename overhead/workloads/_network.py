@@ -1,7 +1,7 @@
-"""A small network with weights of its own for each element: on arrays, and as text that WGSL and CUDA C share.
+"""A small network with separate weights for each element: on arrays, and as source text for WGSL and CUDA C.
 
-The text has no loop and no array: every weight's place is then a constant, nothing is left for a library to bound or
-clamp, and no compiler has to unroll it first, which those behind Vulkan did not.
+The text has no loops and no arrays, so the position of each weight is a constant. Then libraries add no bounds checks,
+and compilers need not unroll loops. The compilers behind Vulkan did not unroll them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ _TANH = {"wgsl": "tanh", "cuda": "tanhf"}
 
 
 def fields(widths: Sequence[int]) -> tuple[Field, ...]:
-    """The fields of the weights ``w1``, ``b1``, ``w2``, ... of a network of these widths."""
+    """The fields for the weights ``w1``, ``b1``, ``w2``, ... of a network with these layer widths."""
     layers = enumerate(itertools.pairwise(widths), 1)
     return tuple(f for i, (wide, out) in layers for f in (Field(f"w{i}", (wide, out)), Field(f"b{i}", (out,))))
 
 
 def text(language: Language, seen: Sequence[str], widths: Sequence[int]) -> str:
-    """Statements from the expressions ``seen`` to numbers ``out0``, ``out1``, ...: a neuron each, tanh of its sum."""
+    """Statements that compute ``out0``, ``out1``, ... from the input expressions ``seen``.
+
+    Each neuron is one statement: tanh of its weighted sum.
+    """
     lines = [f"{DECLARE[language]} seen{j} = {value};" for j, value in enumerate(seen)]
     below = [f"seen{j}" for j in range(len(seen))]
     for i, width in enumerate(widths[1:], 1):
@@ -37,7 +40,7 @@ def text(language: Language, seen: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def dot(left: Sequence[str], right: Sequence[str]) -> str:
-    """An expression for the sum of the products."""
+    """An expression for the sum of the products of both lists."""
     return " + ".join(f"{a} * {b}" for a, b in zip(left, right, strict=True))
 
 

@@ -1,7 +1,7 @@
-"""Kernels of RMSNorm by language: six with one operation each, one with all of them, and one that runs all steps.
+"""Kernels of RMSNorm by language: six kernels with one operation each, one with all six, and one for all steps.
 
-A group of ``THREADS`` threads computes a row, whose numbers are adjacent in memory. Separate kernels store numbers in
-the precision of the workload after every operation, a single kernel once per step. Sums are float32.
+A group of ``THREADS`` threads computes one row. The numbers of a row are adjacent in memory. The separate kernels round
+to the precision of the workload after every operation, the single kernel once per step. Sums are float32.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ _CUDA_FLOAT = """\
 typedef float number;
 __device__ float wide(number value) { return value; }
 __device__ number narrow(float value) { return value; }"""
-# NVRTC alone has no header for half precision: its two conversions are instructions.
+# NVRTC has no header for half precision, so the two conversions are written as instructions.
 _CUDA_HALF = """\
 typedef unsigned short number;
 #ifdef __CUDACC__

@@ -1,4 +1,7 @@
-"""Acrobots controlled by small networks: 4,096 individuals, 500 steps, explicit Euler. The arithmetic is ours."""
+"""Acrobots (double pendulums) controlled by small networks: 4,096 individuals, 500 steps, explicit Euler.
+
+The arithmetic is our own.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ SEEN = ("cos1", "sin1", "cos2", "sin2", "omega1 / SPIN1", "omega2 / SPIN2")
 
 @register
 class Acrobot(Workload):
-    """Two links. A network 6-16-3 gives a smooth torque on the second joint, so that single steps can be checked."""
+    """An acrobot with two links. A network 6-16-3 controls the torque on the second joint.
+
+    The torque is a smooth function, so that single steps can be checked.
+    """
 
     name = "acrobot"
     title = "4,096 acrobots, 500 steps"
@@ -33,8 +39,8 @@ class Acrobot(Workload):
     elements = (4096,)
     small = (512,)
     contracts = False
-    # Angular accelerations reach 1e3 a second squared: their rounding (1e-6 of it, 1e-5 with WGSL's sin and tanh) times
-    # DT is 5e-4 a second, on velocities of the scale 10.
+    # Angular accelerations reach 1e3 per second squared. Their relative rounding error is 1e-6 (1e-5 with sin and tanh
+    # of WGSL). Multiplied by DT this is 5e-4 per second, for velocities of the order of 10.
     tolerance = 1e-4
     scale: ClassVar = {"theta1": 3.0, "theta2": 3.0, "omega1": 10.0, "omega2": 10.0}
     periods: ClassVar = {"theta1": 2 * math.pi, "theta2": 2 * math.pi}

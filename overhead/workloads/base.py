@@ -25,7 +25,7 @@ Arrays = dict[str, Any]
 class Field:
     """A named array in the precision of the workload.
 
-    ``shape``: of each element (empty: a number) or, if ``shared``, of the one array for all elements.
+    ``shape``: the shape per element (empty: one number). If ``shared``, the shape of the one array for all elements.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Field:
 
     @property
     def width(self) -> int:
-        """Numbers per element, or in all if the field is shared."""
+        """Numbers per element. If the field is shared, numbers in total."""
         return math.prod(self.shape)
 
 
 @dataclasses.dataclass(frozen=True)
 class KernelEntry:
-    """A kernel and its launch: the number of groups, and threads per group (Triton: numbers per block)."""
+    """A kernel and its launch size: number of groups, and threads per group (Triton: numbers per block)."""
 
     name: str
     groups: int
@@ -51,7 +51,7 @@ class KernelEntry:
 class Kernels:
     """Source text in one language, and for each body the kernels that a unit launches, in order.
 
-    ``one`` is a step in one kernel, ``separate`` a step in several kernels, ``fused`` one kernel that runs all steps.
+    ``one``: one kernel for a step. ``separate``: several kernels for a step. ``fused``: one kernel for all steps.
     """
 
     text: str
@@ -61,10 +61,10 @@ class Kernels:
 class Workload(abc.ABC):
     """A step that is repeated on its own result. Instances are made without arguments.
 
-    ``wgsl``, ``cuda`` and ``triton`` are statements that change the state. A field of one number per element is a local
-    variable with the name of the field; wider state is a local array. Other read-only fields are functions: ``name(k)``
-    is number k of this element (flattened) or of the shared array. ``t`` is the number of the step. ``constants`` are
-    constants in every language.
+    ``wgsl``, ``cuda`` and ``triton`` are statements that change the state. A field with one number per element is a
+    local variable with the name of the field. A state field with more numbers is a local array. Other read-only fields
+    are functions: ``name(k)`` is number k of this element (flattened), or of the shared array. ``t`` is the index of
+    the step. ``constants`` are constants in every language.
     """
 
     name: ClassVar[str]
@@ -79,13 +79,13 @@ class Workload(abc.ABC):
     variants: ClassVar[Sequence[Mapping[str, Scalar]]] = ({},)
     """Parameters that change the computation, the most important first. Only cases of one variant are compared."""
     bodies: ClassVar[tuple[str, ...]] = ()
-    """Ways to run a step, if there are several: ``separate`` kernels, ``one`` kernel, or a call of the ``library``."""
+    """Ways to run a step, if there are several: ``separate`` kernels, ``one`` kernel, or a ``library`` call."""
     host_works: ClassVar[bool] = False
-    """Whether host and device are compared. Then the host runs it on one thread and on all threads."""
+    """Whether host and device are compared. If so, the host runs the workload on one thread and on all threads."""
     scratch: int = 0
     """Extra numbers per element that the kernels need after the state."""
     by_element: ClassVar[bool] = False
-    """Memory layout: True if the numbers of an element are adjacent, False if equal numbers of all elements are."""
+    """Memory layout. True: the numbers of one element are adjacent. False: the k-th numbers of all elements are."""
     checked: ClassVar[int] = 48
     """Steps after which the check compares the state with the reference."""
     turns: ClassVar[int] = 1
@@ -97,13 +97,16 @@ class Workload(abc.ABC):
     small: tuple[int, ...]
     """Numbers of elements on a CPU and on software adapters."""
     heavy: ClassVar[bool] = True
-    """Whether it is measured only when named or in the thorough profile."""
+    """Whether the workload is measured only if named, or in the thorough profile."""
     lasts: ClassVar[int] = 0
-    """Steps until numbers become subnormal; 0: they never do."""
+    """Steps until numbers become subnormal; 0: they never become subnormal."""
     contracts: ClassVar[bool]
     """Whether small differences shrink with every step, so that any number of steps can be compared."""
     tolerance: float
-    """Largest allowed difference from float64 after one step (if it contracts: any number), relative to ``scale``."""
+    """Largest allowed difference from float64 after one step, or after any number of steps if the step contracts.
+
+    It is relative to ``scale``.
+    """
     scale: ClassVar[Mapping[str, float]]
     """Typical size of the values of each state field; differences are divided by it."""
     periods: ClassVar[Mapping[str, float]] = {}
@@ -112,26 +115,27 @@ class Workload(abc.ABC):
     wgsl: ClassVar[str] = ""
     cuda: ClassVar[str] = ""
     triton: ClassVar[str] = ""
-    """Empty if the step is not written in the language; ``missing`` may give the reason."""
+    """Empty if the step is not written in this language. Then ``missing`` may contain the reason."""
     missing: ClassVar[Mapping[str, str]] = {}
 
     @abc.abstractmethod
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """A start state in float64: every field of shape ``(elements, *shape)``."""
+        """A start state in float64. Every field has the shape ``(elements, *shape)``."""
 
     def fresh(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """A start state in the precision of the workload."""
         return {name: values.astype(self.dtype) for name, values in self.start(elements, rng).items()}
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Read-only inputs in float64: ``(elements, *shape)``, or ``shape`` if shared."""
+        """Read-only inputs in float64. Their shape is ``(elements, *shape)``, or ``shape`` if shared."""
         return {}
 
     @abc.abstractmethod
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        """One step of all elements on arrays of ``xp``: numpy, torch, jax.numpy, cupy. ``t``: an int array, shape (1,).
+        """One step of all elements, on arrays of ``xp``: numpy, torch, jax.numpy or cupy.
 
-        Uses only functions that all four have, keeps the precision of its inputs and returns new arrays.
+        ``t``: index of the step, an int array of shape (1,). Uses only functions that all four libraries have, keeps
+        the precision of its inputs, and returns new arrays.
         """
 
     def library(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
@@ -139,11 +143,11 @@ class Workload(abc.ABC):
         raise NotImplementedError
 
     def kernels(self, language: str, elements: int) -> Kernels | None:
-        """Special kernels, if one thread per element is not suitable. None: made from the statements by ``sources``."""
+        """Special kernels, if one thread per element is not suitable. None: ``sources`` makes them from statements."""
         return None
 
     def at(self, params: Mapping[str, Scalar]) -> Workload:
-        """The workload for the parameters of a case: ``elements`` and a variant. Raises ``KeyError`` for others."""
+        """The workload for the parameters of a case: ``elements`` and a variant. Other parameters: ``KeyError``."""
         return self
 
     @property
@@ -152,5 +156,5 @@ class Workload(abc.ABC):
         return np.dtype(self.precision)
 
     def sizes(self, software: bool) -> tuple[int, ...]:
-        """Numbers of elements for a GPU, or for a CPU and software adapters."""
+        """Numbers of elements: those for a GPU, or with ``software`` those for a CPU and software adapters."""
         return self.small if software else self.elements

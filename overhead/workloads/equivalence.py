@@ -1,9 +1,10 @@
-"""Check that a chain computes the workload: its values against NumPy in float64, on random inputs.
+"""Check that a chain computes the workload, by comparing its values with NumPy in float64 on random inputs.
 
-If the step contracts, the state is compared with the reference after ``_EARLY_STEPS``, when it still depends on the
-start, and after ``Workload.checked`` steps. If not, it is compared after as many steps as NumPy in float32 stays well
-within ``_PREFIX_TOLERANCE`` of float64; after these, ``_SPOTS`` single steps of the chain are recomputed in NumPy.
-Elements are independent, so ``_SAMPLE`` random elements, the first and the last are compared.
+If the step contracts, the state is compared with the reference twice: after ``_EARLY_STEPS``, when it still depends on
+the start, and after ``Workload.checked`` steps. If the step does not contract, the state is compared once, as late as
+NumPy in float32 is still well within ``_PREFIX_TOLERANCE`` of float64. After that, ``_SPOTS`` single steps of the chain
+are recomputed in NumPy. Elements are independent, so only ``_SAMPLE`` random elements, the first and the last are
+compared.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Differs(Exception):
 
 
 class Checkable(Protocol):
-    """A chain that can be checked: set a state, run steps, get the state."""
+    """The methods of a chain that the check uses: set a state, run steps, get the state."""
 
     def put(self, state: dict[str, Array]) -> None:
         """Set this state, at step 0."""
@@ -35,13 +36,13 @@ class Checkable(Protocol):
         """Run this many steps and wait for them."""
 
     def get(self) -> tuple[dict[str, Array], int]:
-        """The state, and the number of steps since ``put`` by the counters. Raises if the elements disagree."""
+        """The state, and the number of steps since ``put`` from the counters. Raises if the counters disagree."""
 
 
 def check(
     workload: Workload, elements: int, fixed: dict[str, Array], chain: Checkable, rng: np.random.Generator
 ) -> None:
-    """Check the chain. Raises ``Differs``. Leaves the chain in any state."""
+    """Check the chain. Raises ``Differs``. Changes the state of the chain."""
     state = workload.fresh(elements, rng)
     rows = np.unique(np.concatenate([[0, elements - 1], rng.integers(0, elements, _SAMPLE)]))
     redo = Reference(workload, fixed, rows)
@@ -67,7 +68,7 @@ def check(
 
 
 class Reference:
-    """The workload in NumPy, for some of its elements."""
+    """The workload in NumPy for some of its elements."""
 
     def __init__(self, workload: Workload, fixed: dict[str, Array], rows: Array) -> None:
         self.workload, self.rows = workload, rows
@@ -79,17 +80,17 @@ class Reference:
         return {k: v[self.rows] for k, v in state.items()}
 
     def run(self, state: dict[str, Array], at: int, steps: int, precision: type) -> dict[str, Array]:
-        """The state after ``steps`` steps from step ``at``, computed in a precision."""
+        """The state after ``steps`` steps that begin at step ``at``, computed in this precision."""
         return self._each(state, at, steps, precision, lambda t, s: None)
 
     def prefix(self, state: dict[str, Array]) -> int:
-        """The steps, 1 to ``checked``, for which float32 stays well within ``_PREFIX_TOLERANCE`` of float64."""
+        """The number of steps, 1 to ``checked``, that float32 stays well within ``_PREFIX_TOLERANCE`` of float64."""
         most = self.workload.checked
         exact: list[dict[str, Array]] = []
         self._each(self.take(state), 0, most, np.float64, lambda t, s: exact.append(s))
         rough: list[dict[str, Array]] = []
         self._each(self.take(state), 0, most, np.float32, lambda t, s: rough.append(s))
-        # The rest of the tolerance is for the chain, which rounds in another way than NumPy.
+        # The rest of the tolerance is for the chain, which rounds differently from NumPy.
         within = [self.distance(a, b) < _PREFIX_TOLERANCE / 4 for a, b in zip(rough, exact, strict=True)]
         return max(1, within.index(False) if False in within else most)
 
@@ -105,7 +106,7 @@ class Reference:
         return state
 
     def distance(self, a: dict[str, Array], b: dict[str, Array]) -> float:
-        """The largest difference of any value, relative to the scale of its field; infinite if one is not finite."""
+        """The largest difference of two values, relative to the scale of the field; infinite if one is not finite."""
         scale = self.workload.scale
         apart = {k: np.abs(a[k].astype(np.float64) - b[k]) for k in scale}
         for k, period in self.workload.periods.items():

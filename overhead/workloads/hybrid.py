@@ -1,4 +1,4 @@
-"""Steps that the host could run as well: the cost of alternating between host and device."""
+"""Steps that the host could run too, to measure the cost of alternating between host and device."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from overhead.workloads.base import Array, Arrays, Field, Workload
 
 @register
 class Hybrid(Workload):
-    """Element by element: the published ``sin(x) + cos(x) * exp(-x)``, of a value that follows a drive.
+    """The published function ``sin(x) + cos(x) * exp(-x)`` of each element, whose value follows a driving input.
 
-    With ``work=product`` a step is a product of square matrices instead, their side the number of elements.
+    With ``work=product`` a step is a product of square matrices instead. Their side is the number of elements.
     """
 
     name = "hybrid"
@@ -34,8 +34,8 @@ class Hybrid(Workload):
     elements = (65_536, 4_194_304, 64, 1_048_576, 4096, 262_144, 1024, 16_384, 256)
     small = (65_536, 64, 4096, 262_144, 1024, 16_384, 256, 1_048_576, 4_194_304)
     contracts = True
-    # WGSL allows sin and cos an absolute error of 5e-4 each, and exp(1) multiplies the one: 1.9e-3 a step, of which 0.7
-    # is left after the next.
+    # WGSL allows an absolute error of 5e-4 for sin and for cos, and the error of cos is multiplied by up to exp(1).
+    # This makes 1.9e-3 per step. The next step reduces an error to 0.7 of it.
     tolerance = 6e-3
     scale: ClassVar = {"x": 1.0}
 
@@ -84,7 +84,7 @@ class Product(Workload):
     steps = 100
     checked = 6
     contracts = True
-    # M shrinks a difference to half of it. A sum of 2,048 products rounds by 2048 ** 0.5 * 6e-8 * 2 in any order.
+    # M halves a difference. The rounding error of a sum of 2,048 products is 2048 ** 0.5 * 6e-8 * 2 in any order.
     tolerance = 5e-5
     scale: ClassVar = {"x": 1.0}
     missing: ClassVar = {"wgsl": _WHY, "cuda": _WHY, "triton": _WHY}
@@ -97,7 +97,7 @@ class Product(Workload):
         return {"x": rng.uniform(0, 2, (elements, elements))}
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        # The largest singular value of such a matrix is twice the deviation times the root of the side.
+        # The largest singular value of a random matrix is 2 * standard deviation * sqrt(side).
         return {"matrix": rng.normal(0, 0.25 / elements**0.5, (elements, elements))}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:

@@ -1,4 +1,4 @@
-"""Rastrigin's function, 4,096 individuals in 2,000 dimensions: a parallel control case with little to fuse."""
+"""Rastrigin's function with 4,096 individuals in 2,000 dimensions: a parallel control case with little to fuse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT_ONCE = 20
 
 
 def _terms(language: _network.Language, cos: str, rounded: str) -> str:
-    """Statements for the genes of one iteration, for WGSL and CUDA C. All are loaded before the first is used."""
+    """Statements for the genes of one iteration, in WGSL or CUDA C. All genes are loaded before the first is used."""
     declare, ten = _network.DECLARE[language], {"wgsl": "10.0", "cuda": "10.0f"}[language]
     loads = [f"{declare} y{k} = genes(d + {k}u) + shift;" for k in range(AT_ONCE)]
     sums = [
@@ -27,7 +27,7 @@ def _terms(language: _network.Language, cos: str, rounded: str) -> str:
 
 @register
 class Rastrigin(Workload):
-    """A step is a generation: evaluate, keep the best, shift all genes of an individual by its result."""
+    """A step is one generation: evaluate all individuals, keep the best, shift all genes of each by its result."""
 
     name = "rastrigin"
     title = "Rastrigin's function, 4,096 individuals in 2,000 dimensions"
@@ -43,8 +43,9 @@ class Rastrigin(Workload):
     elements = (4096,)
     small = (128,)
     contracts = True
-    # A sum of 2,000 terms in sequence rounds by 2000 * 6e-8 / 2 = 6e-5 at worst; WGSL's cos may be off by 5e-4 in each
-    # term (times 10), at random, so by 1e-4 in the mean. A generation halves a difference in the shift.
+    # The rounding error of a sequential sum of 2,000 terms is at most 2000 * 6e-8 / 2 = 6e-5. In WGSL the error of cos
+    # may be 5e-4 (times 10) in each term. It is random, so 1e-4 in the mean. A generation halves a
+    # difference in the shift.
     tolerance = 5e-4
     scale: ClassVar = {"shift": 0.4, "best": 20.0}
     missing: ClassVar = {"triton": "its body is for one number an element, not 2,000"}
@@ -58,7 +59,7 @@ class Rastrigin(Workload):
     best = min(best, value);
     shift = KEPT * shift + RATE * value;
     """
-    # Up to pi, __cosf is accurate to 5e-7. It has no branch, which would delay the loads after it.
+    # For arguments up to pi, the error of __cosf is 5e-7. cosf has a branch, which would delay the loads after it.
     cuda = f"""
     float sum = 0.0f;
     for (unsigned int d = 0u; d < {DIMENSIONS}u; d += {AT_ONCE}u) {{

@@ -1,4 +1,4 @@
-"""Damped driven oscillators: a very small simulation step, whose rounding errors die out."""
+"""Damped driven oscillators: a very small simulation step. Its rounding errors decay."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Recurrence(Workload):
     heavy = False
     contracts = True
     lasts = 2000
-    # A step shrinks a difference to 0.98 of it, so roundings of at most 4 units in the last place (6e-8) each add up to
-    # 4 * 6e-8 / 0.02 = 1.2e-5, fused multiply-adds or not.
+    # A step reduces a difference to 0.98 of it. So rounding errors of at most 4 units in the last place (6e-8) per step
+    # add up to 4 * 6e-8 / 0.02 = 1.2e-5, with or without fused multiply-adds.
     tolerance = 5e-5
     scale: ClassVar = {"x": 1.0, "v": 1.0}
 

@@ -1,4 +1,4 @@
-"""RMSNorm with a residual, 896 and 1,536 columns: separate operations and one kernel, in two precisions."""
+"""RMSNorm with a residual, with 896 and 1,536 columns: as separate operations and as one kernel, in two precisions."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class RmsNorm(Workload):
         self.fixed = (Field("residual", (columns,)), Field("weight", (columns,), shared=True))
         # Sums and their squares; for each row, mean and root.
         self.scratch = 2 * columns + 2
-        # A step shrinks a difference to 0.78 of it (weights of up to 1.1 over a root of 1.41), so that an error in each
-        # step adds up to 4.5 of it. In float32 a mean of 1,536 squares rounds by 1e-6 in any order. In float16 each of
-        # 6 roundings is 4.9e-4 of values of up to 5, half of them halved by the root: 1e-2 a step at worst.
+        # A step reduces a difference to 0.78 of it (weights up to 1.1, divided by a root of 1.41). So an error of 1 per
+        # step adds up to 4.5. In float32 the rounding error of a mean of 1,536 squares is 1e-6 in any order. In float16
+        # there are 6 roundings of 4.9e-4, of values up to 5. The root halves half of them: at most 1e-2 per step.
         self.tolerance = 2e-5 if self.precision == "float32" else 4.5e-2
 
     def at(self, params: Mapping[str, Scalar]) -> RmsNorm:

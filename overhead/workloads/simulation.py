@@ -1,6 +1,6 @@
-"""A financial simulation of the published sizes: 10,000 policies of 246 parameters trade 16 assets for 1,500 steps.
+"""A financial simulation: 10,000 policies with 246 parameters each trade 16 assets for 1,500 steps.
 
-Only the sizes are the published ones. The arithmetic is ours: no policy is liquidated, so every step is computed.
+Only the sizes are published ones. The arithmetic is our own. No policy is liquidated, so every step is computed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LAYER_WIDTHS = (8, 16, 6)
 
 
 def _body(language: _network.Language, larger: str) -> str:
-    """Statements of one step, a day. ``larger``: the function for the maximum of two numbers."""
+    """Statements of one step (one day). ``larger``: the name of the function for the maximum of two numbers."""
     seen = [f"signals(day * {SIGNALS}u + {j}u)" for j in range(SIGNALS)] + ["memory[0]", "memory[1]"]
     returns = [f"returns(day * {ASSETS}u + {a}u)" for a in range(ASSETS)]
     gain = _network.dot(returns, [f"out{a % HELD}" for a in range(ASSETS)])
@@ -36,7 +36,7 @@ memory[1] = out{HELD + 1};
 
 @register
 class Simulation(Workload):
-    """A network 8-16-6 per step. Two of its outputs are inputs of the next step."""
+    """A simulation with a network 8-16-6 in each step. Two of its outputs are inputs of the next step."""
 
     name = "simulation"
     title = "10,000 trading policies, 1,500 steps"
@@ -55,7 +55,7 @@ class Simulation(Workload):
     elements = (10_000,)
     small = (512,)
     contracts = False
-    # WGSL allows tanh an absolute error of 1e-5; the second layer (16 weights of 0.5) makes 5e-5 of it at worst.
+    # WGSL allows an absolute error of 1e-5 for tanh. After the second layer (16 weights of 0.5) it is at most 5e-5.
     tolerance = 1e-4
     scale: ClassVar = {"memory": 1.0, "wealth": 0.3, "peak": 0.3, "fall": 0.3}
     missing: ClassVar = {"triton": "its blocks hold one number an element, not the 16 of a hidden layer"}

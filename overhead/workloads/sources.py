@@ -1,7 +1,8 @@
-"""The step of a workload as kernels, by language: one launch per step, or one launch that runs all steps.
+"""Generate the kernels for the step of a workload, by language: one launch per step, or one launch for all steps.
 
-Number k of element i is at ``k * elements + i``, so that neighbouring threads read neighbouring words, unless the
-workload is laid out by element. There are three buffers: state and read-only inputs, field after field, and counters.
+Number k of element i is at ``k * elements + i``, so that neighbouring threads read neighbouring words. The layout
+is different if ``Workload.by_element`` is set. There are three buffers: state, read-only inputs, and counters. In the first
+two, the fields follow each other.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ BLOCK = 128
 
 
 def group(elements: int) -> int:
-    """Threads per group, so many that there are at most 65,535 groups, the limit of WebGPU."""
+    """Threads per group, chosen so that there are at most 65,535 groups. This is the limit of WebGPU."""
     return _GROUP_SIZE if elements <= 65_535 * _GROUP_SIZE else 4 * _GROUP_SIZE
 
 
@@ -32,19 +33,19 @@ def digest(text: str) -> str:
 
 
 def state(workload: Workload, values: Mapping[str, Array], elements: int) -> Array:
-    """The state in the memory layout of the kernels, with the scratch numbers after it."""
+    """The state in the memory layout of the kernels, followed by the scratch numbers."""
     parts = [_flat(workload, field, values[field.name]) for field in workload.state]
     return np.concatenate([*parts, np.zeros(workload.scratch * elements, workload.dtype)])
 
 
 def inputs(workload: Workload, values: Mapping[str, Array]) -> Array:
-    """The read-only inputs in the memory layout of the kernels; at least four bytes: no buffer may be empty."""
+    """The read-only inputs in the memory layout of the kernels. At least four bytes, since no buffer may be empty."""
     parts = [_flat(workload, field, values[field.name]) for field in workload.fixed]
     return np.concatenate(parts) if parts else np.zeros(4 // workload.dtype.itemsize, workload.dtype)
 
 
 def unpack(workload: Workload, buffer: Array, elements: int) -> dict[str, Array]:
-    """The state by field from a buffer; the reverse of ``state``."""
+    """The fields of the state in a buffer, by name. This reverses ``state``."""
     found, at = {}, 0
     for field in workload.state:
         words = buffer[at : at + field.width * elements]
@@ -60,7 +61,7 @@ def _flat(workload: Workload, field: Field, values: Array) -> Array:
 
 
 def kernels(workload: Workload, language: str, elements: int) -> Kernels | None:
-    """The special kernels of the workload, or those made from its statements; None if it has neither."""
+    """The special kernels of the workload, or else kernels made from its statements; None if it has neither."""
     own = workload.kernels(language, elements)
     if own is not None or not getattr(workload, language):
         return own
@@ -73,7 +74,7 @@ def kernels(workload: Workload, language: str, elements: int) -> Kernels | None:
 
 
 def wgsl(workload: Workload, elements: int) -> str:
-    """WGSL with the entry points ``once`` and ``fused``. The number of steps is word 0 of the uniform."""
+    """WGSL with the entry points ``once`` and ``fused``. The number of steps is word 0 of the uniform buffer."""
     constants = "\n".join(f"const {k}: f32 = {float(v)!r};" for k, v in workload.constants.items())
     lookups = "\n".join(
         f"fn {f.name}_of(i: u32, k: u32) -> f32 {{ return inputs[{_place(f, at, 'u')}]; }}"
@@ -123,7 +124,7 @@ fn fused(@builtin(global_invocation_id) id: vec3<u32>) {{
 
 
 def cuda(workload: Workload, elements: int) -> str:
-    """CUDA C: ``once(state, counters, inputs)`` and ``fused(state, counters, inputs, steps)``; steps has 64 bits."""
+    """CUDA C with ``once(state, counters, inputs)`` and ``fused(state, counters, inputs, steps)``; 64-bit ``steps``."""
     constants = "\n".join(f"constexpr float {k} = {float(v)!r}f;" for k, v in workload.constants.items())
     lookups = "\n".join(
         f"#define {f.name}(k) inputs[{_place(f, at, 'u', call=True)}]"
@@ -172,7 +173,7 @@ extern "C" __global__ void fused({head}, unsigned long long steps) {{
 
 
 def triton(workload: Workload, elements: int) -> str:
-    """A module with jitted kernels ``once`` and ``fused``, each of ``(state, counters, inputs, steps, BLOCK)``.
+    """A module with the jitted kernels ``once`` and ``fused``; arguments ``(state, counters, inputs, steps, BLOCK)``.
 
     Every field must have one number per element.
     """
@@ -232,7 +233,7 @@ def _looked_up(workload: Workload) -> list[Field]:
 
 
 def _offsets(fields: Iterable[Field], elements: int) -> list[tuple[Field, int]]:
-    """Each field with the index of its first word in the buffer."""
+    """The fields, each with the index of its first word in the buffer."""
     found, at = [], 0
     for field in fields:
         found.append((field, at))
@@ -246,7 +247,7 @@ def _place(field: Field, at: int, suffix: str, *, call: bool = False) -> str:
 
 
 def _copies(workload: Workload, elements: int, suffix: str, *, save: bool) -> list[str]:
-    """Statements that load or save every word of the state of an element, for WGSL and CUDA C."""
+    """Statements in WGSL or CUDA C that load or save every word of the state of an element."""
     lines = []
     for field, at in _offsets(workload.state, elements):
         for k in range(field.width):

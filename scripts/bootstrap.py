@@ -44,7 +44,7 @@ FIREFOX = ("firefox", "firefox-esr")
 
 
 class Trouble(Exception):
-    """An error with its remedy, in one line."""
+    """An error with its remedy in one line."""
 
 
 def say(line: str) -> None:
@@ -52,7 +52,7 @@ def say(line: str) -> None:
 
 
 def call(command: list[str], **more: Any) -> int:
-    """Run a command in the repository. On Ctrl-C wait for the child: it gets the signal too and saves."""
+    """Run a command in the repository. On Ctrl-C, wait for the child, which gets the signal too and saves its data."""
     process = subprocess.Popen(command, cwd=ROOT, **more)
     try:
         return process.wait()
@@ -61,7 +61,7 @@ def call(command: list[str], **more: Any) -> int:
 
 
 def quiet(command: list[str], **more: Any) -> bool:
-    """Run without output; return whether it succeeded."""
+    """Run a command without output. Returns whether it succeeded."""
     nowhere = subprocess.DEVNULL
     return call(command, stdin=nowhere, stdout=nowhere, stderr=nowhere, **more) == 0
 
@@ -70,7 +70,7 @@ def quiet(command: list[str], **more: Any) -> bool:
 
 
 def cuda_version() -> int | None:
-    """The CUDA version that the NVIDIA driver offers, as 1000 * major + 10 * minor; None without a usable GPU."""
+    """The CUDA version that the NVIDIA driver supports, 1000 * major + 10 * minor; None without a usable GPU."""
     try:
         driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
         version, count = ctypes.c_int(), ctypes.c_int()
@@ -89,7 +89,7 @@ def project() -> dict[str, Any]:
 
 
 def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
-    """The extras of a target: those that fit the machine, or those chosen, and what the target itself needs."""
+    """The extras to install for a target: those for this machine (or the chosen ones), and those the target needs."""
     own = {"test": {"dev", "report"}, "lint": {"dev"}, "report": {"report"}, "bench": {"dev"}}[target]
     if chosen:
         extras = {extra.strip() for extra in chosen.split(",")} - {"", "none"}
@@ -99,7 +99,7 @@ def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
         return own | extras
     if target in ("lint", "bench"):
         return own
-    # JAX is another 350 MB installed: the tests run it on the CPU, and whoever wants to measure it asks for it.
+    # JAX takes another 350 MB. The tests run it on the CPU; to measure it, it must be chosen explicitly.
     own |= {"wgpu", "torch"} | ({"jax"} if target == "test" else set())
     return own | ({f"cuda{min(cuda // 1000, 13)}"} if cuda and cuda >= 12000 else set())
 
@@ -126,7 +126,7 @@ def has_venv() -> bool:
 
 
 def system_needs(target: str, browsers: bool, distribution: str) -> dict[str, str]:
-    """Debian or Ubuntu package to the reason why it is wanted here."""
+    """The system packages to install (Debian or Ubuntu names), each with the reason."""
     needs = {}
     if not has_venv():
         needs[f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"] = "to make a virtual environment"
@@ -145,7 +145,7 @@ def system_needs(target: str, browsers: bool, distribution: str) -> dict[str, st
 
 
 def distribution() -> tuple[str, bool]:
-    """The Linux distribution's id, and whether it is of Debian's family."""
+    """The id of the Linux distribution, and whether it is based on Debian."""
     try:
         text = Path("/etc/os-release").read_text("utf-8")
     except OSError:
@@ -156,14 +156,14 @@ def distribution() -> tuple[str, bool]:
 
 
 def as_root() -> list[str] | None:
-    """The prefix that runs a command as root, or None where that needs a password."""
+    """The words in front of a command that run it as root; None if this needs a password."""
     if os.geteuid() == 0:
         return []
     return ["sudo", "-n"] if shutil.which("sudo") and quiet(["sudo", "-n", "true"]) else None
 
 
 def install_system(needs: dict[str, str], debian: bool) -> None:
-    """Install the missing packages, or print how to install them. A failure here does not end the set-up."""
+    """Install the missing packages, or print how to install them. The set-up continues after a failure."""
     for package, reason in needs.items():
         say(f"missing: {package} ({reason})")
     command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *needs]
@@ -195,7 +195,7 @@ def pip(*arguments: str) -> list[str]:
 
 
 def set_up(target: str) -> None:
-    """Make or update ``.venv`` for the target; quick when nothing changed."""
+    """Make or update ``.venv`` for the target. This is fast if nothing has changed."""
     system_packages = os.environ.get("SYSTEM_PACKAGES") == "1"
     cuda = None if system_packages else cuda_version()
     wanted = wanted_extras(target, cuda, os.environ.get("EXTRAS", ""))
@@ -222,7 +222,7 @@ def set_up(target: str) -> None:
 
 
 def prepare_system(target: str, stamp: dict[str, Any]) -> list[str]:
-    """Install the system's packages, except those that were missing last time; return all missing ones."""
+    """Install system packages, except those that could not be installed last time. Returns all missing packages."""
     name, debian = distribution()
     needs = system_needs(target, os.environ.get("BROWSERS") == "1", name)
     if set(needs) - set(stamp.get("system", [])):
@@ -247,7 +247,10 @@ def make_venv(system_packages: bool) -> None:
 
 
 def use_system_packages(target: str) -> set[str]:
-    """Make the repository importable beside the system's packages. Raises ``Trouble`` with the missing ones."""
+    """Make the repository importable together with the system's Python packages.
+
+    Raises ``Trouble`` with the packages that are missing.
+    """
     needed = [re.split(r"[^\w-]", requirement)[0] for requirement in project()["dependencies"]]
     needed += {"test": ["pytest"], "lint": ["ruff", "mypy"]}.get(target, [])
     script = (
@@ -262,7 +265,7 @@ def use_system_packages(target: str) -> set[str]:
 
 
 def install(extras: set[str], cuda: int | None) -> set[str]:
-    """Install the project with its extras; return those that are not available here."""
+    """Install the project with its extras. Returns the extras that are not available for this machine."""
     left_out = set()
     if "torch" in extras and not install_torch(cuda) and "torch" not in os.environ.get("EXTRAS", ""):
         left_out.add("torch")
@@ -280,12 +283,12 @@ def install(extras: set[str], cuda: int | None) -> set[str]:
 
 
 def install_torch(cuda: int | None) -> bool:
-    """Install torch for this machine from a local wheel or PyTorch's index; False if there is none."""
+    """Install torch for this machine from a local wheel or PyTorch's index. Returns False if there is none."""
     if in_venv(HAS_TORCH):
         return True
     requirement = project()["optional-dependencies"]["torch"][0]
     if cuda:
-        # The registry's own build for Linux is CUDA 13's; every other one is on PyTorch's index.
+        # The Linux build on PyPI is for CUDA 13. All other builds are on PyTorch's index.
         if sys.platform == "linux" and cuda >= 13000:
             return True
         index = PYTORCH_INDEX + ("cu130" if cuda >= 13000 else "cu126")
@@ -302,7 +305,7 @@ def install_torch(cuda: int | None) -> bool:
 
 
 def fetch_torch(requirement: str, source: list[str], lean: bool) -> bool:
-    """Install torch alone from one source; whether it worked. ``lean`` refuses builds that need CUDA packages."""
+    """Install only torch from one source. Returns whether it worked. ``lean``: no builds that need CUDA packages."""
     report = resolve([requirement, "--no-deps", *source])
     if not report or (lean and any(map(CUDA_PACKAGE.match, report[0]["metadata"].get("requires_dist", [])))):
         return False
@@ -312,10 +315,10 @@ def fetch_torch(requirement: str, source: list[str], lean: bool) -> bool:
 
 
 def resolve(arguments: list[str]) -> list[dict[str, Any]]:
-    """The packages that pip would install, from its report; empty where pip fails."""
+    """The packages that pip would install, from its report. Empty if pip fails."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "report.json")
-        # An index that the user's configuration adds may hold the CUDA build: only the source named here counts.
+        # The user's configuration may add an index with the CUDA build. Only the source given here must be used.
         settings = {**os.environ, "PIP_EXTRA_INDEX_URL": ""} if "--no-deps" in arguments else None
         command = pip("install", "--dry-run", "--quiet", "--report", str(path), *arguments)
         return list(json.loads(path.read_text("utf-8"))["install"]) if quiet(command, env=settings) else []
@@ -335,7 +338,7 @@ def describe(size: int | None) -> str:
 
 
 def download_bytes(urls: list[str]) -> int | None:
-    """The total size from the servers' headers; local files count 0; None where a server does not answer."""
+    """The total download size from the servers' headers. Local files count 0. None if a server does not answer."""
 
     def size(url: str) -> int:
         with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=10) as answer:
@@ -360,7 +363,7 @@ def report(arguments: list[str]) -> int:
 
 
 def test(arguments: list[str]) -> int:
-    # By file, since several files draw a page or compile once for all of their tests.
+    # One worker per file, because some files draw a page or compile once for all of their tests.
     parallel = ["-n", "2", "--dist", "loadfile"] if in_venv("import xdist") else []
     chosen = [] if any(argument.startswith("-m") for argument in arguments) else ["-m", "not slow"]
     return call([venv_python(), "-m", "pytest", *parallel, *chosen, *arguments])
@@ -376,7 +379,7 @@ def bench(arguments: list[str]) -> int:
 
 
 def clean() -> int:
-    """Remove the files of set-up and tools; measurements in reports/local stay."""
+    """Remove the files of set-up and tools. Measurements in reports/local are kept."""
     made = [VENV, *(ROOT / name for name in ("build", "dist", ".coverage"))]
     made += [ROOT / f".{tool}_cache" for tool in ("mypy", "pytest", "ruff")]
     made += [ROOT / "reports" / name for name in ("index.html", "figures", "pages", "assets")]

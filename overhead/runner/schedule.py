@@ -32,7 +32,7 @@ class Task:
 
     ``seconds``: sampling time of one process. ``processes``: the number of processes. ``staged``: keys of the cases
     whose calls are timed one by one (on the target itself, the first case of each caller). ``extras``: keys of the
-    cases with slow one-off values (the base case). ``slopes_only``: in an unplanned process, neither of the two is measured.
+    cases with slow one-off values (the base case). ``slopes_only``: in an unplanned process, neither is measured.
     """
 
     target: Target

@@ -1,8 +1,8 @@
 """Generate the kernels for the step of a workload, by language: one launch per step, or one launch for all steps.
 
 Number k of element i is at ``k * elements + i``, so that neighbouring threads read neighbouring words. The layout
-is different if ``Workload.by_element`` is set. There are three buffers: state, read-only inputs, and counters. In the first
-two, the fields follow each other.
+is different if ``Workload.by_element`` is set. There are three buffers: state, read-only inputs, and counters. In the
+first two, the fields follow each other.
 """
 
 from __future__ import annotations

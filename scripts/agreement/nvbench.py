@@ -1,10 +1,10 @@
-"""nvbench, NVIDIA's ``cuda-bench``, for ``main.py agreement``: each subject in a process of its own.
+"""nvbench (NVIDIA's ``cuda-bench``) for ``main.py agreement``. Each subject runs in a separate process.
 
-Where a subject gives no number, the output of its process is printed, and it is tried once more without nvbench's
-blocking kernel. Values come from nvbench's JSON, or from its log where there is no JSON.
+If a subject gives no number, the output of its process is printed, and the subject runs once more without nvbench's
+blocking kernel. Values come from nvbench's JSON, or from its log if there is no JSON.
 
-We measure graphs in the same process just before nvbench, with the same recording and stream, because a node takes up
-to a sixth longer for seconds (docs/cuda.md, two speeds of a node).
+Our own measurement of graphs runs in the same process just before nvbench, with the same recording and stream. The
+reason: for some seconds a node may take up to a sixth longer (docs/cuda.md, two speeds of a node).
 """
 
 from __future__ import annotations
@@ -37,24 +37,25 @@ from scripts.agreement.subjects import (
 _SUBJECTS = (TORCH_ADD, LCG_STEP, TORCH_ADD_GRAPH, LCG_STEP_GRAPH)
 _QUANTITIES = ("batch", "cold")
 OUR_ANSWERS_SUFFIX = ".ours"
-"""Ends the name of the file with our own figures, beside nvbench's."""
+"""Suffix of the file with our own figures, which is next to the file of nvbench."""
 _GRAPH_SECONDS = 1.5
-"""Seconds of our own measurement of a graph."""
+"""Duration of our own measurement of a graph, s."""
 LIMIT_S = 100.0
-"""Limit of the process of a tool or subject; nvbench ends each of its two measurements after ``PATIENCE_S``."""
+"""Time limit for the process of a tool or subject, s. nvbench ends each of its two measurements after ``PATIENCE_S``.
+"""
 _LOGGED = re.compile(r"(Batch|Cold): ([\d.]+)ms GPU")
 _TOLD = re.compile(r"^\s*(Warn|Fail|Skip)\w*:?\s*(.+)$", re.MULTILINE | re.IGNORECASE)
 
 
 def nvbench() -> list[ToolAnswer]:
-    """Batch and cold times of every subject. Raises ``ModuleNotFoundError`` where cuda-bench is not installed."""
+    """Batch and cold times of every subject. Raises ``ModuleNotFoundError`` if cuda-bench is not installed."""
     if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bench") is None:
         raise ModuleNotFoundError("no module cuda.bench: pip install 'cuda-bench[cu13]'")
     return [answer for index in range(len(_SUBJECTS)) for answer in ask(index)]
 
 
 def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> list[ToolAnswer]:
-    """The answers of one subject. ``child`` runs its process, which writes the JSON, and returns the output."""
+    """The answers for one subject. ``child`` runs a process that writes the JSON, and returns the output of it."""
     reasons = []
     with tempfile.TemporaryDirectory() as folder:
         for blocking in (True, False):
@@ -71,7 +72,7 @@ def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> li
 
 
 def answers(subject: str, text: str, output: str) -> list[ToolAnswer]:
-    """The values in nvbench's JSON, else those in its log, else the reason why there are none."""
+    """The values in nvbench's JSON, or else those in its log, or else the reason why there are none."""
     try:
         states = [state for benchmark in json.loads(text)["benchmarks"] for state in benchmark["states"]]
         tags = {s["tag"]: _value(s) for state in states for s in state.get("summaries") or []}
@@ -93,7 +94,7 @@ def answers(subject: str, text: str, output: str) -> list[ToolAnswer]:
 
 
 def _value(summary: Any) -> float | None:
-    """The number of a summary; None where it is null (an infinite noise) or no number."""
+    """The number in a summary. None if it is null (infinite noise) or not a number."""
     entries = {entry.get("name"): entry.get("value") for entry in summary.get("data") or []}
     try:
         return float(entries["value"])
@@ -102,7 +103,7 @@ def _value(summary: Any) -> float | None:
 
 
 def _child(index: int, path: Path, blocking: bool) -> str:
-    """Run the process of one subject; return its output and how it ended."""
+    """Run the process of one subject. Returns its output and its exit status as text."""
     command = [sys.executable, "-m", "scripts.agreement.nvbench", str(index), str(path), str(int(blocking))]
     root = Path(__file__).resolve().parents[2]
     with tempfile.TemporaryFile() as said:
@@ -115,7 +116,7 @@ def _child(index: int, path: Path, blocking: bool) -> str:
 
 
 def _run(index: int, path: str, blocking: bool) -> None:
-    """Measure one subject on the first device; runs in the process of the subject."""
+    """Measure one subject on the first device. Runs in the process of the subject."""
     faulthandler.enable()
     from cuda import bench
 
@@ -132,13 +133,13 @@ def _run(index: int, path: str, blocking: bool) -> None:
             state.skip(f"{type(error).__name__}: {error}")
 
     bench.register(subject)
-    # Kernels this short leave the clock low, which nvbench would take for throttling and discard.
+    # During such short kernels the GPU clock stays low. nvbench would treat this as throttling and discard the results.
     limits = ["--max-noise", f"{100 * INTERVAL:g}", "--timeout", f"{PATIENCE_S:g}", "--throttle-threshold", "0"]
     bench.run_all_benchmarks(["nvbench", "--devices", "0", *limits, "--json", path])
 
 
 def _in_torch(state: Any, act: Callable[[], object]) -> None:
-    """Measure a call of torch on nvbench's stream. nvbench destroys it later; it must not stay current."""
+    """Measure a torch call on nvbench's stream. The stream must not stay current, because nvbench destroys it later."""
     import torch
 
     with torch.cuda.stream(torch.cuda.ExternalStream(state.get_stream().addressof())):
@@ -160,7 +161,7 @@ def _on_step(state: Any) -> None:
 
 
 class _Stream:
-    """A stream of ours for nvbench."""
+    """One of our streams, in the form that nvbench accepts."""
 
     def __init__(self, address: int) -> None:
         self.address = address
@@ -170,7 +171,7 @@ class _Stream:
 
 
 def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
-    """Measure our chain of the graph and write the answers; return the function that has nvbench launch it."""
+    """Measure our chain of the graph and write the answers. Returns the function that nvbench calls to launch it."""
     import torch
 
     from scripts.agreement.ours import measured, opened

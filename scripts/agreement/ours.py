@@ -1,4 +1,4 @@
-"""Our own measurement of the subjects of ``main.py agreement``; imported only where a CUDA GPU is."""
+"""Our own measurement of the subjects of ``main.py agreement``. Imported only on a machine with a CUDA GPU."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _CASES: Mapping[str, tuple[str, Case]] = {
     f"{TORCH_ADD} node": ("cuda-graph", _graph("torch")), f"{LCG_STEP} node": ("cuda-graph", _graph("driver")),
     TORCH_ADD_GRAPH: ("cuda-graph", _launches("torch")), LCG_STEP_GRAPH: ("cuda-graph", _launches("driver")),
 }  # fmt: skip
-"""Stack and case by subject."""
+"""The stack and the case of each subject."""
 
 
 def opened(subject: str) -> Any:
-    """A fresh chain of the subject on the first device."""
+    """A new chain of the subject on the first device."""
     stack, case = _CASES[subject]
     probe = registry()[stack]
     target = next(t for t in probe.targets() if t.api == "CUDA")
@@ -53,7 +53,7 @@ def opened(subject: str) -> Any:
 
 
 def measured(chains: Mapping[str, Any], seconds: float) -> list[ToolAnswer]:
-    """The figures of chains just opened, measured in alternation as in one process of the default profile."""
+    """The figures of newly opened chains, measured in alternation like in one process of the default profile."""
     seen, answers = Seen(), list[ToolAnswer]()
     measure_cases(chains, SystemClock(), Settings(seconds, _PLAN.target, _PLAN.min_rounds, _PLAN.max_rounds), seen.take)
     for subject, chain in chains.items():
@@ -76,7 +76,7 @@ def ours(subjects: Sequence[str] = (TORCH_ADD, LCG_STEP, f"{TORCH_ADD} node", f"
     for subject in subjects:
         try:
             chains[subject] = opened(subject)
-        except Exception as error:  # one chain that does not open costs its own rows
+        except Exception as error:  # if a chain does not open, only its own rows are missing
             answers.append(ToolAnswer("overhead", subject, "", reason=f"{type(error).__name__}: {error}"))
     try:
         answers += measured(chains, _PLAN.case_s * MAX_TIMES_NEED * len(chains))
@@ -87,7 +87,7 @@ def ours(subjects: Sequence[str] = (TORCH_ADD, LCG_STEP, f"{TORCH_ADD} node", f"
 
 
 class Passes:
-    """The slopes of a chain, ns per unit, one pass of its ladder at a time. Calibrates the chain when made."""
+    """Measures slopes of a chain, ns per unit, in single passes of its ladder. The constructor calibrates the chain."""
 
     def __init__(self, width: float, chain: Any, clock: Clock, facts: ClockFacts) -> None:
         self.chain, self.clock, self.dice, self.number = chain, clock, random.Random(0), 0
@@ -96,7 +96,7 @@ class Passes:
         self.issued = self.ladder.issued
 
     def more(self, passes: int = 1) -> list[float]:
-        """The slope over that many passes, in a list; empty where there is none."""
+        """A list with the slope over this number of passes; empty if there is no slope."""
         ns = self.ladder.draw(passes, self.dice)
         one = Round(window.sample(self.chain, ns, self.clock), number=self.number)
         self.issued += self.chain.units(ns)
@@ -104,6 +104,6 @@ class Passes:
         return list(by_round(Process([one]), self.series, "complete", None).values())
 
     def verify(self) -> None:
-        """Raise ``Unverified`` unless the device ran the issued number of units."""
+        """Raise ``Unverified`` unless the device ran as many units as were issued."""
         if (done := self.chain.executed()) != self.issued:
             raise Unverified(f"{self.issued} units issued, {done} executed")

@@ -1,4 +1,4 @@
-"""The answer of a tool, and how long each tool is asked."""
+"""The answer of a tool, and the time limits of tools."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 INTERVAL = 0.01
-"""The relative width that tools measure to, where they can be asked."""
+"""The relative width at which tools stop measuring, if it can be set."""
 TRIM = 0.1
-"""The share of values left out at either end of a trimmed mean, against interrupted values."""
+"""The share of values that a trimmed mean leaves out at each end, to remove interrupted values."""
 PATIENCE_S = float(os.environ.get("OVERHEAD_BENCH_PATIENCE", "20"))
-"""The longest time per tool; ``OVERHEAD_BENCH_PATIENCE`` sets it where GPU time is short."""
+"""The longest time per tool, s. ``OVERHEAD_BENCH_PATIENCE`` can reduce it to save GPU time."""
 
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """The value of one quantity by one tool, ns, or the reason why there is none."""
+    """The value of one quantity from one tool, ns, or the reason why there is none."""
 
     tool: str
     subject: str
@@ -31,9 +31,9 @@ class ToolAnswer:
 def repeat_until(
     once: Callable[[], Sequence[float]], width: float, patience: float, now: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """All values of a tool that is repeated until its quartiles lie within ``width`` of the median.
+    """Repeat a tool until its quartiles lie within ``width`` of the median, and return all its values.
 
-    It ends after ``patience`` seconds all the same.
+    Stops after ``patience`` seconds in any case.
     """
     start, values = now(), list[float]()
     while now() - start < patience:
@@ -47,14 +47,14 @@ def repeat_until(
 
 @dataclass
 class Seen:
-    """The events of a measurement: the raw rounds, and the one-off values."""
+    """Collects the events of a measurement: the raw rounds and the one-off values."""
 
     rounds: dict[str, list[Any]] = field(default_factory=dict)
     one_off: dict[str, dict[str, Any]] = field(default_factory=dict)
     dropped: dict[str, str] = field(default_factory=dict)
 
     def take(self, event: Any) -> None:
-        """Keep one event of ``measure_cases``."""
+        """Store one event of ``measure_cases``."""
         from overhead.measure.sampling.events import Dropped, OneOffMeasured, RoundMeasured
 
         if isinstance(event, RoundMeasured):
@@ -65,7 +65,7 @@ class Seen:
             self.dropped[event.case] = f"{event.status}: {event.reason}"
 
     def process(self, case: str) -> Any:
-        """The ``Process`` of one case, for the estimator."""
+        """The values of one case as a ``Process`` for the estimator."""
         from overhead.measure.fitting.data import Process
 
         return Process(self.rounds.get(case, []), self.one_off.get(case, {}))

@@ -1,7 +1,7 @@
-"""``main.py agreement``: our figures beside those of NVIDIA's and PyTorch's tools, in one run on one GPU.
+"""``main.py agreement``: compare our figures with those of NVIDIA's and PyTorch's tools, in one run on one GPU.
 
-Only figures of the same quantity must agree. Others are printed with a description. Where a tool is missing or fails,
-its reason is printed and the others go on.
+Only figures of the same quantity must agree. Other figures are printed with a description. If a tool is missing or
+fails, the reason is printed, and the other tools continue.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from scripts.agreement.protocol import ToolAnswer
 from scripts.agreement.subjects import LCG_STEP, LCG_STEP_GRAPH, TORCH_ADD, TORCH_ADD_GRAPH
 
 _MAX_DEVIATION = 0.05
-"""The largest deviation from 1 of the ratio of two figures of one quantity."""
+"""The largest allowed deviation from 1 of the ratio of two figures for the same quantity."""
 
 
 @dataclass(frozen=True)
 class AgreementRow:
-    """A tool's answer beside ours. ``same``: whether both are the same quantity; ``what``: else, what theirs is."""
+    """A tool's answer and our answer. ``same``: whether both are the same quantity. ``what``: if not, what it is."""
 
     theirs: ToolAnswer
     ours: ToolAnswer
@@ -33,18 +33,18 @@ class AgreementRow:
 
     @property
     def ratio(self) -> float | None:
-        """Ours over theirs."""
+        """Our value divided by theirs."""
         return self.ours.value / self.theirs.value if self.ours.value and self.theirs.value else None
 
     @property
     def within(self) -> bool | None:
-        """Whether they agree; None where the quantities differ or a value is missing."""
+        """Whether both values agree. None if the quantities differ or a value is missing."""
         return None if not self.same or self.ratio is None else abs(self.ratio - 1) <= _MAX_DEVIATION
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A tool's quantity of a subject, and ``against``: our quantity to compare it with."""
+    """A quantity of a subject that a tool measures. ``against``: our quantity to compare it with."""
 
     tool: str
     subject: str
@@ -77,9 +77,9 @@ WANTED: tuple[Wanted, ...] = (
 
 
 def rows(theirs: Iterable[ToolAnswer], ours: Iterable[ToolAnswer]) -> list[AgreementRow]:
-    """Every wanted pair. A missing value has the tool's reason.
+    """One row for each wanted pair of values. A missing value has the reason from the tool.
 
-    ``theirs`` may hold our own figure too, where it was measured in the tool's process or in turns with it.
+    ``theirs`` also contains our own figures that were measured in the tool's process or in alternation with it.
     """
     named = {(a.tool, a.subject, a.quantity): a for a in theirs}
     beside = [a for a in named.values() if a.tool == "overhead" and a.value is not None]
@@ -95,7 +95,7 @@ def rows(theirs: Iterable[ToolAnswer], ours: Iterable[ToolAnswer]) -> list[Agree
 
 
 def attempt(tool: str, act: Callable[[], list[ToolAnswer]]) -> list[ToolAnswer]:
-    """The tool's answers, or one with the reason of its failure. Each tool starts on a quiet processor."""
+    """The answers of the tool, or one answer with the reason of its failure. Each tool starts on a quiet processor."""
     from overhead.measure.sampling.clock import SystemClock
     from overhead.measure.sampling.quiet_processor import QuietProcessor
 
@@ -108,7 +108,7 @@ def attempt(tool: str, act: Callable[[], list[ToolAnswer]]) -> list[ToolAnswer]:
 
 
 def no_cuda() -> str:
-    """The reason why nothing can be compared here; empty where CUDA works."""
+    """The reason why nothing can be compared on this machine; empty if CUDA works."""
     from overhead.probes._support.torch.targets import cuda_torch
     from overhead.probes.base import Unavailable
 
@@ -120,7 +120,7 @@ def no_cuda() -> str:
 
 
 def agreement(options: argparse.Namespace, console: Console) -> bool:
-    """Run all tools on the first GPU; print tables or JSON; return whether all comparable figures agree."""
+    """Run all tools on the first GPU and print tables or JSON. Returns whether all comparable figures agree."""
     reason = no_cuda()
     if reason:
         note = {"agreement": [], "reason": reason}
@@ -141,7 +141,7 @@ def agreement(options: argparse.Namespace, console: Console) -> bool:
 
 
 def show(found: list[AgreementRow], ours: list[ToolAnswer], console: Console) -> None:
-    """Print two tables: the same quantities, and the others."""
+    """Print two tables: pairs of the same quantity, and all other pairs."""
     console.print(_agreement_table([r for r in found if r.same]))
     others = Table(title="other quantities, for orientation", title_justify="left")
     for name in ("tool", "of", "says, us", "ours, us", "what it is"):

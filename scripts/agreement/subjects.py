@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 TORCH_ADD, LCG_STEP = "torch x.add_(1)", "LCG step"
 GRAPH_NODES = 100
-"""Nodes of the graphs that are launched as a whole."""
+"""Number of nodes of the graphs that are launched as a whole."""
 TORCH_ADD_GRAPH, LCG_STEP_GRAPH = f"{TORCH_ADD}, graph of {GRAPH_NODES}", f"{LCG_STEP}, graph of {GRAPH_NODES}"
 
 
 def words(mode: Literal["inference", "no_grad"]) -> Any:
-    """256 int32 on the device, in inference mode as in our eager chain, or without, where a graph captures them."""
+    """256 int32 on the device, in inference mode like in our eager chain, or with ``no_grad`` for graph capture."""
     import torch
 
     from overhead.probes._support.torch.bodies import set_autograd_mode
@@ -24,12 +24,15 @@ def words(mode: Literal["inference", "no_grad"]) -> Any:
 
 
 def adding() -> Callable[[], object]:
-    """A function that does one addition in place."""
+    """A function that makes one addition in place."""
     return functools.partial(words("no_grad").add_, 1)
 
 
 def stepping() -> tuple[Callable[[int], object], Any]:
-    """A function that launches the step on a stream, on the next set of words each time; and the session to close."""
+    """A function that launches the step on a stream, and the session that must be closed afterwards.
+
+    Each launch uses the next set of words.
+    """
     from overhead.probes._support.cuda.api import driver
     from overhead.probes._support.cuda.graphs import PLACES
     from overhead.probes._support.cuda.launch import LAUNCH_DIMENSIONS

@@ -1,6 +1,6 @@
-"""The tools of ``main.py agreement``; imported only where a CUDA GPU is.
+"""The tools of ``main.py agreement``. Imported only on a machine with a CUDA GPU.
 
-``python -m scripts.agreement.tools NAME`` prints the answers of one of them as JSON.
+``python -m scripts.agreement.tools NAME`` prints the answers of one tool as JSON.
 """
 
 from __future__ import annotations
@@ -28,16 +28,22 @@ _ADDITIONS_PER_TIMING = 1000
 _TURNS = 120
 _TIMER_TURN_S = 0.01
 _OUR_TURN_PASSES = 2
-"""As long as a turn of the timer. Turns are short because the processor's speed changes within a second."""
+"""Passes per turn of our measurement, about as long as a turn of the timer.
+
+Turns are short because the speed of the processor changes within a second.
+"""
 
 
 def middle(values: list[float]) -> float:
-    """The mean without a tenth at either end, which an interrupted turn would shift."""
+    """The mean without the lowest and the highest tenth, because interrupted turns would shift it."""
     return float(trim_mean(values, TRIM))
 
 
 def torch_timer() -> list[ToolAnswer]:
-    """``Timer`` over a loop of additions and one synchronisation, in turns with our measurement: both trimmed means."""
+    """torch's ``Timer`` for a loop of additions with one synchronisation, in alternation with our measurement.
+
+    Both values are trimmed means.
+    """
     import torch
     from torch.utils.benchmark import Timer
 
@@ -59,7 +65,7 @@ def torch_timer() -> list[ToolAnswer]:
 
 
 def cudagraph() -> list[ToolAnswer]:
-    """``do_bench_cudagraph``: a graph of as many calls as fill 20 ms, its time divided by their number."""
+    """``do_bench_cudagraph``: the time of a graph with 20 ms of calls, divided by the number of calls."""
     import torch
     from triton.testing import do_bench_cudagraph
 
@@ -85,14 +91,14 @@ def cudagraph() -> list[ToolAnswer]:
 
 
 def do_bench() -> list[ToolAnswer]:
-    """``triton.testing.do_bench``, its median."""
+    """The median of ``triton.testing.do_bench``."""
     from triton.testing import do_bench as bench
 
     return [ToolAnswer("do_bench", TORCH_ADD, "median", float(bench(adding(), return_mode="median")) * 1e6)]
 
 
 def profiler() -> list[ToolAnswer]:
-    """The mean of the runtime's launch calls as torch's profiler traces them."""
+    """The mean duration of the launch calls in a trace of torch's profiler."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 
@@ -113,11 +119,14 @@ def profiler() -> list[ToolAnswer]:
 
 
 ALONE: dict[str, Callable[[], list[ToolAnswer]]] = {"do_bench": do_bench, "torch.profiler": profiler}
-"""Tools that need a process each: one empties the cache, the other leaves a tracer in the driver."""
+"""Tools that run in a separate process: one clears the cache, the other leaves a tracer in the driver."""
 
 
 def apart(name: str) -> list[ToolAnswer]:
-    """A tool's answers from its own process. Raises ``RuntimeError`` with its last line where it gave none."""
+    """Run a tool in a separate process and return its answers.
+
+    Raises ``RuntimeError`` with the last line of its output if there are none.
+    """
     command = [sys.executable, "-m", "scripts.agreement.tools", name]
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(command, cwd=root, capture_output=True, timeout=LIMIT_S, check=False)

@@ -1,5 +1,4 @@
-"""The command line: parses the arguments and runs a command. Each command imports its own modules: ``--help`` is fast.
-"""
+"""The command line: parses the arguments and runs a command. Each command imports its own modules: ``--help`` is fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identity, present state, versions, redaction and doctor, on simulated hosts and on this one."""
+"""Identity, present state, versions, redaction and doctor, on simulated hosts and on this machine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LINUX = {
 
 
 class FakeHost(Host):
-    """A machine of files and command outputs, all else unknown."""
+    """A simulated host with given files and command outputs. All other values are unknown."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ def by_name(host: Host) -> dict[str, DoctorCheck]:
 # Identity
 
 
-def test_identity_on_linux() -> None:
+def test_linux_reports_processor_memory_and_gpus() -> None:
     found = machine.identity(FakeHost(LINUX, H100))
     assert found.cpu == "AMD Ryzen 9 7950X"
     assert (found.cores, found.memory_gib) == (8, 63)
@@ -132,7 +132,7 @@ def test_pci_names_come_from_the_list_of_the_right_vendor() -> None:
 
 
 @pytest.mark.parametrize(("kind", "vendor"), [("0x030000", "0x1af4"), ("0x030000", "0x1a03"), ("0x020000", "0x8086")])
-def test_virtual_displays_and_other_devices_are_no_gpus(kind: str, vendor: str) -> None:
+def test_virtual_displays_and_other_devices_do_not_count_as_gpus(kind: str, vendor: str) -> None:
     card = {f"{PCI}class": kind, f"{PCI}vendor": vendor, f"{PCI}device": "0x1050"}
     assert machine.identity(FakeHost(LINUX | card)).gpus == []
 
@@ -142,7 +142,7 @@ def test_an_arm_processor_is_named_by_lscpu() -> None:
     assert machine.identity(host).cpu == "Neoverse-V2"
 
 
-def test_identity_on_macos() -> None:
+def test_macos_reports_processor_memory_and_gpu() -> None:
     displays = json.dumps({"SPDisplaysDataType": [{"sppci_model": "Apple M2"}, {"other": 1}]})
     commands = {"sysctl -n machdep.cpu.brand_string": "Apple M2", "system_profiler -json SPDisplaysDataType": displays}
     assert machine.identity(FakeHost(commands=commands, platform="darwin")).gpus == []
@@ -162,7 +162,7 @@ class FakeWindows(FakeHost):
         return "Virtual Machine" if command[0] == "powershell" else ""
 
 
-def test_identity_and_state_on_windows() -> None:
+def test_windows_reports_identity_and_state() -> None:
     host = FakeWindows(platform="win32", load=None)
     found, state = machine.identity(host), machine.volatile(host)
     assert (found.cpu, [gpu.name for gpu in found.gpus]) == ("Intel(R) Core(TM) Ultra 7", ["Intel(R) Arc(TM)"])
@@ -171,10 +171,10 @@ def test_identity_and_state_on_windows() -> None:
     assert "free cores" not in by_name(host)
 
 
-# Passing state
+# Present state
 
 
-def test_state_on_linux() -> None:
+def test_linux_reports_the_present_state() -> None:
     state = machine.volatile(FakeHost(LINUX, H100))
     assert state["governor"] == "performance, powersave"
     assert (state["smt"], state["turbo"], state["clock_source"]) == ("on", "on", "hpet")
@@ -206,7 +206,7 @@ def test_injected_libraries_are_named_without_paths() -> None:
         ({"/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, None),
     ],
 )
-def test_the_quota_of_the_control_group(files: dict[str, str], quota: float | None) -> None:
+def test_the_cpu_quota_is_read_from_the_control_group(files: dict[str, str], quota: float | None) -> None:
     assert machine.volatile(FakeHost(files)).get("cpu_quota") == quota
 
 
@@ -220,11 +220,13 @@ def test_the_quota_of_the_control_group(files: dict[str, str], quota: float | No
         ({"/proc/cpuinfo": "flags : fpu"}, {"systemd-detect-virt --vm": "none"}, None),
     ],
 )
-def test_virtual_machines(files: dict[str, str], commands: dict[str, str], name: str | None) -> None:
+def test_a_virtual_machine_is_reported_with_its_hypervisor(
+    files: dict[str, str], commands: dict[str, str], name: str | None
+) -> None:
     assert machine.volatile(FakeHost(files, commands)).get("virtual") == name
 
 
-def test_state_on_macos() -> None:
+def test_macos_reports_the_present_state() -> None:
     commands = {"sysctl -n kern.hv_vmm_present": "1", "pmset -g": " lowpowermode         1\n"}
     host = FakeHost(commands=commands, platform="darwin", plugged=False)
     state = machine.volatile(host)
@@ -243,7 +245,7 @@ def test_containers_are_named(files: dict[str, str], name: str) -> None:
 # Versions
 
 
-def test_versions_hold_only_what_is_installed() -> None:
+def test_versions_contain_only_installed_packages() -> None:
     found = machine.versions(["msgspec", "no-such-package"], FakeHost(LINUX, H100))
     assert (found["os"], found["nvidia-driver"]) == ("Debian GNU/Linux 12", "580.95.05")
     assert {"python", "kernel", "msgspec"} <= set(found)
@@ -258,7 +260,7 @@ def test_a_host_that_reports_nothing_causes_no_error(platform: str) -> None:
     assert checks(host)
 
 
-def test_this_machine() -> None:
+def test_identity_and_state_of_this_machine_are_valid() -> None:
     header = results.HeaderLine(
         schema_version=1, method_version=1, created="2026-01-01T00:00:00Z", profile="quick",
         machine=machine.identity(), volatile=machine.volatile(), versions=machine.versions(["numpy"]),
@@ -273,7 +275,7 @@ def test_this_machine() -> None:
 # Doctor
 
 
-def test_doctor_names_every_disturbance() -> None:
+def test_doctor_reports_every_disturbance() -> None:
     found = by_name(FakeHost(LINUX, H100, load=15.0))
     disturbed = {name for name, check in found.items() if check.status != "ok"}
     assert disturbed == {
@@ -320,10 +322,10 @@ def test_doctor_reports_a_debugged_interpreter(monkeypatch: pytest.MonkeyPatch) 
     assert by_name(Watched())["interpreter"].status == "bad"
 
 
-# What the real host answers where it can't
+# The real host when a value cannot be read
 
 
-def test_the_host_never_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_reading_from_the_host_raises_no_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     host = Host()
     assert host.read(str(tmp_path)) == ""
     assert host.run("no-such-program-here") == host.run(sys.executable, "-c", "raise SystemExit(3)") == ""
@@ -335,7 +337,7 @@ def test_the_host_never_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         assert all(isinstance(text, str) for text in (*host.system(), host.vulkan_loader(), host.processor()))
 
 
-def test_a_user_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_redaction_works_for_a_user_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody() -> str:
         raise KeyError("uid not found")
 
@@ -364,7 +366,7 @@ JANE_ON_WINDOWS = Owner(frozenset({"FALCON"}), "Jane Doe", "C:\\Users\\Jane Doe"
         ("can't read '/mnt/her disk/model file'", "can't read '…/model file'"),
     ],
 )
-def test_redaction(text: str, expected: str) -> None:
+def test_owner_and_absolute_paths_are_redacted(text: str, expected: str) -> None:
     assert redact(text, JANE) == expected
     assert redact(expected, JANE) == expected
 
@@ -379,7 +381,7 @@ def test_redaction(text: str, expected: str) -> None:
         ("user Jane Doe", "user <user>"),
     ],
 )
-def test_redaction_on_windows(text: str, expected: str) -> None:
+def test_windows_paths_are_redacted(text: str, expected: str) -> None:
     assert redact(text, JANE_ON_WINDOWS) == expected
     assert redact(expected, JANE_ON_WINDOWS) == expected
 
@@ -396,5 +398,5 @@ def test_redaction_removes_the_owner_of_this_machine() -> None:
     assert not any(host in left.split() for host in whose.hosts)
 
 
-def test_machine_fits_the_file() -> None:
+def test_the_identity_of_this_machine_can_be_encoded() -> None:
     assert msgspec.convert(msgspec.to_builtins(machine.volatile()), results.Volatile)

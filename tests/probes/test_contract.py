@@ -1,4 +1,4 @@
-"""What every stack must do, on every stack that runs on this machine, on fakes of CUDA, and on the example plugin."""
+"""The contract of stacks: checked on all stacks of this machine, on fakes of CUDA, and on the example plugin."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _never(case: Case) -> bool:
 
 @dataclass(frozen=True)
 class Subject:
-    """A stack, the target on which it is tested, and what that needs."""
+    """A stack, the target on which it is tested, and the requirements of the test."""
 
     stack: str
     api: Api = "CPU"
@@ -66,11 +66,11 @@ class Subject:
 
     @property
     def declared(self) -> Target:
-        """A target of this kind, made without the stack's library."""
+        """A target of this kind, made without loading the stack's library."""
         return Target(stack=self.stack, api=self.api, adapter="any", executes=self.executes)
 
     def needs(self, case: Case) -> tuple[str, ...]:
-        """The parts, and numba where the case is called from compiled code."""
+        """The optional parts that the case needs, including numba if it is called from compiled code."""
         cffi = case.params.get("call") == "cffi"  # the package vulkan brings cffi
         return (*self.parts, *(["numba"] if case.caller == "native" else []), *(["vulkan"] if cffi else []))
 
@@ -101,7 +101,7 @@ SUBJECTS = (
 
 @pytest.fixture(scope="module", autouse=True)
 def example_plugin() -> Iterator[None]:
-    """The example stack, registered for this file alone."""
+    """Register the example stack for this test file only."""
     with pytest.MonkeyPatch.context() as patch:
         forget_plugins_afterwards(patch)
         probes.load_plugin(EXAMPLES / "my_stack.py")
@@ -113,7 +113,7 @@ def probe_of(subject: Subject) -> Probe:
 
 
 def cases_of(subject: Subject) -> list[Case]:
-    """The cases of the stack's own step, known before any library is imported. The plugin has its own test."""
+    """The cases of the stack's step, found without importing its library. The plugin has a separate test."""
     return [case for case in of_step(probe_of(subject).space(subject.declared).star()) if not subject.without(case)]
 
 
@@ -122,7 +122,7 @@ def target_of(subject: Subject) -> Target:
 
 
 def every_case() -> list[Any]:
-    """A parameter for each stack and case, marked with what it needs."""
+    """A pytest parameter for each stack and case, with marks for the parts that it needs."""
     found = []
     for subject in SUBJECTS:
         if subject.plugin:
@@ -134,7 +134,7 @@ def every_case() -> list[Any]:
 
 
 def every_subject(*, installed: bool) -> list[Any]:
-    """A parameter for each stack; ``installed``: skipped where its library is missing."""
+    """A pytest parameter for each stack. ``installed``: skip the test if the library of the stack is missing."""
     return [
         pytest.param(
             subject,
@@ -152,7 +152,7 @@ def run(chain: Chain, n: int) -> None:
 
 
 def check_counts(chain: Chain, units: tuple[int, ...]) -> None:
-    """After each n units, ``executed`` has risen by exactly n; asking again changes nothing."""
+    """Check that n issued units increase ``executed`` by exactly n, and that reading it twice changes nothing."""
     before = chain.executed()
     for n in units:
         run(chain, n)
@@ -164,7 +164,7 @@ def check_counts(chain: Chain, units: tuple[int, ...]) -> None:
 
 
 def check_device_time(chain: Chain) -> None:
-    """Two device times of a few units, or twice none; units are counted exactly again afterwards."""
+    """Check two device times of a few units (or None twice), and that units are still counted exactly afterwards."""
     try:
         found = [chain.device(4), chain.device(4)]
     except Unsupported:
@@ -179,7 +179,7 @@ def check_device_time(chain: Chain) -> None:
 
 
 def check_stages(chain: Chain) -> None:
-    """Durations by stage, a reading in each; the units count as issued, and no stages means no units."""
+    """Check the durations by stage, and that their units count as executed. Without stages no units must run."""
     before = chain.executed()
     stages = chain.stages(5)
     if stages:
@@ -191,7 +191,7 @@ def check_stages(chain: Chain) -> None:
 
 
 def check_description(chain: Chain, case: Case) -> None:
-    """What goes into the record has the types that the file format asks for."""
+    """Check that everything that goes into the record has the types of the file format."""
     assert chain.unit == case.unit
     assert chain.overlap in ("pipelined", "serial")
     assert chain.max_n >= max(UNITS)
@@ -202,7 +202,7 @@ def check_description(chain: Chain, case: Case) -> None:
 
 
 def check_case(probe: Probe, target: Target, case: Case, window: Mapping[str, Scalar]) -> None:
-    """The whole contract of a chain."""
+    """Check the whole contract of a chain."""
     chain = probe.open(target, case)
     try:
         check_counts(chain, (*UNITS, MANY_UNITS) if probe.cost == "cheap" else UNITS)
@@ -215,12 +215,12 @@ def check_case(probe: Probe, target: Target, case: Case, window: Mapping[str, Sc
 
 
 @pytest.mark.parametrize(("subject", "case"), every_case())
-def test_every_case_keeps_the_contract(subject: Subject, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_case_fulfils_the_contract(subject: Subject, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     subject.prepare(monkeypatch)
     check_case(probe_of(subject), target_of(subject), case, subject.window)
 
 
-def test_every_case_of_the_example_plugin_keeps_the_contract() -> None:
+def test_every_case_of_the_example_plugin_fulfils_the_contract() -> None:
     probe = probes.registry()["sqlite"]
     (target,) = probe.targets()
     cases = list(probe.space(target).star())
@@ -230,7 +230,7 @@ def test_every_case_of_the_example_plugin_keeps_the_contract() -> None:
 
 
 @pytest.mark.parametrize("subject", every_subject(installed=True))
-def test_targets_are_valid_and_each_has_its_own_key(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_are_valid_and_have_different_keys(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     subject.prepare(monkeypatch)
     found = probe_of(subject).targets()
     assert len({target.key for target in found}) == len(found)
@@ -242,7 +242,7 @@ def test_targets_are_valid_and_each_has_its_own_key(subject: Subject, monkeypatc
 
 @pytest.mark.parametrize("crossed", [False, True])
 @pytest.mark.parametrize("subject", every_subject(installed=False))
-def test_cases_are_valid_and_each_stands_in_a_space_once(subject: Subject, crossed: bool) -> None:
+def test_cases_are_valid_and_each_occurs_once(subject: Subject, crossed: bool) -> None:
     space = probe_of(subject).space(subject.declared)
     cases = list(space.cross() if crossed else space.star())
     assert cases[0].key == space.base.key
@@ -252,13 +252,13 @@ def test_cases_are_valid_and_each_stands_in_a_space_once(subject: Subject, cross
 
 
 @pytest.mark.parametrize("name", ["cupy", "jax", "torch", "triton"])
-def test_a_failed_import_is_the_reason(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_import_makes_the_stack_unavailable_with_a_reason(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(Unavailable, match=f"^{name} does not import: ") as caught:
         import_library(name, "pip install it")
     assert caught.value.mend == "pip install it"
 
 
-def test_every_stack_of_this_package_is_a_subject_or_is_tested_elsewhere() -> None:
+def test_every_stack_of_this_package_is_tested_here_or_elsewhere() -> None:
     elsewhere = {"triton", "chromium", "firefox", "safari"}
     assert {subject.stack for subject in SUBJECTS} | elsewhere >= set(probes.registry()) - {"wandering", "steady"}

@@ -1,4 +1,4 @@
-"""The foreign-call floor: what it refuses, and what it offers."""
+"""The lowest cost of a foreign call: the cases that the stack refuses, and those that it offers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROBE = floor.Floor()
 TARGET = PROBE.targets()[0]
 
 
-def test_a_call_that_does_not_happen_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_call_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = PROBE.open(TARGET, floor._case("ctypes"))
     monkeypatch.setattr(chain, "issue", lambda n: None)
     chain.issue(5)

@@ -1,4 +1,4 @@
-"""The step's arithmetic against plain integers, and the kernel files against both."""
+"""The arithmetic of the step is compared with plain integers, and the kernel files contain its constants."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_distance_reverses_advance(n: int) -> None:
     assert lcg.distance(lcg.seeds(), lcg.advance(lcg.seeds(), n)) == n
 
 
-def test_distance_is_modulo_the_period() -> None:
+def test_distance_wraps_around_after_one_period() -> None:
     assert lcg.distance(lcg.seeds(), lcg.advance(lcg.seeds(), 2**32 + 5)) == 5
 
 
-def test_one_element_behind_is_unverified() -> None:
+def test_one_element_with_fewer_steps_is_unverified() -> None:
     x = lcg.advance(lcg.seeds(), 10)
     x[77] = lcg.advance(lcg.seeds(), 9)[77]
     with pytest.raises(Unverified, match=r"1 of 256 values disagree.*element 77 is 9"):

@@ -32,7 +32,7 @@ CALLERS = ["ffi", "native"]
 
 
 class Recorder:
-    """A C function of nine words (more than any ABI has registers for) that records them and returns their sum."""
+    """A C function that records its nine arguments and returns their sum. No ABI passes all nine in registers."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, ...]] = []
@@ -111,7 +111,7 @@ def test_a_slot_passes_a_result_to_the_next_call(caller: str) -> None:
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("length", [1, 3, 8])
-def test_a_cycle_changes_with_the_unit(caller: str, length: int) -> None:
+def test_an_argument_can_change_with_the_unit(caller: str, length: int) -> None:
     recorder = Recorder()
     ring = Cycle(tuple(range(10, 10 + length)))
     program = NativeProgram(head=(recorder.call(1, ring),), body=(recorder.call(2, ring),), per=4)
@@ -122,7 +122,7 @@ def test_a_cycle_changes_with_the_unit(caller: str, length: int) -> None:
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_a_store_writes_what_the_next_call_reads(caller: str) -> None:
+def test_a_store_writes_the_result_of_a_call_to_memory(caller: str) -> None:
     recorder, memory = Recorder(), np.zeros(2, np.int64)
 
     def write(value: int) -> None:
@@ -137,7 +137,7 @@ def test_a_store_writes_what_the_next_call_reads(caller: str) -> None:
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("result", [None, Slot(0)])
-def test_a_checked_failure_is_kept_and_the_loop_goes_on(caller: str, result: Slot | None) -> None:
+def test_a_failed_checked_call_is_remembered_and_the_loop_continues(caller: str, result: Slot | None) -> None:
     answers = iter([0, -4, 0])
     function = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: next(answers))
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
@@ -151,7 +151,7 @@ def test_a_checked_failure_is_kept_and_the_loop_goes_on(caller: str, result: Slo
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_a_result_with_a_zero_low_half_is_no_failure(caller: str) -> None:
+def test_a_result_whose_low_half_is_zero_is_not_a_failure(caller: str) -> None:
     function = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: 7 << 32)
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
     loop = compiled(NativeProgram(body=(NativeCall("submit", function, address, (), checked=True),)), caller)
@@ -194,7 +194,7 @@ def test_a_script_without_a_body_has_no_loop() -> None:
     assert "for u in range(n):" in plain(each)
 
 
-def test_programs_of_one_structure_share_a_cached_source(cache: Path) -> None:
+def test_programs_with_the_same_structure_share_a_cached_source(cache: Path) -> None:
     def program(recorder: Recorder, value: int) -> NativeProgram:
         return NativeProgram(body=(recorder.call(value), recorder.call(Cycle((value, 2))), recorder.call(3, stage="x")))
 
@@ -228,19 +228,19 @@ def test_a_second_process_loads_the_cached_machine_code(cache: Path) -> None:
     assert run() == "1"
 
 
-def test_an_unwritable_cache_folder_is_no_error(tmp_path: Path) -> None:
+def test_an_unwritable_cache_folder_causes_no_error(tmp_path: Path) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("")
     assert native_loop._load("loop_unwritable", "loop = 42\n", blocker / "below").loop == 42
 
 
-def test_another_abi_is_unavailable_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_an_unknown_abi_the_native_caller_is_unavailable_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     with pytest.raises(NativeUnavailable, match="riscv64"):
         native_loop.compile_native(NativeProgram())
 
 
-def test_numba_missing_is_unavailable_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_numba_the_native_caller_is_unavailable_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(NativeUnavailable, match="numba") as caught:
         native_loop.compile_native(NativeProgram())
@@ -255,7 +255,7 @@ def test_a_missing_symbol_is_unavailable_with_its_name() -> None:
         native_loop.compile_native(NativeProgram(body=(NativeCall("gone", print, 0, ()),)))
 
 
-def test_a_real_leaf_function_by_address() -> None:
+def test_a_function_of_a_real_library_is_called_by_its_address() -> None:
     memory = np.arange(4, dtype=np.int64)
     copy = NativeCall(
         "memmove", LIBRARY.memmove, address_of(LIBRARY, "memmove"), (memory.ctypes.data, memory.ctypes.data + 8, 24)

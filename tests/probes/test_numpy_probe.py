@@ -1,4 +1,4 @@
-"""The NumPy stack: its cases and counts; no native caller where NumPy has another memory layout."""
+"""The NumPy stack: its cases and counts, and no native caller if the memory layout of NumPy is different."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_both_callers_and_both_ways_of_allocating_are_cases() -> None:
 
 
 @pytest.mark.parametrize("allocating", [False, True])
-def test_a_call_returns_when_its_work_is_done(allocating: bool) -> None:
+def test_a_call_is_synchronous(allocating: bool) -> None:
     assert Ufunc(allocating=allocating).synchronous
 
 
@@ -50,7 +50,9 @@ def test_more_steps_than_int32_holds_are_counted() -> None:
 
 
 @pytest.mark.needs("numba")
-def test_another_memory_layout_of_the_ufunc_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_another_memory_layout_of_the_ufunc_the_native_caller_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from overhead.probes._support.common import numpy_ufunc
     from overhead.probes._support.common.native_loop import NativeUnavailable
 

@@ -1,4 +1,4 @@
-"""The seconds of sampling: never more than planned, evenly divided, with a reason for every case left out."""
+"""The sampling time is divided evenly, never exceeds the plan, and each case that is left out has a reason."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_target_with_polling_cases_first_runs_in_fewer_processes() -> None:
     assert found.seconds("a") * 3 + found.seconds("page") <= room * (1 + 1e-9)
 
 
-def test_without_a_time_limit_every_case_is_taken() -> None:
+def test_without_a_time_limit_every_case_is_measured() -> None:
     found = allot({"a": names(500)}, PROFILES["thorough"])
     assert len(found.cases["a"]) == 500
     assert not found.left_out
@@ -76,7 +76,7 @@ def test_without_a_time_limit_every_case_is_taken() -> None:
     ),
     st.sampled_from(["quick", "default"]),
 )
-def test_no_plan_is_exceeded_and_every_case_is_taken_or_left_out(
+def test_no_plan_is_exceeded_and_every_case_is_measured_or_left_out(
     targets: dict[str, list[Candidate]], profile: str
 ) -> None:
     plan = PROFILES[profile]

@@ -1,4 +1,4 @@
-"""Open workers take turns of whole rounds; none releases its objects before all have measured."""
+"""Open workers measure in turns of whole rounds. No worker releases its objects before all have measured."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENDLESS_S = 1e9
 
 
 class InOrder(random.Random):
-    """Leaves the targets in the order of their tasks."""
+    """A random generator that does not change the order of the targets."""
 
     def shuffle(self, x: Any) -> None:
         return
@@ -41,7 +41,7 @@ def calls(
     listener: Listener | None = None,
     clock: Callable[[], float] | None = None,
 ) -> list[str]:
-    """What the workers were asked to do in a campaign over these tasks."""
+    """The calls that the workers get in a campaign with these tasks."""
     workers = workers or FakeWorkers()
     limits = WorkerLimits(turn_s=turn_s, open_workers=8, memory_bytes=1)
     plan = Plan(processes=processes, target=0.1, sampling_s=None, wall_s=None, case_s=1.0)
@@ -57,29 +57,29 @@ def test_workers_measure_in_turns_until_all_have_ended() -> None:
     assert done[6:] == ["a may release", "b may release", "a ends", "b ends"]
 
 
-def test_a_turn_holds_as_many_rounds_as_fit() -> None:
+def test_a_turn_contains_as_many_rounds_as_fit() -> None:
     assert calls([task("a"), task("b")], turn_s=60.0)[:6] == ["a", "a", "a", "b", "b", "b"]
 
 
-def test_a_worker_that_asks_is_followed_by_another_on_its_device() -> None:
+def test_a_worker_can_let_another_worker_on_its_device_measure_next() -> None:
     tasks = [task("a", adapter="GPU"), task("b"), task("c", adapter="GPU"), task("d")]
     done = calls(tasks, FakeWorkers(asking="a"), turn_s=ENDLESS_S)
     assert done[:12] == ["a", "c", "a", "c", "a", "b", "b", "b", "c", "d", "d", "d"]
 
 
 @pytest.mark.parametrize(("device", "other"), [("0", "c"), ("", "b")])
-def test_of_two_devices_with_the_same_name_the_same_one_follows_if_it_is_known(device: str, other: str) -> None:
+def test_a_worker_on_the_same_device_is_preferred_to_one_on_a_device_of_the_same_name(device: str, other: str) -> None:
     others = [task("b", adapter="GPU", device="1"), task("c", adapter="GPU", device="0")]
     done = calls([task("a", adapter="GPU", device=device), *others], FakeWorkers(asking="a"), turn_s=ENDLESS_S)
     assert done[:5] == ["a", other, "a", other, "a"]
 
 
-def test_two_workers_that_ask_alternate() -> None:
+def test_two_workers_on_one_device_can_alternate() -> None:
     done = calls([task("a"), task("b"), task("c")], FakeWorkers(asking="ab"), turn_s=ENDLESS_S)
     assert done[:9] == ["a", "b", "a", "b", "a", "b", "c", "c", "c"]
 
 
-def test_workers_that_ask_and_others_measure_for_the_same_time() -> None:
+def test_workers_that_alternate_and_other_workers_measure_for_the_same_time() -> None:
     workers = FakeWorkers(rounds=40, asking="a")
     done = calls([task("a"), task("b"), task("c")], workers, turn_s=4.0, clock=lambda: float(len(workers.calls)))
     for at in range(12, 110):
@@ -87,7 +87,7 @@ def test_workers_that_ask_and_others_measure_for_the_same_time() -> None:
         assert max(counts) - min(counts) <= 2 * 4, (at, counts)
 
 
-def test_a_worker_that_asks_goes_on_if_no_other_uses_its_device() -> None:
+def test_a_worker_continues_if_no_other_worker_uses_its_device() -> None:
     done = calls([task("a", adapter="GPU"), task("b")], FakeWorkers(asking="a"), turn_s=ENDLESS_S)
     assert done[:6] == ["a", "a", "a", "b", "b", "b"]
 
@@ -107,7 +107,7 @@ def test_a_target_whose_worker_died_is_measured_in_a_new_one() -> None:
     assert done[7] == "a"
 
 
-def test_an_interruption_while_workers_start_ends_those_that_run() -> None:
+def test_an_interruption_during_the_start_ends_the_running_workers() -> None:
     class Interrupting(Listener):
         def working(self, what: str) -> None:
             if "opening b" in what:

@@ -1,4 +1,4 @@
-"""Cases that are noisy after the planned processes are measured in further ones, while the plan has time for them."""
+"""Cases that are noisy after the planned processes get further processes, while the plan has time for them."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ CASES = [Case(pattern="per-submit", params={"n": n}) for n in range(4)]
 
 
 def slow_clock() -> float:
-    """Seconds that hardly pass: a busy test machine must not reach the wall limit."""
+    """A clock that is much slower than real time, so that a busy test machine does not reach the wall limit."""
     return 1e-3 * time.monotonic()
 
 
 def unlimited(*given: Any, **more: Any) -> Campaign:
-    """A campaign without the lock of the machine, whose wall limit is not reached."""
+    """A campaign without the lock of the machine that never reaches its wall limit."""
     return Campaign(*given, **{"lock": no_lock, "clock": slow_clock, **more})
 
 
@@ -62,7 +62,7 @@ def record(outcome: Outcome, size: str) -> Record:
 
 
 def ended(outcome: Outcome) -> int:
-    """How many processes ran to their end."""
+    """The number of processes that completed."""
     return sum(isinstance(line, EndedLine) for line in files.read_journal(outcome.samples))
 
 
@@ -129,7 +129,7 @@ def test_a_ladder_is_calibrated_in_the_first_process_only(tmp_path: Path, monkey
     assert large[0] == large[1]
 
 
-def test_no_ladder_is_kept_of_a_case_whose_wait_polls() -> None:
+def test_no_ladder_is_stored_for_a_case_whose_wait_polls() -> None:
     ladders: dict[str, list[int]] = {}
 
     def said(case: str, name: str, *values: float) -> None:
@@ -144,8 +144,8 @@ def test_no_ladder_is_kept_of_a_case_whose_wait_polls() -> None:
 
 
 @pytest.mark.parametrize(("wall_s", "processes"), [(240.0, 3), (300.0, 4)])
-def test_a_further_process_is_expected_to_take_as_long_as_the_last_one_that_ran(wall_s: float, processes: int) -> None:
-    """A target with fewer processes than the profile leaves the last replicate empty."""
+def test_the_expected_time_of_a_further_process_is_that_of_the_last_process(wall_s: float, processes: int) -> None:
+    """One target has fewer processes than the profile, so the last replicate is empty."""
     workers = FakeWorkers(start_s=70.0)
     task = Task.of(TARGET, [Assignment(TARGET, CASES[0])], 1.0, 3)
     plan = replace(PLAN, processes=4, wall_s=wall_s, further=1, sampling_s=10.0)
@@ -192,7 +192,7 @@ def test_noisy_returns_the_half_widths_of_noisy_records(tmp_path: Path) -> None:
     assert list(noisy(wild, keys[:1])) == keys[:1]
 
 
-def test_the_cases_nearest_their_target_come_first() -> None:
+def test_cases_nearest_to_their_target_width_come_first() -> None:
     companion = Assignment(Target(stack="other", api="CPU", adapter="A"), CASES[0])
     own = [Assignment(TARGET, case) for case in CASES]
     task = Task.of(TARGET, [*own, companion], 1.0, 2)
@@ -221,10 +221,11 @@ def test_a_case_that_is_noisy_under_one_of_two_interpreters_is_measured_under_bo
 @pytest.mark.parametrize("targets", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("wander", [0.0, 0.04], ids=["steady", "wandering"])
 def test_intervals_keep_their_coverage_with_further_processes(profile: Plan, targets: float, wander: float) -> None:
-    """Costs that vary normally between processes, by so many targets, on a machine with constant or varying speed.
+    """The costs of processes have a normal distribution, on a machine with constant or varying speed.
 
-    To stop once the interval is narrow enough costs little coverage. Intervals that are then ``ok`` contain the true
-    cost (that at the canary of the processes) more often than those that are ``ok`` after the planned processes.
+    ``targets``: the standard deviation as a multiple of the target half-width. Stopping when the interval is narrow
+    enough reduces the coverage only a little. Intervals that are ``ok`` at that time contain the true cost (at the
+    speed of these processes) more often than intervals that are ``ok`` after the planned processes.
     """
     plan, spread, dice = profile, targets * profile.target, np.random.default_rng(1)
     held, sure, grown = [], [], []

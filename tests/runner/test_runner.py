@@ -1,4 +1,4 @@
-"""Runs of real workers on a stack with faults: only the faulty case is lost, and its reason is in the file."""
+"""Runs of real workers on a faulty stack: only the faulty case is lost, and its reason is in the file."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def status(fingerprint: Fingerprint, fault: str) -> tuple[str, str]:
         ("rubbish", "failed", "rubbish"),
     ],
 )
-def test_a_fault_costs_only_its_own_case(
+def test_a_faulty_case_does_not_affect_the_other_cases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, expected: str, words: str
 ) -> None:
     outcome = measure(tmp_path, monkeypatch, fault)
@@ -74,21 +74,21 @@ def test_a_fault_costs_only_its_own_case(
     assert str(Path.home()) not in reason
 
 
-def test_a_run_survives_a_worker_that_loses_its_only_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_continues_after_a_worker_lost_its_only_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BASE_FAULT", "kill")
     outcome = measure(tmp_path, monkeypatch, "")
     assert status(outcome.fingerprint, "kill")[0] == "failed"
 
 
 @pytest.mark.slow
-def test_a_worker_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, "hang", WorkerLimits(silence_s=8.0))
     assert status(outcome.fingerprint, "none")[0] in results.VALUED
     assert "gave no answer for 8 s" in status(outcome.fingerprint, "hang")[1]
 
 
 @pytest.mark.slow
-def test_a_worker_over_its_memory_limit_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_over_its_memory_limit_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, "hog", WorkerLimits(memory_bytes=600 << 20))
     assert status(outcome.fingerprint, "none")[0] in results.VALUED
     assert "over its limit of 0.6 GiB" in status(outcome.fingerprint, "hog")[1]
@@ -120,8 +120,8 @@ def test_the_rule_of_a_figure_names_the_canary_of_its_processes(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("passes", ["1 per unit", "none: this API has no passes"])
-def test_a_submission_of_an_api_without_passes_is_told_from_two_patterns(tmp_path: Path, passes: str) -> None:
-    """A run of two sizes, written down as one dispatch a submission and all in one."""
+def test_two_patterns_give_the_cost_per_submission_only_for_an_api_without_passes(tmp_path: Path, passes: str) -> None:
+    """A run with two sizes is relabelled: large becomes one dispatch per submission, small all in one submission."""
     made = Made(costs={"small": 1_000.0, "large": 20_000.0}, window={"passes": passes})
     large, whole = CASES["large"], Case(pattern="one-pass", params=CASES["small"].params)
     small, each = CASES["small"], Case(pattern="per-submit", params=CASES["small"].params)
@@ -142,7 +142,7 @@ def test_a_submission_of_an_api_without_passes_is_told_from_two_patterns(tmp_pat
 
 
 def interrupted(tmp_path: Path, outcome: Outcome) -> Path:
-    """The journal as it stood when the first process had ended and the second was under way, its last line cut."""
+    """The journal of a run that was interrupted in its second process. The last line is incomplete."""
     lines = list(files.read_journal(outcome.samples))
     first_end = next(i for i, line in enumerate(lines) if isinstance(line, EndedLine))
     path = tmp_path / "cut.jsonl"
@@ -159,10 +159,10 @@ def test_resume_measures_the_missing_processes(tmp_path: Path, monkeypatch: pyte
     assert len({line.process for line in lines if isinstance(line, RoundLine)}) >= 2
     assert sum(isinstance(line, PlannedLine) for line in lines) == 1
     opened = [line.process for line in lines if isinstance(line, OneOffLine) and line.name == "open"]
-    assert len(opened) == len(set(opened)), "a process that had no round yet has a number too"
+    assert len(opened) == len(set(opened)), "a process without any round must have its own number too"
 
 
-def test_an_incomplete_process_counts_only_while_complete_ones_are_missing(
+def test_an_incomplete_process_counts_only_if_there_are_too_few_complete_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outcome = measure(tmp_path, monkeypatch, "")
@@ -183,7 +183,7 @@ def test_an_incomplete_process_counts_only_while_complete_ones_are_missing(
 
 
 def test_ctrl_c_keeps_everything_and_names_the_command_to_resume(tmp_path: Path) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it, and its children do
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs and their children ignore the signal
     process = subprocess.Popen(
         [sys.executable, "-m", "overhead", "run", "--plugin", str(PLUGIN), "-p", "faulty", "--out", str(tmp_path)],
         stderr=subprocess.PIPE,
@@ -208,7 +208,7 @@ def test_a_missing_stack_is_reported_with_its_reason_and_remedy(tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_keeps_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_full_disk_the_lines_written_so_far_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Journal.sync
     calls = []
 

@@ -1,4 +1,4 @@
-"""What is planned: hardware first, companions next to the case that they are compared with, the rest with a reason."""
+"""The plan: hardware first, companions next to the case that they are compared with, left-out cases with a reason."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_companion_follows_the_case_that_it_is_compared_with() -> None:
     assert not left_out
 
 
-def test_a_companion_shares_adapter_and_environment() -> None:
+def test_a_companion_has_the_same_adapter_and_environment() -> None:
     elsewhere = target("vulkan", environment={"VK_DRIVER_FILES": "x.json"})
     for other in (target("vulkan", "another GPU"), elsewhere):
         tasks, _ = schedule([target("dawn"), other], Choice(), plan())
@@ -63,7 +63,7 @@ def test_a_companion_shares_adapter_and_environment() -> None:
         assert {a.target.stack for a in dawn.assignments} == {"dawn"}
 
 
-def test_software_adapters_are_left_out_if_there_is_hardware_unless_asked_for() -> None:
+def test_with_hardware_present_software_adapters_are_measured_only_on_request() -> None:
     both = [target("fake", "soft", software=True), target("fake", "GPU")]
     tasks, left_out = schedule(both, Choice(), plan())
     assert [t.target.adapter for t in tasks] == ["GPU"]
@@ -72,7 +72,7 @@ def test_software_adapters_are_left_out_if_there_is_hardware_unless_asked_for() 
     assert len(schedule(both[:1], Choice(), plan())[0]) == 1
 
 
-def test_every_target_gets_its_base_case_and_what_exceeds_the_budget_is_listed() -> None:
+def test_every_target_gets_its_base_case_and_cases_over_the_budget_are_listed() -> None:
     targets = [target("dawn", f"GPU {i}") for i in range(4)]
     tasks, left_out = schedule(targets, Choice(), plan(sampling_s=15.0))
     assert [t.assignments[0].case for t in tasks] == [BASE] * 4
@@ -85,20 +85,20 @@ def test_only_the_chosen_patterns_are_planned() -> None:
     assert [(a.case.pattern, a.case.unit) for a in tasks[0].assignments] == [("fused", "step")]
 
 
-def test_cases_of_several_workloads_are_taken_in_turn() -> None:
+def test_cases_of_several_workloads_are_planned_in_turn() -> None:
     cases = [Case(pattern="fused", workload=name, params={"elements": n}) for name in "ab" for n in range(3)]
     named = Choice(workloads=frozenset("ab")).of([BASE, *cases])
     assert [(c.workload, c.params["elements"]) for c in named] == [(w, n) for n in range(3) for w in "ab"]
     assert Choice().of([NATIVE, BASE]) == [NATIVE, BASE]
 
 
-def test_an_old_journal_without_processes_gets_those_of_its_profile() -> None:
+def test_an_old_journal_without_process_counts_gets_those_of_its_profile() -> None:
     gpu = target("dawn")
     (task,), _ = resumed([PlannedLine(worker=gpu.key, target=gpu, case=BASE)], "quick", plan(), [gpu])
     assert task.processes == 3
 
 
-def test_an_unknown_workload_is_refused_if_there_is_a_target() -> None:
+def test_an_unknown_workload_is_a_usage_error_if_there_is_a_target() -> None:
     with pytest.raises(UsageError, match="unknown workload 'mine'; known: acrobot"):
         schedule([target("dawn")], Choice(workloads=frozenset({"mine", "step"})), plan())
     assert schedule([], Choice(workloads=frozenset({"mine"})), plan())[0] == []

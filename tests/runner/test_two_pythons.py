@@ -1,4 +1,4 @@
-"""Two builds in one run: workers of two interpreters take turns; two files result, and their comparison."""
+"""Two builds in one run: the workers of two interpreters take turns. The results are two files and a comparison."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ short_run = functools.partial(run, plan=PLAN, campaign=Watched)
 
 
 def interpreter(folder: Path, name: str, *, flags: str = "", **packages: str) -> str:
-    """A Python that has these packages too, each ``name=version`` a module and an installed distribution."""
+    """A Python with additional packages. Each ``name=version`` becomes a module and an installed distribution."""
     own = folder / f"{name}-packages"
     for package, version in packages.items():
         own.mkdir(exist_ok=True)
@@ -93,7 +93,7 @@ def interpreter(folder: Path, name: str, *, flags: str = "", **packages: str) ->
 
 
 def two_builds(folder: Path) -> list[str]:
-    """Two interpreters; the second's library costs 1.5 times as much."""
+    """Two interpreters. The library of the second one has 1.5 times the cost."""
     return [interpreter(folder, "one", steadylib="1.0"), interpreter(folder, "two", steadylib="1.5")]
 
 
@@ -119,7 +119,7 @@ def verdicts(outcome: Outcome) -> Verdicts:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """A run of two builds. ``order``: side and number of the processes in the order in which they ended."""
+    """A run with two builds. ``order``: side and number of each process, in the order in which the processes ended."""
 
     folder: Path
     outcome: Outcome
@@ -139,7 +139,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     return Measured(folder, outcome, made[0].ended)
 
 
-def test_each_file_names_its_own_build_and_the_common_run(measured: Measured) -> None:
+def test_each_file_contains_its_own_build_and_the_id_of_the_common_run(measured: Measured) -> None:
     outcome, folder = measured.outcome, measured.folder
     base, new = both(outcome)
     assert outcome.path == folder / "base" / "r.json"
@@ -230,7 +230,7 @@ def test_the_command_to_resume_names_both_interpreters(
     assert f"--resume {tmp_path / 'base' / 'r.jsonl'} --python {builds[0]} --python {builds[1]}" in said
 
 
-def test_a_build_that_crashes_costs_only_the_case(
+def test_if_one_build_crashes_only_that_case_is_lost(
     tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEADY_DIES", "1.5")
@@ -242,7 +242,7 @@ def test_a_build_that_crashes_costs_only_the_case(
     assert "no value in NEW: failed: the worker ended with exit code 3" in cases["large"].reason
 
 
-def test_an_unsuitable_interpreter_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unsuitable_interpreter_gives_a_one_line_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bare = interpreter(tmp_path, "bare", flags="-I -S")
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\necho nonsense >&2\nexit 7\n")
@@ -266,7 +266,7 @@ def test_an_unsuitable_interpreter_gives_one_line(tmp_path: Path, capsys: pytest
     assert not list((tmp_path / "out").rglob("*.json*"))
 
 
-def test_an_old_python_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_error_for_an_old_python_contains_its_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = tmp_path / "old"
     answer = json.dumps({"version": [3, 9], "python": "CPython 3.9.2", "lacks": [], "packages": {}})
     old.write_text(f"#!/bin/sh\necho '{answer}'\n")
@@ -275,7 +275,7 @@ def test_an_old_python_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "CPython 3.9.2; 3.11 or newer is needed" in capsys.readouterr().err
 
 
-def test_a_stack_that_one_build_lacks_ends_before_anything_is_written(tmp_path: Path, builds: list[str]) -> None:
+def test_if_one_build_lacks_the_stack_nothing_is_written(tmp_path: Path, builds: list[str]) -> None:
     without = interpreter(tmp_path, "without")
     with pytest.raises(UsageError, match="steady: there is no steadylib"):
         measure(tmp_path, [builds[0], without])

@@ -1,4 +1,4 @@
-"""The lines of a worker and their times: each opening is sent at once, and long work before the rounds is reported."""
+"""The lines that a worker sends: each opened chain is reported at once, and so is long work before the rounds."""
 
 from __future__ import annotations
 
@@ -94,6 +94,6 @@ def test_a_worker_pauses_before_a_round_and_after_a_long_silence(longest_silence
     assert len([line for line in lines if isinstance(line, Pause)]) == pauses
 
 
-def test_a_pause_states_whether_another_worker_measures_first() -> None:
+def test_a_pause_message_contains_whether_another_worker_measures_first() -> None:
     lines, _ = run(Doing("", "once", others=True), Doing("", "round 1"))
     assert [line.others for line in lines if isinstance(line, Pause)] == [True, False]

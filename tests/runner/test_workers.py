@@ -1,4 +1,4 @@
-"""The parent's side of a worker: its note, and the time that it gets to release its objects."""
+"""The control of a worker by the parent: the note, and the time to release objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from overhead.runner.protocol import Job
 from overhead.runner.workers import RELEASE_S, WorkerNote, WorkerProcess, create_note, read_note
 
 
-def test_the_note_holds_what_the_worker_wrote_last(tmp_path: Path) -> None:
+def test_the_note_contains_the_last_step_that_the_worker_wrote(tmp_path: Path) -> None:
     path = tmp_path / "note"
     create_note(path)
     assert read_note(path) == (-1, "starting")
@@ -21,7 +21,7 @@ def test_the_note_holds_what_the_worker_wrote_last(tmp_path: Path) -> None:
     assert read_note(path) == (-1, "doing something unknown")
 
 
-def test_workers_released_together_share_the_time_to_release() -> None:
+def test_workers_that_are_released_together_share_the_release_time() -> None:
     now_s, waited_s = [100.0], list[float]()
 
     class Hanging:

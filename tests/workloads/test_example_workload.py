@@ -32,7 +32,7 @@ def test_the_example_is_verified_in_numpy() -> None:
 
 
 def test_the_example_is_chaotic() -> None:
-    """So its check must recompute single steps."""
+    """The check of a chaotic workload must recompute single steps."""
     lorenz = workloads.workloads()["lorenz"]
     rng = np.random.default_rng(1)
     near = lorenz.start(10, rng)

@@ -1,4 +1,4 @@
-"""Every workload is verified in the array libraries; on a CPU it restarts before numbers become subnormal."""
+"""Every workload is verified in the array libraries. On a CPU it restarts before numbers become subnormal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every workload is verified in CUDA C, Triton, WGSL and SPIR-V; wrong kernels are found."""
+"""Every workload is verified in CUDA C, Triton, WGSL and SPIR-V, and wrong kernels are detected."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_cuda_is_verified(name: str, pattern: str, params: dict[str, Scalar], cu
 
 @pytest.mark.needs("cxx")
 @pytest.mark.parametrize("name", [*PLAIN, "rmsnorm 896 float16"])
-def test_a_wrong_constant_in_cuda_is_found(name: str, cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_constant_in_cuda_is_detected(name: str, cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.cuda import workload as _work_cuda
 
     plant(monkeypatch, name)
@@ -65,8 +65,8 @@ def test_a_wrong_constant_in_cuda_is_found(name: str, cuda: Any, monkeypatch: py
 
 
 @pytest.mark.needs("cxx")
-def test_a_missing_operation_is_found(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the kernel for the root, the rows are divided by the root of the previous step."""
+def test_a_missing_operation_is_detected(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the kernel for the root is left out, the rows are divided by the root of the previous step."""
     from overhead.probes._support.cuda import workload as _work_cuda
 
     make = sources.kernels
@@ -96,7 +96,7 @@ def test_cupy_is_verified(name: str, pattern: str) -> None:
             cupy_workload.open_case(fake_kernels.fake_cupy(), case(name, pattern))
         return
     if pattern == "fused" and name in ("rmsnorm 896 float32", "rmsnorm 1536 float16"):
-        return  # by the driver
+        return  # other patterns run through the driver
     counts(cupy_workload.open_case(fake_kernels.fake_cupy(), case(name, pattern)))
 
 
@@ -163,7 +163,7 @@ def test_wgsl_is_verified(name: str, pattern: str, params: dict[str, Scalar], mo
 
 @pytest.mark.needs("wgpu", "lavapipe")
 @pytest.mark.parametrize("name", ["recurrence", "acrobot", "hybrid elementwise", "rmsnorm 896 float32"])
-def test_a_wrong_constant_in_wgsl_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_constant_in_wgsl_is_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.webgpu import workload as _work_webgpu
 
     plant(monkeypatch, name)
@@ -189,7 +189,7 @@ def test_spirv_is_verified(pattern: Any) -> None:
 
 @pytest.mark.needs("vulkan", "lavapipe")
 @pytest.mark.parametrize("pattern", ["replay", "fused"])
-def test_a_wrong_constant_in_spirv_is_found(pattern: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_constant_in_spirv_is_detected(pattern: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes import kernels
     from overhead.probes._support.vulkan.gpu import VulkanGpu
 
@@ -230,7 +230,7 @@ def test_a_missing_language_or_body_is_unsupported() -> None:
         NumpyWork(case("hybrid product", "per-submit", work="dance"))
 
 
-def test_there_are_at_most_65535_groups() -> None:
+def test_a_launch_has_at_most_65535_groups() -> None:
     for elements in (65_535 * 64, 65_535 * 64 + 1, 1 << 22):
         made = sources.kernels(workloads()["recurrence"], "wgsl", elements)
         assert made is not None

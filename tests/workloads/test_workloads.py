@@ -1,4 +1,4 @@
-"""Every workload is verified in NumPy, wrong computations are found, and stacks offer the workloads."""
+"""Every workload is verified in NumPy, wrong computations are detected, and stacks offer the workloads."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ def test_numpy_is_verified(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_wrong_constant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_constant_is_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, name)
     with pytest.raises(Unverified, match="differs from the reference"):
         verified(NumpyWork(case(name, "per-submit")))
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16"])
-def test_a_wrong_rmsnorm_is_found(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A published kernel had this error: its mean was over the first 256 columns. With two rows of float16 the check
-    misses it in 3 % of all runs, so this test uses 64 rows."""
+def test_a_wrong_mean_in_rmsnorm_is_detected(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A published kernel had this error: its mean included only the first 256 columns.
+
+    With two rows of float16 the check misses the error in 3 % of all runs, so this test uses 64 rows.
+    """
 
     def short(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
         def run(s: dict[str, Any]) -> dict[str, Any]:
@@ -52,8 +54,8 @@ def test_there_are_contracting_and_chaotic_workloads() -> None:
     assert {w.contracts for w in workloads().values()} == {True, False}
 
 
-def test_a_wrong_step_late_in_a_chaotic_run_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error in late steps is found by the recomputed steps only."""
+def test_a_wrong_late_step_of_a_chaotic_workload_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the recomputed steps detect an error in a late step."""
     acrobot = workloads()["acrobot"]
 
     def late(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
@@ -70,14 +72,14 @@ def test_a_wrong_step_late_in_a_chaotic_run_is_found(monkeypatch: pytest.MonkeyP
         verified(NumpyWork(case("acrobot", "per-submit")))
 
 
-def test_a_missing_step_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_step_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     issue = NumpyWork.issue
     monkeypatch.setattr(NumpyWork, "issue", lambda self, n: issue(self, n - 1))
     with pytest.raises(Unverified, match="2 steps by the counters, 3 asked for"):
         verified(NumpyWork(case("recurrence", "per-submit")))
 
 
-def test_elements_that_disagree_are_found() -> None:
+def test_elements_that_disagree_are_detected() -> None:
     chain = verified(NumpyWork(case("recurrence", "per-submit")))
     chain.values["steps"][-1] += 1
     with pytest.raises(Unverified, match="elements disagree"):
@@ -108,7 +110,7 @@ def test_stacks_offer_workloads_early_and_late(stack: str) -> None:
     assert {c.workload for c in star if Choice(workloads=frozenset({"acrobot"})).takes(c)} == {"acrobot"}
 
 
-def test_a_taken_or_reserved_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reserved_name_or_one_in_use_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     workloads()
     monkeypatch.setattr(registered._registry, "_items", dict(registered._registry._items))
     kind = type(workloads()["acrobot"])

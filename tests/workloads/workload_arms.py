@@ -17,13 +17,13 @@ NAMES = tuple(workloads())
 ALL = tuple(" ".join([name, *map(str, v.values())]) for name, w in workloads().items() for v in w.variants)
 """Every workload in every variant: ``rmsnorm 896 float16``."""
 KERNELS = tuple(name for name in ALL if "product" not in name)
-"""Those with kernels."""
+"""The workloads that have kernels."""
 PLAIN = tuple(name for name in KERNELS if "rmsnorm" not in name)
-"""Those whose kernels are made from statements, with one thread per element."""
+"""The workloads whose kernels are made from statements, with one thread per element."""
 
 
 def elements_of(name: str) -> int:
-    """A number that is no multiple of a group, so that the last group is partly idle. For RMSNorm two rows."""
+    """A number of elements; for RMSNorm 2 rows. It is no multiple of the group size: the last group is partly idle."""
     return 2 if "rmsnorm" in name else 100
 
 
@@ -48,7 +48,10 @@ def counts(chain: WorkChain) -> None:
 
 
 def long_run(chain: WorkChain) -> None:
-    """Run until numbers would be subnormal several times; assert that all steps are counted and none is subnormal."""
+    """Run several times as long as numbers take to become subnormal.
+
+    Asserts that all steps are counted and no number is subnormal.
+    """
     assert 0 < chain.workload.lasts < 3000
     pieces = (700, 1, 900, 600, 1, 900, 1500)
     for n in pieces:

@@ -1,4 +1,4 @@
-"""A stack whose cases fail in every way in which a driver can fail. The good cases must still be measured.
+"""A stack whose cases fail in all the ways in which a driver can fail. The good cases must still be measured.
 
 The environment variable ``FAULTS`` lists the faulty cases. The base case is good unless ``BASE_FAULT`` is set.
 """

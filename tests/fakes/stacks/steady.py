@@ -1,5 +1,4 @@
-"""A stack whose cost is set by the installed ``steadylib``, measured on a simulated clock: two builds of a library that
-can be compared without real time."""
+"""A stack on a simulated clock. The installed ``steadylib`` sets its cost, to compare two builds of a library."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A stack on a simulated clock whose large case has another cost in every process.
+"""A stack on a simulated clock. The cost of its large case differs between processes.
 
-The environment variable ``WANDERS`` names a file with the costs of the next processes, one a line. The canary of its
-workers is constant.
+The environment variable ``WANDERS`` names a file with the costs of the next processes, one per line. The canary time of
+its workers is constant.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Drives a real browser in tests: Chromium over its debugging pipe, Firefox over Marionette.
+"""Controls a real browser in tests: Chromium through its debugging pipe, Firefox through Marionette.
 
-The tests press buttons and take pictures with it.
+The tests use it to press buttons and to take screenshots.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ class Driver:
         raise NotImplementedError
 
     def picture(self, path: Path) -> None:
-        """A PNG of the whole page."""
+        """Save a PNG screenshot of the whole page."""
         raise NotImplementedError
 
     def until(self, expression: str, seconds: float = _TIMEOUT_S) -> Any:
-        """Wait until the expression is true in the page; returns its value."""
+        """Wait until the JavaScript expression is true in the page. Returns its value."""
         deadline = time.monotonic() + seconds
         while not (value := self.evaluate(expression)):
             if time.monotonic() > deadline:
@@ -235,5 +235,5 @@ class FirefoxDriver(Driver):
 
 
 def drive(kind: str) -> Driver:
-    """A driver of the browser of that kind on this machine."""
+    """A driver for the browser of this kind on this machine."""
     return ChromiumDriver(find("chromium")) if kind == "chromium" else FirefoxDriver(find("firefox"))

@@ -1,4 +1,4 @@
-"""Name, API and kind of the adapter and the browser; how browsers are found and started."""
+"""Name, API and kind of adapters and browsers, and how browsers are found and started."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def test_hardware_adapters_are_not_software(fields: dict[str, Any]) -> None:
         ({"device": "0x2684"}, identity.UNNAMED),
     ],
 )
-def test_the_most_specific_name_is_used(fields: dict[str, Any], name: str) -> None:
+def test_the_most_specific_adapter_name_is_used(fields: dict[str, Any], name: str) -> None:
     assert identity.adapter_name(PageAdapter(**fields)) == name
 
 
-def test_the_log_of_firefox_names_the_adapter() -> None:
+def test_the_adapter_name_is_read_from_the_log_of_firefox() -> None:
     named = identity.named_by_log(page(FIREFOX, PageAdapter(fallback=True)), LOG)
     target = identity.target("firefox", named, Browser("firefox", "/no/such/program"))
     assert target.adapter == "llvmpipe (LLVM 15.0.6, 256 bits)"
@@ -86,7 +86,7 @@ def test_the_log_of_firefox_names_the_adapter() -> None:
     assert identity.flags(named) == ["page-not-isolated"]
 
 
-def test_the_log_does_not_replace_a_name() -> None:
+def test_a_name_from_the_page_is_not_replaced_by_the_log() -> None:
     named = page(CHROME, PageAdapter(description="NVIDIA H100"))
     assert identity.named_by_log(named, LOG) is named
     nameless = page(FIREFOX)
@@ -105,7 +105,7 @@ def test_the_log_does_not_replace_a_name() -> None:
         (FIREFOX.replace("X11; Linux x86_64", "Windows NT 10.0; Win64"), "", "Win32", "D3D12"),
     ],
 )
-def test_the_api_from_the_backend_or_the_platform(agent: str, backend: str, platform: str, api: str) -> None:
+def test_the_api_is_derived_from_the_backend_or_the_platform(agent: str, backend: str, platform: str, api: str) -> None:
     assert identity.api(page(agent, PageAdapter(backend=backend), platform=platform)) == api
 
 
@@ -120,7 +120,9 @@ def test_the_api_from_the_backend_or_the_platform(agent: str, backend: str, plat
         ("something else", [], "safari", "something else"),
     ],
 )
-def test_engine_and_version_of_a_browser(agent: str, brands: list[str], engine: str, version: str) -> None:
+def test_engine_and_version_are_derived_from_the_user_agent_and_brands(
+    agent: str, brands: list[str], engine: str, version: str
+) -> None:
     one = page(agent, brands=brands)
     assert (identity.engine(one), identity.version(one)) == (engine, version)
 
@@ -132,7 +134,7 @@ def _program(path: Path) -> Path:
     return path
 
 
-def test_found_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_browser_is_found_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert launch.candidates("chromium", "linux") == []
     edge, chrome = _program(tmp_path / "microsoft-edge"), _program(tmp_path / "google-chrome")
@@ -142,7 +144,7 @@ def test_found_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert launch.candidates("safari", "linux") == []
 
 
-def test_found_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_browser_is_found_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("PROGRAMFILES", str(tmp_path / "64"))
     monkeypatch.setenv("PROGRAMFILES(X86)", str(tmp_path / "86"))
@@ -153,7 +155,7 @@ def test_found_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert launch.candidates("firefox", "win32") == [str(firefox)]
 
 
-def test_found_on_macos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_browser_is_found_on_macos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("HOME", str(tmp_path))
     folder = tmp_path / "Applications"
@@ -173,7 +175,7 @@ def test_a_missing_browser_is_unavailable(tmp_path: Path, monkeypatch: pytest.Mo
         assert refused.value.mend
 
 
-def test_the_environment_names_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_variable_selects_the_browser_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(launch.BROWSER, str(_program(tmp_path / "firefox-nightly")))
     monkeypatch.setattr(launch, "candidates", lambda kind: ["/usr/bin/chromium"])
     assert launch.find("firefox").program == str(tmp_path / "firefox-nightly")
@@ -182,7 +184,7 @@ def test_the_environment_names_the_program(tmp_path: Path, monkeypatch: pytest.M
     assert launch.find("safari") == Browser("safari")
 
 
-def test_chromium_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_of_chromium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(launch.FLAGS, "--use-vulkan=native '--a b' !--headless")
     browser = Browser("chromium", "chromium")
     command = browser.command(tmp_path, "http://127.0.0.1:1/#token=x")
@@ -194,7 +196,7 @@ def test_chromium_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert not any("user-data-dir" in name for name in browser.settings)
 
 
-def test_firefox_command(tmp_path: Path) -> None:
+def test_the_command_line_and_preferences_of_firefox(tmp_path: Path) -> None:
     browser = Browser("firefox", "firefox")
     command = browser.command(tmp_path, "http://127.0.0.1:1/")
     assert command[1:5] == ["--headless", "--no-remote", "--profile", str(tmp_path)]
@@ -205,5 +207,5 @@ def test_firefox_command(tmp_path: Path) -> None:
         assert browser.settings[name] == json.dumps(value).strip('"')
 
 
-def test_safari_command(tmp_path: Path) -> None:
+def test_the_command_line_of_safari(tmp_path: Path) -> None:
     assert Browser("safari", "Safari").command(tmp_path, "http://x/") == ["open", "-a", "Safari", "http://x/"]

@@ -1,4 +1,4 @@
-"""The download of a page becomes a journal after strict checks; the page as one file needs no other file."""
+"""The download of a page becomes a journal after strict checks, and the single-file page needs no other file."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_the_quantum_of_a_polling_wait_is_recorded(tmp_path: Path) -> None:
     assert [line.values for line in quanta if line.name == "wait_quantum"] == [[100_002_000.0]] * 3
 
 
-def test_hidden_page_is_flagged(tmp_path: Path) -> None:
+def test_samples_of_a_hidden_page_are_flagged(tmp_path: Path) -> None:
     lines = import_file(write(tmp_path, download([entry({"pattern": "fused"})], hidden=True)))
     assert all("hidden-page" in line.flags for line in lines if isinstance(line, OpenedLine))
 
@@ -166,14 +166,14 @@ def test_the_single_file_page_needs_no_other_file() -> None:
     assert found["plan"]["cases"]
 
 
-def test_choosing_a_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_browser_is_chosen_by_kind_program_or_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BROWSER, "")
     assert [command.choose(kind) for kind in command._BROWSER_KINDS] == ["chromium", "firefox", "safari"]
     with pytest.raises(UsageError, match="no-such-browser"):
         command.choose("no-such-browser")
 
 
-def test_page_is_written(tmp_path: Path) -> None:
+def test_the_single_file_page_is_written(tmp_path: Path) -> None:
     command.write_page(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page_files.single_file_page()
     with pytest.raises(UsageError):

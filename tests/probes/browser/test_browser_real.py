@@ -1,4 +1,4 @@
-"""Real headless browsers: every case of the page runs and is verified, started by a program or by a person."""
+"""Tests with real headless browsers: all cases of the page run and are verified, started by a program or a person."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def probe(request: pytest.FixtureRequest) -> Iterator[browsers.BrowserProbe]:
     stack.session().close()
 
 
-def test_identity(probe: browsers.BrowserProbe) -> None:
+def test_the_target_describes_browser_and_adapter(probe: browsers.BrowserProbe) -> None:
     (target,) = probe.targets()
     page = probe.session().page
     assert target.stack == probe.name
@@ -68,7 +68,7 @@ def test_every_case_runs_and_is_verified(probe: browsers.BrowserProbe, case: Any
         chain.close()
 
 
-def test_long_fused_chain(probe: browsers.BrowserProbe) -> None:
+def test_a_long_fused_chain_runs_all_its_units(probe: browsers.BrowserProbe) -> None:
     """A software adapter may silently end a long loop early; then the values are wrong."""
     case = next(case for case in cases.space().star() if case.pattern == "fused")
     chain = probe.open(probe.targets()[0], case)
@@ -79,7 +79,7 @@ def test_long_fused_chain(probe: browsers.BrowserProbe) -> None:
 
 
 def _recurrence(pattern: Pattern) -> Case:
-    """A case with more elements than one piece of a buffer holds."""
+    """A case with more elements than fit into one piece of a buffer."""
     return Case(pattern=pattern, caller="browser", unit="step", workload="recurrence", params={"elements": 40_001})
 
 
@@ -105,8 +105,8 @@ def test_a_wrong_constant_in_the_page_is_unverified(
         probe.open(probe.targets()[0], _recurrence("fused"))
 
 
-def test_a_program_that_does_not_compile_or_fit(probe: browsers.BrowserProbe) -> None:
-    """The page keeps nothing of such a program and continues."""
+def test_the_page_refuses_a_program_that_does_not_compile_or_fit(probe: browsers.BrowserProbe) -> None:
+    """After the refusal, the page keeps no part of the program and continues."""
     session = probe.session()
     program = messages.PageProgram(
         label="x", code="fn", entries=[messages.PageEntry(name="main", groups=1)], count_buffer=-1,
@@ -126,7 +126,7 @@ def test_a_program_that_does_not_compile_or_fit(probe: browsers.BrowserProbe) ->
     chain.close()
 
 
-def test_idle_sample(probe: browsers.BrowserProbe) -> None:
+def test_samples_after_an_idle_time_are_longer_than_the_idle_time(probe: browsers.BrowserProbe) -> None:
     chain = probe.open(probe.targets()[0], cases.space().base)
     assert isinstance(chain, browsers.BrowserChain)
     assert [row[0] for row in chain.sample_idle([1, 1], 5.0)] == [1, 1]
@@ -134,7 +134,7 @@ def test_idle_sample(probe: browsers.BrowserProbe) -> None:
     chain.close()
 
 
-def test_case_the_page_refuses(probe: browsers.BrowserProbe) -> None:
+def test_a_case_that_the_page_refuses_is_unsupported(probe: browsers.BrowserProbe) -> None:
     session = probe.session()
     answer = session.ask("open", chain=session.next_chain(), case={"pattern": "replay"})
     assert answer.kind == "unsupported"
@@ -145,7 +145,7 @@ def test_case_the_page_refuses(probe: browsers.BrowserProbe) -> None:
 
 
 def test_samples_arrive_during_an_attack_on_the_server(probe: browsers.BrowserProbe) -> None:
-    """Samples arrive in spite of a hundred silent connections and refused requests."""
+    """A hundred silent connections and refused requests do not stop the samples."""
     chain = probe.open(probe.targets()[0], cases.space().base)
     host = probe.session()._server._origin.removeprefix("http://")
     address = ("127.0.0.1", int(host.partition(":")[2]))
@@ -178,7 +178,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_person_runs_the_page(driver: Driver, page: str) -> None:
-    """Opened as a file: start by keyboard or click, see samples, download, import."""
+    """Open the page as a file, start it by keyboard or click, look at samples, download, import."""
     driver.resize(1280, 900)
     driver.go(page)
     driver.until("!document.getElementById('start').disabled")
@@ -218,7 +218,7 @@ def test_a_person_stops_the_page(driver: Driver, page: str) -> None:
 
 
 @pytest.mark.needs("chromium")
-def test_keyboard_and_screen_reader(page: str) -> None:
+def test_the_page_works_with_keyboard_and_screen_reader(page: str) -> None:
     with drive("chromium") as one:
         assert isinstance(one, ChromiumDriver)
         one.go(page)
@@ -239,8 +239,8 @@ def test_keyboard_and_screen_reader(page: str) -> None:
 
 
 @pytest.mark.needs("chromium")
-def test_error_scopes_catch(page: str) -> None:
-    """A rejected submit is fast and silent, but the page reports it."""
+def test_the_page_reports_a_rejected_submit(page: str) -> None:
+    """A rejected submit is fast and raises no error, but the error scopes of the page detect it."""
     with drive("chromium") as one:
         one.go(page)
         one.until("!document.getElementById('start').disabled")

@@ -1,4 +1,4 @@
-"""The scripts that bring a browser to a machine without one. A script replaces Python and prints its arguments."""
+"""The scripts that install a browser on a machine. In the tests a script replaces Python and prints its arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ esac
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A folder with a replacement for Python, a wheel, and Chromium in two packed parts."""
+    """A folder with a script that replaces Python, a wheel, and Chromium in two compressed parts."""
     (tmp_path / "python").write_text(STAND_IN)
     (tmp_path / "python").chmod(0o755)
     for name in ("wheels", "parts", "chromium"):

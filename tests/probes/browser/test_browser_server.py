@@ -1,4 +1,4 @@
-"""The server refuses wrong requests, and the session with the page continues."""
+"""The server refuses invalid requests, and the session with the page continues."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Running:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str | None) -> tuple[int, Any, Any]:
-        """Status, headers and body of one request; a header given as None is left out."""
+        """Send a request and return status, headers and body. A header with the value None is not sent."""
         sent: dict[str, str | None] = {"Host": self.host}
         if method == "POST":
             sent |= {"Origin": self.origin, "Content-Type": "application/json"}
@@ -76,7 +76,7 @@ class Running:
         self.secret = answer["secret"]
 
     def converse(self) -> None:
-        """Exchange one command and answer in place of the page. This must still work after an attack."""
+        """Exchange one command and its answer in the role of the page. This must still work after an attack."""
         asked = self.later(self.server.ask("time", chain=1, ns=[7]))
         status, command = self.post("/next", {"id": 0})
         assert (status, command["do"], command["ns"]) == (200, "time", [7])
@@ -118,49 +118,49 @@ def test_the_page_loads_nothing_from_other_hosts(running: Running) -> None:
     assert b"//" not in body.replace(b"<!doctype html>", b"")
 
 
-def test_loopback_only(running: Running) -> None:
+def test_the_server_listens_on_loopback_only(running: Running) -> None:
     sockets = running.server._http._server.sockets  # type: ignore[union-attr]
     assert [one.getsockname()[0] for one in sockets] == ["127.0.0.1"]
 
 
-def test_token_is_used_once(running: Running) -> None:
+def test_the_token_is_accepted_only_once(running: Running) -> None:
     assert running.post("/hello", {"token": running.token, **PAGE})[0] == 200
     status, words = running.post("/hello", {"token": running.token, **PAGE})
     assert (status, words.strip()) == (409, "this link has been used")
 
 
 @pytest.mark.parametrize("body", [PAGE, {**PAGE, "token": ""}, {**PAGE, "token": "x" * 32}, {**PAGE, "token": 7}])
-def test_no_or_wrong_token(running: Running, body: Any) -> None:
+def test_a_missing_or_wrong_token_is_refused(running: Running, body: Any) -> None:
     assert running.post("/hello", body)[0] in (400, 401)
     running.hello()
     running.converse()
 
 
 @pytest.mark.parametrize("authorization", [None, "", "Bearer ", "Bearer wrong", "Basic eA==", "Bearer \xff"])
-def test_no_session(open_page: Running, authorization: str | None) -> None:
+def test_a_request_without_a_session_is_refused(open_page: Running, authorization: str | None) -> None:
     assert open_page.post("/next", {"id": 0}, Authorization=authorization)[0] == 401
     open_page.converse()
 
 
-def test_no_session_before_hello(running: Running) -> None:
+def test_a_command_request_before_hello_is_refused(running: Running) -> None:
     assert running.post("/next", {"id": 0}, Authorization="Bearer ")[0] == 401
 
 
 @pytest.mark.parametrize("origin", [None, "null", "http://evil.example", "http://localhost:1", "https://127.0.0.1"])
-def test_wrong_origin(open_page: Running, origin: str | None) -> None:
+def test_a_wrong_origin_is_refused(open_page: Running, origin: str | None) -> None:
     for path in ("/hello", "/next"):
         assert open_page.post(path, {"id": 0}, Origin=origin)[0] == 403
     open_page.converse()
 
 
 @pytest.mark.parametrize("host", [None, "evil.example", "localhost", "127.0.0.1", "127.0.0.1:1"])
-def test_wrong_host(open_page: Running, host: str | None) -> None:
+def test_a_wrong_host_is_refused(open_page: Running, host: str | None) -> None:
     assert open_page.ask("GET", "/", Host=host)[0] == 403
     assert open_page.post("/next", {"id": 0}, Host=host)[0] == 403
     open_page.converse()
 
 
-def test_cross_site_fetch(open_page: Running) -> None:
+def test_a_cross_site_fetch_is_refused(open_page: Running) -> None:
     assert open_page.ask("GET", "/page-data.json", Sec_Fetch_Site="cross-site")[0] == 403
 
 
@@ -171,13 +171,13 @@ def test_cross_site_fetch(open_page: Running) -> None:
         "/app.js/..", "/app.js?x", "/./app.js", "\\..\\server.py", "/index.html%00.js", "/__init__.py", "http://x/",
     ],
 )  # fmt: skip
-def test_traversal(open_page: Running, path: str) -> None:
+def test_a_path_traversal_is_refused(open_page: Running, path: str) -> None:
     assert open_page.ask("GET", path)[0] == 404
     open_page.converse()
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"])
-def test_methods(open_page: Running, method: str) -> None:
+def test_other_http_methods_are_refused(open_page: Running, method: str) -> None:
     assert open_page.ask(method, "/next")[0] == 405
 
 
@@ -185,18 +185,18 @@ def test_an_unknown_path_is_refused(open_page: Running) -> None:
     assert open_page.post("/elsewhere", {})[0] == 404
 
 
-def test_content_type(open_page: Running) -> None:
+def test_a_wrong_content_type_is_refused(open_page: Running) -> None:
     assert open_page.post("/next", {"id": 0}, Content_Type="text/plain")[0] == 415
 
 
 @pytest.mark.parametrize("length", [str(messages.MAX_BODY_BYTES + 1), "9" * 30])
-def test_body_over_the_limit(open_page: Running, length: str) -> None:
+def test_a_body_over_the_size_limit_is_refused(open_page: Running, length: str) -> None:
     assert open_page.ask("POST", "/next", b"{", Content_Length=length)[0] == 413
     open_page.converse()
 
 
 @pytest.mark.parametrize("length", [None, "", "-1", "x", "\xb2"])
-def test_body_without_length(open_page: Running, length: str | None) -> None:
+def test_a_body_without_a_valid_length_is_refused(open_page: Running, length: str | None) -> None:
     assert open_page.ask("POST", "/next", None, Content_Length=length)[0] == 411
     assert open_page.ask("POST", "/next", None, Transfer_Encoding="chunked", Content_Length=None)[0] == 411
 
@@ -212,7 +212,7 @@ def test_body_without_length(open_page: Running, length: str | None) -> None:
         b'{"id": 99999999999999999999}', b'{"id": NaN}', b"[" * 5000, b'{"id":' * 2000,
     ],
 )  # fmt: skip
-def test_malformed(open_page: Running, body: bytes) -> None:
+def test_a_malformed_body_is_refused(open_page: Running, body: bytes) -> None:
     assert open_page.ask("POST", "/next", body)[0] == 400
     open_page.converse()
 
@@ -222,7 +222,7 @@ def test_an_answer_without_a_command_is_refused(open_page: Running) -> None:
     open_page.converse()
 
 
-def test_answer_sent_twice_counts_once(open_page: Running) -> None:
+def test_an_answer_that_is_sent_twice_counts_once(open_page: Running) -> None:
     asked = open_page.later(open_page.server.ask("time", chain=1, ns=[7]))
     _, command = open_page.post("/next", {"id": 0})
     for total in (2, 3):
@@ -230,7 +230,7 @@ def test_answer_sent_twice_counts_once(open_page: Running) -> None:
     assert asked.result(timeout=20).samples == [[7, 1, 2]]
 
 
-def test_huge_head(open_page: Running) -> None:
+def test_a_huge_head_is_refused(open_page: Running) -> None:
     status, _, _ = open_page.ask("GET", "/", X_Long="x" * (MAX_HEAD_BYTES + 100))
     assert status == 431
     open_page.converse()
@@ -239,14 +239,14 @@ def test_huge_head(open_page: Running) -> None:
 @pytest.mark.parametrize(
     "head", [b"rubbish\r\n\r\n", b"GET /\r\n\r\n", b"GET / HTTP/1.1\r\nHost\r\n\r\n", b"\0\r\n\r\n"]
 )
-def test_not_http(open_page: Running, head: bytes) -> None:
+def test_a_head_that_is_not_http_is_refused(open_page: Running, head: bytes) -> None:
     with socket.create_connection(("127.0.0.1", open_page.port), timeout=20) as raw:
         raw.sendall(head)
         assert raw.recv(100).startswith(b"HTTP/1.1 400")
     open_page.converse()
 
 
-def test_repeated_header(open_page: Running) -> None:
+def test_a_repeated_header_is_refused(open_page: Running) -> None:
     host = open_page.host.encode()
     with socket.create_connection(("127.0.0.1", open_page.port), timeout=20) as raw:
         raw.sendall(b"GET / HTTP/1.1\r\nHost: " + host + b"\r\nHost: evil.example\r\n\r\n")

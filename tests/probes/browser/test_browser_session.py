@@ -1,4 +1,4 @@
-"""A browser that fails in different ways: each gives a reason, and no process or profile stays behind."""
+"""A browser that fails in different ways. Each failure has a reason, and no process and no profile remains."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BASE = Case(pattern="per-submit", caller="browser")
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """Makes a program with this behaviour. Its profiles are in the folder of the test."""
+    """A function that makes a browser program with a given behaviour. Its profiles are in the test's folder."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def make(behaviour: str) -> str:
@@ -134,13 +134,13 @@ def test_a_failing_start_is_unavailable_with_a_reason(
     assert gone(tmp_path)
 
 
-def test_no_such_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_browser_program_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(launch.BROWSER, "no-such-browser")
     with pytest.raises(Unavailable, match="names no program: no-such-browser"):
         browsers.ChromiumProbe().targets()
 
 
-def test_program_that_cannot_start(program: Callable[[str], str], tmp_path: Path) -> None:
+def test_a_browser_program_that_cannot_start_is_unavailable(program: Callable[[str], str], tmp_path: Path) -> None:
     path = Path(program("well"))
     path.write_bytes(b"\x7fELF rubbish")
     with pytest.raises(Unavailable, match="could not be started"):
@@ -177,7 +177,7 @@ def test_a_lost_unit_is_unverified(program: Callable[[str], str]) -> None:
     one.close()
 
 
-def test_hidden_page_is_flagged(program: Callable[[str], str]) -> None:
+def test_samples_of_a_hidden_page_are_flagged(program: Callable[[str], str]) -> None:
     one = BrowserSession(Browser("chromium", program("hidden")))
     chain = browsers.BrowserChain(one, BASE)
     chain.sample([1])
@@ -198,7 +198,7 @@ def test_a_killed_worker_leaves_no_browser_and_no_profile(program: Callable[[str
     assert worker.stdout.readline() == b"open\n"
     assert list(tmp_path.glob("overhead-browser-*"))
     children = psutil.Process(worker.pid).children(recursive=True)
-    assert children == []  # so that ending the worker's children does not end the keeper
+    assert children == []  # the keeper is no child of the worker, so it is not killed with it
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait()
     worker.stdout.close()
@@ -212,7 +212,7 @@ def test_the_keeper_does_not_wait_for_zombies() -> None:
         assert keeper._group_lives(child.pid)
     finally:
         child.kill()
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, and still there
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # the process has ended, but it is still a zombie
     assert psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE
     assert not keeper._group_lives(child.pid)
     child.communicate()
@@ -234,7 +234,7 @@ def test_the_keeper_does_not_wait_for_zombies() -> None:
     ],
     ids=lambda case: case.key,
 )
-def test_unsupported_cases(case: Case) -> None:
+def test_cases_that_the_page_cannot_run_are_unsupported(case: Case) -> None:
     with pytest.raises(Unsupported):
         cases.case_spec(case)
 

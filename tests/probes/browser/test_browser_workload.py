@@ -1,4 +1,4 @@
-"""Workloads in a page without a browser: the data that the page gets and returns, and the checks of it."""
+"""Workloads in a simulated page without a browser: the data that it gets and returns, and the checks of this data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_workload_is_verified_and_every_step_counts(pattern: str, monkeypatch:
     assert (window["wait"], window["language"]) == ("onSubmittedWorkDone", "wgsl")
 
 
-def test_the_page_gets_the_text_that_the_native_stacks_run() -> None:
+def test_the_page_gets_the_same_wgsl_as_the_native_stacks() -> None:
     page = FakePage(case())
     chain = opened(page, case())
     made = sources.kernels(workloads()["recurrence"], "wgsl", 100)
@@ -65,7 +65,7 @@ def test_the_page_gets_the_text_that_the_native_stacks_run() -> None:
     assert page.program.buffers[page.program.count_buffer].kind == "uniform"
 
 
-def test_a_split_step_is_several_entries() -> None:
+def test_a_step_of_several_kernels_has_one_entry_per_kernel() -> None:
     asked = case("per-submit", "rmsnorm", elements=2, columns=896, precision="float16", body="separate")
     page = FakePage(asked)
     chain = BrowserWork(cast(Any, page), asked)
@@ -75,7 +75,7 @@ def test_a_split_step_is_several_entries() -> None:
 
 
 @pytest.mark.parametrize(("adapter", "loops"), [(None, 0), (LLVMPIPE, 65_535), (SWIFTSHADER, 0)])
-def test_long_loops_are_split_where_llvmpipe_would_end_them(adapter: messages.PageAdapter | None, loops: int) -> None:
+def test_long_loops_are_split_if_the_adapter_may_be_llvmpipe(adapter: messages.PageAdapter | None, loops: int) -> None:
     page = FakePage(case(), kind="firefox", adapter=adapter)
     chain = opened(page, case())
     assert page.program.max_loops == loops
@@ -100,7 +100,7 @@ def test_elements_that_disagree_are_unverified() -> None:
         chain.executed()
 
 
-def test_a_piece_of_the_wrong_length_is_refused() -> None:
+def test_a_piece_of_a_buffer_with_the_wrong_length_is_refused() -> None:
     page = FakePage(case())
     page.short = 4
     with pytest.raises(RuntimeError, match="the page gave 1196 bytes, not 1200"):
@@ -115,13 +115,13 @@ def test_a_piece_of_the_wrong_length_is_refused() -> None:
     ],
     ids=lambda case: case.key,
 )  # fmt: skip
-def test_unsupported_cases(asked: Case) -> None:
+def test_workload_cases_that_the_page_cannot_run_are_unsupported(asked: Case) -> None:
     with pytest.raises(Unsupported):
         open_case(cast(Any, FakePage(case())), asked)
 
 
 @pytest.mark.parametrize("stack", ["chromium", "firefox", "safari"])
-def test_browsers_offer_what_the_native_stacks_offer_after_the_step(stack: str) -> None:
+def test_browsers_offer_the_same_workload_cases_as_the_native_stacks(stack: str) -> None:
     def star(name: str) -> list[Case]:
         return list(registry()[name].space(Target(stack=name, api="Vulkan", adapter="x", software=True)).star())
 
@@ -140,7 +140,7 @@ def test_browsers_offer_what_the_native_stacks_offer_after_the_step(stack: str) 
     assert {c.workload for c in own if Choice().takes(c)} == {"step", "recurrence"}
 
 
-def test_chain_groups_include_browsers() -> None:
+def test_browser_workloads_belong_to_the_chain_groups() -> None:
     found = fingerprint(
         arm("cuda-graph", "replay", 2_000.0, 20_000.0, params={"maker": "driver"}),
         arm("chromium", "fused", 50.0, 60_000.0, caller="browser"),
@@ -155,13 +155,13 @@ def test_chain_groups_include_browsers() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 3, messages.PIECE_BYTES])
-def test_a_piece_fits_an_answer(size: int) -> None:
+def test_a_piece_of_a_buffer_fits_into_an_answer(size: int) -> None:
     raw = messages.encode(messages.PageAnswer(id=1, data=b"\xff" * size))
     assert len(raw) < messages.MAX_BODY_BYTES
     assert messages.decode_answer(raw).data == b"\xff" * size
 
 
-def test_a_piece_over_its_bound_is_refused() -> None:
+def test_a_piece_over_the_size_limit_is_refused() -> None:
     raw = messages.encode(messages.PageAnswer(id=1, data=b"\xff" * (messages.PIECE_BYTES + 1)))
     assert len(raw) < messages.MAX_BODY_BYTES
     with pytest.raises(msgspec.ValidationError, match="length <= 131072"):

@@ -1,4 +1,4 @@
-"""CuPy and torch's graphs without a GPU: CuPy's fake, and captures on the fake driver."""
+"""CuPy and torch's graphs without a GPU, with a fake of CuPy and captures on the fake driver."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CASES: dict[str, Case] = {case.key: case for case in of_step(CupyProbe().space(T
 
 
 @pytest.mark.parametrize("key", CASES)
-def test_only_launches_without_waits_have_a_device_time(key: str) -> None:
+def test_only_chains_without_waits_have_a_device_time(key: str) -> None:
     case = CASES[key]
     chain = CupyChain(cupy.module(), case)
     found = chain.device(100)
@@ -31,7 +31,7 @@ def test_only_launches_without_waits_have_a_device_time(key: str) -> None:
 
 
 @pytest.mark.needs("cxx", "numba", "torch")
-def test_a_synchronisation_in_a_capture_is_kept_removed_or_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_capture_keeps_removes_or_forbids_a_synchronisation(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.cuda import api
     from overhead.probes._support.cuda.session import CudaSession, step_arguments
     from overhead.probes._support.torch import graphs

@@ -1,4 +1,4 @@
-"""The CUDA driver stacks on a fake driver: their calls, counts, device times and errors."""
+"""The stacks of the CUDA driver on a fake driver: their calls, counts, device times and errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def opened(key: str) -> Chain:
 
 
 def the(stack: str, **wanted: object) -> str:
-    """The key of the first case with these coordinates."""
+    """The key of the first case of this stack with these values of fields or parameters."""
     for key, (probe, case) in CASES.items():
         at = {"pattern": case.pattern, "caller": case.caller, **case.params}
         if probe.name == stack and all(at.get(axis) == value for axis, value in wanted.items()):
@@ -51,7 +51,7 @@ def run(chain: Chain, n: int) -> None:
 
 
 @pytest.mark.parametrize("key", CASES)
-def test_units_for_device_time_do_not_count_and_units_of_stages_do(key: str) -> None:
+def test_units_of_stages_count_as_executed_but_units_for_device_time_do_not(key: str) -> None:
     chain = opened(key)
     try:
         assert chain.kernels()
@@ -71,7 +71,7 @@ def test_units_for_device_time_do_not_count_and_units_of_stages_do(key: str) -> 
         chain.close()
 
 
-def test_a_held_chain_fills_at_most_half_the_queue() -> None:
+def test_a_chain_behind_a_blocker_fills_at_most_half_of_the_queue() -> None:
     chain = opened(the("cuda-driver", pattern="per-submit", caller="native"))
     found = chain.device(100_000)
     assert found is not None
@@ -95,7 +95,7 @@ def test_native_and_python_pass_the_same_arguments(arguments: int) -> None:
 
 
 @pytest.mark.parametrize("wait", ["stream", "context", "event", "event-blocking"])
-def test_each_wait_calls_these_functions(wait: str) -> None:
+def test_each_wait_calls_the_expected_driver_functions(wait: str) -> None:
     from overhead.probes._support.cuda import launch
     from overhead.probes._support.cuda.session import CudaSession
 
@@ -116,7 +116,7 @@ def test_a_failed_launch_is_unverified(where: dict[str, object], monkeypatch: py
     chain.close()
 
 
-def test_a_graph_that_ran_in_part_is_unverified() -> None:
+def test_a_graph_that_ran_only_partly_is_unverified() -> None:
     from overhead.probes._support.cuda.chains import launches_of
 
     assert launches_of(300, 100) == 3
@@ -150,7 +150,7 @@ def test_the_nodes_of_a_graph_work_on_several_sets_of_words() -> None:
     chain.close()
 
 
-def test_capture_and_instantiation_are_timed_by_size() -> None:
+def test_capture_and_instantiation_are_timed_for_several_graph_sizes() -> None:
     from overhead.probes._support.cuda.graphs import TIMED_SIZES, CudaReplay
 
     chain = opened(the("cuda-graph", pattern="replay"))
@@ -172,7 +172,7 @@ def test_capture_and_instantiation_are_timed_by_size() -> None:
         ("FAKE_CUDA_VERSION", "11080", r"serves CUDA 11\.8, 12\.0 or newer is needed"),
     ],
 )
-def test_no_device_or_an_old_driver_is_the_reason(
+def test_without_a_device_or_with_an_old_driver_the_stack_is_unavailable(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, reason: str
 ) -> None:
     monkeypatch.setenv(variable, value)
@@ -182,7 +182,7 @@ def test_no_device_or_an_old_driver_is_the_reason(
         assert caught.value.mend
 
 
-def test_a_missing_driver_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_driver_the_stack_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes.cupy import CupyProbe
     from overhead.probes.triton import TritonProbe
 
@@ -198,7 +198,7 @@ def test_a_missing_driver_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None
         assert "nvidia.com" in caught.value.mend
 
 
-def test_a_driver_without_a_function_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_lacks_a_function_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "FUNCTIONS", {"cuGraphFromTheFuture": ()})
     with pytest.raises(Unavailable, match="exports no cuGraphFromTheFuture: it is too old"):
         api.CudaDriver(library())

@@ -1,4 +1,4 @@
-"""Device time behind a blocker, on a clock that the test drives."""
+"""Device time behind a blocker, on a simulated clock."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from overhead.probes._support.cuda.device_time import LONGEST_BLOCKER_NS, HeldCh
 
 
 class FakeStream(StreamHolder):
-    """A stream: ``issue`` costs ``host`` ns a unit, each unit then runs for ``unit`` ns of the device."""
+    """A simulated stream. ``issue`` takes ``host`` ns per unit, and each unit then takes ``unit`` ns on the device."""
 
     method = "fake stream"
 
@@ -101,7 +101,7 @@ def test_a_graph_is_launched_once_before_it_is_timed() -> None:
     assert (plain.issued, plain.executed()) == (100, 0)
 
 
-def test_units_of_a_held_chain_do_not_count() -> None:
+def test_units_issued_behind_a_blocker_do_not_count_as_executed() -> None:
     chain = Chain()
     chain.issue(3)
     assert chain.held(FakeStream(1000, 300), 100_000).n == 512

@@ -1,4 +1,4 @@
-"""The torch.compile stack: the cases of a GPU, and what the CPU needs."""
+"""The torch.compile stack: the cases on a GPU, and the requirements on the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The torch stack on the CPU; the cases of other devices without the devices."""
+"""The torch stack on the CPU, and the cases of other devices, which need not exist here."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_missing_symbol_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_torch
-def test_chains_of_different_modes_alternate() -> None:
+def test_chains_of_different_autograd_modes_can_alternate() -> None:
     import torch
 
     from overhead.probes._support.torch.bodies import AddOne, NetworkStep, set_autograd_mode
@@ -124,7 +124,7 @@ def test_the_forward_pass_is_counted_by_its_losses(varying: bool) -> None:
 
 
 @needs_torch
-def test_a_unit_that_ran_in_part_is_unverified() -> None:
+def test_a_unit_that_ran_only_partly_is_unverified() -> None:
     case = next(case for case in CASES.values() if case.params.get("every") == 10)
     chain = PROBE.open(CPU, case)
     chain.issue(2)

@@ -1,4 +1,4 @@
-"""Raw Vulkan on the software drivers of Mesa and Chromium: every offered case runs the units that were issued."""
+"""Raw Vulkan on the software drivers of Mesa and Chromium: every offered case runs exactly the issued units."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def target() -> Target:
 
 
 def run(chain: Chain, *counts: int) -> int:
-    """Issue each count and wait; return the units issued."""
+    """Issue each of these numbers of units and wait. Returns the total."""
     for n in counts:
         chain.prepare(n)
         chain.issue(n)
@@ -77,7 +77,7 @@ def test_batches_are_not_recorded_again_while_pending(target: Target, params: di
 
 @NEEDS
 @pytest.mark.parametrize("caller", ["ffi", "native"])
-def test_the_calls_of_a_unit(target: Target, caller: str) -> None:
+def test_a_unit_makes_the_expected_calls(target: Target, caller: str) -> None:
     chain: Any = PROBE.open(target, Case(pattern="per-submit", caller=caller))  # type: ignore[arg-type]
     try:
         assert [call.name for call in chain._program.body] == [
@@ -95,7 +95,7 @@ def test_the_calls_of_a_unit(target: Target, caller: str) -> None:
 
 
 @NEEDS
-def test_stages_of_more_units_than_a_batch(target: Target) -> None:
+def test_stages_can_time_more_units_than_a_batch(target: Target) -> None:
     chain = PROBE.open(target, BASE)
     try:
         assert len(chain.stages(600)["submit"]) == 600
@@ -157,7 +157,7 @@ def test_a_lost_device_is_named_in_the_error() -> None:
     ],
     ids=lambda case: case.key,
 )
-def test_device_time(target: Target, case: Case) -> None:
+def test_device_time_grows_with_the_number_of_units(target: Target, case: Case) -> None:
     chain = PROBE.open(target, case)
     try:
         done = run(chain, 2)
@@ -174,7 +174,7 @@ def test_device_time(target: Target, case: Case) -> None:
 
 
 @NEEDS
-def test_latency_from_submission_to_start(target: Target) -> None:
+def test_the_latency_from_submission_to_start_is_measured(target: Target) -> None:
     chain: Any = PROBE.open(target, Case(pattern="wait-each", caller="ffi"))
     try:
         assert chain.device(10) is None
@@ -206,7 +206,7 @@ def test_close_destroys_all_objects_of_a_chain(target: Target, monkeypatch: pyte
     monkeypatch.setattr(VulkanGpu, "destroy", destroying)
     for case in STAR:
         PROBE.open(target, case).close()
-    memory = alive.pop("Memory")  # allocated by a call of its own, one for each buffer
+    memory = alive.pop("Memory")  # each buffer allocates its memory with a separate call
     assert memory == -9 * len(STAR)
     assert set(alive.values()) == {0}
 
@@ -235,7 +235,7 @@ def test_a_failure_at_opening_destroys_all_objects(target: Target, monkeypatch: 
 
 
 @NEEDS
-def test_an_adapter_that_is_gone(target: Target) -> None:
+def test_an_adapter_that_no_longer_exists_is_unavailable(target: Target) -> None:
     import msgspec
 
     other = msgspec.structs.replace(target, adapter="a GPU that was unplugged")
@@ -244,7 +244,7 @@ def test_an_adapter_that_is_gone(target: Target) -> None:
 
 
 @pytest.mark.parametrize("error", [ImportError("no module"), OSError("no loader")], ids=repr)
-def test_without_package_or_loader(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_package_or_loader_the_stack_is_unavailable(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.vulkan import adapters
 
     real = builtins.__import__
@@ -304,7 +304,7 @@ def test_swiftshader_runs_every_case() -> None:
 
 
 @pytest.mark.needs("vulkan", "vulkan-loader")
-def test_a_machine_without_drivers(tmp_path: Any) -> None:
+def test_without_drivers_the_stack_is_unavailable(tmp_path: Any) -> None:
     found = in_a_process(str(tmp_path / "absent.json"))
     assert "no driver" in found["reason"]
     assert found["mend"]

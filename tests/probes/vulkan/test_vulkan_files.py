@@ -20,7 +20,7 @@ TARGET = Target(stack="vulkan", api="Vulkan", adapter="any")
 BASE = Case(pattern="per-submit", caller="ffi")
 
 
-def test_every_source_has_its_binary() -> None:
+def test_every_kernel_source_has_a_committed_binary() -> None:
     assert [source.name for source in build_spirv.sources()] == [
         "fused.comp", "recurrence_fused.comp", "recurrence_once.comp", "step.comp",
     ]  # fmt: skip
@@ -32,7 +32,7 @@ def test_every_source_has_its_binary() -> None:
 
 @pytest.mark.needs("glslang")
 @pytest.mark.parametrize("source", build_spirv.sources(), ids=lambda path: path.name)
-def test_binary_matches_source(source: Path) -> None:
+def test_each_binary_matches_its_source(source: Path) -> None:
     built, committed = build_spirv.build(source), source.with_suffix(".spv").read_bytes()
     if built[8:12] != committed[8:12]:
         pytest.skip("another version of the compiler built the committed binary")
@@ -47,7 +47,7 @@ def test_the_build_script_names_a_broken_source(
     assert "not installed" in capsys.readouterr().err
 
 
-def test_swiftshader_gets_an_environment_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_swiftshader_gets_a_separate_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest = tmp_path / "vk_swiftshader_icd.json"
     monkeypatch.setattr(drivers, "_manifests", lambda: iter([tmp_path / "absent.json", manifest]))
     for variable in drivers.DRIVER_VARIABLES:
@@ -59,7 +59,7 @@ def test_swiftshader_gets_an_environment_of_its_own(tmp_path: Path, monkeypatch:
     assert drivers.environments() == [{}]
 
 
-def test_the_newest_of_several_browsers_is_taken(tmp_path: Path) -> None:
+def test_the_driver_of_the_newest_browser_is_used(tmp_path: Path) -> None:
     for version in ("chromium-1100", "chromium-1200"):
         (tmp_path / version / "chrome-linux").mkdir(parents=True)
         (tmp_path / version / "chrome-linux" / "found").touch()
@@ -78,7 +78,7 @@ def test_the_parent_loads_no_driver_and_no_compiler() -> None:
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_the_space_begins_with_the_native_caller_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_native_caller_comes_first_if_it_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
     assert Vulkan().space(TARGET).base == Case(pattern="per-submit", caller="native")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

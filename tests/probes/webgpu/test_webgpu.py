@@ -30,7 +30,7 @@ def info(backend: str, device: str, kind: str = "DiscreteGPU", **more: str) -> d
 
 
 class FakeLibrary:
-    """A library with a list of adapters."""
+    """A fake library with a given list of adapters."""
 
     def __init__(self, *infos: dict[str, str], prints: str = "") -> None:
         self.stack, self.versions, self.prints = "dawn", {"dawn": "1"}, prints
@@ -58,7 +58,7 @@ def found(*infos: dict[str, str], prints: str = "") -> list[Target]:
     return targets.targets(FakeLibrary(*infos, prints=prints))  # type: ignore[arg-type]
 
 
-def test_every_backend_is_a_target_of_its_own_api() -> None:
+def test_every_backend_is_a_separate_target() -> None:
     adapters = [
         info("Vulkan", "GeForce"), info("OpenGL", "GeForce"), info("OpenGLES", "Mali"), info("D3D12", "Radeon"),
         info("Metal", "Apple M3"), info("D3D11", "Radeon"), info("Undefined", "who knows"),
@@ -119,7 +119,7 @@ def test_the_swiftshader_environment_offers_only_vulkan(monkeypatch: pytest.Monk
     assert [t.adapter for t in found(swiftshader, mesa)] == ["SwiftShader"]
 
 
-def test_a_refused_driver_is_unavailable_with_the_message_of_the_library() -> None:
+def test_if_the_library_refuses_the_driver_its_message_is_the_reason() -> None:
     said = "error: XDG_RUNTIME_DIR is invalid or not set\nWarning: Vulkan feature required.\n - While initializing\n"
     with pytest.raises(Unavailable, match=r"^dawn refuses the driver: Vulkan feature required\.$") as caught:
         found(prints=said)
@@ -161,7 +161,7 @@ def test_the_parent_loads_no_gpu_library() -> None:
 
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("executes", [True, False])
-def test_the_cases_of_a_target(stack: str, executes: bool) -> None:
+def test_a_target_offers_the_expected_cases(stack: str, executes: bool) -> None:
     target = Target(stack=stack, api="Vulkan" if executes else "Null", adapter="x", executes=executes)
     space = registry()[stack].space(target)
     star = of_step(space.star())
@@ -248,7 +248,7 @@ def test_an_invalid_case_is_unsupported_with_a_reason(case: Case, reason: str) -
     ],
     ids=lambda value: value.key if isinstance(value, Case) else "",
 )
-def test_the_steps_of_a_pattern(case: Case, head: Any, body: Any, tail: Any, per: int) -> None:
+def test_each_pattern_has_the_expected_steps(case: Case, head: Any, body: Any, tail: Any, per: int) -> None:
     made = steps(StepSpec.of(case))
     assert (made.head, made.body, made.tail, made.per) == (head, body, tail, per)
 
@@ -264,5 +264,5 @@ def test_the_steps_of_a_pattern(case: Case, head: Any, body: Any, tail: Any, per
     ],
     ids=lambda value: value.key if isinstance(value, Case) else "",
 )
-def test_the_kernel_of_a_case(case: Case, kernel: str) -> None:
+def test_each_case_uses_the_expected_kernel(case: Case, kernel: str) -> None:
     assert StepSpec.of(case).kernel == kernel

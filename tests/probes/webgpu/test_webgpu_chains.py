@@ -1,4 +1,4 @@
-"""WebGPU chains on software adapters and on the Null backend: units that ran, calls that were made, failures."""
+"""WebGPU chains on software adapters and the Null backend: counts of executed units, calls, and failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CALLERS = ["binding", "ffi", "native"]
 
 @pytest.fixture(params=[LAVAPIPE, SWIFTSHADER, NULL])
 def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Target:
-    """An adapter. A library reads the environment once per process, so each library has one environment here."""
+    """An adapter. A library reads the environment once per process, so each library has only one environment here."""
     stack, api = request.param
     return find(stack, api, monkeypatch)
 
@@ -67,7 +67,7 @@ def run(chain: WebGpuChain, *ns: int) -> int:
 
 
 class Counting:
-    """Counts calls of webgpu.h by name, from every caller."""
+    """Counts the calls of webgpu.h by function name, for every caller."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -94,7 +94,7 @@ class Counting:
         return dataclasses.replace(step, function=self.wrap(step.name, step.function), address=address)
 
     def binding(self, chain: WebGpuChain, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Count calls that the binding makes: in methods, in releases, and through the handle of its module."""
+        """Count the calls of the binding: in methods, in releases, and through the library handle of its module."""
         api = __import__(type(chain.resources.device).__module__, fromlist=["_"])
         for name, function in vars(api.libf).items():
             if name.startswith("wgpu"):
@@ -117,7 +117,7 @@ class _Proxy:
 
 
 def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
-    """The calls of ``issue(n)``, with the releases of all objects that it makes."""
+    """The calls that ``issue(n)`` makes, including the releases of all objects that it creates."""
     counting = Counting()
     with opened(target, case) as chain, pytest.MonkeyPatch.context() as monkeypatch:
         gc.disable()
@@ -177,7 +177,7 @@ def test_every_case_executes_as_many_units_as_issued(target: Target) -> None:
 def test_three_callers_make_the_same_calls(target: Target, case: Case) -> None:
     binding, ffi, native_ = (calls_of(target, msgspec.structs.replace(case, caller=caller), 10) for caller in CALLERS)
     for name in ("wgpuDevicePoll", "wgpuQueueOnSubmittedWorkDone", "wgpuInstanceWaitAny"):
-        # The wait is bound when the chain opens, so the loop of the binding does not count it.
+        # The chain binds its wait when it opens, so the calls of the wait are not counted for the binding.
         assert ffi[name] == native_[name]
         binding.pop(name, None), ffi.pop(name, None), native_.pop(name, None)
     assert binding == ffi == native_
@@ -306,7 +306,7 @@ def test_wgpu_native_always_validates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.needs("wgpudawn", "numba")
-def test_on_another_abi_only_the_native_wait_of_dawn_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_another_abi_only_dawn_has_no_native_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     target = find("dawn", "Null", monkeypatch)
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
     with (

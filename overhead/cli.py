@@ -1,4 +1,7 @@
-"""The command line: parses the arguments and runs a command. Each command imports its own modules: ``--help`` is fast."""
+"""The command line: parse the arguments and run a command.
+
+Each command imports the modules that it needs when it runs, so that ``--help`` is fast.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ PROBE = floor.Floor()
 TARGET = PROBE.targets()[0]
 
 
-def test_a_missing_call_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_units_that_make_no_call_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = PROBE.open(TARGET, floor._case("ctypes"))
     monkeypatch.setattr(chain, "issue", lambda n: None)
     chain.issue(5)

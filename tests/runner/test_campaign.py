@@ -68,7 +68,7 @@ def test_a_worker_can_let_another_worker_on_its_device_measure_next() -> None:
 
 
 @pytest.mark.parametrize(("device", "other"), [("0", "c"), ("", "b")])
-def test_a_worker_on_the_same_device_is_preferred_to_one_on_a_device_of_the_same_name(device: str, other: str) -> None:
+def test_the_next_worker_is_on_the_same_device_or_one_of_the_same_name(device: str, other: str) -> None:
     others = [task("b", adapter="GPU", device="1"), task("c", adapter="GPU", device="0")]
     done = calls([task("a", adapter="GPU", device=device), *others], FakeWorkers(asking="a"), turn_s=ENDLESS_S)
     assert done[:5] == ["a", other, "a", other, "a"]

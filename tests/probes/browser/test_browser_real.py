@@ -126,7 +126,7 @@ def test_the_page_refuses_a_program_that_does_not_compile_or_fit(probe: browsers
     chain.close()
 
 
-def test_samples_after_an_idle_time_are_longer_than_the_idle_time(probe: browsers.BrowserProbe) -> None:
+def test_samples_after_an_idle_time_are_taken_and_counted(probe: browsers.BrowserProbe) -> None:
     chain = probe.open(probe.targets()[0], cases.space().base)
     assert isinstance(chain, browsers.BrowserChain)
     assert [row[0] for row in chain.sample_idle([1, 1], 5.0)] == [1, 1]

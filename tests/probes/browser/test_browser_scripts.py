@@ -1,4 +1,4 @@
-"""The scripts that install a browser on a machine. In the tests a script replaces Python and prints its arguments."""
+"""The scripts that install a browser on a machine. A script replaces Python here, and prints its arguments."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_a_lost_device_is_named_in_the_error() -> None:
     ],
     ids=lambda case: case.key,
 )
-def test_device_time_grows_with_the_number_of_units(target: Target, case: Case) -> None:
+def test_device_time_is_measured_and_its_units_are_counted(target: Target, case: Case) -> None:
     chain = PROBE.open(target, case)
     try:
         done = run(chain, 2)

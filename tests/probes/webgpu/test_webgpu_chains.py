@@ -306,7 +306,7 @@ def test_wgpu_native_always_validates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.needs("wgpudawn", "numba")
-def test_on_another_abi_only_dawn_has_no_native_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_another_abi_only_the_native_wait_of_dawn_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     target = find("dawn", "Null", monkeypatch)
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
     with (

@@ -165,7 +165,7 @@ class _Journal:
 
     @functools.cached_property
     def paces(self) -> dict[tuple[str, int], float]:
-        """The fast end of the canary times, ns, by worker and process."""
+        """A low percentile of the canary times of each process, ns, by worker and process."""
         return {which: best_pace(rounds) for which, rounds in self.canary.items()}
 
     def _counted(self, key: _Key) -> list[int]:

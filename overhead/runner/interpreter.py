@@ -50,7 +50,7 @@ class Interpreter:
     packages: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def versions(self, distributions: Iterable[str]) -> dict[str, str]:
-        """Versions of the interpreter, of system software, and of the installed ones among ``distributions``."""
+        """Versions of the interpreter, of system software, and of those ``distributions`` that are installed."""
         if not self.python:
             return machine.versions(distributions)
         own = {name: self.packages[name][:200] for name in distributions if name in self.packages}

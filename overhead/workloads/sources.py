@@ -124,7 +124,10 @@ fn fused(@builtin(global_invocation_id) id: vec3<u32>) {{
 
 
 def cuda(workload: Workload, elements: int) -> str:
-    """CUDA C with ``once(state, counters, inputs)`` and ``fused(state, counters, inputs, steps)``; 64-bit ``steps``."""
+    """CUDA C with the kernels ``once(state, counters, inputs)`` and ``fused(state, counters, inputs, steps)``.
+
+    ``steps`` is a 64-bit integer.
+    """
     constants = "\n".join(f"constexpr float {k} = {float(v)!r}f;" for k, v in workload.constants.items())
     lookups = "\n".join(
         f"#define {f.name}(k) inputs[{_place(f, at, 'u', call=True)}]"

@@ -107,7 +107,7 @@ def test_the_canary_times_are_in_the_file(tmp_path: Path, monkeypatch: pytest.Mo
     assert 0 < least <= middle <= most  # type: ignore[operator]
 
 
-def test_the_rule_of_a_figure_names_the_canary_of_its_processes(tmp_path: Path) -> None:
+def test_the_rule_of_a_figure_contains_the_canary_time_of_its_processes(tmp_path: Path) -> None:
     journal = Made(processes=6, disturbance=Disturbance(spread=0.05, preemptions=0.0)).journal(tmp_path / "r.jsonl")
     canaries: dict[int, list[int]] = {}
     for line in files.read_journal(journal):

@@ -1,4 +1,4 @@
-"""The control of a worker by the parent: the note, and the time to release objects."""
+"""The parent controls a worker: it reads the worker's note, and limits the time to release objects."""
 
 from __future__ import annotations
 

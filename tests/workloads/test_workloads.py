@@ -99,7 +99,7 @@ def test_unpack_reverses_state(name: str) -> None:
 
 
 @pytest.mark.parametrize("stack", ["numpy", "torch", "jax", "wgpu-native", "cuda-graph", "cuda-driver", "triton"])
-def test_stacks_offer_workloads_early_and_late(stack: str) -> None:
+def test_stacks_offer_light_workloads_first_and_heavy_ones_only_on_request(stack: str) -> None:
     target = Target(stack=stack, api="CPU" if stack == "numpy" else "CUDA", adapter="x", options={"platform": "cuda"})
     star = list(registry()[stack].space(target).star())
     assert "recurrence" in {c.workload for c in star[:5]}

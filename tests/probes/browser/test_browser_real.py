@@ -301,7 +301,7 @@ def test_the_largest_answer_fits_the_size_limit() -> None:
 
 
 def test_the_served_page_shows_its_progress(driver: Driver) -> None:
-    """The served page shows adapter, clock and samples, and nothing overflows."""
+    """The served page shows adapter, clock and samples, and no text is wider than the page."""
     running = Running()
     try:
         driver.resize(1280, 900)

@@ -74,7 +74,7 @@ def test_chains_of_different_autograd_modes_can_alternate() -> None:
 
 @needs_torch
 @pytest.mark.parametrize(("train", "name"), [(True, "h2d"), (True, "item"), (False, "h2d"), (False, "branch")])
-def test_an_action_after_a_network_runs_in_the_autograd_mode_of_the_network(train: bool, name: str) -> None:
+def test_an_action_after_a_network_step_uses_the_same_autograd_mode(train: bool, name: str) -> None:
     import torch
 
     from overhead.probes._support.torch import waits
@@ -171,7 +171,7 @@ def test_a_cuda_device_gets_every_synchronisation_on_both_steps() -> None:
 
 
 @pytest.mark.parametrize("api", ["CPU", "CUDA", "HIP", "LevelZero", "MPS"])
-def test_the_unit_names_the_number_of_launches_or_steps(api: Api) -> None:
+def test_the_name_of_the_unit_contains_the_number_of_launches_or_steps(api: Api) -> None:
     for case in of_step(PROBE.space(target(api)).cross()):
         every = case.params.get("every", 1)
         one = "launch" if case.workload == "step" else "step"

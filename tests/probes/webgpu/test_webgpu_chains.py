@@ -222,7 +222,7 @@ def test_a_wrong_value_is_unverified(target: Target) -> None:
 @pytest.mark.parametrize(
     ("pattern", "params"), [("per-submit", {}), ("per-k", {"k": 4}), ("per-pass", {}), ("fused", {})]
 )
-def test_stages_name_every_step_and_their_units_count_as_executed(
+def test_every_step_is_a_stage_and_units_of_stages_count_as_executed(
     target: Target, caller: Any, pattern: Any, params: Any
 ) -> None:
     with opened(target, Case(pattern=pattern, caller=caller, params=params)) as chain:

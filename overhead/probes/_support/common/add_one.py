@@ -21,7 +21,7 @@ def start_values() -> NDArray[int32]:
 
 
 def count_steps(values: NDArray[int32]) -> int:
-    """How often 1 was added to the start values, modulo 2^32. Raises ``Unverified`` if elements differ in this."""
+    """How often 1 was added to the start values, modulo 2^32. Raises ``Unverified`` if elements disagree."""
     import numpy as np
 
     added = (values.astype(np.int64) - start_values()) % 2**32

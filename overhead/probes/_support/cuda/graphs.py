@@ -198,7 +198,7 @@ class CudaReplay(GraphChain):
         self._launch()
 
     def making(self) -> Making:
-        """One-off costs of a graph by its number of nodes, ns."""
+        """One-off costs of making a graph, ns, for several numbers of nodes."""
         found = {nodes: self.graphs.once(nodes) for nodes in TIMED_SIZES}
         self.aside += _LAUNCHES_OF_A_TIMED_GRAPH * sum(TIMED_SIZES)
         return {name: (list(found), [times[name] for times in found.values()]) for name in found[TIMED_SIZES[0]]}

@@ -85,7 +85,7 @@ class TorchReplay(Eager):
         self._replay()
 
     def making(self) -> Making:
-        """One-off costs of a graph by its number of nodes, ns."""
+        """One-off costs of making a graph, ns, for several numbers of nodes."""
         set_autograd_mode(self._body.mode)
         found: dict[str, list[float]] = {}
         for nodes in TIMED_SIZES:

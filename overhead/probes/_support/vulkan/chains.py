@@ -121,7 +121,7 @@ class VulkanChain(Chain):
         }
 
     def _calls(self) -> float:
-        """C calls per unit. Calls that a chain makes only once do not count."""
+        """The number of C calls per unit, without calls that a chain makes only once."""
         around = len(self._program.head) + len(self._program.tail)
         return len(self._program.body) + (around / self._program.per if self._program.per else 0)
 

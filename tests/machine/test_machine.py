@@ -366,7 +366,7 @@ JANE_ON_WINDOWS = Owner(frozenset({"FALCON"}), "Jane Doe", "C:\\Users\\Jane Doe"
         ("can't read '/mnt/her disk/model file'", "can't read '…/model file'"),
     ],
 )
-def test_owner_and_absolute_paths_are_redacted(text: str, expected: str) -> None:
+def test_redaction_removes_owner_and_absolute_paths(text: str, expected: str) -> None:
     assert redact(text, JANE) == expected
     assert redact(expected, JANE) == expected
 
@@ -381,7 +381,7 @@ def test_owner_and_absolute_paths_are_redacted(text: str, expected: str) -> None
         ("user Jane Doe", "user <user>"),
     ],
 )
-def test_windows_paths_are_redacted(text: str, expected: str) -> None:
+def test_redaction_removes_windows_paths(text: str, expected: str) -> None:
     assert redact(text, JANE_ON_WINDOWS) == expected
     assert redact(expected, JANE_ON_WINDOWS) == expected
 

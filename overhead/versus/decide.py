@@ -1,7 +1,7 @@
 """Statistical tests of whether two sides differ: shift, standard error, degrees of freedom, and Holm over the cases.
 
-Pure numbers in and out. A side is a list of runs, a run an array of ``ln(ns per unit)``, one value a process. Why these
-tests and these constants: docs/compare.md.
+A side is a list of runs. A run is an array of ``ln(ns per unit)`` with one value per process. docs/compare.md explains
+the choice of tests and constants.
 """
 
 from __future__ import annotations

@@ -59,6 +59,7 @@ def test_the_text_of_the_page_is_unchanged() -> None:
     assert page_text() == GOLDEN.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_drawing_a_figure_twice_gives_the_same_bytes() -> None:
     from overhead.report.core import draw
     from overhead.report.core.parts import Drawing
@@ -67,11 +68,16 @@ def test_drawing_a_figure_twice_gives_the_same_bytes() -> None:
     def drawings() -> dict[str, str]:
         view = View(everything())
         with draw.style():
-            parts = [part for s in registered() if s.name in ("axes", "synchronisation") for part in s.build(view)]
+            parts = [
+                part
+                for s in registered()
+                if s.name in ("axes", "waits", "curves", "synchronisation")
+                for part in s.build(view)
+            ]
             return {p.name: draw.svg(p.figure) for p in parts if isinstance(p, Drawing)}
 
     first = drawings()
-    assert {"axes", "training"} <= set(first)
+    assert {"axes", "waits", "curves", "training"} <= set(first)
     assert drawings() == first
 
 

@@ -1,4 +1,4 @@
-"""Files of strangers: each hostile one is refused or shown harmless, and in a real browser no script of it runs."""
+"""Test hostile files: each is refused or shown without harm, and no script runs in a real browser."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ HOSTILE = [
     "{% raw %}", "a\x00b\x1b[2J", "\u202egnp.exe", "\\input{/etc/passwd}", "漢字 λ", "_^&#%~", "../../../etc/passwd",
     "]]><!--", "&#x3c;script&#x3e;",
 ]  # fmt: skip
-"""What a stranger may write where a name is wanted."""
+"""Hostile texts that a file may have in place of names."""
 
 
 def hostile() -> Fingerprint:
-    """Every free text of a file, hostile: adapters, units, workloads, patterns' parameters, reasons, versions."""
+    """A fingerprint with hostile text in every free field: adapters, units, parameters, reasons, versions and more."""
     records = []
     for i, text in enumerate(HOSTILE):
         name = f"{text} {i}"
@@ -57,7 +57,7 @@ def hostile() -> Fingerprint:
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report whose first machine is hostile, another one too, and a third file that cannot be read."""
+    """A report on two hostile fingerprints and one unreadable file with a hostile name."""
     from overhead.report import build
 
     folder = tmp_path_factory.mktemp("hostile")
@@ -77,7 +77,7 @@ def pages(out: Path) -> list[Path]:
 
 
 @needs_drawing
-def test_hostile_text_is_shown_and_not_obeyed(out: Path) -> None:
+def test_hostile_text_is_shown_but_never_becomes_markup(out: Path) -> None:
     assert [p.name for p in pages(out)] == ["index.html", "ba9876543210.html", "machines.html", "method.html"]
     for path in pages(out):
         found = Page(path.read_text(encoding="utf-8"))
@@ -92,7 +92,7 @@ def test_hostile_text_is_shown_and_not_obeyed(out: Path) -> None:
 
 
 @needs_drawing
-def test_figures_stay_in_their_folder_and_run_nothing(out: Path) -> None:
+def test_figures_stay_in_their_folder_and_have_no_scripts(out: Path) -> None:
     made = [p for p in out.rglob("*") if p.is_file()]
     assert {p.parent for p in made} == {out, out / "pages", out / "figures"}
     assert all(re.fullmatch(r"[a-z0-9-]+\.(svg|png)", p.name) for p in (out / "figures").iterdir())
@@ -107,7 +107,7 @@ def test_figures_stay_in_their_folder_and_run_nothing(out: Path) -> None:
 @needs_drawing
 @pytest.mark.needs("chromium")
 def test_no_script_runs_in_a_real_browser(out: Path) -> None:
-    """Even with the policy that forbids scripts taken out and all details open; and in every figure opened alone."""
+    """Tests pages without their policy against scripts and with all details open, then each figure alone."""
     plain = out / "without-policy"
     plain.mkdir()
     with drive("chromium") as driver:
@@ -141,7 +141,7 @@ def test_extreme_numbers_do_not_break_the_page(tmp_path: Path) -> None:
 
 
 def body(change: Any = None) -> dict[str, Any]:
-    """A whole file as dicts and lists, changed."""
+    """A valid fingerprint as dicts and lists, after ``change`` has edited it."""
     made = json.loads(msgspec.json.encode(to_builtins(fingerprint(record()))))
     if change is not None:
         change(made)
@@ -149,7 +149,7 @@ def body(change: Any = None) -> dict[str, Any]:
 
 
 def text_of(**changes: str) -> str:
-    """A whole file whose one number is replaced by text that no JSON writer would write."""
+    """A valid fingerprint with one number replaced by this text."""
     made = json.dumps(body(lambda b: b["records"][0]["figures"].__setitem__(0, {"name": "complete", "value": 77777})))
     assert "77777" in made
     return made.replace("77777", changes["number"])
@@ -207,7 +207,7 @@ def test_a_malformed_file_is_refused_in_one_line(tmp_path: Path, content: str) -
     assert len(str(refused.value)) < 600 + len(str(path))
 
 
-def test_a_decompression_bomb_is_refused_before_it_unfolds(tmp_path: Path) -> None:
+def test_a_decompression_bomb_is_refused_before_it_fills_memory(tmp_path: Path) -> None:
     import tracemalloc
 
     path = tmp_path / "run.samples.jsonl.gz"
@@ -232,7 +232,7 @@ def test_broken_compression_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 @needs_drawing
-def test_of_two_files_with_one_machine_id_the_first_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_file_with_a_forged_machine_id_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from overhead.report import build
 
     true, false = tmp_path / "true", tmp_path / "false"

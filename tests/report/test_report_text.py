@@ -1,4 +1,4 @@
-"""What people read: no more digits than the interval allows, sentences from figures alone, no control characters."""
+"""Test the texts for readers: digits follow the interval, sentences follow the figures, no control characters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_interval_decides_the_number_of_digits(
     assert shown.spread(value, low, high) == said
 
 
-def test_shares_and_ratios() -> None:
+def test_digits_of_shares_and_ratios() -> None:
     assert shown.percent(0.4567, 0.44, 0.47) == "46 %"
     assert shown.percent(0.034, 0.0312, 0.0371) == "3.4 %"
     assert shown.percent(0.5, 0.1, 0.9) == "50 %"
@@ -68,7 +68,7 @@ def test_text_from_files_is_one_line_without_control_characters() -> None:
     assert shown.plain("x" * 300, 10) == "x" * 9 + "…"
 
 
-def test_the_opening_has_costs_overstatement_and_missing_stacks() -> None:
+def test_the_opening_states_costs_overstatement_and_missing_stacks() -> None:
     run = fingerprint(
         record(each=20_000, fixed=60_000),
         record("numpy", each=400, fixed=0, api="CPU", adapter="CPU", unit="launch"),
@@ -83,7 +83,7 @@ def test_the_opening_has_costs_overstatement_and_missing_stacks() -> None:
     assert "make report EXTRAS=jax" in said[3]
 
 
-def test_the_opening_names_a_stack_without_a_figure_and_says_when_all_is_software() -> None:
+def test_the_opening_names_failed_cases_and_software_adapters() -> None:
     reason = "7 of 8 units ran"
     broken = record(each=None, status="unverified", reason=reason, software=True)
     said = opening(View(fingerprint(broken)))
@@ -101,7 +101,7 @@ def test_targets_have_different_labels_and_software_is_marked() -> None:
     assert [t.label for t in twins.targets] == ["wgpu-native on Fake Adapter", "wgpu-native on Fake Adapter [2]"]
 
 
-def test_the_base_case_is_the_usual_one() -> None:
+def test_the_base_case_has_the_usual_parameters() -> None:
     target = View(crowded()).targets[0]
     assert target.base.pattern == "per-submit"
     assert target.base.params == {"wait": "poll", "bindgroup": "once"}
@@ -119,7 +119,7 @@ def _split(*, software: bool = False) -> View:
     return View(fingerprint(top, ffi, native, comparisons=pairs))
 
 
-def test_the_ladder_follows_the_paired_differences() -> None:
+def test_shares_of_host_time_follow_the_paired_differences() -> None:
     (found,) = ladders(_split())
     assert [s.name for s in found.shares] == ["binding", "interpreter", "api and driver"]
     assert [s.of_host for s in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
@@ -139,7 +139,7 @@ def test_shares_of_a_software_adapter_are_not_in_sentences() -> None:
     ("high", "said"),
     [(0.0, "binding is not separable: −0.3"), (-200.0, "binding is below zero: −0.30 µs")],
 )
-def test_a_negative_share_is_printed_and_not_separable(high: float, said: str) -> None:
+def test_a_negative_share_is_printed_and_marked_as_not_separable(high: float, said: str) -> None:
     top, ffi = record(caller="binding"), record(caller="ffi")
     pair = share("binding-share", top, ffi, -300.0)
     wide = [msgspec.structs.replace(f, high=high) if f.name == "difference" else f for f in pair.figures]
@@ -150,7 +150,7 @@ def test_a_negative_share_is_printed_and_not_separable(high: float, said: str) -
     assert ("cheaper" in sentence) == (high < 0)
 
 
-def test_a_ladder_whose_longest_caller_is_not_the_binding_names_it() -> None:
+def test_a_ladder_without_the_binding_names_its_first_caller() -> None:
     ffi, native = record(caller="ffi"), record(caller="native", each=15e3)
     found = ladders(View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)])))
     assert [each.case for each in found] == ["per-submit, ffi"]
@@ -158,7 +158,7 @@ def test_a_ladder_whose_longest_caller_is_not_the_binding_names_it() -> None:
 
 
 @pytest.mark.needs("matplotlib", "seaborn")
-def test_a_ladder_of_each_target_comes_first_and_what_is_not_drawn_is_counted(
+def test_each_target_gets_a_ladder_first_and_the_caption_counts_the_rest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from overhead.report.core import draw
@@ -210,12 +210,12 @@ def test_complete_is_checked_against_the_declared_overlap() -> None:
     assert overlap_check(record(each=None)) is None
 
 
-def test_a_fused_chain_takes_what_the_device_takes() -> None:
+def test_a_fused_chain_is_checked_against_its_device_time() -> None:
     (found,) = checks.found(View(fingerprint(record(pattern="fused", each=10e3))))
     assert (found.kind, found.check.predicted, found.check.agrees) == ("fused", 5e3, False)
 
 
-def test_stages_are_checked_against_the_unstaged_issue() -> None:
+def test_stages_are_checked_against_the_issue_without_stages() -> None:
     def of(gap: float | None, width: float = 0.01) -> Agreement | None:
         parts = (figure("unstaged", 7e3), figure("stages_gap", gap, width=width) if gap else figure("other", 1.0))
         return stages_check(record(each=10e3, more=parts))
@@ -252,7 +252,7 @@ def test_the_terminal_shows_everything_and_ignores_markup_in_files() -> None:
     assert text.index("Key figures") < text.index("One dispatch through") < text.index("Who takes the host's time")
 
 
-def test_key_figures_alone() -> None:
+def test_the_terminal_shows_the_key_figures_alone() -> None:
     console = Console(width=160)
     with console.capture() as out:
         show_key_figures(fingerprint(record()), console)

@@ -38,7 +38,7 @@ Value = tuple[float, float | None, float | None, bool]
 
 @dataclasses.dataclass(frozen=True)
 class MachineRow:
-    """The values of one way over all machines, by machine id. ``own``: the value of the machine shown in full."""
+    """A row: the values of one stack and API with their machine ids. ``own``: the value of the machine shown in full."""
 
     label: str
     vendor: str
@@ -52,7 +52,7 @@ Panel = tuple[list[MachineRow], list[tuple[int, PublishedPoint]]]
 
 
 def lines(machines: Machines, quantity: str, value: Callable[[Way], Value | None]) -> list[MachineRow]:
-    """All ways that have the quantity, grouped by vendor, the cheapest of a vendor first."""
+    """A row for each stack and API with this quantity, grouped by vendor, the cheapest of a vendor first."""
     found: dict[tuple[str, str, str, str], list[tuple[str, Way, Value]]] = {}
     for summary in machines.summaries:
         for way in summary.ways:
@@ -127,7 +127,7 @@ def _cited(number: int, point: PublishedPoint) -> str:
 
 
 def _row(line: MachineRow) -> DotRow:
-    """One row. Few machines: a dot with interval each. Many: the median, the span and a cloud. A ring: this machine."""
+    """The dots of a row. Few machines have a dot each, this machine with a ring; of many only median and span."""
     own = colour(line.way.stack)
     if len(line.values) > _MOST_DRAWN_ALONE:
         values = sorted(v[0] for _, v in line.values)

@@ -38,7 +38,7 @@ Value = tuple[float, float | None, float | None, bool]
 
 @dataclasses.dataclass(frozen=True)
 class MachineRow:
-    """A row: the values of one stack and API with their machine ids. ``own``: the value of the machine shown in full."""
+    """The values of one stack and API with their machine ids. ``own``: the value of the machine shown in full."""
 
     label: str
     vendor: str

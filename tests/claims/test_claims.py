@@ -12,7 +12,7 @@ import pytest
 
 from overhead.claims import VERDICTS, Claim, claims, judge, judge_runs, published_points, sources
 from overhead.claims.formula import evaluate, rounding
-from overhead.claims.judging import summary
+from overhead.claims.judging import Judged, summary
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import ClaimTest, Selector
 from overhead.claims.rules import implied, partial_bounds, published, reproduced_bounds
@@ -59,6 +59,10 @@ def _record(target: Target, case: Case) -> Record:
         more=tuple(figure(f"stage:{name}", 3_000.0) for name in ("finish", "submit")),
     )  # fmt: skip
     return msgspec.structs.replace(made, workload=case.workload)
+
+
+def judged(claim: str, *runs: Fingerprint) -> Judged:
+    return next(one for one in judge_runs(runs) if one.claim.id == claim)
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +132,7 @@ def test_our_stacks_measure_at_least_25_claims(everything: Fingerprint) -> None:
 
 @pytest.mark.parametrize("claim", [c for c in CLAIMS if c.flawed], ids=lambda c: c.id)
 def test_the_flaw_is_measured_on_the_same_targets_as_the_claim(claim: Claim, everything: Fingerprint) -> None:
-    one = next(j for j in judge_runs([everything]) if j.claim.id == claim.id)
+    one = judged(claim.id, everything)
     assert bool(one.measured) == bool([m for m in one.flawed if m.value is not None])
 
 
@@ -149,7 +153,7 @@ def test_verdicts_follow_the_figures() -> None:
 
 
 def _verdict(claim: str, *records: Record) -> str:
-    return next(one.verdict for one in judge_runs([fingerprint(*records)]) if one.claim.id == claim)
+    return judged(claim, fingerprint(*records)).verdict
 
 
 def test_different_verdicts_on_two_targets_give_partial() -> None:
@@ -162,7 +166,7 @@ def test_different_verdicts_on_two_targets_give_partial() -> None:
 def test_the_wait_of_firefox_does_not_count_as_dispatch_cost() -> None:
     kind = {"stack": "firefox", "caller": "browser", "software": True, "adapter": "llvmpipe"}
     made = record(each=20_000.0, fixed=100e6, **kind)  # type: ignore[arg-type]
-    one = next(j for j in judge_runs([fingerprint(made)]) if j.claim.id == "firefox-1.04ms")
+    one = judged("firefox-1.04ms", fingerprint(made))
     assert one.verdict == "refuted"
     assert "With the published flaw put back (100 dispatches and their wait over 100): 1,020" in one.sentence
 
@@ -184,7 +188,7 @@ def test_a_case_that_fails_reproduces_a_claim_of_failure() -> None:
 
 
 def test_a_claim_tested_by_its_published_parts_needs_no_record() -> None:
-    one = next(j for j in judge_runs([fingerprint()]) if j.claim.id == "flat-12700-gen-s")
+    one = judged("flat-12700-gen-s", fingerprint())
     assert one.verdict == "refuted"
     assert one.claim.test is not None
     assert implied(one.claim, one.claim.test) == pytest.approx(3_330, rel=0.01)
@@ -212,18 +216,17 @@ def test_a_ratio_compares_only_records_of_one_device_and_machine() -> None:
     assert _measured("browser-tax-1.92x", chromium, other) == 0
     assert _measured("browser-tax-1.92x", chromium, software) == 0
     elsewhere = fingerprint(dawn, machine=Machine(id="ba9876543210", cpu="B", cores=1, memory_gib=1))
-    runs = judge_runs([fingerprint(chromium), elsewhere])
-    assert next(j for j in runs if j.claim.id == "browser-tax-1.92x").measured == ()
+    assert judged("browser-tax-1.92x", fingerprint(chromium), elsewhere).measured == ()
 
 
 def _measured(claim: str, *records: Record) -> int:
-    return len(next(j for j in judge_runs([fingerprint(*records)]) if j.claim.id == claim).measured)
+    return len(judged(claim, fingerprint(*records)).measured)
 
 
 def test_the_sentence_says_if_a_published_ratio_compares_two_machines(everything: Fingerprint) -> None:
     torch = msgspec.structs.replace(record("torch", api="CUDA", adapter=GPU), workload="simulation")
     fused = msgspec.structs.replace(record("dawn", "fused", adapter=GPU, each=100.0), workload="simulation")
-    one = next(j for j in judge_runs([fingerprint(torch, fused)]) if j.claim.id == "fuse-94x")
+    one = judged("fuse-94x", fingerprint(torch, fused))
     assert "here both sides ran on one" in one.sentence
 
 
@@ -234,18 +237,18 @@ def test_the_newest_run_of_each_machine_counts() -> None:
         record(each=20_000.0, fixed=380_000.0),
         machine=Machine(id="ba9876543210", cpu="B", cores=1, memory_gib=1, gpus=[Gpu(name="X")]),
     )
-    one = next(j for j in judge_runs([old, new]) if j.claim.id == "naive-20x")
+    one = judged("naive-20x", old, new)
     assert (one.verdict, len(one.measured)) == ("reproduced", 1)
-    both = next(j for j in judge_runs([old, new, far]) if j.claim.id == "naive-20x")
+    both = judged("naive-20x", old, new, far)
     assert {m.machine for m, _ in both.measured} == {"Fake GPU", "X"}
 
 
 def test_a_newer_run_without_a_value_does_not_hide_an_older_value() -> None:
     old = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-01-01T00:00:00Z")
     new = fingerprint(record(each=None, status="failed", reason="withdrawn"), created="2026-02-01T00:00:00Z")
-    one = next(j for j in judge_runs([old, new]) if j.claim.id == "naive-20x")
+    one = judged("naive-20x", old, new)
     assert (one.verdict, len(one.measured)) == ("reproduced", 1)
-    alone = next(j for j in judge_runs([new]) if j.claim.id == "naive-20x")
+    alone = judged("naive-20x", new)
     assert (alone.verdict, alone.measured[0][0].value) == ("inconclusive", None)
 
 
@@ -293,7 +296,7 @@ def test_a_chain_time_includes_the_wait_and_the_flaw_uses_unequal_steps() -> Non
     run = fingerprint(
         made("torch", "per-submit", 50_000.0, 10_000.0, "CUDA"), made("dawn", "fused", 500.0, 90_000.0, "Vulkan")
     )
-    one = next(j for j in judge_runs([run]) if j.claim.id == "fuse-159x")
+    one = judged("fuse-159x", run)
     assert [m.value for m, _ in one.measured] == [pytest.approx(100.0)]
     (flawed,) = one.flawed
     assert flawed.value == pytest.approx((10_000 + 5_000 * 50_000) / (90_000 + 1_500 * 500))
@@ -313,6 +316,6 @@ def test_a_compiled_loop_is_compared_with_the_same_number_of_eager_steps() -> No
     loop = record("torch-compile", each=2_499_000.0, fixed=2_000.0, **place,  # type: ignore[arg-type]
                   params={"mode": "default", "elements": 4096, "steps": 500})  # fmt: skip
     run = fingerprint(*(msgspec.structs.replace(r, workload=UNROLLED) for r in (eager, loop)))
-    one = next(j for j in judge_runs([run]) if j.claim.id == "compile-2x-at-500")
+    one = judged("compile-2x-at-500", run)
     assert [m.value for m, _ in one.measured] == [pytest.approx(5_001_000 / 2_501_000)]
     assert one.verdict == "reproduced"

@@ -13,7 +13,9 @@ from overhead.reading.chains import chain_opening, crossing, device_times, fusio
 from overhead.reading.intervals import Span
 from overhead.reading.summary import opening
 from overhead.reading.view import View
-from overhead.report import render
+from overhead.report.core import draw
+from overhead.report.core.parts import Drawing
+from overhead.report.sections.chains import chains_section
 from overhead.results import Api, Fingerprint, Record
 from tests.fakes.report import fingerprint, record
 
@@ -96,14 +98,14 @@ def test_no_headline_without_a_gpu() -> None:
     assert chain_opening(View(fingerprint(record()))) == ""
 
 
-def test_the_page_draws_the_maps(tmp_path: Path) -> None:
-    page = render([gpu()], tmp_path).read_text(encoding="utf-8")
+def test_the_section_draws_the_maps_and_lists_failures() -> None:
+    with draw.style():
+        parts = list(chains_section(View(gpu())))
+        drawings = {p.name: draw.svg(p.figure) for p in parts if isinstance(p, Drawing)}
     for title in ("The cheapest way", "A CUDA graph against eager", "Fused WGSL against a CUDA graph", "Fusing the"):
-        assert title in page
-    assert "Which way to run recurrence" in page
-    assert "unverified: off by 0.3" in page
-    assert "generations a second" in page
-    assert (tmp_path / "figures" / "chains-recurrence-arms.png").exists()
+        assert title in drawings["chains-recurrence"]
+    assert "chains-recurrence-arms" in drawings
+    assert any("unverified: off by 0.3" in str(part) for part in parts)
 
 
 def chain_sentences() -> str:

@@ -143,11 +143,8 @@ def test_the_page_has_a_verdict_on_every_claim(side: Page) -> None:
 
 
 def test_the_method_page_uses_a_measured_curve(out: Path) -> None:
-    text = (out / "pages" / "method.html").read_text(encoding="utf-8")
-    assert "30.0 µs (29.4 to 30.6)" in text
-    assert "90.0 µs, 3.0×" in text
+    assert "90.0 µs, 3.0×" in (out / "pages" / "method.html").read_text(encoding="utf-8")
     assert "T(n)/n" in drawn(out, "method")
-    assert text.count("<tr>") > 8 + 8
 
 
 def test_the_method_page_works_without_a_curve() -> None:
@@ -198,23 +195,6 @@ def test_older_runs_fill_gaps_and_are_used_for_claims(tmp_path: Path) -> None:
     )
     assert complete == 20_000.0
     assert len(machines.evidence) == 3
-
-
-def test_a_workload_comes_from_the_newest_run_that_measured_it_completely() -> None:
-    known = {"machine": machine(1)}
-    each = {20.0: "2026-01-02T00:00:00Z", 9.0: "2026-01-03T00:00:00Z"}
-    chains = {
-        each_ns: msgspec.structs.replace(
-            record("dawn", each=each_ns), workload="recurrence", params={"elements": 4096}, unit="step"
-        )
-        for each_ns in each
-    }
-    whole = fingerprint(record("dawn"), chains[20.0], created=each[20.0], **known)
-    alone = fingerprint(chains[9.0], created=each[9.0], **known)
-    full = from_fingerprints([whole, alone]).full
-    assert full.created == each[20.0]
-    (chain,) = (r for r in full.records if r.workload == "recurrence")
-    assert chain == chains[9.0]
 
 
 def test_a_process_pool_draws_the_same_pages(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 import re
 from pathlib import Path
@@ -15,7 +13,6 @@ import msgspec
 import pytest
 
 from overhead.errors import BadFile
-from overhead.export import export
 from overhead.loading.files import MAX_FINGERPRINT_BYTES, write_fingerprint
 from overhead.loading.reduce import load
 from overhead.results import Figure, Fingerprint, Gpu, LeftOut, Machine, MissingStack, to_builtins
@@ -148,32 +145,16 @@ def body(change: Any = None) -> dict[str, Any]:
     return dict(made)
 
 
-def text_of(**changes: str) -> str:
+def with_number(number: str) -> str:
     """A valid fingerprint with one number replaced by this text."""
     made = json.dumps(body(lambda b: b["records"][0]["figures"].__setitem__(0, {"name": "complete", "value": 77777})))
     assert "77777" in made
-    return made.replace("77777", changes["number"])
-
-
-NUMBERS = {
-    "nan": "NaN", "infinity": "Infinity", "minus infinity": "-Infinity", "overflow": "1e999",
-    "a thousand digits before the point": "9" * 1000,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
-def test_invalid_numbers_are_refused(tmp_path: Path, number: str) -> None:
-    path = tmp_path / "run.json"
-    path.write_text(text_of(number=number))
-    with pytest.raises(BadFile) as refused:
-        load(path)
-    assert "\n" not in str(refused.value)
-    assert len(str(refused.value)) < 600 + len(str(path))
+    return made.replace("77777", number)
 
 
 def test_a_number_with_a_thousand_decimals_is_read(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
-    path.write_text(text_of(number="1234." + "3" * 1000))
+    path.write_text(with_number("1234." + "3" * 1000))
     assert load(path).records[0].value("complete") == pytest.approx(1234.3333)
 
 
@@ -193,6 +174,8 @@ REFUSED = {
     "a moment with script": json.dumps(body(lambda b: b.update(created="<script>"))),
     "not text": "\ud800",
     "empty": "",
+    **{f"the number {text}": with_number(text) for text in ("NaN", "Infinity", "-Infinity", "1e999")},
+    "a number with a thousand digits before the point": with_number("9" * 1000),
 }
 
 
@@ -249,13 +232,3 @@ def test_a_second_file_with_a_forged_machine_id_is_skipped(tmp_path: Path, capsy
     reason = "theirs.json: claims the machine id 0123456789ab of mine.json, and describes another machine"
     assert reason in text
     assert reason in capsys.readouterr().err
-
-
-def test_formulas_do_not_reach_a_spreadsheet(tmp_path: Path) -> None:
-    formulas = ['=HYPERLINK("http://x","y")', "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C calc'!A0"]
-    path = tmp_path / "run.json"
-    write_fingerprint(path, fingerprint(*(record(adapter=f, reason=f, params={"k": f}) for f in formulas)))
-    for row in csv.reader(io.StringIO(export(path, "csv"))):
-        for cell in row:
-            assert not cell.startswith(("=", "@", "\t", "\r")), cell
-            assert not cell.startswith(("+", "-")) or re.fullmatch(r"[+-][0-9.e+-]+", cell), cell

@@ -22,6 +22,12 @@ def by_case(found: Verdicts) -> dict[str, str]:
     return {case.case.rpartition("size=")[2]: case.verdict for case in found.cases}
 
 
+def compared(folder: Path, base: Made, new: Made, fail_over: float | None = None, samples: bool = True) -> Verdicts:
+    """The comparison of two runs, written to ``a.json`` and ``b.json``."""
+    paths = [made.write(folder / name, samples=samples) for made, name in ((base, "a.json"), (new, "b.json"))]
+    return compare(paths[0], paths[1], fail_over)
+
+
 def runs(folder: Path, name: str, seeds: range, **changes: object) -> Path:
     """A folder with one run per seed."""
     (folder / name).mkdir()
@@ -31,9 +37,7 @@ def runs(folder: Path, name: str, seeds: range, **changes: object) -> Path:
 
 
 def test_only_the_case_that_is_twice_as_slow_is_slower(tmp_path: Path) -> None:
-    base = Made(seed=1).write(tmp_path / "a.json")
-    new = Made(seed=2, costs={**COSTS, "middle": 10_000.0}).write(tmp_path / "b.json")
-    found = compare(base, new)
+    found = compared(tmp_path, Made(seed=1), Made(seed=2, costs={**COSTS, "middle": 10_000.0}))
     assert by_case(found)["middle"] == "slower"
     assert {by_case(found)[case] for case in ("small", "large")} <= {"same", "undecided"}
     slower = next(case for case in found.cases if case.verdict == "slower")
@@ -74,9 +78,9 @@ def test_a_noisy_case_without_a_shift_is_undecided_and_not_same(tmp_path: Path) 
 
 def test_a_machine_at_half_its_speed_is_not_a_regression(tmp_path: Path) -> None:
     disturbance = Disturbance(spread=0.004, preemptions=0.0, slowdown=2.0)
-    base = Made(seed=1, disturbance=disturbance).write(tmp_path / "a.json")
-    new = Made(seed=2, disturbance=disturbance, slow=True).write(tmp_path / "b.json")
-    found = compare(base, new, 5)
+    found = compared(
+        tmp_path, Made(seed=1, disturbance=disturbance), Made(seed=2, disturbance=disturbance, slow=True), 5
+    )
     assert set(by_case(found).values()) == {"undecided"}
     assert not found.failed
     assert all(case.ratio == pytest.approx(2.0, rel=0.05) for case in found.cases)
@@ -170,9 +174,11 @@ def test_an_invalid_fail_over_is_a_usage_error(tmp_path: Path, limit: float) -> 
 
 
 def test_a_different_window_is_refused_and_the_field_is_named(tmp_path: Path) -> None:
-    base = Made(seed=1, window={"submits": 1, "wait": "poll"}).write(tmp_path / "a.json")
-    new = Made(seed=2, window={"submits": 16, "wait": "poll"}).write(tmp_path / "b.json")
-    found = compare(base, new)
+    found = compared(
+        tmp_path,
+        Made(seed=1, window={"submits": 1, "wait": "poll"}),
+        Made(seed=2, window={"submits": 16, "wait": "poll"}),
+    )
     assert {c.verdict for c in found.cases} == {"refused"}
     assert all("window.submits differs between BASE and NEW: 1 and 16" in c.reason for c in found.cases)
     assert all(c.ratio is None for c in found.cases)
@@ -208,10 +214,13 @@ def test_two_machines_on_one_side_are_refused(tmp_path: Path) -> None:
 
 def test_two_machines_give_ratios_without_a_test(tmp_path: Path) -> None:
     far = msgspec.structs.replace(MACHINE, id="ba9876543210", cpu="another CPU")
-    base = Made(seed=1, versions={"torch": "2.13"}).write(tmp_path / "a.json")
     renamed = Target(stack="fake", api="CPU", adapter="B")
-    new = Made(seed=2, machine=far, target=renamed, versions={"torch": "2.14"}).write(tmp_path / "b.json")
-    found = compare(base, new, 5)
+    found = compared(
+        tmp_path,
+        Made(seed=1, versions={"torch": "2.13"}),
+        Made(seed=2, machine=far, target=renamed, versions={"torch": "2.14"}),
+        5,
+    )
     assert not found.same_machine
     assert {c.verdict for c in found.cases} == {"not tested"}
     assert all(c.ratio is not None and c.low is not None and c.low < c.ratio and c.p is None for c in found.cases)
@@ -326,9 +335,7 @@ def test_the_gate_states_how_many_cases_were_tested(tmp_path: Path) -> None:
 def test_hostile_names_are_escaped_and_the_json_is_finite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = Target(stack="fake", api="CPU", adapter="<script>alert(1)</script>|[x](javascript:1)\x1b[31m")
     costs = {**COSTS, "middle": 10_000.0}
-    base = Made(seed=1, target=hostile).write(tmp_path / "a.json")
-    new = Made(seed=2, target=hostile, costs=costs).write(tmp_path / "b.json")
-    found = compare(base, new, 5)
+    found = compared(tmp_path, Made(seed=1, target=hostile), Made(seed=2, target=hostile, costs=costs), 5)
     text = markdown(found)
     assert "<script" not in text
     assert "](" not in text

@@ -44,7 +44,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """All verdicts. ``failed``: the cases whose whole corrected interval is above ``fail_over`` per cent."""
+    """The result of a comparison, with one verdict per case.
+
+    ``failed``: the cases whose whole corrected interval is above ``fail_over`` per cent.
+    """
 
     base: tuple[str, ...]
     new: tuple[str, ...]

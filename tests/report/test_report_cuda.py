@@ -36,7 +36,7 @@ from tests.report.report_page import numbers
 
 
 def sections(file: Fingerprint) -> dict[str, list[Any]]:
-    """The parts of the two sections."""
+    """The parts of the sections ``launches`` and ``synchronisation`` for this run."""
     pytest.importorskip("matplotlib")
     from overhead.report.core import draw
     from overhead.report.core.registry import registered

@@ -92,7 +92,7 @@ def test_every_extra_that_is_chosen_exists(script: ModuleType) -> None:
         (True, True, True, "ubuntu", {"chromium-browser", "firefox"}),
     ],
 )
-def test_system_packages(
+def test_missing_system_packages_are_found(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch,
     loader: bool, driver: bool, browsers: bool, distribution: str, packages: set[str],
 ) -> None:  # fmt: skip
@@ -262,7 +262,7 @@ def test_a_failing_pip_is_reported_in_one_line(
     assert capsys.readouterr().out.splitlines()[-1].startswith("overhead: test failed: pip could not install")
 
 
-def test_wrong_use_is_refused(
+def test_unknown_targets_and_extras_and_an_old_python_are_refused(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert script.main([]) == script.main(["deploy"]) == 2

@@ -49,7 +49,7 @@ def test_the_exit_code_is_that_of_the_measurement(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("wheels",), ("no-such-folder", "results")])
-def test_wrong_use(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_wrong_arguments_give_exit_code_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert measure(tmp_path, *arguments).returncode == 2
 
 

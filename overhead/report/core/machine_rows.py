@@ -127,7 +127,7 @@ def _cited(number: int, point: PublishedPoint) -> str:
 
 
 def _row(line: MachineRow) -> DotRow:
-    """The dots of a row. Few machines have a dot each, this machine with a ring; of many only median and span."""
+    """The marks of a row: a dot for each of a few machines, with a ring for this one; for many, the median and span."""
     own = colour(line.way.stack)
     if len(line.values) > _MOST_DRAWN_ALONE:
         values = sorted(v[0] for _, v in line.values)

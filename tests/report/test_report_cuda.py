@@ -118,7 +118,8 @@ def test_a_synchronisation_costs_its_unit_minus_the_steps_in_it() -> None:
     assert (value(once.cost), value(once.slowdown)) == (10_000, 3)
     assert once.cost is not None
     assert once.cost.low == pytest.approx(15_000 * 0.98 - 5_000 * 1.02)
-    assert (value(tenth.cost), value(tenth.slowdown)) == (10_000, pytest.approx(1.2))
+    assert value(tenth.cost) == 10_000
+    assert value(tenth.slowdown) == pytest.approx(1.2)
     assert found["step", "nonzero", 1].cost is None
     assert value(found["mlp-forward", "item", 1].cost) == 40_000
 
@@ -142,7 +143,8 @@ def test_training_and_synchronisation_costs_are_separate() -> None:
     found = {(t.shapes, t.act): t for t in trainings(synchronised(View(training_run())))}
     assert set(found) == {("fixed", "item"), ("fixed", "h2d"), ("varying", "item")}
     fixed = found["fixed", "item"]
-    assert (value(fixed.rest), value(fixed.share)) == (600_000, pytest.approx(0.1))
+    assert value(fixed.rest) == 600_000
+    assert value(fixed.share) == pytest.approx(0.1)
     assert found["fixed", "h2d"].forward is None
     assert found["fixed", "h2d"].rest == fixed.rest, "the forward pass alone is the same with every act"
     assert value(found["varying", "item"].share) == pytest.approx(0.2)

@@ -1,4 +1,4 @@
-"""A run in other tools' formats: CSV, the JSON of GitHub's benchmark action, and pyperf's."""
+"""Write a run in the formats of other tools: CSV, JSON for GitHub's benchmark action, and JSON for pyperf."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from overhead.results import Figure, Fingerprint, Record
 from overhead.versus.sides import FIGURE, sampled, samples_beside
 
 TRACKED = (FIGURE, "host")
-"""The figures for the GitHub action: smaller is better, and they repeat from run to run."""
+"""The figures for the GitHub action: smaller is better, and they are stable from run to run."""
 _SPREADSHEET_FORMULA = re.compile(r"(^|[;|])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
-"""Characters with which a spreadsheet formula starts, at the start of a text or after a separator of cells."""
+"""Matches the place before a character that starts a spreadsheet formula, at the start of a cell."""
 _LONGEST_TEXT = 4000
 
 
 def export(path: Path, format: str) -> str:
-    """The run in ``format``: ``csv`` (of a folder too), ``github`` or ``pyperf``; the text of a file.
+    """The file text of the run in ``format``: ``csv``, ``github`` or ``pyperf``. Only ``csv`` takes several runs.
 
-    Raises ``UsageError`` for another format, or where the format holds one run and the path several, ``BadFile`` where
-    the file is bad.
+    Raises ``UsageError`` for an unknown format, or for several runs in a format that holds one, and ``BadFile`` for a
+    bad file.
     """
     if format not in FORMATS:
         raise UsageError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
@@ -61,7 +61,8 @@ def _cell(value: Any) -> Any:
 def to_github(loaded: Sequence[Loaded]) -> str:
     """JSON for benchmark-action/github-action-benchmark with the tool ``customSmallerIsBetter``.
 
-    A list of name, unit, value, range and extra. Only figures with a value: the format has no field for a reason.
+    A list of entries with name, unit, value, range and extra. Figures without a value are left out, because the format
+    has no field for a reason.
     """
     fingerprint = _single(loaded).fingerprint
     entries = [
@@ -84,7 +85,7 @@ def _entry(fingerprint: Fingerprint, record: Record, figure: Figure) -> dict[str
 
 
 def to_pyperf(loaded: Sequence[Loaded]) -> str:
-    """pyperf's file format 1.0: a benchmark for each case, a run for each process with its slope in seconds.
+    """JSON in file format 1.0 of pyperf: a benchmark per case, and a run per process with its slope in seconds.
 
     Without raw samples beside the file a case has one run, with the value of its figure.
     """
@@ -132,4 +133,4 @@ def _json(value: Any) -> str:
 
 
 FORMATS: dict[str, Callable[[Sequence[Loaded]], str]] = {"csv": to_csv, "github": to_github, "pyperf": to_pyperf}
-"""By name, in the order of the help text."""
+"""The function of each format, in the order of the help text."""

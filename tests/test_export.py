@@ -1,4 +1,4 @@
-"""Each format is loaded by the tool that reads it."""
+"""Test that each export can be read by the tool it is for."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_no_text_becomes_a_formula(tmp_path: Path, text: str) -> None:
     assert row["adapter"].lstrip().startswith("'")
 
 
-def test_no_part_after_a_semicolon_becomes_a_formula(tmp_path: Path) -> None:
+def test_no_text_after_a_semicolon_becomes_a_formula(tmp_path: Path) -> None:
     write_fingerprint(tmp_path / "a.json", fingerprint(record(adapter=f"A; {FORMULA};-2;b=3")))
     text = export(tmp_path / "a.json", "csv")
     for row in csv.reader(io.StringIO(text), delimiter=";"):
@@ -83,7 +83,7 @@ def test_csv_takes_a_folder(tmp_path: Path) -> None:
     assert len({row["created"] for row in read}) == 2
 
 
-def test_github_s_action_reads_name_unit_value_range_and_extra(path: Path) -> None:
+def test_github_entries_have_name_unit_value_range_and_extra(path: Path) -> None:
     entries = json.loads(export(path, "github"))
     assert len(entries) == 2 * len(COSTS)
     assert len({entry["name"] for entry in entries}) == len(entries)
@@ -140,7 +140,7 @@ def test_a_journal_is_exported_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["github", "pyperf"])
-def test_names_from_files_carry_no_control_characters(tmp_path: Path, name: str) -> None:
+def test_exported_names_have_no_control_characters(tmp_path: Path, name: str) -> None:
     made = Made(seed=1, target=Target(stack="fake", api="CPU", adapter="A\x1b[31m\nB"))
     text = export(made.write(tmp_path / "a.json"), name)
     assert "\\u001b" not in text
@@ -149,7 +149,7 @@ def test_names_from_files_carry_no_control_characters(tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("name", ["github", "pyperf"])
-def test_an_empty_export_and_several_runs_are_errors_of_one_line(tmp_path: Path, name: str) -> None:
+def test_an_empty_export_and_several_runs_give_one_line_errors(tmp_path: Path, name: str) -> None:
     empty, folder = tmp_path / "empty.json", tmp_path / "runs"
     write_fingerprint(empty, fingerprint(record(each=None, status="failed", reason="x")))
     folder.mkdir()
@@ -161,7 +161,7 @@ def test_an_empty_export_and_several_runs_are_errors_of_one_line(tmp_path: Path,
         export(folder, name)
 
 
-def test_wrong_use(path: Path, tmp_path: Path) -> None:
+def test_unknown_formats_and_bad_files_are_refused(path: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"unknown format 'xml'; known: csv, github, pyperf"):
         export(path, "xml")
     (tmp_path / "bad.json").write_text("[")

@@ -1,4 +1,4 @@
-"""Published claims, tested with measured runs. The registry and how to add to it: docs/claims.md."""
+"""Test published claims with measured runs. See docs/claims.md for the registry and how to add a claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formulas of numbers, names, + - * / and brackets."""
+"""Evaluate formulas that contain only numbers, names, + - * / and brackets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.m
 
 
 def evaluate(formula: str, parts: Mapping[str, float]) -> float:
-    """The formula's value. Raises ``ValueError`` for anything but arithmetic, ``KeyError`` for an unknown name."""
+    """The value of the formula.
+
+    Raises ``ValueError`` for anything but arithmetic and ``KeyError`` for a name that is not in ``parts``.
+    """
     return _value(ast.parse(formula, mode="eval").body, parts)
 
 
@@ -26,6 +29,6 @@ def _value(node: ast.expr, parts: Mapping[str, float]) -> float:
 
 
 def rounding(value: float) -> float:
-    """Half a unit of the last digit in which the value is written: 0.05 for 20.9, 0.5 for 159."""
+    """The largest rounding error of a printed value, half a unit of its last digit: 0.05 for 20.9, 0.5 for 159."""
     text = repr(value)
     return 0.5 * 10.0 ** -len(text.partition(".")[2]) if "." in text else 0.5

@@ -1,4 +1,4 @@
-"""Judge every claim of the registry by the newest run of each machine."""
+"""Give each published claim a verdict, from the newest run of each machine."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from overhead.results import Fingerprint
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim, its verdict, the sentence that explains it, and the values behind it.
+    """A claim, its verdict, the sentence that explains the verdict, and the measured values.
 
-    ``measured``: each value with its own verdict; ``flawed``: the values with the published flaw put back; ``making``:
-    the command that measures what the test needs, '' where no measurement can test the claim.
+    ``measured``: each value with its own verdict. ``flawed``: the values that the flawed published method gives.
+    ``making``: the command that measures what the test needs; '' if no measurement can test the claim.
     """
 
     claim: Claim
@@ -37,7 +37,7 @@ class Judged:
     making: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """As dicts and lists that ``json`` can write."""
+        """The same data as dicts and lists that ``json`` can write."""
         return {
             "id": self.claim.id,
             "verdict": self.verdict,
@@ -51,9 +51,9 @@ class Judged:
 
 
 def judge(paths: Sequence[Path]) -> list[Judged]:
-    """Judge every claim from these fingerprints, journals and folders.
+    """The verdict on every claim, from these fingerprints, journals and folders.
 
-    A bad file named alone raises ``BadFile``; among several it is skipped and listed on standard error.
+    Raises ``BadFile`` if the only file is bad. Among several, a bad file is skipped and listed on standard error.
     """
     loaded, skipped = collect(paths)
     report_skipped(skipped)
@@ -61,13 +61,13 @@ def judge(paths: Sequence[Path]) -> list[Judged]:
 
 
 def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
-    """Judge every claim; of each machine its newest run with a value. Holds one run in memory at a time."""
+    """The verdict on every claim, from runs in memory. Keeps only the needed values of each run."""
     return judge_evidence([gather(View(run)) for run in runs])
 
 
 @dataclass(frozen=True)
 class RunEvidence:
-    """The values of one run, by claim id; ``flawed``: those with the published flaws put back."""
+    """The values of one run by claim id. ``flawed``: the values that the flawed published methods give."""
 
     machine: str
     created: str
@@ -76,7 +76,7 @@ class RunEvidence:
 
 
 def gather(view: View) -> RunEvidence:
-    """Compute every claim's quantity from one run."""
+    """The values that one run has for each claim."""
     found: dict[str, list[ClaimValue]] = {}
     flawed: dict[str, list[ClaimValue]] = {}
     for claim in claims():
@@ -89,10 +89,10 @@ def gather(view: View) -> RunEvidence:
 
 
 def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
-    """Judge every claim from the values of the runs.
+    """The verdict on every claim, from the values of the runs.
 
-    Of each machine the newest run with a value counts. For a claim of failure, or where no run has a value, the newest
-    run with the records counts.
+    For each machine the newest run with a value is used. If no run has a value, or the claim says that a case fails,
+    the newest run with the records is used.
     """
     ordered = sorted(runs, key=lambda run: run.created, reverse=True)
     return [_judged(claim, ordered) for claim in claims()]
@@ -123,7 +123,7 @@ def _valued(found: Sequence[ClaimValue]) -> bool:
 
 
 def _finite(value: Any) -> Any:
-    """Infinite bounds as null: JSON has no infinity."""
+    """The value with None for infinite numbers, because JSON has no infinity."""
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -132,12 +132,12 @@ def _finite(value: Any) -> Any:
 
 
 def summary(found: Sequence[Judged]) -> str:
-    """A sentence with the number of claims by verdict."""
+    """A sentence that counts the claims by verdict."""
     counts = Counter(one.verdict for one in found)
     said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
     return f"{len(found)} published claims: {said}."
 
 
 def ordered(found: Sequence[Judged]) -> list[Judged]:
-    """The claims in the order of ``VERDICTS``: decided ones first."""
+    """The claims sorted by verdict, in the order of ``VERDICTS``."""
     return sorted(found, key=lambda one: VERDICTS.index(one.verdict))

@@ -1,4 +1,4 @@
-"""The quantity that a claim is about, from the records of one run."""
+"""Compute the quantity that a claim is about, from the records of one run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 @dataclass(frozen=True)
 class ClaimValue:
-    """A quantity on one machine, in the test's unit; where ``value`` is None, ``reason`` is why.
+    """A quantity measured on one machine, in the unit of the test.
 
-    ``of`` and ``against``: record keys; ``label``: target and case in words; ``machine``: its GPUs or CPU; ``status``:
-    that of the case.
+    ``of`` and ``against``: keys of the records. ``label``: target and case in words. ``machine``: its GPUs, or its CPU.
+    ``status``: the status of the case. ``reason``: why there is no value, if ``value`` is None.
     """
 
     machine: str
@@ -36,11 +36,11 @@ class ClaimValue:
 
 
 class _Missing(Exception):
-    """There is no value; the message says why."""
+    """The quantity has no value; the message gives the reason."""
 
 
 def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
-    """The quantity on every target of the run that has the records for the test."""
+    """The values of the quantity, one for each target of the run that has the records for the test."""
     own = view.fingerprint.machine
     machine = plain(", ".join(gpu.name for gpu in own.gpus) or own.cpu)
     found = []
@@ -81,7 +81,7 @@ def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -
 
 
 def _amount(record: Record, selector: Selector) -> Span:
-    """The selected figure in ns; for a selector with ``steps``, the time of so many steps and their wait."""
+    """The selected figure in ns. With ``steps``: the time in ns of a chain of that many steps, including its wait."""
     if selector.steps is None:
         return _figure(record, selector.figure or "complete")
     return _figure(record, "fixed") + _figure(record, "complete") * selector.steps
@@ -114,7 +114,7 @@ def _stage_share(record: Record, figure: str) -> Span:
 
 
 def _label(view: View, of: Record, against: Record | None) -> str:
-    """Targets and cases in words; what both share appears once."""
+    """The two targets and cases in words. A target or case that both share appears once."""
 
     def case(record: Record) -> str:
         target = view.target(record)

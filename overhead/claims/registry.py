@@ -1,4 +1,4 @@
-"""The registry: published claims, how each is tested on our records, and published points. Strictly decoded TOML."""
+"""Read the registry: published claims, the test of each on our records, and published points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Bounds = Annotated[list[float], Meta(min_length=2, max_length=2)]
 
 
 class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Where a claim or a point was published. ``where``: DOI, arXiv number, repository or address."""
+    """The publication of a claim or a point. ``where``: DOI, arXiv number, repository or address."""
 
     title: ClaimText
     where: ClaimText
@@ -28,11 +28,11 @@ class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class Selector(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Selects one record per target: of those that match every named field, the one with the fewest parameters.
+    """Selects one record of each target: it matches every named field and has the fewest parameters.
 
-    Used as ``against``, it takes the fields that it does not name from ``of``; without a stack it means the same
-    target.
-    ``steps``: instead of a figure, the time of a chain of so many units and its wait, from the fit.
+    As ``against``, a selector takes the fields that it does not name from ``of``; without a stack it selects from the
+    same target. With ``steps`` the value is not a figure but the time of a chain of that many units, including its
+    wait, computed from the fit.
     """
 
     stack: list[Name] | None = None
@@ -47,14 +47,20 @@ class Selector(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """What to compute from records, and for which values the claim holds.
+    """What to compute from the records, and which values confirm the claim.
 
-    ``kind``: ``value`` (the figure of ``of``), ``ratio`` (``of`` over ``against``), ``share`` (the part of ``of`` that
-    ``against`` saves), ``stage-share`` (the stage ``figure`` over the sum of all stages), ``fails`` (whether the case
-    has no figure, for a reason that contains ``reason``), ``implied`` (no records: ``formula`` of the published parts
-    against ``limit``). ``via``: a named comparison, formed per round, instead of two records.
-    ``scale`` multiplies. ``reproduced`` and ``partial``: from, to, in ``unit``; by default ``reproduced`` is the
-    published value within a factor of ``NEAR``.
+    ``kind`` is one of:
+
+    - ``value``: the figure of ``of``;
+    - ``ratio``: ``of`` divided by ``against``;
+    - ``share``: the fraction of ``of`` that ``against`` saves;
+    - ``stage-share``: the stage ``figure`` divided by the sum of all stages;
+    - ``fails``: whether the case has no figure, for a reason that contains ``reason``;
+    - ``implied``: ``formula`` of the published parts, compared with ``limit``; needs no records.
+
+    ``via``: use this named comparison, formed in each round, instead of two records. ``scale``: factor for the result.
+    ``reproduced`` and ``partial``: lowest and highest value in ``unit`` for these verdicts; by default ``reproduced``
+    is the published value within a factor of ``NEAR``.
     """
 
     quantity: ClaimText
@@ -73,11 +79,11 @@ class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One published claim. ``value`` is the published figure (or from, to); ``parts`` and ``formula`` give it.
+    """One published claim. ``value``: the published figure, or its range; ``formula`` computes it from ``parts``.
 
-    ``flaw``: what is wrong with the published method; ``flawed``: the same quantity with the flaw put back. ``cross``:
-    the published ratio sets two machines against each other. ``withdrawn``: what the author has said since.
-    ``untested``: why our records cannot test the claim, where there is no ``test``.
+    ``flaw``: what is wrong with the published method. ``flawed``: a test that repeats this flaw. ``cross``: the
+    published ratio compares two machines. ``withdrawn``: a later statement of the author. ``untested``: why our
+    records cannot test the claim, if it has no ``test``.
     """
 
     id: Id
@@ -98,9 +104,9 @@ class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class PublishedPoint(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One published figure, perhaps of hardware that we do not have. Never part of a fit or a ratio with our figures.
+    """One published figure, possibly from hardware that we do not have. No fit and no ratio uses it.
 
-    ``contract``: what the figure includes, in the terms of docs/claims.md; ``value`` in ``unit`` ("us", "ms", "ns").
+    ``contract``: what the figure includes, in the terms of docs/claims.md. ``value``: in ``unit`` ("us", "ms", "ns").
     """
 
     id: Id
@@ -132,7 +138,7 @@ def _claims() -> _Claims:
 
 
 def claims() -> list[Claim]:
-    """All claims, in the registry's order."""
+    """All claims, in the order of the registry."""
     return list(_claims().claim)
 
 
@@ -147,7 +153,7 @@ def _points() -> _Points:
 
 
 def published_points() -> list[PublishedPoint]:
-    """All published points, drawn as hollow marks beside our figures."""
+    """All published points. The report draws them as hollow marks beside our figures."""
     return list(_points().point)
 
 
@@ -156,5 +162,5 @@ def _read(name: str) -> bytes:
 
 
 def cited(source: Source) -> str:
-    """Title, where, year."""
+    """The citation: title, place of publication and year."""
     return f"{source.title} ({source.where}, {source.year})"

@@ -1,4 +1,4 @@
-"""The verdict on a measured quantity. The rules are the same for all claims; the bounds are in the registry."""
+"""Decide the verdict on a measured quantity. All claims use the same rules; the registry holds the bounds."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from overhead.results import VALUED
 ClaimVerdict = Literal["reproduced", "partial", "refuted", "inconclusive", "not testable here"]
 VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "partial", "refuted", "inconclusive", "not testable here")
 _OUR_LIMIT = "time limit"
-"""Part of the reason of a case that the suite ended because it took too long."""
+"""Text in the reason of a case that the suite stopped because it took too long."""
 _REPRODUCED_WITHIN = 1.5
-"""A published figure is reproduced within this factor, where the registry gives no bounds."""
+"""A figure within this factor of the published one reproduces it, if the registry gives no bounds."""
 _PARTIAL_WITHIN = 5.0
-"""A published time is partly reproduced within this factor: hardware and versions change it as much."""
+"""A time within this factor of the published one partly reproduces it: hardware and versions change it as much."""
 
 
 def reproduced_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
-    """Lowest and highest value that reproduces the claim, in the test's unit, which is the claim's."""
+    """Lowest and highest value that count as reproducing the claim, in the unit of the claim."""
     if test.reproduced is not None:
         return test.reproduced[0], test.reproduced[1]
     low, high = published(claim)
@@ -29,7 +29,7 @@ def reproduced_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
 
 
 def partial_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
-    """Lowest and highest value that reproduces the claim in part."""
+    """Lowest and highest value that count as partly reproducing the claim, in the unit of the claim."""
     if test.partial is not None:
         return test.partial[0], test.partial[1]
     if test.kind == "value" and test.reproduced is None:
@@ -39,14 +39,14 @@ def partial_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
 
 
 def published(claim: Claim) -> tuple[float, float]:
-    """Lowest and highest published figure; both are the same for a single figure."""
+    """Lowest and highest published figure; a single figure is both."""
     if isinstance(claim.value, list):
         return float(claim.value[0]), float(claim.value[1])
     return float(claim.value), float(claim.value)
 
 
 def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
-    """The verdict on one quantity: its whole interval must lie inside or outside the bounds."""
+    """The verdict on one value. It is inconclusive unless the whole interval lies inside or outside the bounds."""
     if found.software and test.software != "counts":
         return "inconclusive"
     if test.kind == "fails":
@@ -62,7 +62,9 @@ def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
 
 
 def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
-    """The verdict on a claim of failure. Another failure is partial; a case that the suite ended decides nothing."""
+    """The verdict on a claim that a case fails.
+
+    A failure for another reason gives ``partial``. A case that the suite itself stopped is inconclusive."""
     if found.status in VALUED:
         return "refuted"
     if found.status != "failed" or (_OUR_LIMIT in found.reason and test.reason != _OUR_LIMIT):
@@ -71,12 +73,12 @@ def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
 
 
 def implied(claim: Claim, test: ClaimTest) -> float:
-    """The value of the test's formula for the published parts."""
+    """The value of the formula of the test, computed from the published parts."""
     return evaluate(test.formula, claim.parts)
 
 
 def overall(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
-    """The verdict on all targets: partial where they differ. Inconclusive ones count only where no target decides."""
+    """The verdict on all targets: ``partial`` if they differ. Inconclusive targets count only if all are."""
     decided = set(verdicts) - {"inconclusive"}
     if not verdicts:
         return "not testable here"

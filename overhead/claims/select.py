@@ -1,4 +1,4 @@
-"""The records of a run that a test is about."""
+"""Select the records of a run that a test needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from overhead.results import Record
 
 
 def against_of(test: ClaimTest) -> Selector | None:
-    """The ``against`` selector, completed with the fields of ``of``; None where the test has none."""
+    """The ``against`` selector with missing fields copied from ``of``; None if the test has no ``against``."""
     if test.against is None:
         return None
     said = {name: value for name in Selector.__struct_fields__ if (value := getattr(test.against, name)) is not None}
@@ -21,7 +21,7 @@ def against_of(test: ClaimTest) -> Selector | None:
 
 
 def pairs(test: ClaimTest, view: View) -> Iterator[tuple[Record, Record | None]]:
-    """Records and the records to compare them with: on the same device, equal in every parameter that both have."""
+    """Pairs of records to compare: on the same device and equal in every parameter that both have."""
     other = against_of(test)
     for of in plainest(test.of, view):
         if other is None or test.against is None:
@@ -34,9 +34,9 @@ def pairs(test: ClaimTest, view: View) -> Iterator[tuple[Record, Record | None]]
 
 
 def plainest(selector: Selector, view: View, like: Record | None = None) -> list[Record]:
-    """Of each target the matching record with the fewest parameters, the first of several.
+    """For each target the matching record with the fewest parameters; of several, the first.
 
-    ``like``: the parameters that both records have must be equal, except those that the selector names.
+    ``like``: parameters that this record shares must be equal, except those that the selector names.
     """
     found: dict[str, Record] = {}
     for record in view.fingerprint.records:
@@ -67,7 +67,7 @@ def _matches(selector: Selector, record: Record) -> bool:
 
 
 def making(*tests: ClaimTest | None) -> str:
-    """The command that measures what the tests need, and the APIs that the machine must have."""
+    """The command that measures what the tests need, with the APIs that the machine must have."""
     selectors = [s for test in tests if test is not None for s in (test.of, against_of(test)) if s is not None]
     words = ["overhead run"]
     words += [f"-p {stack}" for stack in dict.fromkeys(stack for s in selectors for stack in s.stack or ())]

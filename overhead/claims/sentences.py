@@ -1,4 +1,4 @@
-"""Sentences that explain a verdict, with numbers from the files and the registry."""
+"""Write the sentences that explain a verdict. All numbers come from the files and the registry."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from overhead.claims.select import making
 from overhead.reading.format import MICRO, TIMES, count, listed, spread
 
 _MOST_TARGETS = 3
-"""At most so many targets are named; the others are counted."""
+"""The highest number of targets that a sentence names; it counts the others."""
 _UNITS = {"us": MICRO, "ms": "ms", "ns": "ns", "s": "s", "GB/s": "GB/s", "1/s": "a second"}
 
 
 def explain(
     claim: Claim, verdict: ClaimVerdict, found: Sequence[tuple[ClaimValue, ClaimVerdict]], flawed: Sequence[ClaimValue]
 ) -> str:
-    """The sentences that explain the verdict."""
+    """The sentences that explain the verdict, as one text."""
     test = claim.test
     if test is None:
         return claim.untested
@@ -41,7 +41,7 @@ def explain(
 
 
 def quantity(value: float, unit: Unit, low: float | None = None, high: float | None = None) -> str:
-    """A number with its unit, as many digits as its interval allows."""
+    """The number with its unit, rounded to the digits that its interval allows."""
     share = unit == "share"
     mark = " %" if share else TIMES if unit == "ratio" else f" {_UNITS[unit]}"
     shown, below, above = (None if v is None else 100 * v if share else v for v in (value, low, high))
@@ -49,7 +49,7 @@ def quantity(value: float, unit: Unit, low: float | None = None, high: float | N
 
 
 def exact(claim: Claim) -> str:
-    """The published figure as it was written."""
+    """The published figure with its unit and its original digits."""
     share = claim.unit == "share"
     texts = [f"{100 * v:.10g} %" if share else f"{v:,.10g}" for v in dict.fromkeys(published(claim))]
     mark = "" if share else TIMES if claim.unit == "ratio" else f" {_UNITS[claim.unit]}"
@@ -77,7 +77,7 @@ def _one(test: ClaimTest, one: ClaimValue) -> str:
 
 
 def place(one: ClaimValue) -> str:
-    """The label, with the machine if the label does not name it."""
+    """The label, followed by the machine unless the label already names it."""
     return one.label if f" on {one.machine} " in one.label else f"{one.label} on {one.machine}"
 
 

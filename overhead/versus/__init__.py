@@ -1,4 +1,4 @@
-"""Compare two sets of runs: faster, slower, same or undecided, case by case. The method: docs/compare.md."""
+"""Compare two sets of runs case by case: faster, slower, same or undecided. docs/compare.md has the method."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Paths = str | Path | Sequence[str | Path]
 
 
 def compare(base: Paths, new: Paths, fail_over: float | None = None) -> Verdicts:
-    """Compare ``new`` with ``base``: each is a fingerprint, a journal, a folder, or several of them.
+    """The verdicts on ``new`` against ``base``: each is a fingerprint, a journal, a folder, or several of them.
 
-    ``fail_over`` (per cent): ``failed`` then lists the cases whose corrected interval lies wholly beyond it. Raises
-    ``UsageError`` for a ``fail_over`` that is not a number of 0 or more, ``BadFile`` where files are bad or of
-    different methods.
+    ``fail_over`` (per cent): a case fails if its whole corrected interval is slower by more than this. Raises
+    ``UsageError`` if ``fail_over`` is negative or not finite, and ``BadFile`` if a file is bad or the method versions
+    differ.
     """
     if fail_over is not None and not (math.isfinite(fail_over) and fail_over >= 0):
         raise UsageError(f"--fail-over {fail_over}: a number of per cent, 0 or more, is needed")

@@ -1,4 +1,4 @@
-"""Test all cases of a comparison together: the correction and the run-to-run spread need all of them."""
+"""Test all cases of a comparison together, because the correction and the run-to-run spread need all of them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SPEED_CHANGED_BY = 0.05
 
 @dataclass(frozen=True)
 class BothSides:
-    """One case: its samples in each run of BASE and of NEW. Each side needs two processes.
+    """The samples of one case in each run of BASE and of NEW, with at least two processes per side.
 
-    ``paired``: the sides' processes were measured in turn, and the n-th of one side belongs to the n-th of the other.
+    ``paired``: both sides were measured in turn, so the n-th process of BASE and the n-th of NEW form a pair.
     """
 
     base: tuple[Sampled, ...]
@@ -37,9 +37,9 @@ class BothSides:
 
     @property
     def in_own_units(self) -> tuple[Runs, Runs] | None:
-        """The slopes divided by the canary's time where the canary changed between the sides, else None.
+        """The slopes divided by the canary's time if the canary changed between the sides, else None.
 
-        Always None for pairs: their test already uses how differently the machine runs the two of a pair.
+        Always None for pairs: the spread of their differences already includes changes of the machine.
         """
         if self.paired or any(s.canary.size != s.slopes.size for s in (*self.base, *self.new)):
             return None
@@ -51,7 +51,7 @@ class BothSides:
 
 @dataclass(frozen=True)
 class Decision:
-    """``shift``, ``low``, ``high``, ``smallest`` are logarithms of NEW over BASE; see ``CaseVerdict``."""
+    """The result of one test. ``shift``, ``low``, ``high`` and ``smallest`` are logarithms of NEW over BASE."""
 
     verdict: Verdict
     shift: float
@@ -63,7 +63,7 @@ class Decision:
 
 
 def decisions(cases: Sequence[BothSides], fail_over: float | None = None) -> list[Decision]:
-    """A decision for each case; ``failed`` where it is slower by more than ``fail_over`` per cent beyond doubt."""
+    """One decision per case. ``failed``: the whole interval is slower by more than ``fail_over`` per cent."""
     trials = _trials(cases)
     p = [trial.p() for trial in trials]
     past = [trial.p_over(math.log1p((fail_over or 0.0) / 100)) for trial in trials]
@@ -112,7 +112,7 @@ def _within(trial: Shifts, margin: float) -> bool:
 
 
 def run_spread(case: BothSides) -> float | None:
-    """Standard deviation (logarithm) of the runs' means, or of the differences of pairs; None with too few runs."""
+    """Standard deviation of the logarithm of the run means, or of the differences of pairs; None with too few runs."""
     if case.paired:
         return float(_differences(case).std(ddof=1))
     if sum(len(side) - 1 for side in case.slopes) < decide.LEAST_RUNS_DF:

@@ -1,7 +1,7 @@
-"""Whether two sides differ, from one logarithm a process: shift, error, degrees of freedom, and Holm over the cases.
+"""Statistical tests of whether two sides differ: shift, standard error, degrees of freedom, and Holm over the cases.
 
-Pure numbers in and out. A side is a list of runs, a run an array of ``ln(ns per unit)``, one value a process. Why these
-tests and these constants: docs/compare.md.
+A side is a list of runs. A run is an array of ``ln(ns per unit)`` with one value per process. docs/compare.md explains
+the choice of tests and constants.
 """
 
 from __future__ import annotations
@@ -21,39 +21,41 @@ PROMISED = 0.05
 ALPHA = 0.04
 """The level of the tests. They are exact for normal distributions only; the margin to ``PROMISED`` covers others."""
 POWER = 0.95
-"""Probability with which the stated smallest shift is detected."""
+"""The probability that the test detects the stated smallest shift."""
 FLOOR = 0.015
-"""Standard deviation of a run's mean, as a share, where one run a side leaves the run-to-run spread unknown."""
+"""Assumed standard deviation (relative) of a run's mean, if one run per side leaves the run-to-run spread unknown."""
 LEAST_RUNS_DF = 2
-"""Runs beyond the first of each side, together, from which the run-to-run spread is estimated."""
+"""The run-to-run spread is estimated from this many runs or more, not counting the first run of each side."""
 MODERATE = 4.0
-"""The run-to-run spread of the other cases counts like at most so many runs of the case: they share disturbances."""
+"""Highest weight of the common spread of all cases, in runs. It is low because the cases share disturbances."""
 MODERATE_PAIRS = 2.0
-"""The same for pairs of processes, whose cases share the disturbances between two windows."""
+"""The same for pairs of processes, in pairs."""
 MODERATE_FROM = 20
-"""With fewer cases their common variance is uncertain: ``FLOOR`` replaces it, or it counts less."""
+"""Below this number of cases their common variance is uncertain: ``FLOOR`` replaces it, or its weight is lower."""
 TINY = 1e-12
 """A variance below this comes from the clock's resolution."""
 
 
 @dataclass(frozen=True)
 class Shift:
-    """``ln(new / base)``, its standard error, and the degrees of freedom of the error."""
+    """An estimate of ``ln(new / base)``, its standard error, and the degrees of freedom of the error."""
 
     centre: float
     error: float
     df: float
 
     def half(self, alpha: float) -> float:
-        """Half-width of the two-sided interval at ``1 - alpha``."""
+        """The half-width of the two-sided interval with confidence ``1 - alpha``."""
         return quantile(1 - alpha / 2, self.df) * self.error
 
     def p(self) -> float:
-        """Two-sided p of no shift."""
+        """The two-sided p value of the hypothesis of no shift."""
         return self._doubled(abs(self.centre))
 
     def p_over(self, margin: float) -> float:
-        """Twice the p of a shift of at most ``margin``: it falls under alpha where the interval lies wholly over it."""
+        """Twice the p value of the hypothesis that the shift is at most ``margin``.
+
+        It is below alpha exactly if the whole interval with confidence ``1 - alpha`` is above ``margin``."""
         return self._doubled(self.centre - margin)
 
     def _doubled(self, away: float) -> float:
@@ -62,7 +64,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Shifts:
-    """One case tested in several ways, the simplest first: a verdict must hold in each of them."""
+    """One case tested in several ways, the simplest first. A verdict must hold in all of them."""
 
     ways: tuple[Shift, ...]
 
@@ -71,41 +73,41 @@ class Shifts:
         return self.ways[0].centre
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """The smallest interval that contains those of all ways at ``1 - alpha``, as logarithms."""
+        """The smallest interval of logarithms that contains the ``1 - alpha`` intervals of all ways."""
         halves = [(s.centre, s.half(alpha)) for s in self.ways]
         return min(c - h for c, h in halves), max(c + h for c, h in halves)
 
     def p(self) -> float:
-        """The largest p; 1 where the ways disagree in direction."""
+        """The largest p value of the ways; 1 if their directions differ."""
         agree = len({s.centre > 0 for s in self.ways}) == 1
         return max(s.p() for s in self.ways) if agree else 1.0
 
     def p_over(self, margin: float) -> float:
-        """The largest ``p_over``."""
+        """The largest ``p_over`` of the ways."""
         return max(s.p_over(margin) for s in self.ways)
 
     def smallest(self, alpha: float) -> float:
-        """The logarithm of the smallest shift that is detected at level ``alpha`` with probability ``POWER``."""
+        """The smallest shift, as a logarithm, that the test detects at level ``alpha`` with probability ``POWER``."""
         moved = max(s.centre for s in self.ways) - min(s.centre for s in self.ways)
         return moved + max(s.half(alpha) + quantile(POWER, s.df) * s.error for s in self.ways)
 
 
 def tail(t: float, df: float) -> float:
-    """Upper tail of Student's t; the normal's for infinite ``df``."""
+    """Upper tail probability of Student's t; of the normal distribution if ``df`` is infinite."""
     from scipy.special import ndtr, stdtr
 
     return float(ndtr(-t) if math.isinf(df) else stdtr(df, -t))
 
 
 def quantile(q: float, df: float) -> float:
-    """Quantile of Student's t; the normal's for infinite ``df``."""
+    """Quantile of Student's t; of the normal distribution if ``df`` is infinite."""
     from scipy.special import ndtri, stdtrit
 
     return float(ndtri(q) if math.isinf(df) else stdtrit(df, q))
 
 
 def holm(p: Sequence[float], alpha: float = ALPHA) -> list[float]:
-    """The level at which each hypothesis is tested by Holm's step-down: rejected where its p is at most its level.
+    """The level of each hypothesis in Holm's step-down procedure, which rejects it if its p is at most its level.
 
     S. Holm, A simple sequentially rejective multiple test procedure, Scand. J. Statist. 6 (1979) 65.
     """
@@ -120,9 +122,9 @@ def holm(p: Sequence[float], alpha: float = ALPHA) -> list[float]:
 
 
 def trials(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> list[Shifts]:
-    """The test of each case. The replicates are the runs if a side has several, else the processes.
+    """One test per case, with at least two processes per side.
 
-    Each case needs two processes per side.
+    The replicates are the runs if a side has several, else the processes.
     """
     free = [_runs_df(b) + _runs_df(n) for b, n in zip(base, new, strict=True)]
     several = [i for i, d in enumerate(free) if d >= LEAST_RUNS_DF]
@@ -136,9 +138,9 @@ def trials(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> l
 
 
 def paired(differences: Sequence[FloatArray]) -> list[Shifts]:
-    """The test of each case from ``ln(new / base)`` of processes measured in turn, one value a pair.
+    """One test per case, from ``ln(new / base)`` of each pair of processes measured in turn; needs two pairs.
 
-    A difference between runs affects both of a pair. Each case needs two pairs.
+    A difference between runs affects both processes of a pair, so it needs no allowance.
     """
     variances = [float(d.var(ddof=1)) for d in differences]
     spread = moderated(variances, [d.size - 1 for d in differences], most=MODERATE_PAIRS)
@@ -151,11 +153,11 @@ def paired(differences: Sequence[FloatArray]) -> list[Shifts]:
 def moderated(
     variances: Sequence[float], df: Sequence[int], expected: Sequence[float] | None = None, most: float = MODERATE
 ) -> list[tuple[float, float]]:
-    """Each variance, moved towards the common variance of all cases, and its degrees of freedom then.
+    """Each variance, moved towards the common variance of all cases, with its new degrees of freedom.
 
-    G. K. Smyth, Linear models and empirical Bayes methods for assessing differential expression in microarray
-    experiments, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3, with the prior's weight bounded by ``most``. With few
-    cases the variance ``expected`` of each is the prior, or, without it, what they have in common weighs less.
+    ``most`` limits the weight of the prior. With few cases ``expected`` is the prior variance of each case; if there is
+    none, the common variance has less weight. G. K. Smyth, Linear models and empirical Bayes methods for assessing
+    differential expression in microarray experiments, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3.
     """
     v = np.maximum(np.array(variances, dtype=np.float64), TINY)
     d = np.array(df, dtype=np.float64)
@@ -170,9 +172,9 @@ def moderated(
 
 
 def _in_common(v: FloatArray, d: FloatArray) -> tuple[float, FloatArray]:
-    """The prior's degrees of freedom, infinite where the variances are as alike as can be, and its variance.
+    """The degrees of freedom and the variance of the prior, from the moments of the log variances.
 
-    By the moments of the log variances.
+    The degrees of freedom are infinite if the variances differ by no more than chance.
     """
     from scipy.special import digamma, polygamma
 
@@ -198,7 +200,7 @@ def _inverse_trigamma(y: float) -> float:
 
 
 def _within(runs: Runs) -> float:
-    """The share of the variance of a run's mean that comes from the spread of its processes."""
+    """The variance of a run's mean that the spread of its processes alone causes, pooled over the runs."""
     several = [run for run in runs if run.size > 1]
     free = sum(run.size - 1 for run in several)
     squares = sum(float(run.var()) * run.size for run in several)
@@ -214,7 +216,7 @@ def _runs_df(runs: Runs) -> int:
 
 
 def between(base: Runs, new: Runs) -> float:
-    """Variance of the runs' means about their own side's mean, both sides together; needs two runs on one side."""
+    """The variance of the run means around the mean of their side, over both sides; one side needs two runs."""
     squares = sum(float(((m - m.mean()) ** 2).sum()) for m in map(_means, (base, new)))
     return squares / (_runs_df(base) + _runs_df(new))
 
@@ -225,10 +227,10 @@ def _by_runs(base: Runs, new: Runs, variance: float, df: float) -> Shift:
 
 
 def _by_processes(base: Runs, new: Runs, floor: float) -> Shift:
-    """Welch's test with a third component for what differs between runs and no single run can show.
+    """Welch's test with a third variance component: the spread between runs, which one run cannot show.
 
-    The component is taken for known, so where it dominates, three processes that agree by chance look like a small
-    error: the test without it (``floor`` 0) must agree.
+    The component counts as exactly known. If it dominates, processes that agree by chance give a small error with
+    many degrees of freedom. So the test without the component (``floor`` 0) must agree.
     """
     b, n = np.concatenate(base), np.concatenate(new)
     parts = [(float(x.var(ddof=1)) / x.size, x.size - 1) for x in (b, n)]

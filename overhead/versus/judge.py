@@ -1,4 +1,4 @@
-"""A verdict for each case of two sides: refuse what differs, say what is missing, test the rest."""
+"""Give each case of two sides a verdict: refuse different cases, explain missing ones, test the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MACHINE_FIELDS = ("id", "cpu", "cores", "memory_gib")
 
 
 def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
-    """Every case of either side, in BASE's order."""
+    """The verdict on every case of either side, in BASE's order, then NEW's."""
     same_machine = base.machine.id == new.machine.id
     pairs = together(base, new)
     opened = [_opened(base, b, new, n, same_machine, pairs) for b, n in match(base, new)]
@@ -42,7 +42,7 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
 
 
 def _names(side: Side, other: Side) -> tuple[str, ...]:
-    """The side's files; with their folder where the other side has a file of one of these names."""
+    """The file names of the side, with their folder if the other side has a file of the same name."""
     names = [run.path.name for run in side.runs]
     if not {*names}.isdisjoint(run.path.name for run in other.runs):
         names = [f"{run.path.parent.name}/{run.path.name}" for run in side.runs]
@@ -51,7 +51,7 @@ def _names(side: Side, other: Side) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Open:
-    """A case that a test will decide."""
+    """A case that needs a test."""
 
     case: CaseVerdict
     evidence: BothSides
@@ -65,7 +65,7 @@ def _opened(
     same_machine: bool,
     pairs: Sequence[tuple[Run, Run]],
 ) -> CaseVerdict | _Open:
-    """The verdict where it needs no test, else the test's input. ``pairs``: the runs, if all were taken together."""
+    """The verdict if the case needs no test, else the input of the test. ``pairs``: runs that were taken together."""
     if base_key is None or new_key is None:
         only, key, other = (new, new_key or "", base) if base_key is None else (base, base_key, new)
         return CaseVerdict(
@@ -115,7 +115,7 @@ def _held(side: Side, key: str) -> tuple[Sampled, ...]:
 
 
 def _in_turn(base_key: str, new_key: str, pairs: Sequence[tuple[Run, Run]]) -> list[tuple[Sampled, ...]]:
-    """The samples of the case on each side, processes of one number at the same position."""
+    """The samples of the case on each side. Processes with the same number have the same position."""
     held = [
         in_turn(base.sampled[base_key], new.sampled[new_key])
         for base, new in pairs
@@ -125,7 +125,7 @@ def _in_turn(base_key: str, new_key: str, pairs: Sequence[tuple[Run, Run]]) -> l
 
 
 def _by_figures(blank: CaseVerdict, base: Record, new: Record) -> CaseVerdict:
-    """The ratio of the figures, with the widest interval that both intervals allow."""
+    """The ratio of the two figures, with the widest interval that their intervals allow."""
     below, above = span(base.figure(FIGURE)), span(new.figure(FIGURE))
     if below is None or above is None or below.value <= 0:
         return blank
@@ -134,7 +134,7 @@ def _by_figures(blank: CaseVerdict, base: Record, new: Record) -> CaseVerdict:
 
 
 def _yardstick(tested: list[BothSides]) -> str:
-    """The run-to-run spread behind the verdicts, in words."""
+    """A sentence on the run-to-run spread that the verdicts use."""
     if not tested:
         return "none, no case could be tested"
     spreads = [s for case in tested if (s := run_spread(case)) is not None]
@@ -149,7 +149,7 @@ def _yardstick(tested: list[BothSides]) -> str:
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
-    """Differences of the machine first, then of versions, then of the machine's state."""
+    """The fields that differ: first the machine, then versions, then the state of the machine."""
     pairs: list[tuple[str, object, object]] = [
         (field, getattr(base.machine, field), getattr(new.machine, field)) for field in _MACHINE_FIELDS
     ]
@@ -164,7 +164,7 @@ def _gpus(fingerprint: Fingerprint) -> str:
 
 
 def _state(fingerprint: Fingerprint) -> dict[str, object]:
-    """The machine's state without measured values, which always differ."""
+    """The state of the machine without measured values, because these always differ."""
     return {key: value for key, value in fingerprint.volatile.items() if not isinstance(value, float)}
 
 
@@ -175,6 +175,6 @@ def _label(side: Side, key: str) -> str:
 
 
 def _absence(record: Record, side: Side) -> str:
-    """Why the last run of the side has no such case, in words; '' where the run has no reason."""
+    """Why the last run of the side lacks this case, in words; '' if the run gives no reason."""
     text = missing_record(side.runs[-1].fingerprint, record).text
     return plain(f"; {side.name}: {text}") if text else ""

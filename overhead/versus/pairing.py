@@ -1,4 +1,4 @@
-"""Which cases are compared, and which pairs are refused because they measure different things."""
+"""Pair the cases of two sides, and refuse pairs that measure different things."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ ABSENT = "absent"
 
 
 def match(base: Side, new: Side) -> list[tuple[str | None, str | None]]:
-    """Pairs of case keys; None where one side has no such case.
+    """Pairs of case keys; None if one side lacks the case.
 
-    Equal keys make a pair. Then, as another machine or driver may name the adapter differently, so do the only cases of
-    one stack, API, kind of adapter and coordinates.
+    Cases with equal keys form a pair. Another machine or driver may name the adapter differently, so two other cases
+    form a pair if each is the only one on its side with this stack, API, kind of adapter and coordinates.
     """
     theirs = set(new.keys)
     lone_base = _by_kind(base, (key for key in base.keys if key not in theirs))
@@ -41,7 +41,7 @@ def _by_kind(side: Side, keys: Iterable[str]) -> dict[tuple[object, ...], list[s
 
 
 def together(base: Side, new: Side) -> list[tuple[Run, Run]]:
-    """Pairs of runs of BASE and NEW that were taken together; empty unless every run has its partner."""
+    """Pairs of runs of BASE and NEW that were taken together; empty unless every run has a partner."""
     pairs = [(b, n) for b in base.runs for n in new.runs if _taken_together(b, n)]
     whole = len(pairs) == len(base.runs) == len(new.runs) == len({id(n) for _, n in pairs})
     return pairs if whole else []
@@ -53,9 +53,10 @@ def _taken_together(base: Run, new: Run) -> bool:
 
 
 def in_turn(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
-    """The processes of two runs taken together, those of one number at the same position.
+    """The samples of two runs taken together, reordered so that paired processes have the same position.
 
-    Where a worker died and another replaced it, the numbers differ: these processes are paired in their order.
+    Processes with the same number form a pair. A worker that replaced a dead one has another number; such processes
+    are paired in their order.
     """
     common = [n for n in base.numbers if n in new.numbers]
     rest = [[n for n in side.numbers if n not in common] for side in (base, new)]
@@ -69,7 +70,7 @@ def _of(sampled: Sampled, numbers: list[int]) -> Sampled:
 
 
 def refusal(base: Side, base_key: str, new: Side, new_key: str) -> str:
-    """Why this pair cannot be compared, with the field and both values; '' where it can."""
+    """Why this pair cannot be compared: the field that differs and both values. '' if it can."""
     windows = [(side, record) for side, key in ((base, base_key), (new, new_key)) for record in _opened(side, key)]
     kernels = [
         (side, run.kernels[key])
@@ -84,7 +85,7 @@ def refusal(base: Side, base_key: str, new: Side, new_key: str) -> str:
 
 
 def _opened(side: Side, key: str) -> list[Record]:
-    """The case's records that declared a window; a case that failed earlier has none."""
+    """The records of the case that have a window. A case that failed early has none."""
     return [run.records[key] for run in side.of(key) if run.records[key].window]
 
 
@@ -93,7 +94,9 @@ def _declared(record: Record) -> dict[str, Scalar]:
 
 
 def _common(hashes: Mapping[str, str], of_all: list[tuple[Side, Mapping[str, str]]]) -> dict[str, Scalar]:
-    """The kernels that every run lists. A fingerprint without raw samples lists those of all its cases."""
+    """The hashes of kernels that every run lists, shortened to 12 digits.
+
+    A fingerprint without raw samples lists the kernels of all its cases."""
     return {name: value[:12] for name, value in hashes.items() if all(name in known for _, known in of_all)}
 
 

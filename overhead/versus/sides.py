@@ -1,4 +1,4 @@
-"""One side of a comparison: its runs on one machine, with one slope per case and process."""
+"""Read one side of a comparison: its runs on one machine, with one slope per case and process."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from overhead.results import Fingerprint, Machine, Record
 from overhead.versus.decide import FloatArray
 
 FIGURE = "complete"
-"""What is compared: the sustained rate, ns per unit."""
+"""The compared figure: the sustained cost in ns per unit."""
 NATIVE_SPIN = 1
 """Index of the canary that measures the machine's speed: compiled code, so it is the same under every Python."""
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Per process the logarithm of a case's slope (ns per unit) and of the canary (ns), which may be empty.
+    """Logarithms of the slope of a case (ns per unit) and of the canary (ns), one value per process.
 
-    ``numbers``: the numbers of the processes, in the same order.
+    ``canary`` may be empty. ``numbers``: the process numbers, in the same order.
     """
 
     slopes: FloatArray
@@ -41,7 +41,9 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Run:
-    """A fingerprint; by record key its samples (None without a file of raw samples) and its kernel hashes."""
+    """A fingerprint with its samples and kernel hashes, by record key.
+
+    ``sampled`` is None if there is no file of raw samples."""
 
     path: Path
     fingerprint: Fingerprint
@@ -59,7 +61,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Side:
-    """``name`` is BASE or NEW. All runs are of one machine and one method version."""
+    """One side, BASE or NEW. All its runs have the same machine and method version."""
 
     name: str
     runs: tuple[Run, ...]
@@ -71,7 +73,7 @@ class Side:
 
     @cached_property
     def keys(self) -> list[str]:
-        """Keys of all cases of all runs, in the files' order."""
+        """The keys of all cases of all runs, in the order of the files."""
         return list(dict.fromkeys(key for run in self.runs for key in run.records))
 
     def of(self, key: str) -> list[Run]:
@@ -79,14 +81,15 @@ class Side:
         return [run for run in self.runs if key in run.records]
 
     def record(self, key: str) -> Record:
-        """The case's record in the last run that holds it."""
+        """The record of the case in the last run that holds it."""
         return self.of(key)[-1].records[key]
 
 
 def read_side(name: str, paths: Sequence[Path]) -> Side:
-    """Load a side. Raises ``BadFile`` where a file is bad or its runs are not of one machine and method.
+    """Load a side from files and folders. A second copy of a run is skipped.
 
-    Among several runs, one with bad raw samples is skipped, and so is the second copy of a run.
+    Raises ``BadFile`` if a file is bad or the runs have different machines or method versions. Among several runs,
+    a run with bad raw samples is skipped instead.
     """
     loaded, skipped = collect(paths)
     first = loaded[0]
@@ -115,7 +118,7 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
 
 
 def samples_beside(path: Path) -> Path | None:
-    """The file of raw samples of a fingerprint or journal; None where there is none."""
+    """The file of raw samples of a fingerprint or journal; None if it does not exist."""
     if files.is_journal(path):
         return path
     beside = path.with_suffix(".samples.jsonl.gz")
@@ -142,7 +145,7 @@ def _same_run(header: results.HeaderLine, fingerprint: Fingerprint, samples: Pat
 
 
 def sampled(series: Series) -> Sampled:
-    """One slope and one canary per process; a process without a positive slope is left out."""
+    """One slope and one canary per process, without the processes that have no positive slope."""
     slopes, canary, numbers = [], [], []
     for process in series.processes:
         slope = fit_process(process, series).value(FIGURE) if process.rounds else None
@@ -155,6 +158,6 @@ def sampled(series: Series) -> Sampled:
 
 
 def _speed(process: Process) -> float:
-    """Median of the process's canary, ns; 0 where it has none."""
+    """The median canary time of the process in ns; 0 if it has no canary."""
     seen = [r.canary[NATIVE_SPIN] for r in process.rounds if len(r.canary) > NATIVE_SPIN]
     return float(np.median(seen)) if seen else 0.0

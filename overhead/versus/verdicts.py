@@ -1,4 +1,4 @@
-"""The result of ``compare``. Times in ns; ratios are NEW over BASE, so above 1 is slower."""
+"""The result of ``compare``. Times are in ns. Ratios are NEW over BASE, so a ratio above 1 means slower."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Verdict = Literal["faster", "slower", "same", "undecided", "refused", "not teste
 
 @dataclass(frozen=True)
 class CaseVerdict:
-    """One case. ``low`` and ``high`` bound the ratio at the level at which Holm's procedure tested it.
+    """The verdict on one case. ``low`` and ``high``: interval of the ratio, at the level from Holm's procedure.
 
-    ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty, None without a test;
-    ``p``: uncorrected, of no shift; ``processes`` and ``runs``: counts of BASE and NEW.
+    ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty; None without a test.
+    ``p``: uncorrected p value of no shift. ``processes`` and ``runs``: counts of BASE and NEW.
     """
 
     case: str
@@ -35,7 +35,7 @@ class CaseVerdict:
 
 @dataclass(frozen=True)
 class Difference:
-    """A field of machine, volatile state or versions in which the sides differ."""
+    """A field of the machine, its state or its versions that differs between the sides."""
 
     field: str
     base: str
@@ -44,7 +44,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """A comparison. ``failed``: cases whose whole corrected interval is beyond ``fail_over`` per cent."""
+    """The result of a comparison, with one verdict per case.
+
+    ``failed``: the cases whose whole corrected interval is above ``fail_over`` per cent.
+    """
 
     base: tuple[str, ...]
     new: tuple[str, ...]
@@ -63,5 +66,5 @@ class Verdicts:
         return sum(case.verdict == verdict for case in self.cases)
 
     def to_dict(self) -> dict[str, Any]:
-        """As dicts and lists that ``json`` can write."""
+        """The same data as dicts and lists that ``json`` can write."""
         return {**asdict(self), "failed": [case.case for case in self.failed]}

@@ -1,4 +1,4 @@
-"""The registry is whole, its arithmetic is the publishers', and its selectors find what our stacks measure."""
+"""Test that the registry is complete and consistent, and that records of our stacks give the right verdicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from overhead.claims import VERDICTS, Claim, claims, judge, judge_runs, published_points, sources
 from overhead.claims.formula import evaluate, rounding
-from overhead.claims.judging import summary
+from overhead.claims.judging import Judged, summary
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import ClaimTest, Selector
 from overhead.claims.rules import implied, partial_bounds, published, reproduced_bounds
@@ -37,7 +37,7 @@ GPU = "NVIDIA H200"
 
 
 def a_run_of_everything() -> Fingerprint:
-    """Every case that every stack of ours plans on a machine with an NVIDIA GPU, each with every figure."""
+    """A run with all cases of all stacks on a machine with an NVIDIA GPU. Every case has every figure."""
     records: list[Record] = []
     comparisons: list[Comparison] = []
     for stack, apis in APIS.items():
@@ -61,19 +61,23 @@ def _record(target: Target, case: Case) -> Record:
     return msgspec.structs.replace(made, workload=case.workload)
 
 
+def judged(claim: str, *runs: Fingerprint) -> Judged:
+    return next(one for one in judge_runs(runs) if one.claim.id == claim)
+
+
 @pytest.fixture(scope="module")
 def everything() -> Fingerprint:
     return a_run_of_everything()
 
 
 @pytest.mark.parametrize("claim", [c for c in CLAIMS if c.formula], ids=lambda c: c.id)
-def test_every_published_figure_follows_from_its_parts(claim: Claim) -> None:
+def test_the_formula_of_a_claim_gives_its_published_value(claim: Claim) -> None:
     assert isinstance(claim.value, int | float)
     assert evaluate(claim.formula, claim.parts) == pytest.approx(claim.value, abs=rounding(claim.value) * 1.000001)
 
 
-def test_a_claim_without_parts_is_not_a_ratio_of_published_figures() -> None:
-    """Absolute figures, rules of thumb and the erratum's ratios, whose parts are not public."""
+def test_only_known_claims_have_a_ratio_without_a_formula() -> None:
+    """The exceptions are rules of thumb and the ratios of an erratum, whose parts are not public."""
     bare = {claim.id for claim in CLAIMS if not claim.formula and claim.unit in ("ratio", "share")}
     assert bare == {
         "dtype-independent", "acrobot-cuda-176x", "acrobot-jax-33.5x", "compile-fails-at-1000", "bindings-3x",
@@ -111,12 +115,12 @@ def test_a_claim_is_consistent(claim: Claim) -> None:
 
 
 @pytest.mark.parametrize("claim", [c for c in CLAIMS if c.flaw and c.test], ids=lambda c: c.id)
-def test_a_flaw_that_our_records_can_show_has_a_test(claim: Claim) -> None:
+def test_a_flaw_that_our_records_can_reproduce_has_a_test(claim: Claim) -> None:
     no_records_of_the_flaw = {"python-75pct", "flat-12700-gen-s", "hybrid-1.44x", "hybrid-14.9pct"}
     assert (claim.flawed is not None) == (claim.id not in no_records_of_the_flaw)
 
 
-def test_our_stacks_make_records_for_at_least_fifteen_claims(everything: Fingerprint) -> None:
+def test_our_stacks_measure_at_least_25_claims(everything: Fingerprint) -> None:
     found = judge_runs([everything])
     resting = [one.claim.id for one in found if any(m.value is not None for m, _ in one.measured)]
     assert len(resting) >= 25, resting
@@ -128,7 +132,7 @@ def test_our_stacks_make_records_for_at_least_fifteen_claims(everything: Fingerp
 
 @pytest.mark.parametrize("claim", [c for c in CLAIMS if c.flawed], ids=lambda c: c.id)
 def test_the_flaw_is_measured_on_the_same_targets_as_the_claim(claim: Claim, everything: Fingerprint) -> None:
-    one = next(j for j in judge_runs([everything]) if j.claim.id == claim.id)
+    one = judged(claim.id, everything)
     assert bool(one.measured) == bool([m for m in one.flawed if m.value is not None])
 
 
@@ -149,20 +153,20 @@ def test_verdicts_follow_the_figures() -> None:
 
 
 def _verdict(claim: str, *records: Record) -> str:
-    return next(one.verdict for one in judge_runs([fingerprint(*records)]) if one.claim.id == claim)
+    return judged(claim, fingerprint(*records)).verdict
 
 
-def test_targets_with_different_verdicts_make_the_claim_partial() -> None:
+def test_different_verdicts_on_two_targets_give_partial() -> None:
     far, near = record(each=20_000.0, fixed=380_000.0), record("dawn", each=20_000.0, fixed=1_000.0)
     assert _verdict("naive-20x", far) == "reproduced"
     assert _verdict("naive-20x", near) == "refuted"
     assert _verdict("naive-20x", far, near) == "partial"
 
 
-def test_firefox_polling_does_not_count_as_a_dispatch() -> None:
+def test_the_wait_of_firefox_does_not_count_as_dispatch_cost() -> None:
     kind = {"stack": "firefox", "caller": "browser", "software": True, "adapter": "llvmpipe"}
     made = record(each=20_000.0, fixed=100e6, **kind)  # type: ignore[arg-type]
-    one = next(j for j in judge_runs([fingerprint(made)]) if j.claim.id == "firefox-1.04ms")
+    one = judged("firefox-1.04ms", fingerprint(made))
     assert one.verdict == "refuted"
     assert "With the published flaw put back (100 dispatches and their wait over 100): 1,020" in one.sentence
 
@@ -184,7 +188,7 @@ def test_a_case_that_fails_reproduces_a_claim_of_failure() -> None:
 
 
 def test_a_claim_tested_by_its_published_parts_needs_no_record() -> None:
-    one = next(j for j in judge_runs([fingerprint()]) if j.claim.id == "flat-12700-gen-s")
+    one = judged("flat-12700-gen-s", fingerprint())
     assert one.verdict == "refuted"
     assert one.claim.test is not None
     assert implied(one.claim, one.claim.test) == pytest.approx(3_330, rel=0.01)
@@ -203,7 +207,7 @@ def test_a_missing_record_comes_with_the_command_that_measures_it() -> None:
     assert all(one.sentence for one in found.values())
 
 
-def test_a_ratio_stays_on_one_device_and_one_machine() -> None:
+def test_a_ratio_compares_only_records_of_one_device_and_machine() -> None:
     chromium = record("chromium", caller="browser", adapter="NVIDIA H200 (driver 1)")
     dawn = record("dawn", caller="native", adapter="NVIDIA H200")
     other = record("dawn", caller="native", adapter="AMD Radeon")
@@ -212,44 +216,43 @@ def test_a_ratio_stays_on_one_device_and_one_machine() -> None:
     assert _measured("browser-tax-1.92x", chromium, other) == 0
     assert _measured("browser-tax-1.92x", chromium, software) == 0
     elsewhere = fingerprint(dawn, machine=Machine(id="ba9876543210", cpu="B", cores=1, memory_gib=1))
-    runs = judge_runs([fingerprint(chromium), elsewhere])
-    assert next(j for j in runs if j.claim.id == "browser-tax-1.92x").measured == ()
+    assert judged("browser-tax-1.92x", fingerprint(chromium), elsewhere).measured == ()
 
 
 def _measured(claim: str, *records: Record) -> int:
-    return len(next(j for j in judge_runs([fingerprint(*records)]) if j.claim.id == claim).measured)
+    return len(judged(claim, fingerprint(*records)).measured)
 
 
-def test_claims_across_hardware_are_marked(everything: Fingerprint) -> None:
+def test_the_sentence_says_if_a_published_ratio_compares_two_machines(everything: Fingerprint) -> None:
     torch = msgspec.structs.replace(record("torch", api="CUDA", adapter=GPU), workload="simulation")
     fused = msgspec.structs.replace(record("dawn", "fused", adapter=GPU, each=100.0), workload="simulation")
-    one = next(j for j in judge_runs([fingerprint(torch, fused)]) if j.claim.id == "fuse-94x")
+    one = judged("fuse-94x", fingerprint(torch, fused))
     assert "here both sides ran on one" in one.sentence
 
 
-def test_of_each_machine_the_newest_run_counts() -> None:
+def test_the_newest_run_of_each_machine_counts() -> None:
     old = fingerprint(record(each=20_000.0, fixed=1_000.0), created="2026-01-01T00:00:00Z")
     new = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-02-01T00:00:00Z")
     far = fingerprint(
         record(each=20_000.0, fixed=380_000.0),
         machine=Machine(id="ba9876543210", cpu="B", cores=1, memory_gib=1, gpus=[Gpu(name="X")]),
     )
-    one = next(j for j in judge_runs([old, new]) if j.claim.id == "naive-20x")
+    one = judged("naive-20x", old, new)
     assert (one.verdict, len(one.measured)) == ("reproduced", 1)
-    both = next(j for j in judge_runs([old, new, far]) if j.claim.id == "naive-20x")
+    both = judged("naive-20x", old, new, far)
     assert {m.machine for m, _ in both.measured} == {"Fake GPU", "X"}
 
 
 def test_a_newer_run_without_a_value_does_not_hide_an_older_value() -> None:
     old = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-01-01T00:00:00Z")
     new = fingerprint(record(each=None, status="failed", reason="withdrawn"), created="2026-02-01T00:00:00Z")
-    one = next(j for j in judge_runs([old, new]) if j.claim.id == "naive-20x")
+    one = judged("naive-20x", old, new)
     assert (one.verdict, len(one.measured)) == ("reproduced", 1)
-    alone = next(j for j in judge_runs([new]) if j.claim.id == "naive-20x")
+    alone = judged("naive-20x", new)
     assert (alone.verdict, alone.measured[0][0].value) == ("inconclusive", None)
 
 
-def test_renderers(everything: Fingerprint, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_names_are_escaped_in_all_formats(everything: Fingerprint, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = record(each=20_000.0, fixed=380_000.0, adapter="<img src=x>|`x`\x1b[31m")
     found = judge_runs([fingerprint(hostile), everything])
     text = markdown(found)
@@ -273,19 +276,18 @@ def test_judge_takes_files_and_folders(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("formula", ["__import__('os')", "a ** b", "a if b else a", "f(a)", "'a'", "a.b", "[a]"])
-def test_a_formula_is_arithmetic_and_nothing_else(formula: str) -> None:
+def test_a_formula_that_is_not_arithmetic_is_refused(formula: str) -> None:
     with pytest.raises(ValueError, match="not arithmetic"):
         evaluate(formula, {"a": 1.0, "b": 2.0})
 
 
-def test_rounding_is_half_of_the_last_digit() -> None:
+def test_rounding_is_half_a_unit_of_the_last_digit() -> None:
     assert rounding(159) == 0.5
     assert math.isclose(rounding(20.9), 0.05)
     assert math.isclose(rounding(1.78), 0.005)
-    assert dataclasses.is_dataclass(judge_runs([fingerprint()])[0])
 
 
-def test_a_chain_of_steps_includes_its_wait_and_unequal_steps_are_the_flaw() -> None:
+def test_a_chain_time_includes_the_wait_and_the_flaw_uses_unequal_steps() -> None:
     def made(stack: str, pattern: str, each: float, fixed: float, api: str) -> Record:
         params: Params = {"elements": 10_000}
         found = record(stack, pattern, each, fixed, api=api, adapter=GPU, unit="step", params=params)  # type: ignore[arg-type]
@@ -294,7 +296,7 @@ def test_a_chain_of_steps_includes_its_wait_and_unequal_steps_are_the_flaw() -> 
     run = fingerprint(
         made("torch", "per-submit", 50_000.0, 10_000.0, "CUDA"), made("dawn", "fused", 500.0, 90_000.0, "Vulkan")
     )
-    one = next(j for j in judge_runs([run]) if j.claim.id == "fuse-159x")
+    one = judged("fuse-159x", run)
     assert [m.value for m, _ in one.measured] == [pytest.approx(100.0)]
     (flawed,) = one.flawed
     assert flawed.value == pytest.approx((10_000 + 5_000 * 50_000) / (90_000 + 1_500 * 500))
@@ -307,13 +309,13 @@ def test_a_machine_in_the_label_is_not_named_twice() -> None:
     assert place(dataclasses.replace(gpu, label="numpy (per-submit)")) == "numpy (per-submit) on NVIDIA H200"
 
 
-def test_a_compiled_loop_is_compared_with_as_many_eager_steps() -> None:
+def test_a_compiled_loop_is_compared_with_the_same_number_of_eager_steps() -> None:
     params: Params = {"mode": "eager", "elements": 4096}
     place = {"api": "CPU", "adapter": "CPU"}
     eager = record("torch-compile", each=10_000.0, fixed=1_000.0, params=params, **place)  # type: ignore[arg-type]
     loop = record("torch-compile", each=2_499_000.0, fixed=2_000.0, **place,  # type: ignore[arg-type]
                   params={"mode": "default", "elements": 4096, "steps": 500})  # fmt: skip
     run = fingerprint(*(msgspec.structs.replace(r, workload=UNROLLED) for r in (eager, loop)))
-    one = next(j for j in judge_runs([run]) if j.claim.id == "compile-2x-at-500")
+    one = judged("compile-2x-at-500", run)
     assert [m.value for m, _ in one.measured] == [pytest.approx(5_001_000 / 2_501_000)]
     assert one.verdict == "reproduced"

@@ -1,4 +1,4 @@
-"""What a browser adds to the library inside it: set beside it on one adapter alone, refused where windows differ."""
+"""Test the cost that a browser adds to its GPU library, on the same adapter and with the same window."""
 
 from __future__ import annotations
 

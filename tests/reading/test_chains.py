@@ -1,4 +1,4 @@
-"""The costs, crossings and sentences of chains, from records whose fits are known."""
+"""Test the costs, crossings and sentences of chains, with records whose fits are known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from overhead.reading.chains import chain_opening, crossing, device_times, fusio
 from overhead.reading.intervals import Span
 from overhead.reading.summary import opening
 from overhead.reading.view import View
-from overhead.report import render
+from overhead.report.core import draw
+from overhead.report.core.parts import Drawing
+from overhead.report.sections.chains import chains_section
 from overhead.results import Api, Fingerprint, Record
 from tests.fakes.report import fingerprint, record
 
@@ -22,7 +24,7 @@ GOLDEN = Path(__file__).parents[1] / "data" / "chain_sentences.txt"
 
 
 def arm(stack: str, pattern: Any, each: float | None, fixed: float, elements: int = 4096, **more: Any) -> Record:
-    """A record of the recurrence; ns."""
+    """A record of the ``recurrence`` workload; times in ns."""
     params = {"elements": elements, **more.pop("params", {})}
     api: Api = "Vulkan" if stack in ("dawn", "wgpu-native") else "CUDA"
     made = record(stack, pattern, each, fixed, api=api, adapter="Fake GPU", unit="step", params=params, **more)
@@ -60,7 +62,7 @@ def test_every_arm_has_its_kind_and_its_cost() -> None:
     assert arms["graph driver"].extrapolated(4097)
 
 
-def test_an_arm_that_is_not_verified_has_no_speed() -> None:
+def test_an_unverified_arm_has_no_cost() -> None:
     group = next(g for g in groups(View(gpu())) if g.elements == 4096)
     assert [r.stack for r in group.failed] == ["jax"]
     assert "jax" not in {a.record.stack for a in group.arms}
@@ -96,18 +98,18 @@ def test_no_headline_without_a_gpu() -> None:
     assert chain_opening(View(fingerprint(record()))) == ""
 
 
-def test_the_page_draws_the_maps(tmp_path: Path) -> None:
-    page = render([gpu()], tmp_path).read_text(encoding="utf-8")
+def test_the_section_draws_the_maps_and_lists_failures() -> None:
+    with draw.style():
+        parts = list(chains_section(View(gpu())))
+        drawings = {p.name: draw.svg(p.figure) for p in parts if isinstance(p, Drawing)}
     for title in ("The cheapest way", "A CUDA graph against eager", "Fused WGSL against a CUDA graph", "Fusing the"):
-        assert title in page
-    assert "Which way to run recurrence" in page
-    assert "unverified: off by 0.3" in page
-    assert "generations a second" in page
-    assert (tmp_path / "figures" / "chains-recurrence-arms.png").exists()
+        assert title in drawings["chains-recurrence"]
+    assert "chains-recurrence-arms" in drawings
+    assert any("unverified: off by 0.3" in str(part) for part in parts)
 
 
 def chain_sentences() -> str:
-    """All sentences on the chains of ``gpu``, one per line."""
+    """All sentences on the chains of the run ``gpu``, one per line."""
     found = groups(View(gpu()))
     return "\n".join([chain_opening(View(gpu())), *passings(found), *fusions(found), *device_times(found)]) + "\n"
 
@@ -135,7 +137,7 @@ def test_without_an_interval_there_is_no_crossing() -> None:
     assert (found.steps, found.always, found.never) == (None, False, False)
 
 
-def test_variants_are_groups_of_their_own() -> None:
+def test_each_variant_is_a_separate_group() -> None:
     half = arm("torch", "per-submit", 20_000.0, 1.0, params={"precision": "float16"})
     found = groups(View(fingerprint(*gpu().records, half)))
     assert [(g.elements, g.variant) for g in found] == [
@@ -144,7 +146,7 @@ def test_variants_are_groups_of_their_own() -> None:
     assert found[0].title == "recurrence (precision=float16), 4,096 elements"
 
 
-def test_each_way_to_split_a_step_is_a_kind_of_its_own() -> None:
+def test_each_way_to_split_a_step_is_a_separate_kind() -> None:
     bodies = [("dawn", "one-pass", "separate"), ("dawn", "one-pass", "one"), ("dawn", "per-submit", "one"),
               ("torch", "per-submit", "library"), ("torch", "per-submit", "separate"),
               ("cuda-driver", "per-submit", "separate"), ("cuda-driver", "per-submit", "one")]  # fmt: skip

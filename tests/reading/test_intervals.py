@@ -1,4 +1,4 @@
-"""Arithmetic on values with intervals."""
+"""Test arithmetic on values with intervals."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from overhead.reading.intervals import Span, ratio, span
 from tests.fakes.report import figure
 
 
-def test_a_ratio_has_the_widest_interval_that_both_allow() -> None:
+def test_a_ratio_has_the_widest_possible_interval() -> None:
     assert ratio(Span(6.0, 5.0, 8.0), Span(2.0, 1.0, 4.0)) == Span(3.0, 1.25, 8.0)
 
 
 @pytest.mark.parametrize("first", [None, Span(0.0, -1.0, 1.0), Span(-2.0, -3.0, -1.0)])
-def test_without_two_values_above_zero_there_is_no_ratio(first: Span | None) -> None:
+def test_a_ratio_needs_two_values_above_zero(first: Span | None) -> None:
     assert ratio(first, Span(1.0)) is None
     assert ratio(Span(1.0), first) is None
 

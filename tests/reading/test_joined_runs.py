@@ -1,4 +1,4 @@
-"""Several runs of a machine as one page: a workload from one run, what that lacks from the next, nothing twice."""
+"""Test how several runs of a machine become one: each workload from one run, missing cases from the next."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_comparison_of_two_stacks_is_kept_if_another_run_has_more_cases_of_one
     assert {r.pattern for r in page.records if r.stack == "vulkan"} == set(patterns)
 
 
-def test_the_fit_with_more_values_is_shown_and_validation_is_not_a_rung() -> None:
+def test_the_fit_with_more_values_is_shown_and_validation_is_no_separate_share() -> None:
     plain, act, fused = (record("dawn", p, each=9.0, adapter="GPU") for p in ("per-submit", "per-k", "fused"))
     none = Comparison(name="marginal", of=plain.key, against=[act.key, fused.key],
                       figures=[figure("per_submit", None, "unavailable")])  # fmt: skip
@@ -131,7 +131,7 @@ def test_a_stack_from_another_run_keeps_its_base_case_first() -> None:
     assert [r.pattern for r in page.records if r.stack == "vulkan"] == ["per-submit", "per-k", "fused", "wait-each"]
 
 
-def test_a_run_with_few_stacks_or_one_pattern_is_not_the_run_to_show() -> None:
+def test_a_run_with_few_stacks_or_one_pattern_is_not_shown() -> None:
     def run(day: int, stacks: tuple[str, ...], patterns: tuple[Pattern, ...]) -> MeasuredCases:
         return measured_cases(_run(day, *(record(s, p, each=5.0, adapter="GPU") for s in stacks for p in patterns)))
 

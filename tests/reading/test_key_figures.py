@@ -1,4 +1,4 @@
-"""The fixed list: the same on every machine, missing ones with their reason."""
+"""Test the list of key figures: the same on every machine, with a reason for each missing figure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_missing_figure_has_a_reason_and_no_value() -> None:
         assert k.reason
 
 
-def test_the_reason_is_that_of_the_run() -> None:
+def test_the_reason_comes_from_the_run() -> None:
     run = fingerprint(unavailable=[MissingStack(stack="cuda-driver", reason="no libcuda", mend="install a driver")])
     assert by_label(run)["One launch, CUDA driver"].reason == "cuda-driver: no libcuda; install a driver"
     broken = by_label(fingerprint(record("dawn", each=None, status="unverified", reason="7 of 8 units ran")))
@@ -36,7 +36,7 @@ def test_the_reason_is_that_of_the_run() -> None:
     assert broken["One dispatch, Dawn"].of == "dawn on Fake Adapter"
 
 
-def test_values_are_those_of_the_record() -> None:
+def test_values_come_from_the_record() -> None:
     base = record(each=20_000, fixed=60_000)
     found = by_label(fingerprint(base))
     dispatch = found["One dispatch, wgpu-native"]

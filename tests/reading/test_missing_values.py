@@ -1,4 +1,4 @@
-"""Why a figure, a case or a stack has no value: the reason of the closed set, and the text."""
+"""Test the reason and the text for a figure, a case or a stack without a value."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_figure_that_a_measured_case_lacks_was_not_measured() -> None:
     assert why(record(), "device_span") == "not measured"
 
 
-def test_a_figure_has_its_own_reason_before_that_of_its_record() -> None:
+def test_the_reason_of_a_figure_precedes_that_of_its_record() -> None:
     own = record(each=None, status="failed", reason="the case's", more=(figure("host", None, "nonlinear"),))
     assert why(own, "host") == "nonlinear: the case's"
     both = record(
@@ -59,12 +59,12 @@ def test_figures_with_the_same_reason_are_listed_together() -> None:
     ]  # fmt: skip
 
 
-def test_a_case_without_a_reason_has_those_of_its_figures() -> None:
+def test_a_case_without_a_reason_takes_those_of_its_figures() -> None:
     more = tuple(figure(name, None, "failed", reason=name) for name in ("one", "two"))
     assert missing_case(record(each=None, status="failed", more=more)).text == "failed: one; two"
 
 
-def test_a_stack_is_not_installed_has_no_device_failed_or_was_not_asked_for() -> None:
+def test_the_reasons_for_a_missing_stack() -> None:
     run = fingerprint(
         broken("failed", "crash"),
         unavailable=[
@@ -82,7 +82,7 @@ def test_a_stack_is_not_installed_has_no_device_failed_or_was_not_asked_for() ->
 
 
 @pytest.mark.parametrize(("whole", "reason"), [(True, Reason.NOT_ASKED_FOR), (False, Reason.NO_TIME)])
-def test_a_case_that_the_planner_left_out_has_the_planners_reason(whole: bool, reason: Reason) -> None:
+def test_a_left_out_case_has_the_reason_of_the_planner(whole: bool, reason: Reason) -> None:
     one = record()
     left = LeftOut(target=one.target_key, case="all" if whole else one.case.key, reason="left out")
     assert missing_record(fingerprint(left_out=[left]), one) == MissingValue(reason, detail="left out")

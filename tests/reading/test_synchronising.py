@@ -1,4 +1,4 @@
-"""Which cases synchronise, and how they are labelled."""
+"""Test which cases synchronise, and their labels."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def test_a_case_synchronises_if_it_has_an_act() -> None:
     assert [adds_only_an_act(TARGET, r) for r in TARGET.records] == [False, True, True, True]
 
 
-def test_an_act_after_every_step_with_a_value_represents_its_pattern() -> None:
+def test_the_first_synchronisation_with_a_value_represents_its_pattern() -> None:
     assert representative_act(TARGET, "per-submit") is TARGET.records[3]
     assert representative_act(TARGET, "fused") is None
 
 
-def test_the_cost_of_an_act_is_its_steps_minus_the_steps_alone() -> None:
+def test_the_cost_of_a_synchronisation_excludes_the_steps() -> None:
     costs = {(s.act, s.every): s.cost for s in synchronised(VIEW)}
     assert {key: cost and cost.value for key, cost in costs.items()} == {
         ("item", 10): 30_000 - 10 * 20_000, ("cpu", 1): None, ("item", 1): 10_000
     }  # fmt: skip
 
 
-def test_a_label_leaves_out_that_the_act_comes_after_every_step() -> None:
+def test_the_label_omits_the_usual_interval_of_one_step() -> None:
     assert varied_for_label(TARGET, TARGET.records[3]) == {"sync": "item"}
     assert varied_for_label(TARGET, TARGET.records[1]) == {"sync": "item", "every": 10}
     assert [wait_of(r) for r in TARGET.records] == [None, "item", "cpu", "item"]

@@ -1,4 +1,4 @@
-"""Figures as data frames."""
+"""Test the figures as data frames."""
 
 from __future__ import annotations
 

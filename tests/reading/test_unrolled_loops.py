@@ -1,4 +1,4 @@
-"""torch.compile of an unrolled loop: what works is timed, what does not is ended and named; nothing is left over."""
+"""Test torch.compile of an unrolled loop: success is timed, failure has a reason, and no process remains."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ serve(answer)
 
 @pytest.fixture
 def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """``doing(code)``: the child does this at every request, instead of compiling."""
+    """A function that replaces the child process: it then runs ``code`` at each request instead of compiling."""
 
     def use(code: str) -> None:
         (tmp_path / "fake_child.py").write_text(CHILD.format(code))
@@ -65,13 +65,13 @@ def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         ),
     ],
 )
-def test_a_failure_is_named_with_what_it_took(doing: Any, code: str, class_of_failure: str) -> None:
+def test_a_failure_has_a_class_and_the_time_or_memory_used(doing: Any, code: str, class_of_failure: str) -> None:
     doing(code)
     with pytest.raises(CompileError, match=class_of_failure):
         Unrolled("cpu", LOOP, compile_s=0.5, memory_bytes=200 * MIB)
 
 
-def test_a_child_that_holds_too_much_was_seen_to(doing: Any) -> None:
+def test_a_child_over_the_memory_limit_is_killed(doing: Any) -> None:
     doing("kept = bytearray(400 << 20); time.sleep(600)")
     child = Child("fake_child", {}, 200 * MIB)
     with pytest.raises(Ended, match="memory limit"):
@@ -82,7 +82,7 @@ def test_a_child_that_holds_too_much_was_seen_to(doing: Any) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
 @pytest.mark.parametrize("busy", ["time.sleep(600)", "subprocess.run(['sleep', '600'])"])
-def test_a_child_dies_with_its_parent_and_takes_its_own_along(doing: Any, busy: str) -> None:
+def test_a_child_and_its_own_children_die_with_the_parent(doing: Any, busy: str) -> None:
     doing(f"import subprocess; {busy}")
     code = (
         "from overhead.probes._support.common.child_process import Child\nchild = Child('fake_child', {}, 1 << 40)\n"
@@ -99,7 +99,7 @@ def test_a_child_dies_with_its_parent_and_takes_its_own_along(doing: Any, busy: 
 
 
 def _family(child: psutil.Process, size: int) -> list[psutil.Process]:
-    """The child and what it started, once there are so many."""
+    """The child and the processes that it started, as soon as the expected number exists."""
     for _ in range(400):
         family = [child, *child.children(recursive=True)]
         if len(family) >= size:
@@ -108,7 +108,7 @@ def _family(child: psutil.Process, size: int) -> list[psutil.Process]:
     raise AssertionError("the child started nothing")
 
 
-def test_its_cases_are_never_mixed_with_others_and_run_when_named() -> None:
+def test_unrolled_loops_run_only_when_named_and_never_with_other_cases() -> None:
     target = Target(stack="torch-compile", api="CUDA", adapter="A", options={"device": "cuda:0"})
     star = list(registry()["torch-compile"].space(target).star())
     loops = [case for case in star if case.workload == UNROLLED]
@@ -122,7 +122,7 @@ def test_its_cases_are_never_mixed_with_others_and_run_when_named() -> None:
     assert [n for n in steps if n is not None] == [10, 100, 500, 1000, 1500, 5000]
 
 
-def test_what_opening_took_becomes_figures() -> None:
+def test_compile_time_and_memory_become_figures() -> None:
     processes = [Process(one_off={"compile": OneOff([ns]), "peak_memory": OneOff([9e8])}) for ns in (3e9, 5e9)]
     found = one_off_figures(Series(processes), 0.1)
     assert (found["compile"].value, found["compile"].unit) == (4e9, "ns")
@@ -149,7 +149,7 @@ def test_a_short_loop_compiles_runs_and_is_counted(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.needs("torch")
-def test_a_loop_on_the_host_starts_over_like_the_eager_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_on_the_cpu_restarts_like_the_eager_step(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes._support.torch import workload
 
     def eager(step: Any, mode: str) -> Any:
@@ -190,7 +190,7 @@ def run_of_loops() -> Fingerprint:
     return fingerprint(*records, versions={"torch": "2.13.0"})
 
 
-def test_the_speed_up_is_the_eager_steps_over_the_call() -> None:
+def test_the_speed_up_is_eager_time_divided_by_loop_time() -> None:
     (found,) = unrolled(View(run_of_loops()))
     assert [one.steps for one in found.loops] == [10, 100, 1000]
     assert [one.speed_up and round(one.speed_up.value, 6) for one in found.loops] == [5.0, 4.0, None]

@@ -1,4 +1,4 @@
-"""A page of the report as its tests read it."""
+"""Parse a page of the report for the tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 
 class Page(HTMLParser):
-    """Ids, tags and links of a page."""
+    """The ids, tags and links of a page, in their order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -27,5 +27,5 @@ class Page(HTMLParser):
 
 
 def numbers(text: str) -> list[str]:
-    """The numbers of a text as they are printed, in order."""
+    """All numbers in the text, as printed and in order."""
     return re.findall(r"−?\d[\d,.]*\d|−?\d", text)

@@ -1,4 +1,4 @@
-"""The page over all machines: what stands side by side, with published points apart; and the page of the method."""
+"""Test the page over all machines and the page of the method."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def machine(index: int, gpu: str = "NVIDIA H200") -> Machine:
 
 
 def run(index: int, gpu: str = "NVIDIA H200", each: float = 20_000.0, day: int = 1) -> Fingerprint:
-    """A machine whose dispatch costs ``each`` ns, with a ladder of three callers and a node of a recording."""
+    """A run on a machine where a dispatch costs ``each`` ns, with three callers and a graph node."""
     own: dict[str, Any] = {"adapter": gpu}
     top = record(each=each, **own)
     ffi, native = (record(each=each / k, caller=c, **own) for k, c in ((2, "ffi"), (4, "native")))  # type: ignore[arg-type]
@@ -42,7 +42,7 @@ def run(index: int, gpu: str = "NVIDIA H200", each: float = 20_000.0, day: int =
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten NVIDIA machines, so that a row is a cloud, one of AMD, and one with software adapters."""
+    """A report on eleven NVIDIA machines (drawn as a cloud), one AMD machine and one with software adapters."""
     from overhead.report import render
 
     folder = tmp_path_factory.mktemp("across")
@@ -62,7 +62,7 @@ def drawn(out: Path, name: str) -> str:
     return (out / "figures" / f"{name}.svg").read_text(encoding="utf-8")
 
 
-def test_every_machine_has_a_line_and_a_page(side: Page, out: Path) -> None:
+def test_every_machine_has_a_row_and_a_page(side: Page, out: Path) -> None:
     links = [link for link in side.links if re.fullmatch(r"\.\./pages/[0-9a-f]{12}\.html", link)]
     assert len(set(links)) == 12
     assert all((out / "pages" / link).is_file() for link in links)
@@ -70,7 +70,7 @@ def test_every_machine_has_a_line_and_a_page(side: Page, out: Path) -> None:
     assert "13 machines" in side.text
 
 
-def test_costs_stand_by_vendor_api_and_implementation(out: Path) -> None:
+def test_costs_are_grouped_by_vendor_api_and_implementation(out: Path) -> None:
     text = drawn(out, "across-costs")
     for label in ("NVIDIA, Vulkan", "AMD, Vulkan", "NVIDIA, CUDA", "software adapter, Vulkan (software)"):
         assert label in text, label
@@ -118,7 +118,7 @@ def test_medians_and_ranges_are_those_of_the_machines() -> None:
     assert row[5:] == ["3", "30.0 (29.4 to 30.6)", "20 (10 to 30)"]
 
 
-def test_the_drawing_shows_some_machines_and_the_table_all(out: Path, side: Page) -> None:
+def test_the_drawing_shows_a_few_of_many_machines(out: Path, side: Page) -> None:
     from overhead.report.across.host_shares import MOST_MACHINES_DRAWN, spread_out
 
     machines = from_fingerprints([run(i, each=10_000.0 + i, day=1 + i % 28) for i in range(30)])
@@ -134,7 +134,7 @@ def test_the_drawing_shows_some_machines_and_the_table_all(out: Path, side: Page
     assert "AMD Radeon RX 7900 XTX" in drawn(out, "across-ladders")
 
 
-def test_the_claims_are_judged_on_the_page(side: Page) -> None:
+def test_the_page_has_a_verdict_on_every_claim(side: Page) -> None:
     from overhead.claims import claims
 
     for claim in claims():
@@ -142,12 +142,9 @@ def test_the_claims_are_judged_on_the_page(side: Page) -> None:
     assert "published claims:" in side.text
 
 
-def test_the_method_is_explained_on_a_curve_of_the_data(out: Path) -> None:
-    text = (out / "pages" / "method.html").read_text(encoding="utf-8")
-    assert "30.0 µs (29.4 to 30.6)" in text
-    assert "90.0 µs, 3.0×" in text
+def test_the_method_page_uses_a_measured_curve(out: Path) -> None:
+    assert "90.0 µs, 3.0×" in (out / "pages" / "method.html").read_text(encoding="utf-8")
     assert "T(n)/n" in drawn(out, "method")
-    assert text.count("<tr>") > 8 + 8
 
 
 def test_the_method_page_works_without_a_curve() -> None:
@@ -157,7 +154,7 @@ def test_the_method_page_works_without_a_curve() -> None:
     assert part == Text(["No case of this run gave a curve."])
 
 
-def test_a_machines_page_needs_no_matplotlib(out: Path) -> None:
+def test_pages_of_other_machines_have_only_template_figures(out: Path) -> None:
     names = {p.name for p in (out / "figures").iterdir()}
     assert {"000000000003-costs.svg", "000000000003-ladder.svg"} <= names
     assert not any(n.endswith(".png") and n.startswith("0000") for n in names)
@@ -180,7 +177,7 @@ def test_a_software_adapter_has_no_vendor() -> None:
     assert vendor(record(adapter="AMD llvmpipe", software=True), "Intel") == "software"
 
 
-def test_older_runs_fill_gaps_and_count_for_claims(tmp_path: Path) -> None:
+def test_older_runs_fill_gaps_and_are_used_for_claims(tmp_path: Path) -> None:
     adapter = {"adapter": "NVIDIA H200"}
     page = record("chromium", each=50_000.0, caller="browser", **adapter)  # type: ignore[arg-type]
     known = {"machine": machine(1)}
@@ -198,23 +195,6 @@ def test_older_runs_fill_gaps_and_count_for_claims(tmp_path: Path) -> None:
     )
     assert complete == 20_000.0
     assert len(machines.evidence) == 3
-
-
-def test_a_workload_comes_from_the_newest_run_that_measured_it_whole() -> None:
-    known = {"machine": machine(1)}
-    each = {20.0: "2026-01-02T00:00:00Z", 9.0: "2026-01-03T00:00:00Z"}
-    chains = {
-        each_ns: msgspec.structs.replace(
-            record("dawn", each=each_ns), workload="recurrence", params={"elements": 4096}, unit="step"
-        )
-        for each_ns in each
-    }
-    whole = fingerprint(record("dawn"), chains[20.0], created=each[20.0], **known)
-    alone = fingerprint(chains[9.0], created=each[9.0], **known)
-    full = from_fingerprints([whole, alone]).full
-    assert full.created == each[20.0]
-    (chain,) = (r for r in full.records if r.workload == "recurrence")
-    assert chain == chains[9.0]
 
 
 def test_a_process_pool_draws_the_same_pages(tmp_path: Path) -> None:

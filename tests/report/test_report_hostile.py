@@ -1,10 +1,8 @@
-"""Files of strangers: each hostile one is refused or shown harmless, and in a real browser no script of it runs."""
+"""Test hostile files: each is refused or shown without harm, and no script runs in a real browser."""
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 import re
 from pathlib import Path
@@ -15,7 +13,6 @@ import msgspec
 import pytest
 
 from overhead.errors import BadFile
-from overhead.export import export
 from overhead.loading.files import MAX_FINGERPRINT_BYTES, write_fingerprint
 from overhead.loading.reduce import load
 from overhead.results import Figure, Fingerprint, Gpu, LeftOut, Machine, MissingStack, to_builtins
@@ -31,11 +28,11 @@ HOSTILE = [
     "{% raw %}", "a\x00b\x1b[2J", "\u202egnp.exe", "\\input{/etc/passwd}", "漢字 λ", "_^&#%~", "../../../etc/passwd",
     "]]><!--", "&#x3c;script&#x3e;",
 ]  # fmt: skip
-"""What a stranger may write where a name is wanted."""
+"""Hostile texts that a file may have in place of names."""
 
 
 def hostile() -> Fingerprint:
-    """Every free text of a file, hostile: adapters, units, workloads, patterns' parameters, reasons, versions."""
+    """A fingerprint with hostile text in every free field: adapters, units, parameters, reasons, versions and more."""
     records = []
     for i, text in enumerate(HOSTILE):
         name = f"{text} {i}"
@@ -57,7 +54,7 @@ def hostile() -> Fingerprint:
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report whose first machine is hostile, another one too, and a third file that cannot be read."""
+    """A report on two hostile fingerprints and one unreadable file with a hostile name."""
     from overhead.report import build
 
     folder = tmp_path_factory.mktemp("hostile")
@@ -77,7 +74,7 @@ def pages(out: Path) -> list[Path]:
 
 
 @needs_drawing
-def test_hostile_text_is_shown_and_not_obeyed(out: Path) -> None:
+def test_hostile_text_is_shown_but_never_becomes_markup(out: Path) -> None:
     assert [p.name for p in pages(out)] == ["index.html", "ba9876543210.html", "machines.html", "method.html"]
     for path in pages(out):
         found = Page(path.read_text(encoding="utf-8"))
@@ -92,7 +89,7 @@ def test_hostile_text_is_shown_and_not_obeyed(out: Path) -> None:
 
 
 @needs_drawing
-def test_figures_stay_in_their_folder_and_run_nothing(out: Path) -> None:
+def test_figures_stay_in_their_folder_and_have_no_scripts(out: Path) -> None:
     made = [p for p in out.rglob("*") if p.is_file()]
     assert {p.parent for p in made} == {out, out / "pages", out / "figures"}
     assert all(re.fullmatch(r"[a-z0-9-]+\.(svg|png)", p.name) for p in (out / "figures").iterdir())
@@ -107,7 +104,7 @@ def test_figures_stay_in_their_folder_and_run_nothing(out: Path) -> None:
 @needs_drawing
 @pytest.mark.needs("chromium")
 def test_no_script_runs_in_a_real_browser(out: Path) -> None:
-    """Even with the policy that forbids scripts taken out and all details open; and in every figure opened alone."""
+    """Tests pages without their policy against scripts and with all details open, then each figure alone."""
     plain = out / "without-policy"
     plain.mkdir()
     with drive("chromium") as driver:
@@ -141,39 +138,23 @@ def test_extreme_numbers_do_not_break_the_page(tmp_path: Path) -> None:
 
 
 def body(change: Any = None) -> dict[str, Any]:
-    """A whole file as dicts and lists, changed."""
+    """A valid fingerprint as dicts and lists, after ``change`` has edited it."""
     made = json.loads(msgspec.json.encode(to_builtins(fingerprint(record()))))
     if change is not None:
         change(made)
     return dict(made)
 
 
-def text_of(**changes: str) -> str:
-    """A whole file whose one number is replaced by text that no JSON writer would write."""
+def with_number(number: str) -> str:
+    """A valid fingerprint with one number replaced by this text."""
     made = json.dumps(body(lambda b: b["records"][0]["figures"].__setitem__(0, {"name": "complete", "value": 77777})))
     assert "77777" in made
-    return made.replace("77777", changes["number"])
-
-
-NUMBERS = {
-    "nan": "NaN", "infinity": "Infinity", "minus infinity": "-Infinity", "overflow": "1e999",
-    "a thousand digits before the point": "9" * 1000,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
-def test_invalid_numbers_are_refused(tmp_path: Path, number: str) -> None:
-    path = tmp_path / "run.json"
-    path.write_text(text_of(number=number))
-    with pytest.raises(BadFile) as refused:
-        load(path)
-    assert "\n" not in str(refused.value)
-    assert len(str(refused.value)) < 600 + len(str(path))
+    return made.replace("77777", number)
 
 
 def test_a_number_with_a_thousand_decimals_is_read(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
-    path.write_text(text_of(number="1234." + "3" * 1000))
+    path.write_text(with_number("1234." + "3" * 1000))
     assert load(path).records[0].value("complete") == pytest.approx(1234.3333)
 
 
@@ -193,6 +174,8 @@ REFUSED = {
     "a moment with script": json.dumps(body(lambda b: b.update(created="<script>"))),
     "not text": "\ud800",
     "empty": "",
+    **{f"the number {text}": with_number(text) for text in ("NaN", "Infinity", "-Infinity", "1e999")},
+    "a number with a thousand digits before the point": with_number("9" * 1000),
 }
 
 
@@ -207,7 +190,7 @@ def test_a_malformed_file_is_refused_in_one_line(tmp_path: Path, content: str) -
     assert len(str(refused.value)) < 600 + len(str(path))
 
 
-def test_a_decompression_bomb_is_refused_before_it_unfolds(tmp_path: Path) -> None:
+def test_a_decompression_bomb_is_refused_before_it_fills_memory(tmp_path: Path) -> None:
     import tracemalloc
 
     path = tmp_path / "run.samples.jsonl.gz"
@@ -232,30 +215,19 @@ def test_broken_compression_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 @needs_drawing
-def test_of_two_files_with_one_machine_id_the_first_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_file_with_a_forged_machine_id_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from overhead.report import build
 
     true, false = tmp_path / "true", tmp_path / "false"
     for folder in (true, false):
         folder.mkdir()
-    numpy = record("numpy", api="CPU", adapter="CPU", unit="launch")
-    mine = fingerprint(numpy, created="2026-01-01T00:00:00Z")
+    mine = fingerprint(created="2026-01-01T00:00:00Z")
     theirs = Machine(id=mine.machine.id, cpu="Forged CPU", cores=64, memory_gib=512, gpus=mine.machine.gpus)
     write_fingerprint(true / "mine.json", mine)
-    write_fingerprint(false / "theirs.json", fingerprint(numpy, machine=theirs, created="2030-01-01T00:00:00Z"))
+    write_fingerprint(false / "theirs.json", fingerprint(machine=theirs, created="2030-01-01T00:00:00Z"))
     text = build([true, false], tmp_path / "out").read_text(encoding="utf-8")
     assert "Fake CPU; measured 2026-01-01" in text
     assert "Forged CPU" not in text
     reason = "theirs.json: claims the machine id 0123456789ab of mine.json, and describes another machine"
     assert reason in text
     assert reason in capsys.readouterr().err
-
-
-def test_formulas_do_not_reach_a_spreadsheet(tmp_path: Path) -> None:
-    formulas = ['=HYPERLINK("http://x","y")', "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C calc'!A0"]
-    path = tmp_path / "run.json"
-    write_fingerprint(path, fingerprint(*(record(adapter=f, reason=f, params={"k": f}) for f in formulas)))
-    for row in csv.reader(io.StringIO(export(path, "csv"))):
-        for cell in row:
-            assert not cell.startswith(("=", "@", "\t", "\r")), cell
-            assert not cell.startswith(("+", "-")) or re.fullmatch(r"[+-][0-9.e+-]+", cell), cell

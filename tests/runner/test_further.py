@@ -84,7 +84,7 @@ def test_the_number_of_further_processes_is_limited(tmp_path: Path, monkeypatch:
     assert (complete(outcome, "large").status, ended(outcome)) == ("noisy", 5)
 
 
-@pytest.mark.parametrize(("wall_s", "processes"), [(205.0, 2), (220.0, 3)])
+@pytest.mark.parametrize(("wall_s", "processes"), [(205.0, 2), pytest.param(220.0, 3, marks=pytest.mark.slow)])
 def test_no_process_starts_that_would_end_after_the_wall_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wall_s: float, processes: int
 ) -> None:

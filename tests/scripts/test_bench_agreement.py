@@ -1,4 +1,4 @@
-"""The comparison with other tools, as far as it needs no GPU: pairs, verdicts, reasons, nvbench's file."""
+"""Test the parts of the comparison with other tools that need no GPU."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_slopes_of_passes_are_those_of_the_chain() -> None:
     assert slopes == pytest.approx([1_000] * 5, rel=0.05)
 
 
-def test_passes_are_refused_where_the_device_ran_other_units() -> None:
+def test_passes_are_refused_if_the_device_ran_other_units() -> None:
     clock = FakeClock()
     chain = FakeChain(Law(host=1_000, device=300), clock)
     chain.executed = lambda: 1  # type: ignore[method-assign]
@@ -90,7 +90,7 @@ def test_passes_are_refused_where_the_device_ran_other_units() -> None:
         passes.verify()
 
 
-def test_a_tool_is_repeated_until_its_quartiles_are_close_or_patience_ends() -> None:
+def test_a_tool_is_repeated_until_its_quartiles_are_close_or_time_is_up() -> None:
     clock = iter(float(i) for i in range(1_000))
     batches = iter([[1.0, 2.0], [1.0, 1.0, 1.0], [1.0] * 40])
     assert len(protocol.repeat_until(lambda: next(batches), 0.01, 50.0, lambda: next(clock))) == 45
@@ -116,14 +116,14 @@ def test_values_are_read_from_nvbenchs_file() -> None:
     assert {a.quantity: a.value for a in missing} == {"cold": None, "batch": None}
 
 
-def test_values_are_read_from_nvbenchs_log_where_its_file_is_empty() -> None:
+def test_values_come_from_the_log_of_nvbench_if_its_file_is_empty() -> None:
     log = "Pass: Cold: 0.004712ms GPU, 0.010ms CPU, 0.50s total GPU, 1.23s total wall, 106112x\n"
     log += "Pass: Batch: 0.002123ms GPU, 0.51s total GPU, 0.51s total wall, 240000x"
     found = {a.quantity: a.value for a in answers(LCG_STEP, "", log)}
     assert found == {"batch": pytest.approx(2_123), "cold": pytest.approx(4_712)}
 
 
-def test_the_reason_is_given_where_nvbench_has_no_number() -> None:
+def test_a_missing_nvbench_value_has_a_reason() -> None:
     skipped = answers(LCG_STEP, document(skip="RuntimeError: deadlock"), "the process ended with 0")
     assert {a.reason for a in skipped} == {"RuntimeError: deadlock; last: the process ended with 0"}
     crashed = answers(LCG_STEP, "", "Fatal Python error: Segmentation fault\nthe process ended with -11")
@@ -160,7 +160,7 @@ def test_a_subject_whose_process_fails_has_the_reason() -> None:
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_without_cuda_the_reason_is_printed_and_the_bench_holds(
+def test_without_cuda_the_bench_prints_the_reason_and_passes(
     as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ba, "no_cuda", lambda: "libcuda.so.1 not found")

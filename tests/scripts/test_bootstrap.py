@@ -1,4 +1,4 @@
-"""The set-up script: what it chooses for a machine, what it installs, and its one-line errors."""
+"""Test the set-up script: what it installs on each kind of machine, and its one-line errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def calls(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """The commands that the script would run; each succeeds."""
+    """The commands that the script runs, recorded by a fake that lets each succeed."""
     made: Calls = []
 
     def call(command: list[str], **more: object) -> int:
@@ -73,7 +73,7 @@ def clone(tmp_path: Path, script: ModuleType, monkeypatch: pytest.MonkeyPatch) -
         ("report", None, "jax, torch", "jax report torch"),
     ],
 )
-def test_extras_follow_the_machine(script: ModuleType, target: str, cuda: int | None, chosen: str, extras: str) -> None:
+def test_extras_by_machine(script: ModuleType, target: str, cuda: int | None, chosen: str, extras: str) -> None:
     assert script.wanted_extras(target, cuda, chosen) == set(extras.split())
 
 
@@ -92,7 +92,7 @@ def test_every_extra_that_is_chosen_exists(script: ModuleType) -> None:
         (True, True, True, "ubuntu", {"chromium-browser", "firefox"}),
     ],
 )
-def test_system_packages(
+def test_missing_system_packages_are_found(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch,
     loader: bool, driver: bool, browsers: bool, distribution: str, packages: set[str],
 ) -> None:  # fmt: skip
@@ -150,7 +150,7 @@ def fetched(version: str, *needs: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def sources(script: ModuleType, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Run ``install_torch`` with simulated sources; return the sources asked, in order."""
+    """A function that runs ``install_torch`` with simulated sources and returns the requested sources in order."""
 
     def ask(local: Any = (), index: Any = (), cuda: int | None = None) -> list[str]:
         asked: list[str] = []
@@ -184,7 +184,7 @@ def test_a_build_that_needs_cuda_is_refused_without_a_gpu(sources: Callable[...,
     assert not any("install" in command for command in calls)
 
 
-def test_set_up_goes_on_without_torch_where_the_index_is_out_of_reach(
+def test_set_up_continues_without_torch_if_the_index_is_unreachable(
     script: ModuleType, sources: Callable[..., list[str]], calls: Calls, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert sources()[-1] == "settled: False"
@@ -194,7 +194,7 @@ def test_set_up_goes_on_without_torch_where_the_index_is_out_of_reach(
 
 
 @pytest.mark.parametrize(("cuda", "asked"), [(13000, []), (12060, ["https://download.pytorch.org/whl/cu126"])])
-def test_with_a_gpu_torch_is_the_build_of_its_driver(
+def test_a_gpu_machine_gets_the_torch_build_for_its_driver(
     sources: Callable[..., list[str]], cuda: int, asked: list[str]
 ) -> None:
     assert sources(index=fetched("2.13.0+cu126", "nvidia-cudnn-cu12"), cuda=cuda) == [*asked, "settled: True"]
@@ -262,7 +262,7 @@ def test_a_failing_pip_is_reported_in_one_line(
     assert capsys.readouterr().out.splitlines()[-1].startswith("overhead: test failed: pip could not install")
 
 
-def test_wrong_use_is_refused(
+def test_unknown_targets_and_extras_and_an_old_python_are_refused(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert script.main([]) == script.main(["deploy"]) == 2
@@ -274,7 +274,7 @@ def test_wrong_use_is_refused(
 
 
 def test_system_packages_need_no_network(tmp_path: Path) -> None:
-    """A real clone with the system's packages and no pip: it names missing packages; the repository is importable."""
+    """In a real clone without pip: missing packages are named, and the repository can be imported."""
     root = tmp_path / "clone"
     shutil.copytree(ROOT / "overhead", root / "overhead", ignore=shutil.ignore_patterns("__pycache__"))
     (root / "scripts").mkdir()

@@ -1,4 +1,4 @@
-"""The bench of ``overhead compare``: its A/A pairs are disjoint, and it fails where the method is wrong."""
+"""Test the bench of ``overhead compare``: its A/A pairs share no run, and it fails for a wrong method."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def test_a_quiet_machine_passes() -> None:
     assert bench.how(turns) == "in turn"
 
 
-def test_a_change_of_speed_between_two_processes_is_not_called() -> None:
+def test_a_change_of_speed_between_two_processes_gives_no_verdict() -> None:
     dice = np.random.default_rng(2)
     *_, turns = bench.rows(pools.simulated(pools.SIMULATED_MACHINES[-1], dice), dice)
     assert turns.false <= 1
 
 
 def test_a_method_without_run_to_run_spread_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs spread by 5 % and the processes of a run agree: a test on processes alone calls the difference."""
+    """Runs differ by 5 % and the processes of a run agree, so a test on processes alone gives false verdicts."""
     monkeypatch.setattr(decide.trials, "__defaults__", (0.0,))
     dice = np.random.default_rng(3)
     false_calls, _ = bench.requirements([row(pools.simulated(NOISY_RUNS, dice), dice, 1)])
@@ -81,7 +81,7 @@ def test_without_a_canary_there_is_no_comparison_in_its_units() -> None:
     assert BothSides((Sampled(np.zeros(3), np.zeros(0)),), (Sampled(np.zeros(3), np.zeros(0)),)).in_own_units is None
 
 
-def test_processes_taken_in_turn_are_not_compared_in_units_of_the_canary() -> None:
+def test_paired_processes_are_not_compared_in_units_of_the_canary() -> None:
     slow, fast = Sampled(np.zeros(3), np.zeros(3)), Sampled(np.zeros(3), np.ones(3))
     assert BothSides((slow,), (fast,)).in_own_units is not None
     assert BothSides((slow,), (fast,), paired=True).in_own_units is None

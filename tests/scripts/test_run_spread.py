@@ -1,4 +1,4 @@
-"""The spread between runs of one machine: which records are set side by side, what is told of them, what is refused."""
+"""Test the spread between runs of one machine: which runs are compared, and what is printed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(created: str, slow: float) -> Fingerprint:
 FIRST, SECOND = run("2026-01-01T00:00:00Z", 1.0), run("2026-01-01T01:00:00Z", 1.01)
 
 
-def test_a_spread_is_the_largest_over_the_smallest() -> None:
+def test_a_spread_is_the_largest_value_divided_by_the_smallest() -> None:
     found = {s.record.stack: s for s in run_spread.spreads([FIRST, SECOND], "complete")}
     assert set(found) == {"numpy", "torch", "vulkan"}
     assert found["numpy"].wide == pytest.approx(0.01)
@@ -34,7 +34,7 @@ def test_a_spread_is_the_largest_over_the_smallest() -> None:
     assert [s.record.stack for s in run_spread.spreads([FIRST, SECOND], "complete", ["torch"])] == ["torch"]
 
 
-def test_the_table_tells_host_from_device_and_sure_from_noisy(
+def test_the_table_separates_host_from_device_and_ok_from_noisy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
@@ -47,13 +47,13 @@ def test_the_table_tells_host_from_device_and_sure_from_noisy(
     assert "1 of 2 host-bound records lie within 2%." in lines
 
 
-def test_a_shift_that_all_share_is_told_apart_from_what_is_left() -> None:
+def test_the_common_shift_is_separated_from_the_remaining_spread() -> None:
     found = [run_spread.Spread(record("numpy"), (1.0, 1.1 * extra), True) for extra in (0.98, 1.0, 1.0, 1.0, 1.02)]
     *_, shift, left = run_spread.by_bound(found)[2].strip("| ").split(" | ")
     assert (shift, left) == ("+10.0%", "0.0%")
 
 
-def test_the_processors_speed_is_told_of_every_run_or_of_none() -> None:
+def test_the_processor_speed_is_printed_for_all_runs_or_none() -> None:
     told = {"canary_us": 60.0, "canary_us_least": 58.5, "canary_us_most": 71.0}
     known = msgspec.structs.replace(FIRST, volatile={**FIRST.volatile, **told})
     line = "60.0 us (by process 58.5 to 71.0)"
@@ -61,7 +61,7 @@ def test_the_processors_speed_is_told_of_every_run_or_of_none() -> None:
     assert run_spread.paces([known, msgspec.structs.replace(FIRST, volatile={})]) == []
 
 
-def test_only_gpus_of_one_name_count_as_several_and_a_processor_beside_them_does_not() -> None:
+def test_the_report_counts_gpus_of_the_same_name_but_no_processors() -> None:
     def on(*places: tuple[str, str, str]) -> Fingerprint:
         made = record("jax", each=1_000.0)
         return fingerprint(
@@ -75,7 +75,7 @@ def test_only_gpus_of_one_name_count_as_several_and_a_processor_beside_them_does
     assert said == ["They ran on 2 GPUs of that name."]
 
 
-def test_only_runs_of_one_machine_and_profile_are_set_side_by_side(tmp_path: Path) -> None:
+def test_runs_of_different_machines_or_profiles_are_refused(tmp_path: Path) -> None:
     other = msgspec.structs.replace(SECOND, profile="thorough")
     for runs, words in (([FIRST], "two runs"), ([FIRST, FIRST], "the same run"), ([FIRST, other], "profile")):
         with pytest.raises(UsageError, match=words):

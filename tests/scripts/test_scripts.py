@@ -1,4 +1,4 @@
-"""The shell scripts for offline machines, with a stand-in for Python that tells what it was asked."""
+"""Test the shell scripts for offline machines, with a fake Python that prints its arguments."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def measure(tmp_path: Path, *arguments: str, **environment: str) -> subprocess.C
     return subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=60)
 
 
-def test_a_failing_step_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_a_failing_step_is_named_and_the_next_steps_run(tmp_path: Path) -> None:
     done = measure(tmp_path, "wheels", "results", "-p", "numpy")
     log = (tmp_path / "results" / "measure_offline.log").read_text()
     assert done.returncode == 0
@@ -42,18 +42,18 @@ def test_a_failing_step_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert f"{tmp_path}/wheels/a.whl" in log
 
 
-def test_the_exit_code_is_the_measurements(tmp_path: Path) -> None:
+def test_the_exit_code_is_that_of_the_measurement(tmp_path: Path) -> None:
     done = measure(tmp_path, "wheels", "results", RUN_CODE="130")
     assert done.returncode == 130
     assert "overhead show" in done.stdout
 
 
 @pytest.mark.parametrize("arguments", [(), ("wheels",), ("no-such-folder", "results")])
-def test_wrong_use(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_wrong_arguments_give_exit_code_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert measure(tmp_path, *arguments).returncode == 2
 
 
-def test_wheels_are_fetched_without_their_needs_and_with_what_is_named(tmp_path: Path) -> None:
+def test_wheels_are_fetched_without_dependencies_and_with_named_extras(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text(STAND_IN)
     python.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The shares of host time on simulated stacks with known costs."""
+"""Test the bench of host-time shares on simulated stacks with known costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statistics of a comparison: they hold their level, and see what they say they see, at few processes."""
+"""Test the statistics of a comparison: error rates and power with few processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def processes(dice: np.random.Generator, count: int, spread: float, run: float) 
     return np.asarray(dice.normal(0, run) + dice.normal(0, spread, count))
 
 
-def test_one_run_per_side_without_a_floor_is_welchs_test() -> None:
+def test_one_run_per_side_without_a_floor_gives_welchs_test() -> None:
     dice = np.random.default_rng(1)
     base, new = dice.normal(0, 0.01, 4), dice.normal(0.02, 0.03, 5)
     (found,) = trials([[base]], [[new]], floor=0.0)
@@ -27,8 +27,8 @@ def test_one_run_per_side_without_a_floor_is_welchs_test() -> None:
 
 
 @pytest.mark.parametrize(("count", "spread"), [(3, 0.002), (3, 0.01), (3, 0.05), (3, 0.2), (5, 0.01), (5, 0.1)])
-def test_one_run_per_side_holds_its_level(count: int, spread: float) -> None:
-    """Three to five processes, any spread, runs that spread as much as the floor says."""
+def test_false_verdicts_stay_below_the_level_with_one_run_per_side(count: int, spread: float) -> None:
+    """With three to five processes of any spread, and a run-to-run spread equal to the floor."""
     dice = np.random.default_rng(count)
     p = []
     for _ in range(TRIALS):
@@ -41,8 +41,8 @@ def test_one_run_per_side_holds_its_level(count: int, spread: float) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("run", "cases"), [(0.0, 20), (0.03, 20), (0.003, 40)])
-def test_several_runs_per_side_hold_the_level_over_all_cases(run: float, cases: int) -> None:
-    """Cases whose spreads differ by a factor of three, runs that share weather among their cases."""
+def test_false_verdicts_stay_below_the_level_with_several_runs_per_side(run: float, cases: int) -> None:
+    """The spreads of the cases differ by a factor of three, and all cases of a run share a disturbance."""
     dice = np.random.default_rng(cases)
     wrong = 0
     for _ in range(200):
@@ -60,8 +60,8 @@ def test_several_runs_per_side_hold_the_level_over_all_cases(run: float, cases: 
 
 @pytest.mark.parametrize(("cases", "common"), [(1, 0.0), (5, 0.02), (20, 0.0), (20, 0.02), (30, 0.005)])
 @pytest.mark.parametrize("pairs", [3, 5])
-def test_pairs_hold_the_level_over_all_cases(pairs: int, cases: int, common: float) -> None:
-    """Weather that both of a pair meet, and weather of a process that all its cases share."""
+def test_false_verdicts_stay_below_the_level_with_pairs(pairs: int, cases: int, common: float) -> None:
+    """Both processes of a pair share one disturbance, and all cases of a process share another."""
     dice = np.random.default_rng([pairs, cases, round(1e3 * common)])
     wrong = 0
     for _ in range(400):
@@ -83,7 +83,7 @@ def test_one_very_noisy_case_does_not_hide_shifts_of_the_others() -> None:
         assert other.smallest(ALPHA) < 2 * one.smallest(ALPHA)
 
 
-def test_pairs_of_one_case_are_students_paired_test() -> None:
+def test_pairs_of_one_case_give_students_paired_test() -> None:
     dice = np.random.default_rng(5)
     base, new = dice.normal(0, 0.1, 6), dice.normal(0.05, 0.1, 6)
     (found,) = paired([new - base])
@@ -104,7 +104,7 @@ def test_the_smallest_detectable_shift_is_detected(runs: int) -> None:
     assert np.mean(called) >= 0.9
 
 
-def test_holm_steps_down() -> None:
+def test_holm_raises_the_level_after_each_rejection() -> None:
     p = [0.04, 0.001, 0.02, 0.5]
     levels = holm(p, 0.05)
     assert levels == pytest.approx([0.05 / 3, 0.05 / 4, 0.05 / 3, 0.05 / 3])
@@ -140,13 +140,13 @@ def test_variances_are_moved_towards_their_common_value() -> None:
     assert {n for _, n in drawn} == {df + decide.MODERATE}
 
 
-def test_with_few_cases_the_floor_replaces_the_common_variance() -> None:
+def test_the_floor_replaces_the_common_variance_of_few_cases() -> None:
     ((variance, df),) = moderated([3e-4], [4], [1e-4])
     assert variance == pytest.approx((4 * 3e-4 + decide.MODERATE * 1e-4) / (4 + decide.MODERATE))
     assert df == 4 + decide.MODERATE
 
 
-def test_a_spread_of_zero_counts_as_clock_resolution() -> None:
+def test_a_spread_of_zero_is_replaced_by_the_clock_resolution() -> None:
     still = [np.zeros(3)]
     (trial,) = trials([still], [still], floor=0.0)
     assert trial.p() == 1.0

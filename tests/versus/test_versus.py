@@ -1,4 +1,4 @@
-"""Two sets of runs side by side: what is called, what is refused, and what is said where nothing can be."""
+"""Test the comparison of two sets of runs: verdicts, refusals and reasons."""
 
 from __future__ import annotations
 
@@ -22,8 +22,14 @@ def by_case(found: Verdicts) -> dict[str, str]:
     return {case.case.rpartition("size=")[2]: case.verdict for case in found.cases}
 
 
+def compared(folder: Path, base: Made, new: Made, fail_over: float | None = None, samples: bool = True) -> Verdicts:
+    """The comparison of two runs, written to ``a.json`` and ``b.json``."""
+    paths = [made.write(folder / name, samples=samples) for made, name in ((base, "a.json"), (new, "b.json"))]
+    return compare(paths[0], paths[1], fail_over)
+
+
 def runs(folder: Path, name: str, seeds: range, **changes: object) -> Path:
-    """A folder with a run per seed."""
+    """A folder with one run per seed."""
     (folder / name).mkdir()
     for seed in seeds:
         dataclasses.replace(Made(seed=seed), **changes).write(folder / name / f"{seed}.json")  # type: ignore[arg-type]
@@ -31,9 +37,7 @@ def runs(folder: Path, name: str, seeds: range, **changes: object) -> Path:
 
 
 def test_only_the_case_that_is_twice_as_slow_is_slower(tmp_path: Path) -> None:
-    base = Made(seed=1).write(tmp_path / "a.json")
-    new = Made(seed=2, costs={**COSTS, "middle": 10_000.0}).write(tmp_path / "b.json")
-    found = compare(base, new)
+    found = compared(tmp_path, Made(seed=1), Made(seed=2, costs={**COSTS, "middle": 10_000.0}))
     assert by_case(found)["middle"] == "slower"
     assert {by_case(found)[case] for case in ("small", "large")} <= {"same", "undecided"}
     slower = next(case for case in found.cases if case.verdict == "slower")
@@ -51,7 +55,7 @@ def test_the_direction_is_new_over_base(tmp_path: Path) -> None:
     assert by_case(compare(fast, slow)) == {"small": "slower"}
 
 
-def test_several_runs_detect_a_shift_that_one_run_per_side_cannot(tmp_path: Path) -> None:
+def test_several_runs_detect_a_shift_that_one_run_per_side_misses(tmp_path: Path) -> None:
     costs = {name: 1.035 * cost for name, cost in COSTS.items()}
     base, new = runs(tmp_path, "base", range(4)), runs(tmp_path, "new", range(10, 14), costs=costs)
     one = compare(base / "0.json", new / "10.json")
@@ -73,16 +77,16 @@ def test_a_noisy_case_without_a_shift_is_undecided_and_not_same(tmp_path: Path) 
 
 
 def test_a_machine_at_half_its_speed_is_not_a_regression(tmp_path: Path) -> None:
-    weather = Disturbance(spread=0.004, preemptions=0.0, slowdown=2.0)
-    base = Made(seed=1, disturbance=weather).write(tmp_path / "a.json")
-    new = Made(seed=2, disturbance=weather, slow=True).write(tmp_path / "b.json")
-    found = compare(base, new, 5)
+    disturbance = Disturbance(spread=0.004, preemptions=0.0, slowdown=2.0)
+    found = compared(
+        tmp_path, Made(seed=1, disturbance=disturbance), Made(seed=2, disturbance=disturbance, slow=True), 5
+    )
     assert set(by_case(found).values()) == {"undecided"}
     assert not found.failed
     assert all(case.ratio == pytest.approx(2.0, rel=0.05) for case in found.cases)
 
 
-def test_fail_over_fails_only_if_the_whole_interval_is_beyond_it(tmp_path: Path) -> None:
+def test_fail_over_fails_a_case_only_if_its_whole_interval_is_slower(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json")
     new = Made(seed=2, costs={**COSTS, "large": 1.3 * COSTS["large"]}).write(tmp_path / "b.json")
     large = next(c for c in compare(base, new).cases if c.verdict == "slower")
@@ -96,7 +100,7 @@ def test_fail_over_fails_only_if_the_whole_interval_is_beyond_it(tmp_path: Path)
 
 
 def in_turn(folder: Path, common: int = 3, numbers: tuple[int, ...] = (), **changes: object) -> tuple[Path, Path]:
-    """Two runs taken together on a machine whose speed wanders by 20 % from process to process; NEW costs as asked."""
+    """Two runs taken together, on a machine whose speed changes by 20 % between processes. ``changes`` apply to NEW."""
     paths = []
     for seed, side in ((2 * common, "base"), (2 * common + 1, "new")):
         (folder / side).mkdir(exist_ok=True)
@@ -121,7 +125,7 @@ def test_runs_taken_together_are_compared_pair_by_pair(tmp_path: Path) -> None:
     assert set(by_case(compare(new, base)).values()) == {"faster"}
 
 
-def test_without_pairs_a_machine_of_changing_speed_gives_no_verdict(tmp_path: Path) -> None:
+def test_unpaired_runs_on_a_machine_of_changing_speed_give_no_verdict(tmp_path: Path) -> None:
     slower = {name: 1.03 * cost for name, cost in COSTS.items()}
     base, _ = in_turn(tmp_path, 1, costs=slower)
     _, other = in_turn(tmp_path, 2, costs=slower)
@@ -170,9 +174,11 @@ def test_an_invalid_fail_over_is_a_usage_error(tmp_path: Path, limit: float) -> 
 
 
 def test_a_different_window_is_refused_and_the_field_is_named(tmp_path: Path) -> None:
-    base = Made(seed=1, window={"submits": 1, "wait": "poll"}).write(tmp_path / "a.json")
-    new = Made(seed=2, window={"submits": 16, "wait": "poll"}).write(tmp_path / "b.json")
-    found = compare(base, new)
+    found = compared(
+        tmp_path,
+        Made(seed=1, window={"submits": 1, "wait": "poll"}),
+        Made(seed=2, window={"submits": 16, "wait": "poll"}),
+    )
     assert {c.verdict for c in found.cases} == {"refused"}
     assert all("window.submits differs between BASE and NEW: 1 and 16" in c.reason for c in found.cases)
     assert all(c.ratio is None for c in found.cases)
@@ -185,7 +191,7 @@ def test_a_different_kernel_is_refused(tmp_path: Path, samples: bool) -> None:
     assert all("kernel step differs" in c.reason for c in compare(base, new).cases)
 
 
-def test_runs_of_one_side_that_differ_among_themselves_are_refused(tmp_path: Path) -> None:
+def test_different_windows_within_one_side_are_refused(tmp_path: Path) -> None:
     made = [Made(seed=1), Made(seed=2, window={"submits": 2})]
     base = [one.write(tmp_path / f"{i}.json") for i, one in enumerate(made)]
     new = Made(seed=3).write(tmp_path / "n.json")
@@ -208,10 +214,13 @@ def test_two_machines_on_one_side_are_refused(tmp_path: Path) -> None:
 
 def test_two_machines_give_ratios_without_a_test(tmp_path: Path) -> None:
     far = msgspec.structs.replace(MACHINE, id="ba9876543210", cpu="another CPU")
-    base = Made(seed=1, versions={"torch": "2.13"}).write(tmp_path / "a.json")
     renamed = Target(stack="fake", api="CPU", adapter="B")
-    new = Made(seed=2, machine=far, target=renamed, versions={"torch": "2.14"}).write(tmp_path / "b.json")
-    found = compare(base, new, 5)
+    found = compared(
+        tmp_path,
+        Made(seed=1, versions={"torch": "2.13"}),
+        Made(seed=2, machine=far, target=renamed, versions={"torch": "2.14"}),
+        5,
+    )
     assert not found.same_machine
     assert {c.verdict for c in found.cases} == {"not tested"}
     assert all(c.ratio is not None and c.low is not None and c.low < c.ratio and c.p is None for c in found.cases)
@@ -244,7 +253,7 @@ def test_one_process_gives_no_verdict(tmp_path: Path) -> None:
     assert all(c.verdict == "undecided" and "one process" in c.reason for c in found.cases)
 
 
-def test_a_case_of_one_side_only_is_listed(tmp_path: Path) -> None:
+def test_a_case_that_only_one_side_has_is_listed(tmp_path: Path) -> None:
     base = Made(seed=1, costs={"small": 1_000.0, "middle": 5_000.0}).write(tmp_path / "a.json")
     new = Made(seed=2, costs={"small": 1_000.0, "large": 9_000.0}).write(tmp_path / "b.json")
     reasons = {c.case.rpartition("=")[2]: c.reason for c in compare(base, new).cases}
@@ -315,7 +324,7 @@ def test_unreadable_raw_samples_skip_only_their_run(tmp_path: Path) -> None:
         compare(folder / "1.json", new)
 
 
-def test_a_gate_states_how_many_cases_it_could_test(tmp_path: Path) -> None:
+def test_the_gate_states_how_many_cases_were_tested(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json", samples=False)
     found = compare(base, Made(seed=2).write(tmp_path / "b.json"), 10)
     assert gate(found) == "No case is slower by more than 10 % beyond doubt. 0 of 3 cases could be tested."
@@ -326,9 +335,7 @@ def test_a_gate_states_how_many_cases_it_could_test(tmp_path: Path) -> None:
 def test_hostile_names_are_escaped_and_the_json_is_finite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = Target(stack="fake", api="CPU", adapter="<script>alert(1)</script>|[x](javascript:1)\x1b[31m")
     costs = {**COSTS, "middle": 10_000.0}
-    base = Made(seed=1, target=hostile).write(tmp_path / "a.json")
-    new = Made(seed=2, target=hostile, costs=costs).write(tmp_path / "b.json")
-    found = compare(base, new, 5)
+    found = compared(tmp_path, Made(seed=1, target=hostile), Made(seed=2, target=hostile, costs=costs), 5)
     text = markdown(found)
     assert "<script" not in text
     assert "](" not in text

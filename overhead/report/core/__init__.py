@@ -1,1 +1,1 @@
-"""The pages: what they are made of and how they are drawn."""
+"""The parts of the pages, and the code that draws and writes them."""

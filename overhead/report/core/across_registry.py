@@ -1,4 +1,4 @@
-"""The sections of the page over all machines: one file each in across, registering itself."""
+"""The sections of the page over all machines. Each is one file in ``across`` that registers itself."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ BuildAcross = Callable[[Machines], Iterable[Part]]
 
 @dataclasses.dataclass(frozen=True)
 class Across:
-    """A part of the page over all machines. ``build`` is given what is known of them all."""
+    """A section of the page over all machines. ``build`` takes the machines and returns the parts of the section."""
 
     name: str
     title: str
     order: int
     build: BuildAcross
     front: bool = False
-    """Its first drawing also on the first machine's page."""
+    """Show its first drawing on the page of the first machine too."""
 
 
 _across: Registry[Across] = Registry("section", "overhead.report.across")
 
 
 def register_across(name: str, title: str, order: int, *, front: bool = False) -> Callable[[BuildAcross], BuildAcross]:
-    """Decorator: make the function a section of the page over all machines; ``front``: on the first page as well."""
+    """Decorator that registers a function as a section of the page over all machines; ``front``: see ``Across``."""
 
     def add(build: BuildAcross) -> BuildAcross:
         _across.add(name, Across(name, title, order, build, front), build.__module__)
@@ -38,5 +38,5 @@ def register_across(name: str, title: str, order: int, *, front: bool = False) -
 
 
 def registered_across() -> list[Across]:
-    """All sections over the machines, in the page's order."""
+    """All sections of the page over all machines, in the order of the page."""
     return sorted(_across.items().values(), key=lambda s: (s.order, s.name))

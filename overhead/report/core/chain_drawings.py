@@ -1,4 +1,4 @@
-"""Drawings of chains: the cheapest way by steps and elements, one way against another, and each arm's cost."""
+"""Drawings of chains: the cheapest way by steps and elements, pairs of ways compared, and the cost of each arm."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _MAP_ROW_INCHES = 0.5
 _FIELD_TEXT_COLOUR = "#1a1c1e"
 """Text on a field. Not ``INK``, which the page's theme replaces: fields are light in both themes."""
 _Field = Callable[[Group, int], tuple[ArmFit, str, bool] | None]
-"""From a group and a number of steps: the cheapest arm, the text below, whether the next is clearly slower."""
+"""Maps a group and a number of steps to the cheapest arm, the text below it, and whether the next is clearly slower."""
 
 
 def maps(found: Sequence[Group]) -> Drawing:
-    """Steps by elements for one workload: the cheapest way, and each duel that was measured."""
+    """Maps of steps by elements for one workload: the cheapest way, and each compared pair that was measured."""
     steps = steps_of(found[0].workload)
     panels: list[tuple[str, Sequence[Group], _Field]] = [("The cheapest way", found, _cheapest)]
     for pair, title in _MAPPED_PAIRS.items():
@@ -73,13 +73,13 @@ def maps(found: Sequence[Group]) -> Drawing:
 
 
 def _pale(shade: str) -> str:
-    """The colour, most of it white."""
+    """The colour mixed with 60 % white."""
     parts = [int(shade[at : at + 2], 16) for at in (1, 3, 5)]
     return "#" + "".join(f"{round(255 - 0.4 * (255 - part)):02x}" for part in parts)
 
 
 def _slug(name: str) -> str:
-    """The name in characters that a file name may have."""
+    """The name with only characters that are safe in a file name."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
@@ -144,7 +144,7 @@ def _duel(before: str, after: str) -> _Field:
 
 
 def costs(group: Group) -> Drawing:
-    """A row for each arm: time of the whole chain at the workload's length, the cheapest first."""
+    """A row for each arm, the cheapest first: the time of the chain at the full length of the workload."""
     steps = steps_of(group.workload)
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
     figure, [[ax]] = canvas([ONE_LINE_INCHES * 1.4 * len(arms)], around=0.75)

@@ -1,6 +1,6 @@
-"""Drawing: one style, rows of dots with intervals, and figures as SVG and PNG.
+"""Draw figures with matplotlib: the common style, rows of dots with intervals, and SVG output.
 
-Nothing here interprets text: mathematics and TeX are off, because names come from files.
+Mathematics and TeX in text are off, because names come from files.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MARKER_SIZE = {"o": 5.5, "^": 6.0, "s": 5.0, "D": 4.6, "P": 6.0, "X": 6.0, "v": 
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Use the report's style; afterwards the user's own matplotlib settings are restored."""
+    """Context manager that sets matplotlib to the style of the report, and restores the user's settings at the end."""
     import matplotlib
     import seaborn
 
@@ -73,7 +73,7 @@ def style() -> Iterator[None]:
 
 
 def canvas(heights: Sequence[float], columns: int = 1, *, around: float = 0.5) -> tuple[Figure, list[list[Axes]]]:
-    """A figure of rows of axes, ``heights`` in inches, each with ``around`` inches for its title and labels."""
+    """A figure with a grid of axes. ``heights``: inches of each row; ``around``: inches for its title and labels."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_FIGURE_WIDTH_INCHES, sum(heights) + around * len(heights) + 0.3), layout="constrained")
@@ -85,7 +85,7 @@ def canvas(heights: Sequence[float], columns: int = 1, *, around: float = 0.5) -
 
 @dataclasses.dataclass(frozen=True)
 class Mark:
-    """A dot with its interval, in the axis' own unit; hollow where the status is not ``ok``, ``ring`` marks it out."""
+    """A dot with its interval, in the unit of the axis. ``hollow``: the status is not ``ok``; ``ring``: highlighted."""
 
     value: float
     low: float | None
@@ -98,7 +98,7 @@ class Mark:
 
 @dataclasses.dataclass(frozen=True)
 class DotRow:
-    """A line of dots. ``note`` stands where there is nothing to draw, or beside the dots."""
+    """A row of dots. ``note``: text beside the dots, or in place of missing ones."""
 
     label: str
     marks: Sequence[Mark]
@@ -106,32 +106,32 @@ class DotRow:
 
 
 def mark(figure: Number | None, colour: str, marker: str = "o") -> list[Mark]:
-    """The figure as a dot in microseconds, or nothing where it has no value."""
+    """The figure as a list of one dot in microseconds; an empty list if it has no value."""
     if figure is None or valued(figure) is None:
         return []
     return [Mark(*in_micro(figure), colour, marker, figure.status != "ok")]
 
 
 def caller_row(label: str, records: Sequence[tuple[TargetView, Record]], name: str = "complete") -> DotRow:
-    """A row with the figure ``name`` of each record, a marker a caller; the note names callers without a value."""
+    """A row with the figure ``name`` of each record, one marker per caller. The note names callers without a value."""
     marks = [m for t, r in records for m in mark(r.figure(name), stack_colour(t.stack), CALLER_MARKERS[r.caller])]
     absent = [f"{r.caller} {(r.figure(name) or r).status}" for _, r in records if r.value(name) is None]
     return DotRow(label, marks, ", ".join(absent))
 
 
 def small_titles(ax: Axes, title: str, unit: str) -> None:
-    """A title in two lines where it is long, and the unit close below the axis."""
+    """Set a small title, split in two lines if it is long, and the unit close below the axis."""
     ax.set_title(two_lines(title), fontsize=8)
     unit_below(ax, unit)
 
 
 def unit_below(ax: Axes, unit: str) -> None:
-    """The unit in small letters, close below the axis."""
+    """Write the unit in a small font, close below the axis."""
     ax.set_xlabel(unit, fontsize=7.5, labelpad=1)
 
 
 def dot_rows(ax: Axes, rows: Sequence[DotRow], *, log: bool = True) -> None:
-    """Draw the rows from top to bottom with their labels, marks of a row a little apart."""
+    """Draw the rows from top to bottom with their labels. The marks of a row are slightly offset."""
     if log:
         ax.set_xscale("log", nonpositive="clip")
     for y, row in enumerate(rows):
@@ -151,13 +151,13 @@ def dot_rows(ax: Axes, rows: Sequence[DotRow], *, log: bool = True) -> None:
 
 
 def two_lines(label: str) -> str:
-    """A target's label in two lines where it is long."""
+    """The label, split into two lines if it is long."""
     text = plain(label, 80)
     return re.sub(r" (?:on|over) ", "\n", text, count=1) if len(text) > 22 else text
 
 
 def log_axis(ax: Axes, rows: Sequence[DotRow]) -> None:
-    """Limits around the marks, at least a decade, and plain numbers at the ticks."""
+    """Set the limits of the axis around the marks, at least one decade, with plain numbers at the ticks."""
     import math
 
     ends = [v for row in rows for m in row.marks for v in (m.low, m.value, m.high) if v is not None and v > 0]
@@ -170,7 +170,7 @@ def log_axis(ax: Axes, rows: Sequence[DotRow]) -> None:
 
 
 def plain_log_ticks(axis: Any) -> None:
-    """0.1, 1, 10, 1,000, 10k, 1M in place of powers; 2 and 5 between where the axis is short."""
+    """Label the ticks 0.1, 1, 10, 1,000, 10k, 1M instead of powers. A short axis has ticks at 2 and 5 too."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axis.get_view_interval()
@@ -186,7 +186,7 @@ def _tick(value: float) -> str:
 
 
 def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:
-    """A legend of markers above the drawing, in up to four columns, as many as fit."""
+    """Add a legend of markers above the drawing, in up to four columns."""
     from matplotlib.lines import Line2D
 
     handles = [
@@ -203,12 +203,12 @@ def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:
 
 
 def caller_legend(figure: Figure, callers: Collection[Caller]) -> None:
-    """A legend of these callers' markers, in the usual order."""
+    """Add a legend with the markers of these callers, in the usual order."""
     marker_legend(figure, {c: CALLER_MARKERS[c] for c in CALLERS if c in callers})
 
 
 def svg(figure: Figure) -> str:
-    """The figure as the text of an SVG file. The layout is computed here once and kept for other formats."""
+    """The figure as SVG text. Fixes the layout, so that other formats have the same."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
@@ -219,7 +219,7 @@ def svg(figure: Figure) -> str:
 
 
 def inline(text: str, name: str, label: str) -> str:
-    """SVG text to put inline: themed, without prologue, ids prefixed by ``name``, with a label for screen readers."""
+    """SVG text for use inside a page: themed, without prologue, ids prefixed by ``name``, with the label ``alt``."""
     from html import escape
 
     body = text[text.index("<svg") :]

@@ -1,4 +1,4 @@
-"""Rows of one quantity over machines: by vendor, API and implementation, with published points hollow among them."""
+"""Rows of one quantity over machines, by vendor, API and implementation. Published points are hollow."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Value = tuple[float, float | None, float | None, bool]
 
 @dataclasses.dataclass(frozen=True)
 class MachineRow:
-    """One way over all machines: machine ids with values. ``own``: the value of the machine shown in full."""
+    """The values of one stack and API with their machine ids. ``own``: the value of the machine shown in full."""
 
     label: str
     vendor: str
@@ -52,7 +52,7 @@ Panel = tuple[list[MachineRow], list[tuple[int, PublishedPoint]]]
 
 
 def lines(machines: Machines, quantity: str, value: Callable[[Way], Value | None]) -> list[MachineRow]:
-    """All ways that have the quantity, vendors together, the cheapest of a vendor first."""
+    """A row for each stack and API with this quantity, grouped by vendor, the cheapest of a vendor first."""
     found: dict[tuple[str, str, str, str], list[tuple[str, Way, Value]]] = {}
     for summary in machines.summaries:
         for way in summary.ways:
@@ -73,12 +73,12 @@ def _line(machines: Machines, rows: Sequence[tuple[str, Way, Value]]) -> Machine
 
 
 def middle(line: MachineRow) -> float:
-    """The median over the machines."""
+    """The median of the values over the machines."""
     return statistics.median(v[0] for _, v in line.values)
 
 
 def said(line: MachineRow) -> list[str]:
-    """How many machines, their median with lowest and highest, and this machine, for a table."""
+    """Table cells: the number of machines, the value of this machine, and the median with lowest and highest."""
     values = [v[0] for _, v in line.values]
     over = spread(middle(line), min(values), max(values)) if len(values) > 1 else ""
     own = spread(*line.own[:3]) if line.own is not None else ""
@@ -86,7 +86,7 @@ def said(line: MachineRow) -> list[str]:
 
 
 def panels_figure(panels: Mapping[str, Panel]) -> tuple[Figure, list[Axes]]:
-    """A figure with a panel for each title and its legend; also the axes, in the order of the panels."""
+    """A figure with one panel per title and a legend, and its axes in the order of the panels."""
     figure, grid = canvas([ROW_INCHES * (len(ours) + len(points)) for ours, points in panels.values()])
     axes = [ax for (ax,) in grid]
     for ax, (title, (ours, points)) in zip(axes, panels.items(), strict=True):
@@ -98,7 +98,7 @@ def panels_figure(panels: Mapping[str, Panel]) -> tuple[Figure, list[Axes]]:
 
 
 def _draw(ax: Axes, found: Sequence[MachineRow], points: Sequence[tuple[int, PublishedPoint]]) -> None:
-    """Draw the lines, then the published points of that quantity; ``points`` with the number that cites them."""
+    """Draw the rows, then the published points of that quantity. ``points``: with their citation numbers."""
     rows = [_row(one) for one in found]
     rows += [
         DotRow(_cited(number, p), [Mark(micro(p), None, None, MUTED, _PUBLISHED_MARKER, True)]) for number, p in points
@@ -117,7 +117,7 @@ def micro(point: PublishedPoint) -> float:
 
 
 def numbered(wanted: Callable[[PublishedPoint], bool]) -> list[tuple[int, PublishedPoint]]:
-    """The published points of a kind with the number that each has on every figure, vendors together."""
+    """The published points of a kind, grouped by vendor, each with its citation number."""
     found = [(i, p) for i, p in enumerate(published_points(), 1) if wanted(p)]
     return sorted(found, key=lambda one: (one[1].vendor, micro(one[1])))
 
@@ -127,7 +127,7 @@ def _cited(number: int, point: PublishedPoint) -> str:
 
 
 def _row(line: MachineRow) -> DotRow:
-    """Few machines with their intervals, this machine's ringed; of many the span and the median, the rest a cloud."""
+    """The marks of a row: a dot for each of a few machines, with a ring for this one; for many, the median and span."""
     own = colour(line.way.stack)
     if len(line.values) > _MOST_DRAWN_ALONE:
         values = sorted(v[0] for _, v in line.values)
@@ -155,7 +155,7 @@ def _cloud(ax: Axes, y: int, line: MachineRow) -> None:
 
 
 def _legend(figure: Figure, *, many: bool, points: bool) -> None:
-    """Above the drawing: this machine, the others, many of them, and published points."""
+    """Add the legend: this machine, other machines, a cloud of machines, and published points."""
     from matplotlib.lines import Line2D
 
     def key(label: str, marker: str, **more: Any) -> Line2D:

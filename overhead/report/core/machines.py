@@ -20,9 +20,9 @@ from overhead.results import Fingerprint
 
 @dataclasses.dataclass(frozen=True)
 class Machines:
-    """A summary of each machine, its runs joined: the machine shown in full first, then newest first.
+    """One summary per machine with its runs joined: first the machine shown in full, then the newest first.
 
-    ``evidence``: for the claims, one item a run. ``full``: the joined fingerprint of the first machine.
+    ``evidence``: the values for the claims, one item per run. ``full``: the joined fingerprint of the first machine.
     """
 
     summaries: Sequence[RunSummary]
@@ -36,15 +36,15 @@ class Machines:
 
     @cached_property
     def judged(self) -> list[Judged]:
-        """Every published claim, judged by all the runs."""
+        """The verdict on every published claim, from all runs."""
         return judge_evidence(self.evidence)
 
 
 def from_paths(paths: Sequence[Path], mapping: Callable[..., Iterable[Any]] = map) -> Machines:
-    """The machines of these files and folders.
+    """The machines in these files and folders. Raises ``BadFile``.
 
-    The newest run of the first path that holds one decides which machine is shown in full; a run of workloads alone
-    decides it only if there is no other. ``mapping``: ``map``, or a process pool's. Raises ``BadFile``.
+    The machine of the newest run in the first path that has one is shown in full. Runs with workloads alone count
+    only if there is no other run. ``mapping``: ``map``, or the ``map`` of a process pool.
     """
     found = list(each(paths, summarise, mapping))
     used = [one for one in found if isinstance(one, Used)]
@@ -56,7 +56,7 @@ def from_paths(paths: Sequence[Path], mapping: Callable[..., Iterable[Any]] = ma
 
 
 def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()) -> Machines:
-    """The machines of runs in memory. Raises ``UsageError`` where there is none."""
+    """The machines of these runs in memory. Raises ``UsageError`` if there are no runs."""
     runs = list(fingerprints)
     if not runs:
         raise UsageError("no fingerprint to draw")
@@ -74,14 +74,16 @@ def _machines(
     run: Callable[[int], Fingerprint],
     skipped: Sequence[Skipped],
 ) -> Machines:
-    """``candidates``: indices of runs; the highest ranked gives the machine shown in full. ``run``: loads a run."""
+    """The machines of all runs. The highest ranked of ``candidates`` gives the machine shown in full.
+
+    ``candidates``: indices of runs. ``run``: loads the run of an index."""
     shown = max(candidates, key=lambda i: _rank(summaries[i]))
     by_machine: dict[str, list[int]] = {summaries[shown].machine.id: []}
     for i in sorted(range(len(summaries)), key=lambda i: _rank(summaries[i]), reverse=True):
         by_machine.setdefault(summaries[i].machine.id, []).append(i)
 
     def whole(machine: Iterable[int]) -> Fingerprint:
-        """A machine's runs as one."""
+        """The runs of a machine joined into one fingerprint."""
         runs = sorted(machine, key=lambda i: summaries[i].created, reverse=True)
         have = [summaries[i].measured for i in runs]
         head, places = run_to_show(have), run_by_place(have)

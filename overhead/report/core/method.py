@@ -1,4 +1,4 @@
-"""The method, explained on one curve of the data: what T(n) is, and what each way to read it makes of it."""
+"""The page of the method: T(n) and the ways to read a cost from it, explained with one measured curve."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def method(view: View) -> list[tuple[str, str, list[Part]]]:
 
 
 def _example(view: View) -> TargetView | None:
-    """A base case with a fit and a curve of at least five rungs: hardware and clear figures first, then the one whose
-    single timed unit misleads most."""
+    """The record to explain: a base case with a fit and a curve of at least five points; None if there is none.
+
+    Hardware and clear figures come first, then the case where timing a single unit overstates the cost most."""
 
     def able(t: TargetView) -> bool:
         return (
@@ -52,7 +53,7 @@ def _example(view: View) -> TargetView | None:
 
 
 def _off(record: Record) -> float:
-    """The largest distance of the upper half of the points from the line, as a share of their time."""
+    """The largest relative distance from the line, over the half of the points with the largest n."""
     each, once, points = record.value("complete") or 0.0, record.value("fixed") or 0.0, _points(record)
     return max(abs(p.total - once - each * p.n) / p.total for p in points[len(points) // 2 :])
 

@@ -1,4 +1,4 @@
-"""The files: pages from one template, and their figures as SVG and PNG."""
+"""Write the pages, from one template, and their figures as SVG and PNG files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _METHOD_PAGE = f"{_PAGES_FOLDER}/method.html"
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """A figure whose files are written, as the template takes it."""
+    """A figure with its files already written, as the template needs it."""
 
     kind: str
     name: str
@@ -49,7 +49,7 @@ class Drawn:
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """A section of a page: parts as the template takes them."""
+    """A section of a page, with its parts as the template needs them."""
 
     name: str
     title: str
@@ -57,9 +57,9 @@ class Block:
 
 
 def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] = map) -> Path:
-    """Write all pages and figures under ``out``; returns the first page. Raises ``OSError``.
+    """Write all pages and figures to the folder ``out`` and return the path of the first page. Raises ``OSError``.
 
-    ``mapping`` may be that of a pool of processes: the machines' own pages are made there.
+    ``mapping``: ``map``, or the ``map`` of a process pool, which then makes the pages of the other machines.
     """
     for folder in (_FIGURES_FOLDER, _PAGES_FOLDER):
         (out / folder).mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] =
 
 
 def _full(site: Site, machines: Machines, across: Sequence[Block]) -> list[Block]:
-    """The first machine's sections, and after its ladder where it stands among the others."""
+    """The sections of the first machine. Its place among the other machines follows its ladder."""
     view = View(machines.full)
     front = {s.name for s in registered_across() if s.front}
     blocks = [(s.order, Block(s.name, s.title, site.drawn(s.build(view)))) for s in registered() if s.full]
@@ -110,7 +110,7 @@ def _many(machines: Machines) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """What all pages share: the folder, the machine that is shown in full, and how many there are."""
+    """Data that all pages share: the folder, the machine shown in full, and the number of machines."""
 
     out: Path
     own: str
@@ -118,11 +118,11 @@ class Site:
     _names: set[str] = dataclasses.field(default_factory=set)
 
     def place(self, machine: str) -> str:
-        """The file of a machine's page; ids are twelve hexadecimal digits, so it stays in its folder."""
+        """The path of a machine's page. An id is twelve hexadecimal digits, so the path stays in its folder."""
         return _FRONT_PAGE if machine == self.own else f"{_PAGES_FOLDER}/{machine}.html"
 
     def drawn(self, parts: Iterable[Part], prefix: str = "") -> list[Any]:
-        """The parts as the template takes them; figures are written on the way."""
+        """The parts as the template needs them. Writes the figures to files."""
         return [self._drawn(part, prefix) if isinstance(part, Drawing | Sketch) else part for part in parts]
 
     def _drawn(self, part: Drawing | Sketch, prefix: str) -> Drawn:
@@ -137,7 +137,7 @@ class Site:
         return Drawn("drawing", name, part.title, part.caption, inline, formats)
 
     def _name(self, wanted: str) -> str:
-        """A file name and id of harmless characters, once each: figures may be named after what a file says."""
+        """A safe and unique name for a file and an id, because names of figures may come from a fingerprint."""
         slug = re.sub(r"[^a-z0-9]+", "-", wanted.lower()).strip("-")[:80] or "figure"
         name = next(n for i in itertools.count(1) if (n := slug if i == 1 else f"{slug}-{i}") not in self._names)
         self._names.add(name)
@@ -146,7 +146,7 @@ class Site:
     def page(
         self, place: str, heading: str, about: str, blocks: Sequence[Block], skipped: Sequence[Skipped] = ()
     ) -> None:
-        """Write one page; ``place`` under the folder."""
+        """Write one page to ``place`` in the folder."""
         root = "../" if "/" in place else ""
         links = [
             (_FRONT_PAGE, "This machine"),

@@ -1,4 +1,4 @@
-"""One colour a stack, everywhere. Every mark is also labelled, so no reader depends on the colour."""
+"""The colour of each stack, the same in all figures. Every mark has a label too, so colour is never the only key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LAYER_COLOURS = {
 
 
 def colour(stack: str) -> str:
-    """The colour of a stack; a plugin's stack has the same one on every machine."""
+    """The colour of a stack as ``#rrggbb``. A plugin's stack has the same colour on every machine."""
     if stack in STACK_COLOURS:
         return STACK_COLOURS[stack]
     return _OTHERS[hashlib.sha256(stack.encode()).digest()[0] % len(_OTHERS)]

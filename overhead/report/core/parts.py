@@ -1,4 +1,4 @@
-"""What a section is made of. The template draws each kind; every text is escaped there."""
+"""The kinds of parts in a section. The template draws each kind and escapes every text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """Sentences, a paragraph each; ``quiet`` for remarks, ``lead`` for what the page opens with.
+    """Paragraphs of text. ``quiet``: a remark in small type; ``lead``: the opening of the page.
 
-    ``folded``: a title under which they open on request.
+    ``folded``: the title of a block that the reader can open.
     """
 
     kind: ClassVar[str] = "text"
@@ -30,7 +30,7 @@ class Text:
 
 @dataclasses.dataclass(frozen=True)
 class Cards:
-    """Key figures, a card each."""
+    """A row of cards with one key figure each."""
 
     kind: ClassVar[str] = "cards"
     figures: Sequence[KeyFigure]
@@ -38,7 +38,7 @@ class Cards:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A table cell with a stack's colour before its text, or with a link to the page of a machine of that id."""
+    """A table cell with the colour of a stack before its text, or with a link to the page of a machine."""
 
     text: str
     stack: str = ""
@@ -46,16 +46,16 @@ class Cell:
 
 
 def micro_cell(record: Record, name: str) -> str:
-    """The record's figure in microseconds with its interval, or its status; empty where it was not measured."""
+    """The figure of the record in microseconds with its interval, or its status; empty if it was not measured."""
     figure = record.figure(name)
     return micro_spread(figure) if figure is not None else ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """``numeric`` columns align right; ``folded`` tables open on request. A row's first cell is its heading.
+    """A table. The first cell of a row is its heading. ``numeric``: columns that align right.
 
-    ``prose``: cells hold sentences, so on a phone a row becomes a block and nothing scrolls sideways.
+    ``folded``: the reader can open the table. ``prose``: cells hold sentences, so a phone shows a row as a block.
     """
 
     kind: ClassVar[str] = "table"
@@ -69,7 +69,7 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt`` says what a reader would see."""
+    """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt`` describes it for screen readers."""
 
     kind: ClassVar[str] = "drawing"
     name: str
@@ -81,7 +81,7 @@ class Drawing:
 
 @dataclasses.dataclass(frozen=True)
 class Sketch:
-    """A figure that is SVG text (``report.core.template_figures``), in the page and as the file ``<name>.svg``."""
+    """A figure given as SVG text (see ``report.core.template_figures``), in the page and as the file ``<name>.svg``."""
 
     kind: ClassVar[str] = "sketch"
     name: str

@@ -1,4 +1,4 @@
-"""The sections of the pages: one file each in ``sections`` and ``across``, registering itself; anyone's own too."""
+"""The sections of a machine's page. Each is one file in ``sections``, or in a plugin, that registers itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Build = Callable[[View], Iterable[Part]]
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """A part of a machine's page. ``build`` is given the machine's fingerprint and returns what to show, in order."""
+    """A section of a machine's page. ``build`` takes a view of the fingerprint and returns the parts in order."""
 
     name: str
     title: str
@@ -30,10 +30,10 @@ _sections: Registry[Section] = Registry("section", "overhead.report.sections")
 
 
 def register(name: str, title: str, order: int, *, brief: bool = False, full: bool = True) -> Callable[[Build], Build]:
-    """Decorator: make the function a section of a machine. They stand in the order of ``order``; a name is taken once.
+    """Decorator that registers a function as a section of a machine's page, sorted by ``order``.
 
-    A ``brief`` section is built for every one of perhaps a thousand machines: text, cards, tables and sketches, no
-    matplotlib.
+    Raises ``ValueError`` if the name is taken. ``brief``: the section is on the page of every machine. There may be a
+    thousand, so it must not use matplotlib: only text, cards, tables and sketches.
     """
 
     def add(build: Build) -> Build:
@@ -44,5 +44,5 @@ def register(name: str, title: str, order: int, *, brief: bool = False, full: bo
 
 
 def registered() -> list[Section]:
-    """All sections of a machine, in the page's order."""
+    """All sections of a machine's page, in the order of the page."""
     return sorted(_sections.items().values(), key=lambda s: (s.order, s.name))

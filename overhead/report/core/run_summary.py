@@ -1,4 +1,4 @@
-"""A summary of a run for the pages over many machines: small, so that a thousand fit into memory."""
+"""Summarise a run for the pages over many machines. A summary is small, so that a thousand fit into memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _VENDOR_PATTERNS = {
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """One quantity of a stack on a device: ``dispatch``, ``launch``, ``node``, ``step``, ``submit``; figures in ns."""
+    """The figures (ns) of one quantity of a stack on a device: a dispatch, launch, node, step or submit."""
 
     quantity: str
     vendor: str
@@ -42,7 +42,7 @@ class Way:
 
 @dataclasses.dataclass(frozen=True)
 class HostTimeSplit:
-    """A ladder: the host's time per unit in ns, and of each rung its name, ns, share of the host and ``doubt``."""
+    """The host's time per unit in ns, split into shares: of each its name, ns, fraction of the host and doubt."""
 
     stack: str
     api: Api
@@ -54,7 +54,7 @@ class HostTimeSplit:
 
 @dataclasses.dataclass(frozen=True)
 class Crossover:
-    """From how many steps on ``second`` is cheaper than ``first``; ``steps`` None where ``verdict`` says why."""
+    """The number of steps from which ``second`` is cheaper than ``first``; if None, ``verdict`` gives the reason."""
 
     first: str
     second: str
@@ -66,7 +66,7 @@ class Crossover:
 
 @dataclasses.dataclass(frozen=True)
 class RunSummary:
-    """What is kept of a run. ``sections``: name, title and parts of the machine's own page."""
+    """The summary of a run. ``sections``: name, title and parts for the machine's own page."""
 
     machine: Machine
     created: str
@@ -81,7 +81,7 @@ class RunSummary:
 
     @property
     def name(self) -> str:
-        """The GPU, or the processor where there is none."""
+        """The names of the GPUs, or of the processor if the machine has no GPU."""
         found = [g.name for g in self.machine.gpus if not g.software]
         kinds = list(dict.fromkeys(found))
         many = f", {len(found)} of them" if len(kinds) == 1 and len(found) > 1 else ""
@@ -89,7 +89,7 @@ class RunSummary:
 
 
 def summarise(fingerprint: Fingerprint) -> RunSummary:
-    """The summary of a run, with the parts of its own page already built."""
+    """The summary of a run, with the parts of its page."""
     view = View(fingerprint)
     built = [(s.name, s.title, tuple(s.build(view))) for s in registered() if s.brief]
     return RunSummary(
@@ -101,7 +101,7 @@ def summarise(fingerprint: Fingerprint) -> RunSummary:
 
 
 def vendor(record: Record, cpu: str) -> str:
-    """The maker of the device, from the adapter's name; for a CPU from the processor's name."""
+    """The vendor of the device, from the name of the adapter; of a CPU, from the name of the processor."""
     if record.software:
         return "software"
     name = cpu if record.api == "CPU" else record.adapter
@@ -134,7 +134,7 @@ def _way(view: View, quantity: str, record: Record, figures: dict[str, Figure]) 
 
 
 def _host_time_splits(view: View) -> Iterator[HostTimeSplit]:
-    """The first ladder of each stack and API whose host time is known and split."""
+    """For each stack and API the first ladder whose host time is known and split."""
     seen: set[tuple[str, str]] = set()
     for found in view.once(ladders):
         target, host = found.target, valued(found.host)
@@ -148,7 +148,7 @@ def _host_time_splits(view: View) -> Iterator[HostTimeSplit]:
 
 
 def _crossovers(view: View) -> Iterator[Crossover]:
-    """At the size nearest to 4,096 elements of each workload, on the GPU or else on what there is."""
+    """The crossovers of each workload, at the size nearest to 4,096 elements."""
     groups = view.once(chains.groups)
     for name in dict.fromkeys(g.workload for g in groups):
         group = min((g for g in groups if g.workload == name), key=lambda g: abs(g.elements - 4096))

@@ -1,6 +1,6 @@
-"""Figures made by a template, for the pages of many machines: matplotlib would take minutes for a thousand.
+"""SVG figures from a template, for the pages of many machines. matplotlib would take minutes for a thousand.
 
-Every text is escaped by the template. Colours are those of ``draw``, so the page's theme replaces them in the same way.
+The template escapes every text. Colours are those of ``draw``, so that the theme of the page replaces them too.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _ROW_PX = 28
 _AXIS_PX = 52
 """Height of an axis with its unit."""
 _Scale = tuple[Callable[[float], float], list[tuple[float, str]]]
-"""From a value to its place, and the ticks with their texts."""
+"""A function from a value to its position in pixels, and the ticks with their labels."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Dot:
-    """A value with its interval on a log axis; hollow where the status is not ``ok``."""
+    """A value with its interval on a log axis. ``hollow``: the status is not ``ok``."""
 
     value: float
     low: float
@@ -35,7 +35,7 @@ class Dot:
 
 @dataclasses.dataclass(frozen=True)
 class TemplateDotRow:
-    """A label, perhaps a dot, and words beside it."""
+    """A row: a label, a dot or None, and a note beside it."""
 
     label: str
     dot: Dot | None
@@ -44,7 +44,7 @@ class TemplateDotRow:
 
 @dataclasses.dataclass(frozen=True)
 class BarRow:
-    """A label, a bar's pieces (title, length, colour) and words behind it."""
+    """A row: a label, the pieces of a bar (title, length, colour), and a note behind it."""
 
     label: str
     pieces: Sequence[tuple[str, float, str]]
@@ -53,19 +53,19 @@ class BarRow:
 
 @dataclasses.dataclass(frozen=True)
 class TemplatePanel:
-    """Rows on an axis of their own, whose unit is named below it."""
+    """Rows with their own axis. ``unit`` stands below the axis."""
 
     unit: str
     rows: Sequence[TemplateDotRow] | Sequence[BarRow]
 
 
 def dots(panels: Sequence[TemplatePanel]) -> str:
-    """SVG of rows of dots, a log axis a panel."""
+    """The SVG text of rows of dots. Each panel has a log axis."""
     return _template("dots.svg.j2", panels, _log_scale)
 
 
 def bars(panels: Sequence[TemplatePanel]) -> str:
-    """SVG of stacked bars, a linear axis from zero a panel."""
+    """The SVG text of stacked bars. Each panel has a linear axis from zero."""
     return _template("bars.svg.j2", panels, _linear_scale)
 
 

@@ -1,4 +1,4 @@
-"""The one place that sets up Jinja: what is not marked as safe is escaped, what a template misses is an error."""
+"""Load Jinja templates. Text is escaped unless marked as safe, and a missing variable is an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @functools.cache
 def template(name: str) -> Template:
-    """A template that lies beside this module."""
+    """The template ``name`` from the folder of this module."""
     import jinja2
 
     made = jinja2.Environment(

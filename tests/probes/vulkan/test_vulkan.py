@@ -294,6 +294,7 @@ def in_a_process(manifest: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.needs("vulkan", "swiftshader", "numba")
 def test_swiftshader_runs_every_case() -> None:
     found = in_a_process(str(drivers.swiftshader_icd()))

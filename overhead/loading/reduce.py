@@ -43,6 +43,9 @@ from overhead.results import (
     Volatile,
 )
 
+_PLANNED_ONLY = ("met", "met_rounds")
+"""Figures whose rule gives their own number of processes: further ones do not measure them."""
+
 
 def load(path: Path) -> Fingerprint:
     """The fingerprint in a file; a journal is reduced to one. Raises ``BadFile``."""
@@ -214,7 +217,7 @@ class _Journal:
         elif any(p.rounds for p in series.processes):
             estimates = estimate(series, self.target)
             bound = limited_by(series, estimates)
-            figures = [_figure(name, e, self._rule(key, e)) for name, e in estimates.items()]
+            figures = [_figure(name, e, self._rule(key, name, e)) for name, e in estimates.items()]
             head = next((f for f in figures if f.name == "complete"), None)
             status, reason = (head.status, head.reason) if head else ("failed", "no slope could be fitted")
         return Record(
@@ -241,9 +244,11 @@ class _Journal:
             curve=_curve(series),
         )
 
-    def _rule(self, key: _Key, e: Estimate) -> str:
+    def _rule(self, key: _Key, name: str, e: Estimate) -> str:
         rules = dict.fromkeys(r for (worker, _), r in self.rules.items() if worker == key.worker and r)
         rule = e.rule or "; ".join(rules)
+        if name in _PLANNED_ONLY:
+            return rule
         whole = sum((key.worker, process) in self.rules for process in self._counted(key))
         further = whole - self.wanted[key.worker]
         if further > 0:

@@ -170,6 +170,7 @@ class Worker:
             seed=self.job.seed,
             extras=frozenset(self.job.extras),
             staged=frozenset(self.job.staged),
+            met=frozenset(self.job.met),
             slopes_only=self.job.slopes_only,
             ladders=self.job.ladders,
             max_rounds=self.job.max_rounds,

@@ -80,6 +80,9 @@ class FakeClock:
     def move(self, processors: Sequence[int]) -> None:
         raise AssertionError("this clock's machine has no processors to choose from")
 
+    def release_threads(self) -> None:
+        return
+
     def canary(self) -> list[int]:
         """The two times of the canary under the current disturbance, ns."""
         work = np.array([CANARY_NS, CANARY_NS]) * self.speed * (1 + 0.004 * self.random.standard_normal(2))

@@ -51,3 +51,13 @@ def test_the_reason_why_a_ladder_is_short_reaches_the_rule_of_every_slope(tmp_pa
         figure = record.figure(name)
         assert figure is not None
         assert "the stack bounds n at 64" in figure.rule
+
+
+def test_the_met_cost_reaches_the_fingerprint_as_a_spread_over_processes(tmp_path: Path) -> None:
+    record = reduced(tmp_path, ("met", [29_000.0], ""), ("met", [31_000.0], ""), ("met_first", [5e6], ""))
+    met, within = record.figure("met"), record.figure("met_rounds")
+    assert met is not None
+    assert within is not None
+    assert (met.value, met.low, met.high, met.processes, met.unit) == (30_000.0, 30_000.0, 30_000.0, 5, "ns")
+    assert within.value == 31 / 29
+    assert record.figure("met_first") is None

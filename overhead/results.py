@@ -316,7 +316,7 @@ class RoundLine(_Line, kw_only=True, tag="round"):
 
 class OneOffLine(_Line, kw_only=True, tag="once"):
     """Values measured outside the ladder, ns unless the name says otherwise: ``first``, ``prepare``, ``naive``,
-    ``naive_idle``, ``latency``, ``empty_wait``, ``clock``, ``device_busy``, ``stage:...``.
+    ``naive_idle``, ``latency``, ``empty_wait``, ``clock``, ``device_busy``, ``met``, ``stage:...``.
 
     ``at``: the n of each value where the values depend on it.
     """

@@ -36,6 +36,7 @@ from overhead.results import (
     OpenedLine,
     PlannedLine,
     Point,
+    ProcessorCost,
     Record,
     RoundLine,
     Status,
@@ -242,6 +243,7 @@ class _Journal:
             flags=list(opened.flags) if opened else [],
             figures=figures,
             curve=_curve(series),
+            by_processor=_by_processor(series),
         )
 
     def _rule(self, key: _Key, name: str, e: Estimate) -> str:
@@ -371,6 +373,16 @@ def _curve(series: Series) -> list[Point]:
             )
         )
     return _thin(points)
+
+
+def _by_processor(series: Series) -> list[ProcessorCost]:
+    """The met cost on each processor, from the first process that measured it."""
+    for process in series.processes:
+        if measured := process.one_off.get("met_by_processor"):
+            serving = process.values("interrupt_processors")
+            costs = zip(measured.at, measured.values, strict=True)
+            return [ProcessorCost(cpu=cpu, ns=ns, serves_interrupts=cpu in serving) for cpu, ns in costs]
+    return []
 
 
 def _thin(points: list[Point], most: int = 24) -> list[Point]:

@@ -287,6 +287,7 @@ class Campaign:
             extras=list(left.extras),
             staged=list(left.staged),
             met=list(left.met),
+            by_processor=self.plan.by_processor and process == 0,
             slopes_only=left.slopes_only,
             ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
             plugins=self.plugins,

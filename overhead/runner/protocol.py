@@ -33,6 +33,8 @@ class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keys of the assignments whose calls are timed one by one."""
     met: list[str] = []
     """Keys of the assignments whose met cost is measured."""
+    by_processor: bool = False
+    """Whether the met cost of those in ``extras`` is measured on each processor too."""
     slopes_only: bool = False
     """True for a process beyond the planned ones: nothing is measured outside the ladder, ``extras`` and ``staged``
     have no effect."""

@@ -33,6 +33,9 @@ class Clock(Protocol):
     def processors(self) -> list[int]:
         """The processors that the calling thread may be moved to; empty where it cannot be moved."""
 
+    def every_processor(self) -> list[int]:
+        """The same, with the processors that serve a GPU's interrupts."""
+
     def move(self, processors: Sequence[int]) -> None:
         """Bind the calling thread, and the threads it starts later, to these processors; if empty, to all it had."""
 
@@ -46,6 +49,7 @@ class SystemClock:
     now = staticmethod(time.perf_counter_ns)
     thread_cpu = staticmethod(time.thread_time_ns)
     sleep = staticmethod(time.sleep)
+    every_processor = staticmethod(processors.every)
     processors = staticmethod(processors.allowed)
 
     def __init__(self) -> None:

@@ -201,6 +201,9 @@ class _Measurement:
             for _ in range(met.TURNS):
                 for case in [case for key, case in self.live.items() if key in lengths]:
                     self.attempt(case, "met", functools.partial(self.take_met_turn, lengths[case.key]))
+            for case in [case for key, case in self.live.items() if key in lengths.keys() & self.settings.extras]:
+                if self.settings.by_processor:
+                    self.attempt(case, "by processor", functools.partial(self.measure_by_processor, lengths[case.key]))
         self.prepare_timer.spent_ns = preparing_ns
         self.start += self.sampling_ns() - before
 
@@ -220,6 +223,15 @@ class _Measurement:
         slope = met.take_turn(case, self.clock, lengths)
         case.verify()
         self.emit(OneOffMeasured(case.key, "met", OneOff([slope], [lengths.long])))
+
+    def measure_by_processor(self, lengths: met.Lengths, case: CaseInProgress) -> None:
+        """The case's met cost on each processor, verified, and the processors that serve interrupts."""
+        found = met.by_processor(case, self.clock, lengths)
+        case.verify()
+        if found:
+            self.emit(OneOffMeasured(case.key, "met_by_processor", OneOff([*found.values()], [*found])))
+            serving = [float(processor) for processor in met.interrupted(self.clock)]
+            self.emit(OneOffMeasured(case.key, "interrupt_processors", OneOff(serving)))
 
     def calibrate(self, case: CaseInProgress) -> None:
         """Find the case's ladder, or take that of an earlier process."""

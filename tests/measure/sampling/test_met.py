@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from overhead.measure.sampling import met
+from overhead.measure.sampling.case import CaseInProgress
 from overhead.measure.sampling.events import Doing, Event, OneOffMeasured, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from tests.fakes.chains import Steady, dropped, measured
@@ -163,3 +164,52 @@ def test_its_units_are_verified() -> None:
     events = measured_met(Losing(clock), clock)
     assert dropped(events)["case"].status == "unverified"
     assert not values(events, "case")
+
+
+class Uneven(FakeClock):
+    """Four processors; the third takes twice as long and serves a GPU's interrupts."""
+
+    on = -1
+
+    def processors(self) -> list[int]:
+        return [4, 5, 7]
+
+    def every_processor(self) -> list[int]:
+        return [4, 5, 6, 7]
+
+    def move(self, processors: Sequence[int]) -> None:
+        (self.on,) = processors or [-1]
+
+    @property
+    def speed(self) -> float:
+        return 2.0 if self.on == 6 else 1.0
+
+
+def test_the_base_case_is_measured_on_each_processor_after_the_turns() -> None:
+    clock = Uneven()
+    chains = {"base": Steady(clock), "other": Steady(clock)}
+    more: dict[str, Any] = {"met": frozenset(chains), "extras": frozenset({"base"}), "by_processor": True}
+    _, events, found = measured(chains, clock, **more)
+    table = found["base"].one_off["met_by_processor"]
+    assert table.at == [4, 5, 6, 7]
+    assert table.values == pytest.approx([1_000.0, 1_000.0, 2_000.0, 1_000.0], rel=1e-2)
+    assert found["base"].values("interrupt_processors") == [6.0]
+    assert "met_by_processor" not in found["other"].one_off
+    names = [e.name for e in events if isinstance(e, OneOffMeasured)]
+    assert names.index("met_by_processor") > max(i for i, name in enumerate(names) if name == "met")
+    assert not dropped(events)
+
+
+def test_of_many_processors_some_are_measured_with_those_that_serve_interrupts() -> None:
+    class Large(Uneven):
+        def processors(self) -> list[int]:
+            return [n for n in range(64) if n != 61]
+
+        def every_processor(self) -> list[int]:
+            return list(range(64))
+
+    clock = Large()
+    case = CaseInProgress("case", Steady(clock), 1.0)
+    found = met.by_processor(case, clock, met.find_lengths(case, clock, ()))
+    assert list(found) == sorted([*range(0, 64, 4), 61])
+    assert clock.on == -1

@@ -37,6 +37,8 @@ class Plan:
     """Largest number of further processes for cases that are noisy after the planned ones."""
     further_share: float = 0.0
     """Share of ``sampling_s`` that is kept for further processes."""
+    by_processor: bool = False
+    """Whether the first process measures the met cost of the base case on each processor."""
     min_rounds: int = 6
     max_rounds: int = 400
 
@@ -69,7 +71,14 @@ PROFILES: Mapping[str, Plan] = {
         further_share=1 / 6,
     ),
     "default": Plan(
-        processes=5, target=0.03, sampling_s=300.0, wall_s=600.0, case_s=0.4, further=15, further_share=0.4
+        processes=5,
+        target=0.03,
+        sampling_s=300.0,
+        wall_s=600.0,
+        case_s=0.4,
+        further=15,
+        further_share=0.4,
+        by_processor=True,
     ),
-    "thorough": Plan(processes=10, target=0.01, sampling_s=None, wall_s=None, case_s=2.0, further=5),
+    "thorough": Plan(processes=10, target=0.01, sampling_s=None, wall_s=None, case_s=2.0, further=5, by_processor=True),
 }

@@ -115,6 +115,14 @@ class Point(_Base, kw_only=True):
     q3: float
 
 
+class ProcessorCost(_Base, kw_only=True):
+    """The met cost of a unit on one processor, ns. ``serves_interrupts``: of a GPU."""
+
+    cpu: Count
+    ns: float
+    serves_interrupts: bool = False
+
+
 class Record(_Base, kw_only=True, dict=True):
     """All results of one case on one target."""
 
@@ -139,6 +147,7 @@ class Record(_Base, kw_only=True, dict=True):
     flags: Annotated[list[Name], Meta(max_length=64)] = []
     figures: Annotated[list[Figure], Meta(max_length=200)] = []
     curve: Annotated[list[Point], Meta(max_length=64)] = []
+    by_processor: Annotated[list[ProcessorCost], Meta(max_length=1024)] = []
 
     @property
     def case(self) -> Case:
@@ -316,7 +325,7 @@ class RoundLine(_Line, kw_only=True, tag="round"):
 
 class OneOffLine(_Line, kw_only=True, tag="once"):
     """Values measured outside the ladder, ns unless the name says otherwise: ``first``, ``prepare``, ``naive``,
-    ``naive_idle``, ``latency``, ``empty_wait``, ``clock``, ``device_busy``, ``stage:...``.
+    ``naive_idle``, ``latency``, ``empty_wait``, ``clock``, ``device_busy``, ``met``, ``stage:...``.
 
     ``at``: the n of each value where the values depend on it.
     """

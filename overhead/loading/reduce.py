@@ -36,12 +36,16 @@ from overhead.results import (
     OpenedLine,
     PlannedLine,
     Point,
+    ProcessorCost,
     Record,
     RoundLine,
     Status,
     Target,
     Volatile,
 )
+
+_PLANNED_ONLY = ("met", "met_rounds")
+"""Figures whose rule gives their own number of processes: further ones do not measure them."""
 
 
 def load(path: Path) -> Fingerprint:
@@ -214,7 +218,7 @@ class _Journal:
         elif any(p.rounds for p in series.processes):
             estimates = estimate(series, self.target)
             bound = limited_by(series, estimates)
-            figures = [_figure(name, e, self._rule(key, e)) for name, e in estimates.items()]
+            figures = [_figure(name, e, self._rule(key, name, e)) for name, e in estimates.items()]
             head = next((f for f in figures if f.name == "complete"), None)
             status, reason = (head.status, head.reason) if head else ("failed", "no slope could be fitted")
         return Record(
@@ -239,11 +243,14 @@ class _Journal:
             flags=list(opened.flags) if opened else [],
             figures=figures,
             curve=_curve(series),
+            by_processor=_by_processor(series),
         )
 
-    def _rule(self, key: _Key, e: Estimate) -> str:
+    def _rule(self, key: _Key, name: str, e: Estimate) -> str:
         rules = dict.fromkeys(r for (worker, _), r in self.rules.items() if worker == key.worker and r)
         rule = e.rule or "; ".join(rules)
+        if name in _PLANNED_ONLY:
+            return rule
         whole = sum((key.worker, process) in self.rules for process in self._counted(key))
         further = whole - self.wanted[key.worker]
         if further > 0:
@@ -367,6 +374,16 @@ def _curve(series: Series) -> list[Point]:
             )
         )
     return _thin(points)
+
+
+def _by_processor(series: Series) -> list[ProcessorCost]:
+    """The met cost on each processor, from the first process that measured it."""
+    for process in series.processes:
+        if measured := process.one_off.get("met_by_processor"):
+            serving = process.values("interrupt_processors")
+            costs = zip(measured.at, measured.values, strict=True)
+            return [ProcessorCost(cpu=cpu, ns=ns, serves_interrupts=cpu in serving) for cpu, ns in costs]
+    return []
 
 
 def _thin(points: list[Point], most: int = 24) -> list[Point]:

@@ -42,6 +42,12 @@ def spread(value: float, low: float | None, high: float | None) -> str:
     return f"{_fixed(value, place)} ({_fixed(low, place)} to {_fixed(high, place)})"
 
 
+def between(low: float, high: float) -> str:
+    """``low to high``, both rounded alike."""
+    place = _place((low + high) / 2, low, high)
+    return f"{_fixed(low, place)} to {_fixed(high, place)}"
+
+
 def micro(figure: Figure) -> str:
     """A time in microseconds without its unit, or the status where there is no value."""
     return number(*in_micro(figure)) if has_value(figure) else figure.status

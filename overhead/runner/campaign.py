@@ -183,7 +183,7 @@ class Campaign:
         self._began_s, self._finished_s, self._waited_s = self._clock(), 0.0, 0.0
         self.listener.begin(
             sum(
-                (task.seconds + _START_S) * missing[task.target.key]
+                (task.measuring_s + _START_S) * missing[task.target.key]
                 for run in self.runs
                 for missing in [run.missing()]
                 for task in run.tasks
@@ -201,13 +201,13 @@ class Campaign:
                     )
                     return
                 self._measure_group(group)
-            other_s = self._elapsed_s() - before - _sampling_s(due) if targets else other_s
+            other_s = self._elapsed_s() - before - _measuring_s(due) if targets else other_s
         self._run_further(other_s)
 
     def _run_further(self, other_s: float) -> None:
         """Measure the noisy cases in further processes, while the plan allows more and they would end in time.
 
-        ``other_s``: time of the last replicate besides sampling, s.
+        ``other_s``: seconds that the last replicate took in addition to its measuring.
         """
         seconds, due = self.plan.further_s, self._due(0, self.plan.further)
         for replicate in range(self.plan.further):
@@ -216,14 +216,14 @@ class Campaign:
             due = [[task.only(wide.keys()) for task in own] for own in self._due(replicate, self.plan.further)]
             tasks = further_tasks(due, wide, seconds / (self.plan.further - replicate))
             targets = self._by_target(tasks, self.plan.processes + replicate)
-            if not targets or self._elapsed_s() + other_s + _sampling_s(tasks) > self._wall_s():
+            if not targets or self._elapsed_s() + other_s + _measuring_s(tasks) > self._wall_s():
                 return
             self.listener.note(f"noisy so far, and measured in one more process: {_count(tasks)}")
-            self.listener.more(_sampling_s(tasks) + _START_S * sum(map(len, tasks)))
+            self.listener.more(_measuring_s(tasks) + _START_S * sum(map(len, tasks)))
             for group in _groups(targets, self._targets_at_once):
                 self._measure_group(group)
-            seconds -= _sampling_s(tasks) / len(self.runs)
-            other_s = self._elapsed_s() - before - _sampling_s(tasks)
+            seconds -= _measuring_s(tasks) / len(self.runs)
+            other_s = self._elapsed_s() - before - _measuring_s(tasks)
 
     def _due(self, replicate: int, further: int = 0) -> list[list[Task]]:
         """For each interpreter, the tasks that lack more than ``replicate`` processes; see ``missing``."""
@@ -263,7 +263,7 @@ class Campaign:
             planned = [task for tasks in group for _, task in tasks]
             self._advance(_START_S * len(planned))
             self._measure(ready)
-            self._advance(sum(task.seconds for task in planned))
+            self._advance(sum(task.measuring_s for task in planned))
             for one in workers:
                 one.worker.release()
         finally:
@@ -294,6 +294,8 @@ class Campaign:
             assignments=list(left.assignments),
             extras=list(left.extras),
             staged=list(left.staged),
+            met=list(left.met),
+            by_processor=self.plan.by_processor and process == 0,
             slopes_only=left.slopes_only,
             ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
             plugins=self.plugins,
@@ -346,7 +348,7 @@ class Campaign:
                         waiting.remove(other)
                 if not ended:
                     waiting.append(one)
-                measured_s = sum(min(each.measured_s, each.task.seconds) for each in ready)
+                measured_s = sum(min(each.measured_s, each.task.measuring_s) for each in ready)
                 self.listener.advance(self._finished_s + measured_s)
 
     def _turn(self, one: _OpenWorker, *, brief: bool = False) -> bool:
@@ -432,9 +434,9 @@ def _on_same_device(target: Target, waiting: Sequence[_OpenWorker]) -> _OpenWork
     return min(same_name, key=lambda one: one.task.target.device != target.device, default=None)
 
 
-def _sampling_s(tasks: Sequence[Sequence[Task]]) -> float:
-    """Sampling time of all tasks of all interpreters, s."""
-    return sum(task.seconds for own in tasks for task in own)
+def _measuring_s(tasks: Sequence[Sequence[Task]]) -> float:
+    """Seconds that one process of each task of all interpreters measures."""
+    return sum(task.measuring_s for own in tasks for task in own)
 
 
 def _count(tasks: Sequence[Sequence[Task]]) -> str:

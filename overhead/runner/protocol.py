@@ -36,6 +36,10 @@ class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keys of the assignments that also get the slow one-off values."""
     staged: list[str] = []
     """Keys of the assignments whose calls are timed one by one."""
+    met: list[str] = []
+    """Keys of the assignments whose met cost is measured."""
+    by_processor: bool = False
+    """Whether the met cost of those in ``extras`` is measured on each processor too."""
     slopes_only: bool = False
     """True for a process beyond the planned ones: only ladders are measured, ``extras`` and ``staged`` ignored."""
     ladders: dict[str, list[int]] = {}

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from overhead.devices import same_decorated_name
 from overhead.errors import UsageError
+from overhead.measure.sampling import met
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable
 from overhead.probes import registry
 from overhead.probes.base import Space
@@ -22,6 +23,8 @@ from overhead.runner.budget import Allotment, Candidate, allot
 from overhead.runner.protocol import Assignment
 from overhead.workloads import RESERVED, UNROLLED, workloads
 
+_FEW_CASES = 4
+"""The met cost is measured for each case of a target that has at most this many, else for the staged ones."""
 _MOST_TIMES = 3.0
 """In a further process a case gets at most this multiple of its sampling time in a planned process."""
 
@@ -51,6 +54,18 @@ class Task:
             firsts.setdefault(a.case.caller, a.key)
         staged = tuple(firsts.values())
         return dataclasses.replace(task, extras=staged[:1], staged=staged)
+
+    @property
+    def met(self) -> tuple[str, ...]:
+        """Keys of the assignments whose met cost is measured."""
+        if self.slopes_only:
+            return ()
+        return tuple(a.key for a in self.own) if len(self.own) <= _FEW_CASES else self.staged
+
+    @property
+    def measuring_s(self) -> float:
+        """Seconds that one process measures: its sampling time and about so much for the met costs."""
+        return self.seconds + met.CASE_S * len(self.met)
 
     @property
     def own(self) -> list[Assignment]:

@@ -170,6 +170,8 @@ class Worker:
             seed=self.job.seed,
             extras=frozenset(self.job.extras),
             staged=frozenset(self.job.staged),
+            met=frozenset(self.job.met),
+            by_processor=self.job.by_processor,
             slopes_only=self.job.slopes_only,
             ladders=self.job.ladders,
             max_rounds=self.job.max_rounds,

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
-from overhead.reading.format import MICRO, factor_spread, micro_spread, plain, valued
+from overhead.reading.format import MICRO, between, factor_spread, has_value, in_micro, micro_spread, plain, valued
 from overhead.reading.host_shares import HostShares, ladder_sentences, ladders, share_of_host
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
@@ -64,11 +64,14 @@ def show_key_figures(fingerprint: Fingerprint, console: Console | None = None) -
 
 
 def _costs(target: TargetView) -> Table:
-    columns = ["pattern", "caller", "unit", *(f"{n}, {MICRO}" for n in _FIGURES), "remark"]
-    table = _table(plain(target.label), columns, right=range(3, 3 + len(_FIGURES)))
+    names = list(_FIGURES)
+    if any(r.figure("met") for r in target.records):  # a run of an earlier version has none
+        names.insert(1, "met")
+    columns = ["pattern", "caller", "unit", *(f"{n}, {MICRO}" for n in names), "remark"]
+    table = _table(plain(target.label), columns, right=range(3, 3 + len(names)))
     for r in by_patterns(target.records):
-        row = [target.pattern_label(r), r.caller, r.unit, *(_number(r, n) for n in _FIGURES), _remark(r)]
-        table.add_row(*map(_text, row))
+        numbers = [_met(r) if n == "met" else _number(r, n) for n in names]
+        table.add_row(*map(_text, [target.pattern_label(r), r.caller, r.unit, *numbers, _remark(r)]))
     return table
 
 
@@ -114,6 +117,16 @@ def _missing(view: View, console: Console) -> None:
 def _number(record: Record, name: str) -> str:
     figure = record.figure(name)
     return micro_spread(figure) if figure is not None and valued(figure) is not None else ""
+
+
+def _met(record: Record) -> str:
+    """The range of the met cost over the processes: ``29 to 70 (5 processes)``; empty where it has no value."""
+    figure = record.figure("met")
+    if figure is None or not has_value(figure):
+        return ""
+    value, low, high = in_micro(figure)
+    processes = f"{figure.processes} process" + "es" * (figure.processes != 1)
+    return f"{between(value if low is None else low, value if high is None else high)} ({processes})"
 
 
 def _remark(record: Record) -> str:

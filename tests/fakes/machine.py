@@ -77,8 +77,14 @@ class FakeClock:
     def processors(self) -> list[int]:
         return []
 
+    def every_processor(self) -> list[int]:
+        return self.processors()
+
     def move(self, processors: Sequence[int]) -> None:
         raise AssertionError("this clock's machine has no processors to choose from")
+
+    def release_threads(self) -> None:
+        return
 
     def canary(self) -> list[int]:
         """The two times of the canary under the current disturbance, ns."""

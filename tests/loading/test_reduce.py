@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from overhead import results
 from overhead.loading.reduce import reduce_journal
 from overhead.results import EndedLine, JournalLine, OneOffLine
@@ -51,3 +53,29 @@ def test_the_reason_why_a_ladder_is_short_reaches_the_rule_of_every_slope(tmp_pa
         figure = record.figure(name)
         assert figure is not None
         assert "the stack bounds n at 64" in figure.rule
+
+
+def test_the_met_cost_reaches_the_fingerprint_as_a_spread_over_processes(tmp_path: Path) -> None:
+    record = reduced(tmp_path, ("met", [29_000.0], ""), ("met", [31_000.0], ""), ("met_first", [5e6], ""))
+    met, within = record.figure("met"), record.figure("met_rounds")
+    assert met is not None
+    assert within is not None
+    assert (met.value, met.low, met.high, met.processes, met.unit) == (30_000.0, 30_000.0, 30_000.0, 5, "ns")
+    assert within.value == 31 / 29
+    assert record.figure("met_first") is None
+
+
+def test_the_met_cost_on_each_processor_reaches_the_fingerprint(tmp_path: Path) -> None:
+    lines: list[JournalLine] = []
+    for line in Made().lines():
+        if isinstance(line, EndedLine) and line.process == 0:
+            table = once(0, "met_by_processor", [1e3, 2e3], "")
+            lines += [msgspec.structs.replace(table, at=[4, 6]), once(0, "interrupt_processors", [6.0], "")]
+        lines.append(line)
+    journal = tmp_path / "r.jsonl"
+    journal.write_bytes(b"".join(map(results.encode_line, lines)))
+    record = next(r for r in reduce_journal(journal).records if r.params["size"] == "small")
+    assert [(one.cpu, one.ns, one.serves_interrupts) for one in record.by_processor] == [
+        (4, 1e3, False),
+        (6, 2e3, True),
+    ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from overhead.errors import UsageError
+from overhead.measure.sampling import met
 from overhead.probes.base import Chain, Probe, Space
 from overhead.profiles import Plan
 from overhead.results import Case, PlannedLine, Target
 from overhead.runner import schedule as schedule_module
-from overhead.runner.schedule import Choice, resumed, schedule
+from overhead.runner.protocol import Assignment
+from overhead.runner.schedule import Choice, Task, resumed, schedule
 
 BASE = Case(pattern="per-submit")
 NATIVE = Case(pattern="per-submit", caller="native")
@@ -111,3 +113,20 @@ def test_a_resumed_plan_keeps_the_targets_that_are_still_found() -> None:
     tasks, missing = resumed(planned, "quick", plan(), [gpu])
     assert [(t.target.key, [a.case for a in t.assignments], t.processes) for t in tasks] == [(gpu.key, [BASE], 7)]
     assert missing == {gone.key}
+
+
+def test_the_met_cost_of_each_case_is_measured_where_a_target_has_few() -> None:
+    task = next(
+        t for t in schedule([target("dawn"), target("vulkan")], Choice(), plan())[0] if t.target.stack == "dawn"
+    )
+    assert task.met == tuple(a.key for a in task.own)
+    assert len(task.met) == 4
+    assert task.measuring_s == pytest.approx(task.seconds + 4 * met.CASE_S)
+    assert task.only(task.met).met == ()
+
+
+def test_of_many_cases_the_met_cost_of_the_first_of_each_caller_is_measured() -> None:
+    cases = [Case(pattern="per-submit", caller=c, params={"n": n}) for n in range(3) for c in ("binding", "native")]
+    own = [Assignment(target("dawn"), case) for case in cases]
+    task = Task.of(target("dawn"), own, 1.0, 2)
+    assert task.met == task.staged == (own[0].key, own[1].key)

@@ -11,7 +11,7 @@ import numpy as np
 from overhead.measure.fitting.across_processes import mean_of_processes, without_value
 from overhead.measure.fitting.data import Estimate, Process, Series
 from overhead.measure.fitting.line import MAX_MISFIT, Floats, Misfit, misfit
-from overhead.measure.fitting.one_off_figures import one_off_figures
+from overhead.measure.fitting.one_off_figures import met_figures, one_off_figures
 from overhead.measure.fitting.one_process import SLOPES, ProcessFit, by_round, fit_process, wait_quantum
 from overhead.measure.fitting.quiet_rounds import canary_ns, without_slow_rounds
 from overhead.measure.fitting.two_speeds import (
@@ -41,12 +41,13 @@ def estimate(series: Series, target: float) -> dict[str, Estimate]:
     """All figures of one case by name. ``target``: the largest relative half-width of a figure that is ``ok``.
 
     ``issue``, ``host``, ``complete`` and ``fixed`` always, with a status; ``knee_n`` and ``queue_depth`` if ``issue``
-    has a knee; the one-off figures whose values were measured. The precision of ``fixed`` is relative to the sum of
-    ``fixed``, ``complete`` and the poll interval of a polling wait.
+    has a knee; the one-off figures and the met cost where they were measured. The precision of ``fixed`` is relative to
+    the sum of ``fixed``, ``complete`` and the poll interval of a polling wait.
     """
     case = _Case(series, target)
     figures = {name: case.slope(name) for name in SLOPES}
-    return figures | {"fixed": case.fixed(figures["complete"])} | case.knee() | one_off_figures(series, target)
+    figures |= {"fixed": case.fixed(figures["complete"])} | case.knee()
+    return figures | one_off_figures(series, target) | met_figures(series)
 
 
 def complete_figure(series: Series, target: float) -> Estimate:

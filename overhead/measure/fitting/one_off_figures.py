@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from overhead.measure.fitting.across_processes import mean_of_processes, without_value
@@ -14,6 +17,8 @@ _MEDIANS = ("naive", "naive_idle", "empty_wait", "first", "start_latency", "comp
 """Figures that are the median of the values of a process."""
 _DEVICE_SLOPES = ("device_busy", "device_span")
 """Figures that are a slope over n. Where processes measured different ones, the more frequent one stays."""
+_PERCENTILES_FROM_PROCESSES = 8
+"""With this many processes the met cost is given with percentiles instead of its lowest and highest value."""
 _MIN_DEVICE_CLOCK_STEPS = 30
 """The slope must add at least this many steps of the device's clock from the smallest to the largest n."""
 
@@ -38,6 +43,38 @@ def one_off_figures(series: Series, target: float) -> dict[str, Estimate]:
         values.pop(min(_DEVICE_SLOPES, key=lambda name: len(values[name])))
     missing = {name: Estimate(status="unavailable", reason=why) for name, why in refused.items()}
     return missing | {name: _figure(name, found, series, target) for name, found in values.items()}
+
+
+def met_figures(series: Series) -> dict[str, Estimate]:
+    """``met`` (ns) and ``met_rounds`` (a ratio) of a case; empty if no process measured its met cost.
+
+    ``met`` is the median of the means of the processes, with the lowest and the highest; from eight processes on with
+    the 10th and the 90th percentile. ``met_rounds`` is the highest turn of a process over its lowest one.
+    """
+    turns = [np.asarray(p.values("met"), dtype=np.float64) for p in series.processes if p.values("met")]
+    if not turns:
+        return {}
+    if any(own.mean() <= 0 for own in turns):
+        reason = f"the slope of a process is {min(own.mean() for own in turns):.3g} ns"
+        return {"met": Estimate(status="below-resolution", reason=reason, processes=len(turns))}
+    found = {"met": _spread([float(own.mean()) for own in turns], "means")}
+    ratios = [float(own.max() / own.min()) for own in turns if own.size > 1 and own.min() > 0]
+    if ratios:
+        found["met_rounds"] = replace(_spread(ratios, "ratios of highest to lowest turn"), unit="ratio")
+    return found
+
+
+def _spread(values: Sequence[float], what: str) -> Estimate:
+    """The median of one value per process, with the ends of their spread."""
+    count = len(values)
+    many = count >= _PERCENTILES_FROM_PROCESSES
+    low, middle, high = np.percentile(values, [10, 50, 90] if many else [0, 50, 100])
+    ends = "the 10th and the 90th percentile" if many else "the lowest and the highest"
+    rule = (
+        f"median of the {what} of {count} process{'es' * (count > 1)}, with {ends}; the operating system chose the "
+        "processors and nothing is left out; a spread, not a confidence interval"
+    )
+    return Estimate(float(middle), float(low), float(high), rule=rule, processes=count)
 
 
 def _figure(name: str, values: list[float], series: Series, target: float) -> Estimate:

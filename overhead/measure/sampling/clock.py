@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from overhead.measure.sampling import processors
+from overhead.measure.sampling.new_threads import NewThreads
 
 
 class Clock(Protocol):
@@ -32,8 +33,14 @@ class Clock(Protocol):
     def processors(self) -> list[int]:
         """The processors that the calling thread may be moved to; empty where it cannot be moved."""
 
+    def every_processor(self) -> list[int]:
+        """The same, with the processors that serve a GPU's interrupts."""
+
     def move(self, processors: Sequence[int]) -> None:
         """Bind the calling thread, and the threads it starts later, to these processors; if empty, to all it had."""
+
+    def release_threads(self) -> None:
+        """Let the threads that were started since the first move run on all processors that the process had."""
 
 
 class SystemClock:
@@ -42,10 +49,12 @@ class SystemClock:
     now = staticmethod(time.perf_counter_ns)
     thread_cpu = staticmethod(time.thread_time_ns)
     sleep = staticmethod(time.sleep)
+    every_processor = staticmethod(processors.every)
     processors = staticmethod(processors.allowed)
 
     def __init__(self) -> None:
         self._initial_processors = os.sched_getaffinity(0) if sys.platform == "linux" else set()
+        self._new_threads: NewThreads | None = None
 
     def canary(self) -> list[int]:
         """``[python_ns, native_ns]``, about 50 us each."""
@@ -58,7 +67,12 @@ class SystemClock:
         return [middle - start, time.perf_counter_ns() - middle]
 
     def move(self, processors: Sequence[int]) -> None:
+        self._new_threads = self._new_threads or NewThreads()
         os.sched_setaffinity(0, processors or self._initial_processors)
+
+    def release_threads(self) -> None:
+        if self._new_threads is not None:
+            self._new_threads.release(self._initial_processors)
 
 
 @dataclass(frozen=True)

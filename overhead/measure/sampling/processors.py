@@ -16,11 +16,16 @@ _SERVING_SHARE = 0.05
 INTERRUPTS = Path("/proc/interrupts")
 
 
+def every() -> list[int]:
+    """All processors that the calling thread may use; empty where a thread cannot be bound to processors."""
+    return sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
+
+
 def allowed() -> list[int]:
     """The processors to choose from; empty where a thread cannot be bound to processors."""
-    if sys.platform != "linux":
+    everything = set(every())
+    if not everything:
         return []
-    everything = os.sched_getaffinity(0)
     try:
         serving = serving_gpus(INTERRUPTS.read_text(encoding="ascii", errors="replace"))
     except OSError:

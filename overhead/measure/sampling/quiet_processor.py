@@ -65,6 +65,7 @@ class QuietProcessor:
         """Let the thread run on all its processors again."""
         if self.processors:
             self.clock.move([])
+            self.clock.release_threads()
 
     def _reading_on(self, index: int) -> list[int]:
         self._move(index)

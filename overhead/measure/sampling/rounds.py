@@ -6,10 +6,11 @@ import contextlib
 import functools
 import gc
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from overhead.errors import Unsupported
 from overhead.measure.fitting.data import OneOff, Round
-from overhead.measure.sampling import one_off, staged_calls, window
+from overhead.measure.sampling import met, one_off, staged_calls, window
 from overhead.measure.sampling.calibrate import Limits, calibrate, remeasured
 from overhead.measure.sampling.case import LEAST_ROUNDS, CaseInProgress
 from overhead.measure.sampling.chain import Chain
@@ -45,7 +46,8 @@ def measure_cases(chains: Mapping[str, Chain], clock: Clock, settings: Settings,
 
     A case that raises is emitted as ``Dropped`` and the others go on; KeyboardInterrupt passes through. The garbage
     collector is off inside the windows and runs between rounds. After each case's first call, when the stacks have
-    started their threads, the calling thread is moved to processors that run at full speed, a few rounds on each.
+    started their threads, and after the met costs, the calling thread is moved to processors that run at full speed, a
+    few rounds on each.
     """
     enabled = gc.isenabled()
     gc.collect()
@@ -59,6 +61,16 @@ def measure_cases(chains: Mapping[str, Chain], clock: Clock, settings: Settings,
             gc.enable()
 
 
+@contextlib.contextmanager
+def _collector_on() -> Iterator[None]:
+    """Let the garbage collector run, as in a program without this suite."""
+    gc.enable()
+    try:
+        yield
+    finally:
+        gc.disable()
+
+
 class _PrepareTimer:
     """Adds up the time of the first ``prepare`` of each n of these chains, when a stack may compile or record.
 
@@ -66,13 +78,13 @@ class _PrepareTimer:
     """
 
     def __init__(self, chains: Iterable[Chain], clock: Clock, most_ns: float) -> None:
-        self._clock, self._most_ns, self._spent_ns = clock, most_ns, 0
+        self._clock, self._most_ns, self.spent_ns = clock, most_ns, 0
         for chain in chains:
             chain.prepare = self._timed(chain.prepare)  # type: ignore[assignment]
 
     @property
     def ns(self) -> float:
-        return min(self._spent_ns, self._most_ns)
+        return min(self.spent_ns, self._most_ns)
 
     def _timed(self, prepare: Callable[[int], None]) -> Callable[[int], None]:
         known: set[int] = set()
@@ -82,7 +94,7 @@ class _PrepareTimer:
                 return prepare(n)
             began = self._clock.now()
             prepare(n)
-            self._spent_ns += self._clock.now() - began
+            self.spent_ns += self._clock.now() - began
             known.add(n)
 
         return timed
@@ -105,7 +117,7 @@ class _Measurement:
         }
         self.clock, self.settings, self.emit = clock, settings, emit
         self.prepare_timer = _PrepareTimer(chains.values(), clock, _PREPARE_SHARE * settings.seconds * 1e9)
-        self.start = clock.now()
+        self.start: float = clock.now()
         self.dice = random.Random(settings.seed)
         self.facts = clock_facts(clock)
         self.planned_rounds = 0
@@ -114,6 +126,8 @@ class _Measurement:
         """Measure; return the rule that stopped it."""
         for case in list(self.live.values()):
             self.attempt(case, "first", self.measure_first_call)
+        if not self.settings.slopes_only:
+            self.measure_met_costs()
         with contextlib.closing(QuietProcessor(self.clock)) as self.processor:
             for case in list(self.live.values()):
                 self.processor.leave_if_slow()
@@ -177,6 +191,48 @@ class _Measurement:
         values = OneOff([facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns])
         self.emit(OneOffMeasured(case.key, "clock", values))
 
+    def measure_met_costs(self) -> None:
+        """The met cost of the cases of ``settings.met``. Its time does not count as sampling."""
+        before, preparing_ns = self.sampling_ns(), self.prepare_timer.spent_ns
+        lengths: dict[str, met.Lengths] = {}
+        with _collector_on():
+            for case in [case for key, case in self.live.items() if key in self.settings.met]:
+                self.attempt(case, "met", functools.partial(self.find_met_lengths, lengths))
+            for _ in range(met.TURNS):
+                for case in [case for key, case in self.live.items() if key in lengths]:
+                    self.attempt(case, "met", functools.partial(self.take_met_turn, lengths[case.key]))
+            for case in [case for key, case in self.live.items() if key in lengths.keys() & self.settings.extras]:
+                if self.settings.by_processor:
+                    self.attempt(case, "by processor", functools.partial(self.measure_by_processor, lengths[case.key]))
+        self.prepare_timer.spent_ns = preparing_ns
+        self.start += self.sampling_ns() - before
+
+    def find_met_lengths(self, lengths: dict[str, met.Lengths], case: CaseInProgress) -> None:
+        """Add the case's two lengths; emit the reason if it has none."""
+        try:
+            found = met.find_lengths(case, self.clock, self.settings.ladders.get(case.key, ()))
+        except Unsupported as error:
+            self.emit(OneOffMeasured(case.key, "met", OneOff((), reason=reason_of(error))))
+        else:
+            lengths[case.key] = found
+            self.emit(OneOffMeasured(case.key, "met_first", OneOff([float(found.first_ns)], [found.long])))
+        case.verify()
+
+    def take_met_turn(self, lengths: met.Lengths, case: CaseInProgress) -> None:
+        """One turn of the case's met cost, verified."""
+        slope = met.take_turn(case, self.clock, lengths)
+        case.verify()
+        self.emit(OneOffMeasured(case.key, "met", OneOff([slope], [lengths.long])))
+
+    def measure_by_processor(self, lengths: met.Lengths, case: CaseInProgress) -> None:
+        """The case's met cost on each processor, verified, and the processors that serve interrupts."""
+        found = met.by_processor(case, self.clock, lengths)
+        case.verify()
+        if found:
+            self.emit(OneOffMeasured(case.key, "met_by_processor", OneOff([*found.values()], [*found])))
+            serving = [float(processor) for processor in met.interrupted(self.clock)]
+            self.emit(OneOffMeasured(case.key, "interrupt_processors", OneOff(serving)))
+
     def calibrate(self, case: CaseInProgress) -> None:
         """Find the case's ladder, or take that of an earlier process."""
         queues = case.chain.overlap == "pipelined" and not (case.chain.synchronous or self.settings.slopes_only)
@@ -194,6 +250,7 @@ class _Measurement:
         case.cost = case.ladder.pass_ns
         case.issued += case.ladder.issued
         case.verify()
+        self.clock.release_threads()
 
     def measure_one_off_values(self, case: CaseInProgress) -> None:
         """The values that are measured outside the ladder."""
@@ -206,6 +263,7 @@ class _Measurement:
             self.emit(event)
         if uncounted:
             case.issued = case.chain.executed()
+        self.clock.release_threads()
 
     def sampling_ns(self) -> float:
         """ns of sampling so far."""
@@ -260,6 +318,7 @@ class _Measurement:
             rows = rows + [list(row) for row in case.ladder.extra]
         case.spend(self.sampling_ns() - start, passes)
         self.emit(RoundMeasured(case.key, Round(rows, canary, number)))
+        self.clock.release_threads()
 
     def measure_stages(self, case: CaseInProgress) -> None:
         """The case's calls one by one; not again if its chain has no stages."""

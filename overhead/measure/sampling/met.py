@@ -1,0 +1,126 @@
+"""The met cost: slopes under the affinity that the process inherited, with no choice of processor and nothing left out.
+
+It is measured before the first call that sets affinity. Each case is sampled in a few turns at two lengths.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from overhead.errors import Unsupported
+from overhead.measure.sampling import window
+from overhead.measure.sampling.calibrate import Limits
+from overhead.measure.sampling.case import CaseInProgress
+from overhead.measure.sampling.clock import Clock
+
+TURNS = 3
+"""Turns of each case; the cases alternate."""
+CASE_S = 0.35
+"""Rough seconds that a case takes in a process, to estimate the time left."""
+_TURN_NS = 100_000_000
+"""Duration of a turn, at least."""
+_FEWEST_PAIRS = 2
+"""Pairs of a short and a long sample in a turn, at least."""
+_LONG_NS = 5_000_000
+"""Wanted time of the long sample."""
+_LONG_TO_SHORT = 8
+_SETTLE_NS = 50_000_000
+"""Time on a processor before its turn."""
+_MOST_PROCESSORS = 16
+"""Of more processors only every second, third, ... is measured, and those that serve interrupts."""
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """The number of units of the short and of the long sample. ``first_ns``: T(long) of the first pass, ns."""
+
+    short: int
+    long: int
+    first_ns: int
+
+
+def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> Lengths:
+    """The shortest length that takes about 5 ms, from the rungs of an earlier process's ``ladder`` and their doubles.
+
+    Raises ``Unsupported`` where the stack accepts no second length, and where the shortest length takes too long. A
+    longer one may exceed that limit: to leave out a slow process would make the met cost too low.
+    """
+    chain = case.chain
+    if chain.poll_ns:
+        raise Unsupported(f"the wait polls every {chain.poll_ns / 1e6:.0f} ms, and a sample would show the poll")
+    longest_ns = max(Limits.sample_ns, 2 * chain.least_ns)
+    long = 0
+    for tried, long in enumerate(_lengths(ladder, chain.max_n)):
+        took = _total(case, clock, long)
+        if took >= _LONG_NS:
+            took = min(took, _total(case, clock, long))  # the first one may have been interrupted
+        if took > longest_ns and not tried:
+            raise Unsupported(f"{long} units take {took / 1e6:.0f} ms, and a sample may take {longest_ns / 1e6:.0f} ms")
+        if took >= _LONG_NS:
+            break
+    if not long:
+        raise Unsupported(f"the stack bounds n at {chain.max_n}")
+    short = max(1, long // _LONG_TO_SHORT)
+    first = _sample(case, clock, [short, long])
+    return Lengths(short, long, first[1])
+
+
+def take_turn(case: CaseInProgress, clock: Clock, lengths: Lengths, least_ns: int = _TURN_NS) -> float:
+    """ns per unit in a turn of at least ``least_ns``: the difference of the mean totals over that of the lengths."""
+    short, long = lengths.short, lengths.long
+    totals: list[list[int]] = []
+    began = clock.now()
+    while len(totals) < _FEWEST_PAIRS or clock.now() - began < least_ns:
+        totals.append(_sample(case, clock, [short, long]))
+    mean_short, mean_long = map(fmean, zip(*totals, strict=True))
+    return (mean_long - mean_short) / (long - short)
+
+
+def by_processor(case: CaseInProgress, clock: Clock, lengths: Lengths) -> dict[int, float]:
+    """ns per unit on each processor by itself; empty where the thread cannot be moved. It may then use all again."""
+    every = clock.every_processor()
+    step = -(-len(every) // _MOST_PROCESSORS)
+    found = {}
+    try:
+        for processor in sorted({*every[:: step or 1], *interrupted(clock)}):
+            with contextlib.suppress(OSError):  # the system took the processor away
+                clock.move([processor])
+                take_turn(case, clock, lengths, _SETTLE_NS)
+                found[processor] = take_turn(case, clock, lengths)
+    finally:
+        if every:
+            clock.move([])
+            clock.release_threads()
+    return found
+
+
+def interrupted(clock: Clock) -> list[int]:
+    """The processors that serve a GPU's interrupts."""
+    return sorted(set(clock.every_processor()) - set(clock.processors()))
+
+
+def _lengths(ladder: Sequence[int], most: int) -> Iterator[int]:
+    """The lengths to try, ascending: the rungs from 2 units on, then doubles up to ``most``.
+
+    A stack may have to compile for each new length, so the rungs come first.
+    """
+    n = 1
+    for n in (rung for rung in ladder if 2 <= rung <= most):
+        yield n
+    while n < most:
+        n = min(2 * n, most)
+        yield n
+
+
+def _total(case: CaseInProgress, clock: Clock, n: int) -> int:
+    return _sample(case, clock, [n])[0]
+
+
+def _sample(case: CaseInProgress, clock: Clock, ns: list[int]) -> list[int]:
+    """T(n) of each n, ns. The units count as issued."""
+    rows = window.sample(case.chain, ns, clock)
+    case.issued += case.chain.units(ns)
+    return [row[2] for row in rows]

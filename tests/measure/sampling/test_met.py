@@ -1,0 +1,215 @@
+"""The met cost: two lengths in a few turns, before the measuring thread is bound to a processor."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from overhead.measure.sampling import met
+from overhead.measure.sampling.case import CaseInProgress
+from overhead.measure.sampling.events import Doing, Event, OneOffMeasured, Settings
+from overhead.measure.sampling.rounds import measure_cases
+from tests.fakes.chains import Steady, dropped, measured
+from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law, PollingFakeChain
+
+SLOW_UNIT = Law(host=20_000_000.0, device=0.0, fixed=0.0, synchronous=True)
+
+
+def values(events: Sequence[Event], case: str, name: str = "met") -> list[float]:
+    return [
+        v
+        for e in events
+        if isinstance(e, OneOffMeasured) and (e.case, e.name) == (case, name)
+        for v in e.one_off.values
+    ]
+
+
+def reason(events: Sequence[Event], case: str) -> str:
+    """The reason why the case has no met cost."""
+    return next(e.one_off.reason for e in events if isinstance(e, OneOffMeasured) and (e.case, e.name) == (case, "met"))
+
+
+def measured_met(chain: Any, clock: FakeClock, **more: Any) -> list[Event]:
+    return measured({"case": chain}, clock, met=frozenset({"case"}), **more)[1]
+
+
+@pytest.mark.parametrize("chain", [Steady, lambda clock: FastFakeChain(Law(device=500.0), clock)])
+def test_each_turn_gives_the_true_slope_and_the_first_pass_is_apart(chain: Any) -> None:
+    clock = FakeClock()
+    events = measured_met(chain(clock), clock)
+    assert values(events, "case") == pytest.approx([1_000.0] * met.TURNS, rel=1e-3)
+    (first,) = values(events, "case", "met_first")
+    assert met._LONG_NS <= first < 2.5 * met._LONG_NS
+    assert not dropped(events)
+
+
+def test_the_long_length_is_stored_with_each_turn() -> None:
+    clock = FakeClock()
+    events = measured_met(Steady(clock, max_n=1_000), clock)
+    assert {e.one_off.at[0] for e in events if isinstance(e, OneOffMeasured) and e.name.startswith("met")} == {1_000}
+
+
+def test_nothing_is_left_out() -> None:
+    disturbed = Disturbance(spread=0.0, preemptions=200.0, preempted_ns=(1e6, 1.1e6))
+    clock = FakeClock(disturbed, seed=1)
+    events = measured_met(Steady(clock, Law(host=1_000.0, device=0.0, fixed=0.0, synchronous=True)), clock)
+    assert sum(values(events, "case")) / met.TURNS == pytest.approx(1_210.0, rel=0.1)
+
+
+def test_a_turn_takes_a_tenth_of_a_second_and_the_cases_alternate() -> None:
+    clock = FakeClock()
+    seen: list[tuple[str, float]] = []
+
+    def emit(event: Event) -> None:
+        if isinstance(event, OneOffMeasured) and event.name == "met":
+            seen.append((event.case, clock.time))
+
+    settings = Settings(0.5, met=frozenset("ab"))
+    measure_cases({key: Steady(clock) for key in "abc"}, clock, settings, emit)
+    assert [case for case, _ in seen] == list("ab" * met.TURNS)
+    gaps = [(later - before) / 1e9 for (_, before), (_, later) in itertools.pairwise(seen)]
+    assert all(0.1 <= gap < 0.12 for gap in gaps)
+
+
+def test_it_precedes_the_choice_of_a_processor() -> None:
+    class Movable(FakeClock):
+        moves: int = 0
+
+        def processors(self) -> list[int]:
+            return [0, 1]
+
+        def move(self, processors: Sequence[int]) -> None:
+            self.moves += 1
+
+    clock = Movable()
+    moves: list[int] = []
+
+    def emit(event: Event) -> None:
+        if isinstance(event, OneOffMeasured) and event.name == "met":
+            moves.append(clock.moves)
+
+    measure_cases({"case": Steady(clock)}, clock, Settings(0.5, met=frozenset({"case"})), emit)
+    assert moves == [0] * met.TURNS
+    assert clock.moves > 0
+
+
+def test_it_is_not_counted_as_sampling_time() -> None:
+    def rounds(**more: Any) -> int:
+        clock = FakeClock()
+        _, events, _ = measured({"case": FastFakeChain(Law(scatter=0.3), clock)}, clock, 0.5, **more)
+        return sum(isinstance(e, Doing) and e.what.startswith("round") for e in events)
+
+    without, with_met = rounds(), rounds(met=frozenset({"case"}))
+    assert abs(with_met - without) <= 0.2 * without
+
+
+def test_a_further_process_does_not_measure_it() -> None:
+    clock = FakeClock()
+    assert not values(measured_met(Steady(clock), clock, slopes_only=True), "case")
+
+
+def test_the_lengths_are_rungs_of_the_ladder_of_an_earlier_process() -> None:
+    clock, prepared = FakeClock(), set()
+
+    class Compiled(Steady):
+        def prepare(self, n: int) -> None:
+            prepared.add(n)
+
+    settings = Settings(0.1, met=frozenset({"case"}), ladders={"case": [0, 1, 1_250, 2_500, 5_000, 10_000]})
+    measure_cases({"case": Compiled(clock)}, clock, settings, lambda event: None)
+    assert prepared <= {0, 1, 625, 1_250, 2_500, 5_000, 10_000}
+
+
+@pytest.mark.parametrize(
+    ("chain", "words"),
+    [
+        (lambda clock: Steady(clock, SLOW_UNIT), "2 units take 40 ms, and a sample may take 20 ms"),
+        (lambda clock: Steady(clock, max_n=1), "the stack bounds n at 1"),
+        (
+            lambda clock: PollingFakeChain(Law(poll=100e6), clock),
+            "the wait polls every 100 ms, and a sample would show the poll",
+        ),
+    ],
+)
+def test_a_case_without_two_short_lengths_gives_the_reason(chain: Any, words: str) -> None:
+    clock = FakeClock()
+    events = measured_met(chain(clock), clock)
+    assert (reason(events, "case"), values(events, "case")) == (words, [])
+    assert not dropped(events)
+
+
+def test_a_process_is_not_left_out_because_it_is_slow() -> None:
+    class Interrupted(Steady):
+        """Takes 100 ms more for every chain of 5,000 units or more."""
+
+        def issue(self, n: int) -> None:
+            super().issue(n)
+            clock.time += 100e6 * (n >= 5_000)
+
+    clock = FakeClock()
+    assert len(values(measured_met(Interrupted(clock), clock), "case")) == met.TURNS
+
+
+def test_its_units_are_verified() -> None:
+    class Losing(Steady):
+        """Loses a unit of every chain over 1,000 units."""
+
+        def executed(self) -> int:
+            return self.ran - (self.ran > 1_000)
+
+    clock = FakeClock()
+    events = measured_met(Losing(clock), clock)
+    assert dropped(events)["case"].status == "unverified"
+    assert not values(events, "case")
+
+
+class Uneven(FakeClock):
+    """Four processors; the third takes twice as long and serves a GPU's interrupts."""
+
+    on = -1
+
+    def processors(self) -> list[int]:
+        return [4, 5, 7]
+
+    def every_processor(self) -> list[int]:
+        return [4, 5, 6, 7]
+
+    def move(self, processors: Sequence[int]) -> None:
+        (self.on,) = processors or [-1]
+
+    @property
+    def speed(self) -> float:
+        return 2.0 if self.on == 6 else 1.0
+
+
+def test_the_base_case_is_measured_on_each_processor_after_the_turns() -> None:
+    clock = Uneven()
+    chains = {"base": Steady(clock), "other": Steady(clock)}
+    more: dict[str, Any] = {"met": frozenset(chains), "extras": frozenset({"base"}), "by_processor": True}
+    _, events, found = measured(chains, clock, **more)
+    table = found["base"].one_off["met_by_processor"]
+    assert table.at == [4, 5, 6, 7]
+    assert table.values == pytest.approx([1_000.0, 1_000.0, 2_000.0, 1_000.0], rel=1e-2)
+    assert found["base"].values("interrupt_processors") == [6.0]
+    assert "met_by_processor" not in found["other"].one_off
+    names = [e.name for e in events if isinstance(e, OneOffMeasured)]
+    assert names.index("met_by_processor") > max(i for i, name in enumerate(names) if name == "met")
+    assert not dropped(events)
+
+
+def test_of_many_processors_some_are_measured_with_those_that_serve_interrupts() -> None:
+    class Large(Uneven):
+        def processors(self) -> list[int]:
+            return [n for n in range(64) if n != 61]
+
+        def every_processor(self) -> list[int]:
+            return list(range(64))
+
+    clock = Large()
+    case = CaseInProgress("case", Steady(clock), 1.0)
+    found = met.by_processor(case, clock, met.find_lengths(case, clock, ()))
+    assert list(found) == sorted([*range(0, 64, 4), 61])
+    assert clock.on == -1

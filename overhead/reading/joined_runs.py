@@ -17,6 +17,7 @@ from overhead.devices import is_board_id
 from overhead.reading.chains import variant_of
 from overhead.reading.format import listed
 from overhead.reading.host_shares import RUNGS
+from overhead.reading.sources import at_device, source_of, with_origins
 from overhead.results import VALUED, Comparison, Fingerprint, Record
 
 _COMPLETE_SHARE = 0.5
@@ -114,7 +115,7 @@ def joined_run(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place
     one = {place[1:4] for place in places if place[4] == _ANY_DEVICE}
     devices = ChainMap(*map(_devices, (shown, *runs.values())))
     board = {stack: next(iter(devices[stack])) for stack in one & devices.keys()}
-    used = {i: _moved(runs[i], board) for i in dict.fromkeys((head, *runs))}
+    used = {i: _moved(with_origins(runs[i], i), board) for i in dict.fromkeys((head, *runs))}
     wanted = {i: [r for r in run.records if places.get(_place(r, one), head) == i] for i, run in used.items()}
     taken = {i: [r for r in own if r.device in devices[_stack(r)]] for i, own in wanted.items()}
     order: dict[Place, int] = {}
@@ -135,7 +136,7 @@ def joined_run(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place
         flags=[
             *shown.flags,
             *(
-                _words(run, taken[i], taken[head], moved=run is not runs[i])
+                _words(run, taken[i], taken[head], moved=_has_moved(run))
                 for i, run in used.items()
                 if i != head and taken[i]
             ),
@@ -188,7 +189,7 @@ def _moved(run: Fingerprint, devices: Mapping[Stack, str]) -> Fingerprint:
     found = [(r, devices.get(_stack(r), r.device)) for r in run.records]
     if all(record.device == device for record, device in found):
         return run
-    records = [msgspec.structs.replace(record, device=device) for record, device in found]
+    records = [at_device(record, device) for record, device in found]
     keys = {old.target_key: new.target_key for (old, _), new in zip(found, records, strict=True)}
     cases = {old.key: new.key for (old, _), new in zip(found, records, strict=True)}
     return msgspec.structs.replace(
@@ -204,6 +205,11 @@ def _moved(run: Fingerprint, devices: Mapping[Stack, str]) -> Fingerprint:
             for c in run.comparisons
         ],
     )
+
+
+def _has_moved(run: Fingerprint) -> bool:
+    """Whether a record stands under another device than the one that measured it."""
+    return any(record.device != source_of(record).device for record in run.records)
 
 
 def _words(run: Fingerprint, own: Sequence[Record], head: Sequence[Record], *, moved: bool) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from overhead.reading.intervals import Span, span
+from overhead.reading.intervals import Span, measured, span
+from overhead.reading.sources import apart
 from overhead.reading.view import TargetView, View, named
 from overhead.results import Comparison, Record, Scalar
 
@@ -76,8 +77,8 @@ class Synchronised:
         return None if unit is None or steps is None or steps.value <= 0 else unit / steps
 
     def _parts(self) -> tuple[Span | None, Span | None]:
-        plain = span(self.plain.figure("complete")) if self.plain else None
-        return span(self.record.figure("complete")), None if plain is None else plain * self.every
+        plain = measured(self.plain, "complete")
+        return measured(self.record, "complete"), None if plain is None else plain * self.every
 
 
 def synchronised(view: View) -> list[Synchronised]:
@@ -91,11 +92,12 @@ def synchronised(view: View) -> list[Synchronised]:
 
 
 def _plain(records: Iterable[Record], acting: Record) -> Record | None:
+    """The same step without the act, from the same run; None where that run did not measure it."""
     wanted = {k: v for k, v in acting.params.items() if k not in ACT_PARAMETERS}
     return next(
         (r for r in records
          if r.params == wanted and (r.workload, r.caller, r.dependency) == (
-             acting.workload, acting.caller, acting.dependency) and r.pattern == "per-submit"),
+             acting.workload, acting.caller, acting.dependency) and r.pattern == "per-submit" and not apart(r, acting)),
         None,
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ import msgspec
 from overhead.devices import is_board_id
 from overhead.reading.chains import variant_of
 from overhead.reading.format import listed
-from overhead.reading.host_shares import RUNGS
+from overhead.reading.host_shares import PAIRED_IN_ONE_RUN
 from overhead.reading.sources import at_device, source_of, with_origins
 from overhead.results import VALUED, Comparison, Fingerprint, Record
 
@@ -108,8 +108,8 @@ def joined_run(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place
 
     A case keeps its position in the head's run, or in the largest run that has it, because a target's first case is its
     base case. Where a run has several devices of one name, records on devices that are not shown are left out. A
-    comparison stays as its run made it. One that is a rung of a ladder is kept if all its records come from its run,
-    because a ladder adds its rungs up; any other is kept if all its records are shown.
+    comparison stays as its run made it. One that a ladder reads is kept if all its records come from its run, because a
+    ladder adds its layers up; any other is kept if all its records are shown.
     """
     shown = runs[head]
     one = {place[1:4] for place in places if place[4] == _ANY_DEVICE}
@@ -150,7 +150,7 @@ def _comparisons(runs: Mapping[int, Fingerprint], source: Mapping[str, int], hea
     for i, run in runs.items():
         for c in run.comparisons:
             own = source.get(c.of) == i and all(source.get(key, head) == i for key in c.against)
-            if own or (c.name not in RUNGS.values() and source.keys() >= {c.of, *c.against}):
+            if own or (c.name not in PAIRED_IN_ONE_RUN and source.keys() >= {c.of, *c.against}):
                 found.append((own, c))
     best: dict[tuple[str, str], Comparison] = {}
     for _, c in sorted(found, key=lambda one: (_values(one[1]), len(one[1].against), one[0]), reverse=True):

@@ -11,11 +11,16 @@ from typing import TypeVar, cast, get_args
 from overhead.devices import without_brackets
 from overhead.reading.format import plain
 from overhead.reading.sources import own_run
-from overhead.results import Comparison, Figure, Fingerprint, Pattern, Record, Scalar
+from overhead.results import Caller, Comparison, Figure, Fingerprint, Pattern, Record, Scalar
 
 T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
 """In the order of tables: what people write comes first."""
+CALLER_WORDS: dict[Caller, str] = {
+    "binding": "from Python", "browser": "from JavaScript", "ffi": "from Python, no wrapper objects",
+    "native": "from compiled code",
+}  # fmt: skip
+"""Callers as pages name them."""
 _API_ORDER = ("CUDA", "HIP", "Vulkan", "Metal", "D3D12", "MPS", "LevelZero", "OpenGL", "CPU", "Null")
 _PATTERN_ORDER: tuple[Pattern, ...] = get_args(Pattern)
 

@@ -16,12 +16,12 @@ _CHECK_TITLES = {
     "serial": "complete is host and device together (serial)",
     "fused": "complete is the device alone (one call for all steps)",
     "stages": "the calls timed one by one add up to issue",
-    "null": "Dawn on Null costs what Dawn on Vulkan does less the driver's share",
+    "null": "Dawn from compiled code costs what its Null backend and a minimal Vulkan program do together",
 }
 _NULL_NOTE = (
     "On Null, Dawn does without its Vulkan backend, which records the commands a second time and makes some three "
     "driver calls a submission (fences, pools) that the minimal program on raw Vulkan does without: where the last "
-    "kind disagrees, that is the part of the API share that belongs to the backend."
+    "kind disagrees, the residual is the cost of that backend."
 )
 
 

@@ -27,18 +27,18 @@ def ladders(view: View) -> Iterator[Part]:
     for unit in dict.fromkeys(f.top.unit for f in found):
         rows = []
         for each in (f for f in reversed(drawn.values()) if f.top.unit == unit):
-            clear = [(s.title, value / 1e3, LAYER_COLOURS.get(s.name, MUTED)) for s in each.shares
-                     if s.separable and (value := valued(s.figure)) is not None]  # fmt: skip
+            clear = [(host_shares.TITLES[name], value / 1e3, LAYER_COLOURS.get(name, MUTED))
+                     for name, value in host_shares.drawn(each.shares)]  # fmt: skip
             host = each.host
             note = f"{micro(host)} {MICRO}" if host is not None and valued(host) is not None else ""
             rows.append(template_figures.BarRow(f"{_short(each.target)}, {each.top.pattern}", clear, note))
         panels.append(template_figures.TemplatePanel(f"{MICRO} of host time per {unit}", rows))
     yield Sketch(
-        "ladder", "Host time by rung",
-        "Stacked bars of the host's time per unit by binding, interpreter, API and driver.",
-        "Each rung is a paired difference of the same calls with and without that layer; the last is measured itself. "
-        "Beside the bar: the host's time as measured whole. Rungs that do not lie above zero are not drawn. The "
-        "plainest case of each pattern; all are in the sentences.",
+        "ladder", "Host time by layer",
+        "Stacked bars of the host's time per unit by library and driver, interpreter and wrapper objects.",
+        "From left to right: the host's time of the same calls from compiled code, from Python without wrapper "
+        "objects, and from Python as usual, which the bar ends at. Where wrapper objects or interpreter come out below "
+        "zero, Python is one piece. The plainest case of each pattern; all are in the sentences.",
         template_figures.bars(panels),
     )  # fmt: skip
     yield Text(host_shares.ladder_sentences(found), folded="In sentences")

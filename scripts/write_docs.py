@@ -41,9 +41,9 @@ def figures() -> str:
 
 
 def _marked(figure: KeyFigure) -> str:
-    """The figure with its interval, and its status where that is not ``ok``."""
-    status = next((word for word in ("noisy", "bimodal") if figure.reason.startswith(word)), "")
-    return f"{figure.with_interval}, {status}" if status else figure.with_interval
+    """The figure with its interval, and its status or condition where it has one."""
+    state = figure.reason.partition(":")[0] if figure.value is not None else ""
+    return f"{figure.with_interval}, {state}" if state else figure.with_interval
 
 
 def references() -> str:

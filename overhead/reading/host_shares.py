@@ -204,7 +204,7 @@ def _last_layer(last: Record) -> str:
     """What the last level consists of: a measured time, not a difference."""
     if last.caller != "native":
         return "rest"
-    if last.stack in ("vulkan", "cuda-driver"):
+    if last.stack in ("vulkan", "cuda-driver", "cuda-graph"):
         return "driver"
     return "api and driver" if last.stack in WEBGPU_STACKS else "library"
 
@@ -291,23 +291,27 @@ def ladder_sentence(found: HostShares) -> str:
         return f"The host's time per {unit} {place} has no figure: {found.reason or why(found.top, 'host')}."
     if not found.split:
         return f"The {time(host)} of host time per {unit} {place} could not be split."
-    python, layers = found.python, [_part(found, s) for s in found.shares]
     start = f"Of {time(host)} of host time per {unit} {place}, "
-    of_python = len([s for s in found.shares if s.name in _PYTHON_LAYERS])
+    parts = [_part(found, s) for s in found.shares]
+    of_python = sum(s.name in _PYTHON_LAYERS for s in found.shares)
+    python = found.python
     if python is not None and of_python > 1:
-        inner, rest = listed(layers[:of_python]), listed(layers[of_python:])
+        inner, rest = listed(parts[:of_python]), listed(parts[of_python:])
         said = f"{start}Python takes {percent(*python.over(1))}: {inner}. The rest: {rest}."
     else:
-        said = f"{start}{listed(layers)}."
+        name = _name(found, found.shares[0])
+        verb = "take" if name.endswith("s") else "takes"
+        said = f"{start}{name} {verb} {listed([parts[0].removeprefix(name).lstrip(), *parts[1:]])}."
     minimal = f"A minimal Vulkan program takes {time(found.minimal)} for the same work." if found.minimal else ""
-    return " ".join(part for part in (said, *(_unclear(s) for s in found.shares if s.doubt), minimal) if part)
+    return " ".join(part for part in (said, *(_unclear(found, s) for s in found.shares if s.doubt), minimal) if part)
 
 
 def _part(found: HostShares, share: Share) -> str:
-    what = share.title
-    if share.name in ("binding", "python"):
-        what = _BINDINGS.get(found.target.stack, what)
-    return f"{what} {share_of_host(found, share)} ({micro(share.figure)} {MICRO})"
+    return f"{_name(found, share)} {share_of_host(found, share)} ({micro(share.figure)} {MICRO})"
+
+
+def _name(found: HostShares, share: Share) -> str:
+    return _BINDINGS.get(found.target.stack, share.title) if share.name in ("binding", "python") else share.title
 
 
 def share_of_host(found: HostShares, share: Share) -> str:
@@ -319,6 +323,6 @@ def share_of_host(found: HostShares, share: Share) -> str:
     return percent(share.of_host, low, high)
 
 
-def _unclear(share: Share) -> str:
+def _unclear(found: HostShares, share: Share) -> str:
     cheaper = ": the calls are faster with it" if share.doubt == BELOW_ZERO else ""
-    return f"The layer {share.title} is {share.doubt}: {time(share.figure)}{cheaper}."
+    return f"The layer {_name(found, share)} is {share.doubt}: {time(share.figure)}{cheaper}."

@@ -34,7 +34,7 @@ class KeyFigure:
     """One line. ``value``, ``low``, ``high`` in ``unit``: ``ns``, ``share`` (0.46 is 46 %) or ``ratio``.
 
     ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. ``record`` is the record's
-    key, ``of`` the target's label, with the condition of the measurement where the label does not say it.
+    key, ``of`` the target's label. With a value, ``reason`` is its status or condition, a colon, and details.
     """
 
     label: str
@@ -148,8 +148,9 @@ def _node(view: View, label: str) -> KeyFigure:
         return dataclasses.replace(made, text=both)
     own = view.own_run(found[0])
     others = any(t.key != target.key and t.first.api != "CPU" and not t.software for t in own.executing)
-    condition = "while other processes take turns on the GPU" if others else "in a process alone on the GPU"
-    return dataclasses.replace(made, of=f"{target.label}, {condition}; a node has two speeds (docs/cuda.md)")
+    condition = "beside other processes" if others else "alone on the GPU"
+    reason = f"{condition}: a node has two speeds (docs/cuda.md), and a process alone meets the slower one more often"
+    return dataclasses.replace(made, reason="; ".join(part for part in (made.reason, reason) if part))
 
 
 def _overstatement(view: View, label: str) -> KeyFigure:

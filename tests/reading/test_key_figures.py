@@ -69,7 +69,7 @@ def test_python_share_is_of_the_measured_levels() -> None:
     share_of = by_label(fingerprint(top, native, comparisons=[share("python-share", top, native, 1e4)]))[label]
     assert share_of.value == pytest.approx(0.5)
     assert (share_of.low, share_of.high) == pytest.approx((1 - 1.02 / 0.98 / 2, 1 - 0.98 / 1.02 / 2))
-    assert (share_of.text, share_of.with_interval, share_of.unit) == ("50 %", "50 % (48 to 52)", "share")
+    assert (share_of.text, share_of.with_interval, share_of.unit) == ("50 %", "50.0 % (48.0 to 52.0)", "share")
     assert by_label(fingerprint(top))[label].reason == "the base case was not measured from compiled code"
     lacking = msgspec.structs.replace(native, figures=[])
     assert by_label(fingerprint(top, lacking))[label].value is None
@@ -100,8 +100,8 @@ def test_submit_graph_node_and_fused_steps() -> None:
 def test_a_graph_node_has_both_speeds_or_names_its_condition() -> None:
     label = "One node of a CUDA graph, CUDA driver"
     node = record("cuda-graph", "replay", 830.0, api="CUDA", unit="node")
-    assert "a process alone" in by_label(fingerprint(node))[label].of
-    assert "other processes take turns" in by_label(fingerprint(node, record("dawn")))[label].of
+    assert by_label(fingerprint(node))[label].reason.startswith("alone on the GPU:")
+    assert by_label(fingerprint(node, record("dawn")))[label].reason.startswith("beside other processes:")
     slope = msgspec.structs.replace(figure("complete", 830.0, "bimodal"), modes=[830.0, 1010.0])
     two = by_label(fingerprint(msgspec.structs.replace(node, figures=[slope])))[label]
     assert (two.text, two.with_interval) == ("0.830 or 1.01 µs", "0.830 or 1.01 µs")

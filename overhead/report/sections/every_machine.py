@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from overhead.reading import host_shares
 from overhead.reading.format import MICRO, in_micro, micro, valued
 from overhead.reading.missing_values import why
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core import template_figures
 from overhead.report.core.draw import MUTED
 from overhead.report.core.palette import LAYER_COLOURS, colour
@@ -64,7 +64,7 @@ def costs(view: View) -> Iterator[Part]:
     for t in view.stacked:
         figures = [t.base.figure(name) for name in _BASE_FIGURES]
         numbers = [micro(f) if f is not None else "" for f in figures]
-        rows.append([Cell(t.label, t.stack), t.base.unit, t.base.caller, *numbers])
+        rows.append([Cell(t.label, t.stack), t.base.unit, CALLER_WORDS[t.base.caller], *numbers])
     yield Table(
         f"Base cases, {MICRO}", ["target", "unit", "caller", *_BASE_FIGURES.values()], rows, numeric=range(3, 7)
     )

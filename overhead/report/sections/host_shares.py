@@ -11,6 +11,7 @@ from overhead.reading.format import (
     bounds,
     count,
     micro,
+    micro_of,
     micro_spread,
     number,
     percent,
@@ -34,8 +35,8 @@ _MOST_LADDERS_DRAWN = 14
 _BELOW_ZERO_HATCH = "////"
 _USUAL_TITLE_LETTERS = 68
 """Longest panel title in the usual font size."""
-_MOST_TITLE_LETTERS = 84
-"""Longest panel title in the smaller font size."""
+_MOST_TITLE_LETTERS = 76
+"""Longest panel title in the smaller font size; a longer one leaves out the device."""
 
 
 @register("ladder", "Who takes the time", 15)
@@ -131,7 +132,10 @@ def _bars(ax: Axes, found: HostShares) -> None:
     ax.set_xlim(0, None)
     ax.margins(x=0.06)
     ax.grid(False, axis="y")
-    title = plain(f"{found.target.label}, {found.case}", _MOST_TITLE_LETTERS)
+    whole = f"{found.target.label}, {found.case}"
+    title = plain(
+        whole if len(whole) <= _MOST_TITLE_LETTERS else f"{found.target.stack}, {found.case}", _MOST_TITLE_LETTERS
+    )
     ax.set_title(title, fontsize=8 if len(title) <= _USUAL_TITLE_LETTERS else 6.8, pad=3)
     unit_below(ax, f"{MICRO} per {plain(found.top.unit, 20)}")
 
@@ -186,7 +190,7 @@ def _checks(view: View, found: list[HostShares]) -> Table | None:
             }
             rows += [
                 [Cell(each.target.label, each.target.stack), each.target.pattern_label(level),
-                 CALLER_WORDS[level.caller], number(check.measured / 1e3), way, number(check.predicted / 1e3),
+                 CALLER_WORDS[level.caller], micro_of(check.measured), way, micro_of(check.predicted),
                  spread(*check.residual.over(1e3)), percent(check.residual.value / check.measured)]
                 for way, check in ways.items() if check is not None and check.residual is not None
             ]  # fmt: skip

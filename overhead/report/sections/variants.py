@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from overhead.reading.format import MICRO, count, listed, plain
 from overhead.reading.sources import Source, apart, source_of
 from overhead.reading.synchronising import synchronises
-from overhead.reading.view import TargetView, View, words
+from overhead.reading.view import CALLER_WORDS, TargetView, View, words
 from overhead.report.core.draw import ONE_LINE_INCHES, DotRow, caller_legend, caller_row, canvas, dot_rows, small_titles
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
@@ -65,8 +65,8 @@ def axes(view: View) -> Iterator[Part]:
     yield Table(
         "The base case and its variants",
         ["target", "variant", "caller", f"complete, {MICRO}", f"host, {MICRO}", "remark"],
-        [[Cell(each.label, each.target.stack), _variant(each.target, r), r.caller, micro_cell(r, "complete"),
-          micro_cell(r, "host"), r.reason]
+        [[Cell(each.label, each.target.stack), _variant(each.target, r), CALLER_WORDS[r.caller],
+          micro_cell(r, "complete"), micro_cell(r, "host"), r.reason]
          for each in found for r in each.records],
         numeric=(3, 4), folded=True,
     )  # fmt: skip

@@ -41,8 +41,10 @@ def figures() -> str:
 
 
 def _marked(figure: KeyFigure) -> str:
-    """The figure with its interval, and its status or condition where it has one."""
-    state = figure.reason.partition(":")[0] if figure.value is not None else ""
+    """The figure with its interval, and its status or condition where it has one; of a missing one the reason."""
+    if figure.value is None:
+        return f"missing: {figure.reason.removeprefix('unavailable: ')}"
+    state = figure.reason.partition(":")[0]
     return f"{figure.with_interval}, {state}" if state else figure.with_interval
 
 

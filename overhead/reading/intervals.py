@@ -9,7 +9,7 @@ import dataclasses
 import math
 
 from overhead.reading.format import bounds, valued
-from overhead.reading.sources import Source, source_of, why_apart
+from overhead.reading.sources import Provenance, source_of, why_apart
 from overhead.results import Figure, Record
 
 
@@ -28,7 +28,7 @@ class Span:
     value: float
     low: float | None = None
     high: float | None = None
-    source: Source | None = dataclasses.field(default=None, compare=False, repr=False)
+    source: Provenance | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def floor(self) -> float:
@@ -93,7 +93,7 @@ def ratio(first: Span | None, second: Span | None) -> Span | None:
     return None if why_apart(first.source, second.source) else first / second
 
 
-def _common(first: Span, second: Span) -> Source | None:
+def _common(first: Span, second: Span) -> Provenance | None:
     """The source of a result; raises ``DifferentRunsError`` where the operands have different ones."""
     if reason := why_apart(first.source, second.source):
         raise DifferentRunsError(f"no difference, sum or ratio: {reason}")

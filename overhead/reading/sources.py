@@ -15,7 +15,7 @@ from overhead.results import Fingerprint, Record
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class Provenance:
     """A run and the device's id there. ``number`` tells the joined runs apart; 0 in a single file."""
 
     number: int = 0
@@ -25,7 +25,7 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class _Origin:
-    source: Source
+    source: Provenance
     run: Fingerprint
 
 
@@ -37,7 +37,7 @@ def with_origins(run: Fingerprint, number: int) -> Fingerprint:
     """A copy of the run whose records carry this copy and their device."""
     copy = msgspec.structs.replace(run, records=[msgspec.structs.replace(record) for record in run.records])
     for record in copy.records:
-        record.__dict__[_ATTRIBUTE] = _Origin(Source(number, run.created, record.device), copy)
+        record.__dict__[_ATTRIBUTE] = _Origin(Provenance(number, run.created, record.device), copy)
     return copy
 
 
@@ -49,10 +49,10 @@ def at_device(record: Record, device: str) -> Record:
     return moved
 
 
-def source_of(record: Record) -> Source:
+def source_of(record: Record) -> Provenance:
     """The record's run and device. All records of a single file share one run."""
     found = record.__dict__.get(_ATTRIBUTE)
-    return found.source if isinstance(found, _Origin) else Source(device=record.device)
+    return found.source if isinstance(found, _Origin) else Provenance(device=record.device)
 
 
 def own_run(record: Record, shown: Fingerprint) -> Fingerprint:
@@ -61,7 +61,7 @@ def own_run(record: Record, shown: Fingerprint) -> Fingerprint:
     return found.run if isinstance(found, _Origin) else shown
 
 
-def why_apart(first: Source | None, second: Source | None) -> str:
+def why_apart(first: Provenance | None, second: Provenance | None) -> str:
     """Why figures of the two must not be subtracted or divided; '' where they may. None is compatible with any."""
     if first is None or second is None:
         return ""

@@ -132,10 +132,10 @@ def _bars(ax: Axes, found: HostShares) -> None:
     ax.set_xlim(0, None)
     ax.margins(x=0.06)
     ax.grid(False, axis="y")
-    whole = f"{found.target.label}, {found.case}"
-    title = plain(
-        whole if len(whole) <= _MOST_TITLE_LETTERS else f"{found.target.stack}, {found.case}", _MOST_TITLE_LETTERS
-    )
+    title = plain(f"{found.target.label}, {found.case}")
+    if len(title) > _MOST_TITLE_LETTERS:
+        software = " (software)" if found.target.software else ""
+        title = plain(f"{found.target.stack}{software}, {found.case}", _MOST_TITLE_LETTERS)
     ax.set_title(title, fontsize=8 if len(title) <= _USUAL_TITLE_LETTERS else 6.8, pad=3)
     unit_below(ax, f"{MICRO} per {plain(found.top.unit, 20)}")
 

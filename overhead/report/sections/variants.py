@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, count, listed, plain
-from overhead.reading.sources import Source, apart, source_of
+from overhead.reading.sources import Provenance, apart, source_of
 from overhead.reading.synchronising import synchronises
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
 from overhead.report.core.draw import ONE_LINE_INCHES, DotRow, caller_legend, caller_row, canvas, dot_rows, small_titles
@@ -74,7 +74,7 @@ def axes(view: View) -> Iterator[Part]:
 
 def _compared(view: View, target: TargetView) -> tuple[list[_Varied], list[str]]:
     """The target's variants beside the base case of their own run, and sentences on those whose run has none."""
-    by_run: dict[Source, list[Record]] = {}
+    by_run: dict[Provenance, list[Record]] = {}
     for record in target.records:
         if record is not target.base and _is_variant(target, record):
             by_run.setdefault(source_of(record), []).append(record)

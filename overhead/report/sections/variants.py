@@ -19,7 +19,7 @@ from overhead.results import Record
 class _Varied:
     """A base case and the cases that differ from it by parameters alone, all of one run and board.
 
-    ``run`` names the run where it is another one than that of the target's own base case.
+    ``run`` is the start of the run where it is another one than that of the target's own base case.
     """
 
     target: TargetView
@@ -33,7 +33,7 @@ class _Varied:
 
     @property
     def label(self) -> str:
-        return f"{self.target.label}, {self.target.base.pattern}" + (f", run of {self.run}" if self.run else "")
+        return f"{self.target.label}, {self.target.base.pattern}" + (f", run {self.run[5:16]}" if self.run else "")
 
 
 @register("axes", "What one change does", 80)
@@ -56,7 +56,8 @@ def axes(view: View) -> Iterator[Part]:
         "axes", "The base case and its variants",
         f"Dot plots on log axes: microseconds per unit of the base case and of each variant, for "
         f"{count(len({each.target.key for each in found}), 'target')}; the numbers are in the table below.",
-        "One parameter changed at a time. Base and variants of a panel come from one run on one board. They are "
+        "One parameter changed at a time. Base and variants of a panel come from one run on one board; a panel of "
+        "another run than the page's names its month, day and time (UTC). They are "
         "separate measurements, so small differences between rows mean nothing unless the intervals are apart.",
         figure,
     )  # fmt: skip

@@ -33,8 +33,10 @@ class Tax:
         return measured(record, name)
 
     def times(self, caller: Caller) -> Span | None:
-        """The browser's slope over the library's; None where either has no value above zero."""
-        return ratio(self.figure("complete"), self.figure("complete", caller))
+        """The browser's slope over the library's; None where the interval of either reaches zero."""
+        slopes = self.figure("complete"), self.figure("complete", caller)
+        reaches_zero = any(s is not None and s.low is not None and s.low <= 0 for s in slopes)
+        return None if reaches_zero else ratio(*slopes)
 
     @property
     def overstated(self) -> Span | None:

@@ -41,12 +41,11 @@ def figures() -> str:
 
 
 def _marked(figure: KeyFigure) -> str:
-    """The figure, with its stack where the label does not name it, and its status where that is not ``ok``."""
-    stack = figure.record.partition("@")[0] if figure.value is not None else ""
-    status = next((word for word in ("noisy", "bimodal") if figure.reason.startswith(word)), "")
-    told = stack.replace("-", " ") in figure.label.replace("-", " ").lower()
-    beside = ", ".join(word for word in ("" if told else stack, status) if word)
-    return f"{figure.text} ({beside})" if beside else figure.text
+    """The figure with its interval, and its status or condition where it has one; of a missing one the reason."""
+    if figure.value is None:
+        return f"missing: {figure.reason.removeprefix('unavailable: ')}"
+    state = figure.reason.partition(":")[0]
+    return f"{figure.with_interval}, {state}" if state else figure.with_interval
 
 
 def references() -> str:

@@ -8,7 +8,7 @@ from overhead import results
 from overhead.devices import same_device_if_ids_allow
 from overhead.named_comparisons import BETWEEN_WORKERS, NamedComparison, comparable
 from overhead.reading.format import factor, listed, plain, time
-from overhead.reading.intervals import Span, ratio, span
+from overhead.reading.intervals import Span, measured, ratio, span
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, by_patterns
 from overhead.results import Caller, Record, Scalar
@@ -30,11 +30,13 @@ class Tax:
     def figure(self, name: str, caller: Caller = "browser") -> Span | None:
         """A figure in ns of the browser's case, or of the library's case by that caller; None without a value."""
         record = self.record if caller == "browser" else self.against.get(caller)
-        return span(record.figure(name)) if record is not None else None
+        return measured(record, name)
 
     def times(self, caller: Caller) -> Span | None:
-        """The browser's slope over the library's; None where either has no value above zero."""
-        return ratio(self.figure("complete"), self.figure("complete", caller))
+        """The browser's slope over the library's; None where the interval of either reaches zero."""
+        slopes = self.figure("complete"), self.figure("complete", caller)
+        reaches_zero = any(s is not None and s.low is not None and s.low <= 0 for s in slopes)
+        return None if reaches_zero else ratio(*slopes)
 
     @property
     def overstated(self) -> Span | None:
@@ -69,10 +71,11 @@ def _tax(view: View, target: TargetView, record: Record, named: NamedComparison)
 def _like(
     view: View, record: Record, named: NamedComparison, library: str, caller: Caller
 ) -> tuple[Record | None, str]:
-    """The library's case that may be compared with the browser's, or None and why there is none."""
-    stacks = [t for t in view.executing if t.stack == library]
+    """The library's case, of the browser's run, that may be compared with the browser's; or None and the reason."""
+    stacks = [t for t in view.own_run(record).executing if t.stack == library]
     if not stacks:
-        return None, f"{library} was not measured"
+        elsewhere = any(t.stack == library for t in view.executing)
+        return None, f"{library} was not measured" + (" in the browser's run" if elsewhere else "")
     near = [t for t in stacks if same_device_if_ids_allow(record, t.first)]
     if not near:
         return None, f"{library} was measured on {plain(stacks[0].first.adapter, 40)}, not on this adapter"

@@ -1,8 +1,8 @@
 """What a chain of dependent steps costs by each way to run it, and at which length one way passes another.
 
-A chain of n steps costs ``fixed + slope * n``, both with intervals, from the record's fit. All records are of one file.
-Arms of different stacks ran in different processes, so a ratio includes what changes between processes: each figure's
-interval covers several processes, and a ratio has the widest interval that both allow.
+A chain of n steps costs ``fixed + slope * n``, both with intervals, from the record's fit. Arms are compared inside one
+run only. Arms of different stacks ran in different processes, so a ratio includes what changes between processes: each
+figure's interval covers several processes, and a ratio has the widest interval that both allow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from overhead import devices
 from overhead.devices import without_brackets
 from overhead.reading.format import MICRO, factor, listed, micro_of, plain, spread
-from overhead.reading.intervals import Span, span
+from overhead.reading.intervals import Span, measured
+from overhead.reading.sources import apart
 from overhead.reading.view import View, words
 from overhead.results import Record, Scalar
 from overhead.workloads import UNROLLED, workloads
@@ -107,7 +108,7 @@ class ArmFit:
     @property
     def device(self) -> Span | None:
         """Device time of a step in ns; None where it is not known or includes idle time."""
-        return span(self.record.figure("device_busy"))
+        return measured(self.record, "device_busy")
 
     @property
     def processor(self) -> str:
@@ -158,14 +159,25 @@ class Group:
         return min(found, key=lambda a: a.cost(steps).value, default=None)
 
     def by_kind(self, steps: float) -> list[ArmFit]:
-        """The cheapest arm of each kind at that length, cheapest first."""
-        found = [arm for kind in ARM_KINDS if (arm := self.best(steps, {kind.name})) is not None]
+        """The cheapest arm of each kind at that length, of the run with most arms, cheapest first."""
+        runs = self.by_run()[:1]
+        found = [arm for own in runs for kind in ARM_KINDS if (arm := own.best(steps, {kind.name})) is not None]
         return sorted(found, key=lambda a: a.cost(steps).value)
 
+    def by_run(self) -> list[Group]:
+        """The group split by run and board, the one with most arms first: only arms of one may be compared."""
+        found: list[list[ArmFit]] = []
+        for arm in self.arms:
+            own = next((arms for arms in found if not any(apart(arm.record, a.record) for a in arms)), None)
+            if own is None:
+                found.append([arm])
+            else:
+                own.append(arm)
+        return [dataclasses.replace(self, arms=tuple(arms)) for arms in sorted(found, key=lambda arms: -len(arms))]
+
     def rivals(self, before: str, after: str, steps: float) -> tuple[ArmFit, ArmFit] | None:
-        """The cheapest arm of each of two kinds at that length, on the first kind of processor that has both."""
-        for processor in PROCESSOR_KINDS:
-            there = self.on(processor)
+        """The cheapest arm of each of two kinds at that length, of one run, on the first processor kind with both."""
+        for there in (own for processor in PROCESSOR_KINDS for own in self.on(processor).by_run()):
             first, second = there.best(steps, {before}), there.best(steps, {after})
             if first is not None and second is not None:
                 return first, second
@@ -213,7 +225,7 @@ def _group(view: View, workload: str, variant: Variant, elements: int, records: 
 
 
 def _arm(view: View, record: Record) -> ArmFit | None:
-    slope, fixed = span(record.figure("complete")), _start(record)
+    slope, fixed = measured(record, "complete"), _start(record)
     kind = next((k for k in ARM_KINDS if k.is_one(record)), None)
     if slope is None or slope.value <= 0 or kind is None:
         return None
@@ -235,7 +247,7 @@ def _place(view: View, record: Record) -> str:
 
 def _start(record: Record) -> Span:
     """The fixed cost of a chain in ns: the fit's intercept, or, where that is not above zero, its shortest chain."""
-    fixed = span(record.figure("fixed"))
+    fixed = measured(record, "fixed")
     if fixed is not None and fixed.value > 0:
         return fixed
     shortest = min(record.curve, key=lambda p: p.n, default=None)
@@ -245,7 +257,7 @@ def _start(record: Record) -> Span:
 def positive(found: Span) -> Span:
     """The value and its interval, cut off at zero: no cost is negative."""
     low, high = (None if end is None else max(end, 0.0) for end in (found.low, found.high))
-    return Span(max(found.value, 0.0), low, high)
+    return Span(max(found.value, 0.0), low, high, found.source)
 
 
 def crossing(first: ArmFit, second: ArmFit) -> Crossing:
@@ -272,11 +284,12 @@ def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, ArmFit, ArmFit] |
     The recurrence is preferred, then the size nearest to 4,096 elements, then WGSL with the checks of its library.
     """
     for group in sorted(found, key=lambda g: (g.workload != "recurrence", abs(g.elements - 4096))):
-        on_gpu, steps = group.on("gpu"), steps_of(group.workload)
-        graph = on_gpu.best(steps, {"graph"})
-        wgsl = on_gpu.checked().best(steps, {"fused-wgsl"}) or on_gpu.best(steps, {"fused-wgsl"})
-        if graph is not None and wgsl is not None:
-            return group, graph, wgsl
+        steps = steps_of(group.workload)
+        for own in group.on("gpu").by_run():
+            graph = own.best(steps, {"graph"})
+            wgsl = own.checked().best(steps, {"fused-wgsl"}) or own.best(steps, {"fused-wgsl"})
+            if graph is not None and wgsl is not None:
+                return group, graph, wgsl
     return None
 
 
@@ -358,7 +371,7 @@ def fusions(found: Sequence[Group]) -> list[str]:
 def device_times(found: Sequence[Group]) -> list[str]:
     """Sentences on the device time of a fused WGSL step, as a multiple of that of the fused CUDA kernel."""
     said = []
-    for group in (g.on("gpu") for g in found):
+    for group in (own for g in found for own in g.on("gpu").by_run()):
         base = min(_timed(group, "fused-cuda"), key=lambda pair: pair[1].value, default=None)
         others = _timed(group, "fused-wgsl")
         if base is None or not others:

@@ -7,7 +7,9 @@ import math
 from collections.abc import Iterator
 
 from overhead.reading.format import bounds, percent, valued
-from overhead.reading.view import TargetView, View, named
+from overhead.reading.host_shares import minimal_program
+from overhead.reading.intervals import Span, measured
+from overhead.reading.view import TargetView, View
 from overhead.results import Figure, Record
 
 _TOLERANCE = 0.05
@@ -21,6 +23,8 @@ class Agreement:
     measured: float
     predicted: float
     agrees: bool
+    residual: Span | None = None
+    """``measured - predicted`` with all that both intervals allow, where the check has it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,22 +76,32 @@ def stages_check(record: Record) -> Agreement | None:
 
 
 def null_check(view: View, record: Record) -> Agreement | None:
-    """Dawn's host time on Null against that on Vulkan minus the driver's share; None for other records."""
+    """Dawn's host time from compiled code against its Null backend plus a minimal Vulkan program, all of one run.
+
+    None for other records, and where one of the three has no value.
+    """
     if (record.stack, record.api, record.caller) != ("dawn", "Vulkan", "native"):
         return None
-    twins = (r for r in view.fingerprint.records if r.stack == "dawn" and r.api == "Null")
-    null = next((r for r in twins if r.case == record.case), None)
-    raw = (r for r in view.fingerprint.records if r.stack == "vulkan" and r.adapter == record.adapter)
-    minimal = next((r for r in raw if r.case == record.case), None)
-    share = view.comparison("driver-share", minimal.key) if minimal is not None else None
-    if null is None or share is None:
-        return None
-    parts = [null.figure("host"), record.figure("host"), named(share, "difference")]
-    figures = [f for f in parts if f is not None]
-    values = [v for f in figures if (v := valued(f)) is not None]
-    if len(values) < 3:
-        return None
-    return _check(values[0], values[1] - values[2], figures)
+    own = view.own_run(record).fingerprint.records
+    null = next((r for r in own if r.stack == "dawn" and r.api == "Null" and r.case == record.case), None)
+    whole, library, driver = (measured(r, "host") for r in (record, null, minimal_program(view, record)))
+    return None if whole is None or library is None or driver is None else _agreement(whole, library + driver)
+
+
+def staged_check(record: Record) -> Agreement | None:
+    """The host's time of a level against the sum of its calls timed one by one; None where one has no value.
+
+    The calls were timed in rounds of their own, so the two are independent.
+    """
+    whole, issued, gap = (measured(record, name) for name in ("host", "unstaged", "stages_gap"))
+    return None if whole is None or issued is None or gap is None else _agreement(whole, issued + gap)
+
+
+def _agreement(whole: Span, other: Span) -> Agreement:
+    """Whether they agree within 5 % or their combined interval, and the residual ``whole - other``."""
+    halves = [(one.high - one.low) / 2 for one in (whole, other) if one.low is not None and one.high is not None]
+    allowed = max(_TOLERANCE * abs(whole.value), math.hypot(*halves))
+    return Agreement(whole.value, other.value, abs(whole.value - other.value) <= allowed, whole - other)
 
 
 def verdict(check: Agreement) -> str:

@@ -8,7 +8,8 @@ import operator
 
 from overhead.devices import same_device
 from overhead.reading.format import plain
-from overhead.reading.intervals import Span, span
+from overhead.reading.intervals import Span, measured
+from overhead.reading.sources import at_device, source_of
 from overhead.reading.view import TargetView, View
 from overhead.results import Record
 
@@ -49,14 +50,13 @@ class Graph:
         return None if replay is None else taken - replay
 
     def _line(self, slope: str, intercept: str, nodes: int) -> Span | None:
-        each, once = span(self.record.figure(slope)), span(self.record.figure(intercept))
+        each, once = measured(self.record, slope), measured(self.record, intercept)
         return None if each is None or once is None else each * nodes + once
 
     @property
     def saved(self) -> Span | None:
         """Eager launch minus graph node, in ns; None where either has no value."""
-        eager = span(self.eager.figure("complete")) if self.eager else None
-        node = span(self.record.figure("complete"))
+        eager, node = measured(self.eager, "complete"), measured(self.record, "complete")
         return None if eager is None or node is None else eager - node
 
     def break_even(self, nodes: int) -> Span | None:
@@ -78,9 +78,13 @@ def graphs(view: View) -> list[Graph]:
 
 
 def _eager(view: View, graph: Record) -> tuple[TargetView | None, Record | None]:
-    """The base case, from Python, of the stack whose launches the graph records, and its target; None where absent."""
+    """The base case, from Python, of the stack whose launches the graph records, and its target.
+
+    Both come from the graph's own run; None where it has none.
+    """
     stack = "torch" if graph.params.get("maker") == "torch" else "cuda-driver"
-    for t in view.executing:
-        if t.stack == stack and same_device(t.first, graph):
+    own = at_device(graph, source_of(graph).device)
+    for t in view.own_run(graph).executing:
+        if t.stack == stack and same_device(t.first, own):
             return t, next((r for r in t.records if r.caller == "binding" and not t.varied(r)), None)
     return None, None

@@ -1,45 +1,54 @@
-"""How the host's time splits into layers (binding, interpreter, API, driver), and the device's time beside it.
+"""How the host's time splits into layers, from measured levels of one run, and the device's time beside it.
 
-Each layer is the difference of two cases that alternated in one process. A chain of such layers is a ladder.
+A level is the host's time of the same calls by one caller: from Python, from Python without wrapper objects, from
+compiled code. A layer is the difference of two levels, so the layers add up to the time measured from Python. All
+levels of a ladder alternated in one process.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading.format import MICRO, bounds, listed, micro, percent, time, valued
-from overhead.reading.missing_values import missing_figure, why
-from overhead.reading.view import CALLERS, TargetView, View, by_patterns, named
+from overhead.reading.intervals import Span, measured, ratio
+from overhead.reading.missing_values import why
+from overhead.reading.sources import apart
+from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, named
 from overhead.results import Comparison, Figure, Record
 
-RUNGS = {name: f"{name}-share" for name in ("binding", "interpreter", "framework", "api", "driver", "python")}
-"""The named comparison of each rung, in the order of the ladder. ``python`` is ``binding`` plus ``interpreter``."""
+_NEXT_LEVEL = {name: f"{name}-share" for name in ("binding", "interpreter", "python")}
+"""The layer and the named comparison that leads from a level to the next; ``python`` is the first two together."""
+PAIRED_IN_ONE_RUN = frozenset({*_NEXT_LEVEL.values(), "api-share", "driver-share"})
+"""The named comparisons that a ladder reads."""
 TITLES = {
-    "binding": "binding", "interpreter": "interpreter", "framework": "framework", "api": "API", "driver": "driver",
-    "python": "Python", "api and driver": "API and driver", "library": "library",
-    "leaf": "leaf call", "rest": "unsplit rest",
+    "binding": "wrapper objects", "interpreter": "interpreter", "python": "Python",
+    "api and driver": "library and driver", "driver": "driver", "library": "library", "rest": "unsplit rest",
 }  # fmt: skip
-
+"""Layers as pages name them."""
+_PYTHON_LAYERS = frozenset({"binding", "interpreter", "python"})
 _BINDINGS = {
     "wgpu-native": "wgpu-py objects", "dawn": "wgpu-py objects", "torch": "Python binding of torch",
     "cupy": "CuPy objects", "cuda-driver": "cuda-bindings calls", "numpy": "Python binding of NumPy",
 }  # fmt: skip
-"""What the rung ``binding`` (or ``python``) consists of, in words, by stack."""
+"""What the layer ``binding`` (or ``python``) consists of, in words, by stack."""
 BELOW_ZERO, UNCLEAR = "below zero", "not separable"
 """Values of ``Share.doubt``: the interval lies below zero, or reaches zero."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """One rung, ns per unit. ``of_host`` is the share of the ladder's host time (0.46), None where unknown.
+    """One layer, ns per unit. ``of_host`` is its share of the whole (0.46), None where unknown.
 
     ``doubt``: ``BELOW_ZERO``, ``UNCLEAR``, or '' where its interval lies above zero or it has no value.
+    ``level``: the host's time of the level that ends with this layer. ``paired``: a difference of two levels.
     """
 
     name: str
     figure: Figure
     of_host: float | None
+    level: Figure
     doubt: str = ""
     paired: bool = True
 
@@ -68,23 +77,27 @@ class Device:
 
 @dataclasses.dataclass(frozen=True)
 class HostShares:
-    """One ladder: the host's time of the case ``top``, split rung by rung down to the leaf call.
+    """One ladder: the host's time of the case ``top``, split into layers that add up to it.
 
-    ``validation``: the part of the API rung that Dawn spends on validation, where it was measured.
+    ``levels``: the records with a host time, from Python first; ``shares``: a layer for each, the last level whole.
+    ``minimal``: the host's time of the same work in a minimal Vulkan program, of the same run; no layer.
+    ``validation``: what Dawn spends on validation, where it was measured.
     """
 
     target: TargetView
     top: Record
     host: Figure | None
+    levels: tuple[Record, ...]
     shares: tuple[Share, ...]
+    minimal: Figure | None
     validation: Figure | None
     device: Device
 
     @property
     def case(self) -> str:
-        """Pattern and parameters of the top case, and its caller unless that is ``binding``."""
+        """Pattern and parameters of the top case, and its caller unless it is called from Python as usual."""
         caller = self.top.caller
-        return self.target.pattern_label(self.top) + (f", {caller}" if caller != "binding" else "")
+        return self.target.pattern_label(self.top) + (f", {CALLER_WORDS[caller]}" if caller != "binding" else "")
 
     @property
     def split(self) -> bool:
@@ -96,71 +109,137 @@ class HostShares:
         """Why the host's time is not split, '' where it is."""
         return "" if self.shares else why(self.top, "host")
 
+    @property
+    def python(self) -> Span | None:
+        """Python's share of the host's time, 0 to 1: ``python_share`` of the first and the last level."""
+        return python_share(self.top, self.levels[-1]) if self.levels else None
+
+
+def python_share(top: Record, compiled: Record) -> Span | None:
+    """Python's share of the host's time: ``1 - compiled / top``, of the host's times of the two levels.
+
+    None where either has none, where they are not of one run, or where they are not called from Python and from
+    compiled code.
+    """
+    if (top.caller, compiled.caller) != ("binding", "native"):
+        return None
+    callers = ratio(measured(top, "host"), measured(compiled, "host"))
+    return None if callers is None else callers.share_saved
+
 
 def ladders(view: View) -> list[HostShares]:
     """Every ladder of the targets that execute, longest first within a target, then by pattern."""
-    below = {key for name in RUNGS.values() for c in view.comparisons(name) for key in c.against}
+    below = {key for name in _NEXT_LEVEL.values() for c in view.comparisons(name) for key in c.against}
     tops = [
         record
         for target in view.executing
         for record in by_patterns(target.records)
-        if record.key not in below and _next(view, record) is not None
+        if record.key not in below and _compared(view, record)
     ]
     return [_ladder(view, record) for record in tops]
 
 
+def drawn(shares: tuple[Share, ...]) -> list[tuple[str, float]]:
+    """Name and ns of the pieces of a bar from left to right that ends at the whole, none of them below zero.
+
+    Where a part of Python is below zero its layers are one piece; a piece below zero is left out.
+    """
+    values = {s.name: value for s in shares if (value := valued(s.figure)) is not None}
+    if any(values[name] < 0 for name in _PYTHON_LAYERS & values.keys()):
+        whole = sum(values.pop(name) for name in list(values) if name in _PYTHON_LAYERS)
+        values = {"python": whole, **values}
+    return [(name, value) for name, value in reversed(values.items()) if value > 0]
+
+
 def _ladder(view: View, top: Record) -> HostShares:
+    levels = [r for r in _levels(view, top) if valued(r.figure("host")) is not None] if top.value("host") else []
     host = top.figure("host")
-    whole = valued(host)
-    shares: list[Share] = []
-    record: Record | None = top
-    seen = {top.key}
-    while record is not None and (found := _next(view, record)) is not None and found[1].against[0] not in seen:
-        name, comparison = found
-        seen.add(comparison.against[0])
-        shares.append(_share(name, _difference(comparison), whole))
-        record = view.record(comparison.against[0])
-    shares += _remainder(record, shares, whole) if record is not None else []
     validation = next((v for c in view.comparisons("validation-share") if _same_case(view, c, top)
                        if (v := named(c, "difference")) is not None), None)  # fmt: skip
-    return HostShares(view.target(top), top, host, tuple(shares), validation, _device(top))
+    minimal = _minimal(view, levels[-1]) if levels else None
+    return HostShares(
+        view.target(top), top, host, tuple(levels), tuple(_shares(levels)), minimal, validation, _device(top)
+    )
 
 
-def _next(view: View, record: Record) -> tuple[str, Comparison] | None:
-    """The rung below a record: its name and the comparison."""
-    for name, share in RUNGS.items():
-        comparison = view.comparison(share, record.key)
-        if comparison is not None and comparison.against:
-            return name, comparison
-    return None
+def _levels(view: View, top: Record) -> list[Record]:
+    """The records of the ladder: the top, then every level below it, each called with less in between."""
+    found = {top.key: top}
+    waiting = [top]
+    while waiting:
+        for _, key in _compared(view, waiting.pop(0)):
+            record = view.record(key)
+            if record is not None and key not in found and not apart(record, top):
+                found[key] = record
+                waiting.append(record)
+    return sorted(found.values(), key=lambda r: CALLERS.index(r.caller))
 
 
-def _difference(comparison: Comparison) -> Figure:
-    missing = Figure(name="difference", status="failed", reason="the comparison holds no difference")
-    return named(comparison, "difference") or missing
+def _compared(view: View, record: Record) -> list[tuple[str, str]]:
+    """Each layer below the record with the key of the level under it."""
+    found = ((name, view.comparison(share, record.key)) for name, share in _NEXT_LEVEL.items())
+    return [(name, c.against[0]) for name, c in found if c is not None and c.against]
 
 
-def _remainder(last: Record, shares: list[Share], whole: float | None) -> list[Share]:
-    """The last rung: the host time of the last record, which is a measured figure and not a difference."""
-    figure = last.figure("host")
-    if figure is None:
+def _shares(levels: list[Record]) -> list[Share]:
+    """A layer for each level: its difference to the next, and the last level whole."""
+    hosts = [figure for r in levels if (figure := r.figure("host")) is not None]
+    if not hosts:
         return []
-    taken = {s.name for s in shares}
-    if "driver" in taken:
-        name = "leaf"
-    elif "api" in taken or last.stack in ("vulkan", "cuda-driver"):
-        name = "driver"
-    elif last.caller == "native":
-        name = "api and driver" if last.stack in WEBGPU_STACKS else "library"
-    else:
-        name = "rest"
-    return [dataclasses.replace(_share(name, figure, whole), paired=False)]
+    found = [
+        _share(_layer(upper, lower), _difference(upper, lower), hosts[0], level)
+        for (upper, lower), level in zip(itertools.pairwise(levels), hosts, strict=False)
+    ]
+    last = _share(_last_layer(levels[-1]), hosts[-1], hosts[0], hosts[-1])
+    return [*found, dataclasses.replace(last, paired=False)]
 
 
-def _share(name: str, figure: Figure, whole: float | None) -> Share:
-    value = valued(figure)
-    of_host = value / whole if value is not None and whole else None
-    return Share(name, figure, of_host, _doubt(figure))
+def _layer(upper: Record, lower: Record) -> str:
+    if lower.caller == "ffi":
+        return "binding"
+    return "interpreter" if upper.caller == "ffi" else "python"
+
+
+def _last_layer(last: Record) -> str:
+    """What the last level consists of: a measured time, not a difference."""
+    if last.caller != "native":
+        return "rest"
+    if last.stack in ("vulkan", "cuda-driver", "cuda-graph"):
+        return "driver"
+    return "api and driver" if last.stack in WEBGPU_STACKS else "library"
+
+
+def _difference(upper: Record, lower: Record) -> Figure:
+    """The host's time of the upper level less that of the lower one, with all that both intervals allow."""
+    first, second = measured(upper, "host"), measured(lower, "host")
+    if first is None or second is None:
+        return Figure(name="difference", status="failed", reason="a level has no host time")
+    found = first - second
+    return Figure(name="difference", value=found.value, low=found.low, high=found.high)
+
+
+def _share(name: str, figure: Figure, whole: Figure, level: Figure) -> Share:
+    value, of = valued(figure), valued(whole)
+    return Share(name, figure, value / of if value is not None and of else None, level, _doubt(figure))
+
+
+def _minimal(view: View, last: Record) -> Figure | None:
+    """The host's time of the same work in a minimal Vulkan program; None where none alternated with the last level."""
+    found = minimal_program(view, last)
+    figure = found.figure("host") if found is not None else None
+    return figure if valued(figure) is not None else None
+
+
+def minimal_program(view: View, compiled: Record) -> Record | None:
+    """The minimal Vulkan program that did the same work in the run of a WebGPU case called from compiled code."""
+    if compiled.stack not in WEBGPU_STACKS or compiled.caller != "native":
+        return None
+    return next(
+        (r for r in view.own_run(compiled).fingerprint.records
+         if (r.stack, r.adapter) == ("vulkan", compiled.adapter) and r.case == compiled.case
+         and not apart(r, compiled)),
+        None,
+    )  # fmt: skip
 
 
 def _doubt(figure: Figure) -> str:
@@ -205,30 +284,38 @@ def ladder_sentences(found: list[HostShares]) -> list[str]:
 
 
 def ladder_sentence(found: HostShares) -> str:
-    """``Of 26 us of host time per dispatch through ... (per-submit), the wgpu-py objects take 46 % (12 us), ...``."""
+    """``Of 26 us of host time per dispatch through ... (per-submit), Python takes 63 %: ...``."""
     unit, host = found.top.unit, found.host
     place = f"through {found.target.label} ({found.case})"
     if host is None or valued(host) is None:
         return f"The host's time per {unit} {place} has no figure: {found.reason or why(found.top, 'host')}."
-    clear = [s for s in found.shares if s.separable]
-    parts = [_part(found, s, first=s is clear[0]) for s in clear]
-    if not parts:
+    if not found.split:
         return f"The {time(host)} of host time per {unit} {place} could not be split."
-    said = f"Of {time(host)} of host time per {unit} {place}, {listed(parts)}."
-    return " ".join([said, *(_unclear(s) for s in found.shares if not s.separable)])
+    start = f"Of {time(host)} of host time per {unit} {place}, "
+    parts = [_part(found, s) for s in found.shares]
+    of_python = sum(s.name in _PYTHON_LAYERS for s in found.shares)
+    python = found.python
+    if python is not None and of_python > 1:
+        inner, rest = listed(parts[:of_python]), listed(parts[of_python:])
+        said = f"{start}Python takes {percent(*python.over(1))}: {inner}. The rest: {rest}."
+    else:
+        name = _name(found, found.shares[0])
+        verb = "take" if name.endswith("s") else "takes"
+        said = f"{start}{name} {verb} {listed([parts[0].removeprefix(name).lstrip(), *parts[1:]])}."
+    minimal = f"A minimal Vulkan program takes {time(found.minimal)} for the same work." if found.minimal else ""
+    return " ".join(part for part in (said, *(_unclear(found, s) for s in found.shares if s.doubt), minimal) if part)
 
 
-def _part(found: HostShares, share: Share, *, first: bool) -> str:
-    what = share.title
-    if share.name in ("binding", "python"):
-        what = _BINDINGS.get(found.target.stack, "binding's objects")
-    verb = (" take" if what.endswith("s") or " and " in what else " takes") if first else ""
-    per_cent, value = share_of_host(found, share), f"{micro(share.figure)} {MICRO}"
-    return f"the {what}{verb} {per_cent} ({value})" if per_cent else f"the {what}{verb} {value}"
+def _part(found: HostShares, share: Share) -> str:
+    return f"{_name(found, share)} {share_of_host(found, share)} ({micro(share.figure)} {MICRO})"
+
+
+def _name(found: HostShares, share: Share) -> str:
+    return _BINDINGS.get(found.target.stack, share.title) if share.name in ("binding", "python") else share.title
 
 
 def share_of_host(found: HostShares, share: Share) -> str:
-    """The rung as per cent of the host's time, ready to print; '' where either has no value."""
+    """The layer as per cent of the host's time, ready to print; '' where either has no value."""
     whole = valued(found.host)
     if share.of_host is None or not whole:
         return ""
@@ -236,9 +323,6 @@ def share_of_host(found: HostShares, share: Share) -> str:
     return percent(share.of_host, low, high)
 
 
-def _unclear(share: Share) -> str:
-    value = valued(share.figure)
-    if value is None:
-        return f"The share of the {share.title} is missing ({missing_figure(share.figure).text})."
-    cheaper = ": the calls are cheaper with it" if share.doubt == BELOW_ZERO else ""
-    return f"The {share.title} is {share.doubt}: {time(share.figure)}{cheaper}."
+def _unclear(found: HostShares, share: Share) -> str:
+    cheaper = ": the calls are faster with it" if share.doubt == BELOW_ZERO else ""
+    return f"The layer {_name(found, share)} is {share.doubt}: {time(share.figure)}{cheaper}."

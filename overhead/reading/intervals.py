@@ -1,4 +1,7 @@
-"""A value with its interval, and arithmetic that keeps the widest interval that the operands' intervals allow."""
+"""A value with its interval, and arithmetic that keeps the widest interval that the operands' intervals allow.
+
+A value of a record carries the record's run and board. Arithmetic on values of two runs or boards is refused here.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,26 @@ import dataclasses
 import math
 
 from overhead.reading.format import bounds, valued
-from overhead.results import Figure
+from overhead.reading.sources import Provenance, source_of, why_apart
+from overhead.results import Figure, Record
+
+
+class DifferentRunsError(ValueError):
+    """A difference, sum or ratio of values from two runs or boards."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Span:
-    """A value with its interval; an end is None where it is unknown or unbounded."""
+    """A value with its interval; an end is None where it is unknown or unbounded.
+
+    ``source``: the run and board of the value; None for a plain number or a comparison that a run formed itself.
+    Operators raise ``DifferentRunsError`` for operands with different sources.
+    """
 
     value: float
     low: float | None = None
     high: float | None = None
+    source: Provenance | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def floor(self) -> float:
@@ -35,29 +48,30 @@ class Span:
     @property
     def two_sided(self) -> Span:
         """The same where both ends are known, else the value without an interval."""
-        return self if self.low is not None and self.high is not None else Span(self.value)
+        return self if self.low is not None and self.high is not None else Span(self.value, source=self.source)
 
     @property
     def share_saved(self) -> Span:
         """Of a ratio: the share of the first (0.46 is 46 %) that the second does without, ``1 - second / first``."""
         low, high = (None if end is None or end <= 0 else 1 - 1 / end for end in (self.low, self.high))
-        return Span(1 - 1 / self.value, low, high)
+        return Span(1 - 1 / self.value, low, high, self.source)
 
     def __add__(self, other: Span) -> Span:
-        return Span(self.value + other.value, _both(self.low, other.low), _both(self.high, other.high))
+        source = _common(self, other)
+        return Span(self.value + other.value, _both(self.low, other.low), _both(self.high, other.high), source)
 
     def __sub__(self, other: Span) -> Span:
         return self + other * -1
 
     def __mul__(self, by: float) -> Span:
         low, high = (None if end is None else end * by for end in (self.low, self.high))
-        return Span(self.value * by, *((low, high) if by >= 0 else (high, low)))
+        return Span(self.value * by, *((low, high) if by >= 0 else (high, low)), self.source)
 
     def __truediv__(self, other: Span) -> Span:
         """The ratio of two values above zero; its upper end is None where the divisor's interval reaches zero."""
         low = None if self.low is None or other.high is None else self.low / other.high
         high = None if self.high is None or other.low is None or other.low <= 0 else self.high / other.low
-        return Span(self.value / other.value, low, high)
+        return Span(self.value / other.value, low, high, _common(self, other))
 
 
 def span(figure: Figure | None) -> Span | None:
@@ -66,11 +80,25 @@ def span(figure: Figure | None) -> Span | None:
     return None if figure is None or value is None else Span(value, *bounds(figure))
 
 
+def measured(record: Record | None, name: str) -> Span | None:
+    """The record's figure of that name with its run and board; None where it has no value."""
+    found = span(record.figure(name)) if record is not None else None
+    return None if found is None or record is None else dataclasses.replace(found, source=source_of(record))
+
+
 def ratio(first: Span | None, second: Span | None) -> Span | None:
-    """``first`` over ``second``; None where either is unknown or not above zero."""
+    """``first`` over ``second``; None where either is unknown or not above zero, or they come from different runs."""
     if first is None or second is None or first.value <= 0 or second.value <= 0:
         return None
-    return first / second
+    return None if why_apart(first.source, second.source) else first / second
+
+
+def _common(first: Span, second: Span) -> Provenance | None:
+    """The source of a result; raises ``DifferentRunsError`` where the operands have different ones."""
+    if reason := why_apart(first.source, second.source):
+        raise DifferentRunsError(f"no difference, sum or ratio: {reason}")
+    found = [one.source for one in (first, second) if one.source is not None]
+    return max(found, key=lambda source: len(source.device), default=None)
 
 
 def _both(one: float | None, other: float | None) -> float | None:

@@ -16,7 +16,8 @@ import msgspec
 from overhead.devices import is_board_id
 from overhead.reading.chains import variant_of
 from overhead.reading.format import listed
-from overhead.reading.host_shares import RUNGS
+from overhead.reading.host_shares import PAIRED_IN_ONE_RUN
+from overhead.reading.sources import at_device, source_of, with_origins
 from overhead.results import VALUED, Comparison, Fingerprint, Record
 
 _COMPLETE_SHARE = 0.5
@@ -107,14 +108,14 @@ def joined_run(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place
 
     A case keeps its position in the head's run, or in the largest run that has it, because a target's first case is its
     base case. Where a run has several devices of one name, records on devices that are not shown are left out. A
-    comparison stays as its run made it. One that is a rung of a ladder is kept if all its records come from its run,
-    because a ladder adds its rungs up; any other is kept if all its records are shown.
+    comparison stays as its run made it. One that a ladder reads is kept if all its records come from its run, because a
+    ladder adds its layers up; any other is kept if all its records are shown.
     """
     shown = runs[head]
     one = {place[1:4] for place in places if place[4] == _ANY_DEVICE}
     devices = ChainMap(*map(_devices, (shown, *runs.values())))
     board = {stack: next(iter(devices[stack])) for stack in one & devices.keys()}
-    used = {i: _moved(runs[i], board) for i in dict.fromkeys((head, *runs))}
+    used = {i: _moved(with_origins(runs[i], i), board) for i in dict.fromkeys((head, *runs))}
     wanted = {i: [r for r in run.records if places.get(_place(r, one), head) == i] for i, run in used.items()}
     taken = {i: [r for r in own if r.device in devices[_stack(r)]] for i, own in wanted.items()}
     order: dict[Place, int] = {}
@@ -135,7 +136,7 @@ def joined_run(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place
         flags=[
             *shown.flags,
             *(
-                _words(run, taken[i], taken[head], moved=run is not runs[i])
+                _words(run, taken[i], taken[head], moved=_has_moved(run))
                 for i, run in used.items()
                 if i != head and taken[i]
             ),
@@ -149,7 +150,7 @@ def _comparisons(runs: Mapping[int, Fingerprint], source: Mapping[str, int], hea
     for i, run in runs.items():
         for c in run.comparisons:
             own = source.get(c.of) == i and all(source.get(key, head) == i for key in c.against)
-            if own or (c.name not in RUNGS.values() and source.keys() >= {c.of, *c.against}):
+            if own or (c.name not in PAIRED_IN_ONE_RUN and source.keys() >= {c.of, *c.against}):
                 found.append((own, c))
     best: dict[tuple[str, str], Comparison] = {}
     for _, c in sorted(found, key=lambda one: (_values(one[1]), len(one[1].against), one[0]), reverse=True):
@@ -188,7 +189,7 @@ def _moved(run: Fingerprint, devices: Mapping[Stack, str]) -> Fingerprint:
     found = [(r, devices.get(_stack(r), r.device)) for r in run.records]
     if all(record.device == device for record, device in found):
         return run
-    records = [msgspec.structs.replace(record, device=device) for record, device in found]
+    records = [at_device(record, device) for record, device in found]
     keys = {old.target_key: new.target_key for (old, _), new in zip(found, records, strict=True)}
     cases = {old.key: new.key for (old, _), new in zip(found, records, strict=True)}
     return msgspec.structs.replace(
@@ -204,6 +205,11 @@ def _moved(run: Fingerprint, devices: Mapping[Stack, str]) -> Fingerprint:
             for c in run.comparisons
         ],
     )
+
+
+def _has_moved(run: Fingerprint) -> bool:
+    """Whether a record stands under another device than the one that measured it."""
+    return any(record.device != source_of(record).device for record in run.records)
 
 
 def _words(run: Fingerprint, own: Sequence[Record], head: Sequence[Record], *, moved: bool) -> str:

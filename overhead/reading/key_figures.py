@@ -1,30 +1,40 @@
-"""The key figures: twelve lines, the same on every machine; a missing value has a reason."""
+"""The key figures: fourteen lines, each of one stack and one caller, the same on every machine.
+
+A figure that a machine does not have is missing with a reason; no other stack or caller stands in for it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
 
-from overhead.reading.format import MICRO, bounds, factor, has_value, listed, micro, percent, valued
+from overhead.reading.format import (
+    MICRO,
+    bounds,
+    factor,
+    factor_spread,
+    micro,
+    micro_of,
+    percent,
+    percent_spread,
+    spread,
+    valued,
+)
+from overhead.reading.host_shares import python_share
 from overhead.reading.intervals import ratio, span
 from overhead.reading.missing_values import absent_stacks, missing_figure, why
-from overhead.reading.view import TargetView, View, named
-from overhead.results import Figure, Fingerprint, Record
+from overhead.reading.view import CALLER_WORDS, TargetView, View, named
+from overhead.results import Caller, Figure, Fingerprint, Record
 
-_GPU_STACKS = ("wgpu-native", "dawn", "vulkan", "cuda-driver", "torch", "chromium", "firefox", "safari")
-"""Where one stack stands for the machine: the first of these that was measured."""
-_BROWSERS = ("chromium", "firefox", "safari")
-_GRAPH_STACKS = ("cuda-graph", "vulkan")
 _SMOKE_TEST = "a smoke test: on a software adapter the device's work shares cores with the caller"
-_FUSED_STACKS = ("wgpu-native", "dawn", "triton", "cupy", "vulkan", "cuda-driver", *_BROWSERS)
 
 
 @dataclasses.dataclass(frozen=True)
 class KeyFigure:
-    """One of the twelve lines. ``value``, ``low``, ``high`` in ``unit``: ``ns``, ``share`` (0.46 is 46 %) or ``ratio``.
+    """One line. ``value``, ``low``, ``high`` in ``unit``: ``ns``, ``share`` (0.46 is 46 %) or ``ratio``.
 
     ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. ``record`` is the record's
-    key, ``of`` the target's label.
+    key, ``of`` the target's label. With a value, ``reason`` is its status or condition, a colon, and details.
     """
 
     label: str
@@ -37,9 +47,22 @@ class KeyFigure:
     record: str = ""
     of: str = ""
 
+    @property
+    def with_interval(self) -> str:
+        """The text with its interval, where the figure is one value with an interval."""
+        if self.value is None or " or " in self.text:
+            return self.text
+        if self.unit == "share":
+            return percent_spread(self.value, self.low, self.high)
+        if self.unit == "ratio":
+            return factor_spread(self.value, self.low, self.high)
+        low, high = (None if end is None else end / 1e3 for end in (self.low, self.high))
+        middle, _, interval = spread(self.value / 1e3, low, high).partition(" ")
+        return f"{middle} {MICRO} {interval}".rstrip()
+
 
 def key_figures(fingerprint: Fingerprint) -> list[KeyFigure]:
-    """The twelve lines, in order, whatever the file holds."""
+    """All lines, in order, whatever the file holds."""
     return key_figures_of(View(fingerprint))
 
 
@@ -48,84 +71,116 @@ def key_figures_of(view: View) -> list[KeyFigure]:
     return [make(view, label) for label, make in _LIST]
 
 
-def _dispatch(*stacks: str) -> Callable[[View, str], KeyFigure]:
+def _base(stack: str, caller: Caller, figure: str = "complete") -> Callable[[View, str], KeyFigure]:
+    """A figure of the stack's base case by that caller."""
+
     def make(view: View, label: str) -> KeyFigure:
-        targets = _stepped(view, stacks)
-        if not targets:
-            return _absent(view, label, stacks)
-        return _time(label, targets[0], targets[0].base, "complete")
+        target = _stepped(view, stack)
+        if target is None:
+            return _absent(view, label, stack)
+        record = _by_caller(target, caller)
+        return _not_by(label, target, caller) if record is None else _time(label, target, record, figure)
 
     return make
 
 
-def _stepped(view: View, stacks: tuple[str, ...]) -> list[TargetView]:
-    """The best target of each stack, if it ran the step. Other workloads say nothing general about a stack."""
-    return [t for t in view.best_of(stacks) if t.stepped]
-
-
-def _pattern(pattern: str, *stacks: str) -> Callable[[View, str], KeyFigure]:
+def _fused(stack: str, caller: Caller) -> Callable[[View, str], KeyFigure]:
     def make(view: View, label: str) -> KeyFigure:
-        found = [
-            (t, r) for t in view.best_of(stacks) for r in t.records if r.pattern == pattern and r.workload == "step"
-        ]
+        target = _stepped(view, stack)
+        if target is None:
+            return _absent(view, label, stack)
+        found = [r for r in target.records if (r.pattern, r.workload, r.caller) == ("fused", "step", caller)]
         if not found:
-            reason = _absent(view, label, stacks).reason
-            return _missing(
-                label, f"no {pattern} case of the step was measured here" if _stepped(view, stacks) else reason
-            )
-        valued = [(t, r) for t, r in found if has_value(r.figure("complete"))]
-        target, record = (valued or found)[0]
-        return _time(label, target, record, "complete")
+            return _missing(label, f"no fused case of the step was measured {CALLER_WORDS[caller]}", target)
+        return _time(label, target, min(found, key=lambda r: bool(target.varied(r))), "complete")
 
     return make
 
 
 def _submit(view: View, label: str) -> KeyFigure:
-    found = [
-        (target, record, figure)
-        for target in view.best_of(_GPU_STACKS)
-        for record in target.records
-        if (comparison := view.comparison("marginal", record.key)) is not None
-        and (figure := named(comparison, "per_submit")) is not None
-    ]
-    if not found:
-        return _missing(
-            label, "no target ran the patterns that the fit needs: per-submit, per-k, per-pass and one-pass"
-        )
-    return _of_figure(label, *next((f for f in found if has_value(f[2])), found[0]))
-
-
-def _wait(view: View, label: str) -> KeyFigure:
-    return _representative(view, label, "fixed")
+    target = _stepped(view, "vulkan")
+    if target is None:
+        return _absent(view, label, "vulkan")
+    record = _by_caller(target, "native")
+    comparison = view.comparison("marginal", record.key) if record is not None else None
+    figure = named(comparison, "per_submit") if comparison is not None else None
+    if record is None or figure is None:
+        return _missing(label, "the patterns that the fit needs were not measured: per-submit and one-pass", target)
+    return _of_figure(label, target, record, figure)
 
 
 def _python_share(view: View, label: str) -> KeyFigure:
-    for target in sorted(view.best_of(_GPU_STACKS), key=lambda t: t.software):
-        compared = [(r, c) for r in target.records if (c := view.comparison("python-share", r.key)) is not None]
-        record, comparison = compared[0] if compared else (None, None)
-        figure = named(comparison, "ratio") if comparison else None
-        if record is None or figure is None:
-            continue
-        callers = span(figure)
-        if callers is None:
-            return _missing(label, missing_figure(figure).text, target, record)
-        if callers.value <= 0:
-            return _missing(label, "the ratio of the two callers is not positive", target, record)
-        value, low, high = callers.share_saved.over(1)
-        caution = "; ".join(c for c in (_caution(figure), _SMOKE_TEST if target.software else "") if c)
-        text = percent(value, low, high)
-        return KeyFigure(label, text, value, low, high, "share", caution, record.key, target.label)
-    return _missing(label, "no stack ran both its Python binding and a loop without the interpreter")
+    target = _stepped(view, "dawn")
+    if target is None:
+        return _absent(view, label, "dawn")
+    top, compiled = _by_caller(target, "binding"), _by_caller(target, "native")
+    if top is None or compiled is None:
+        return _not_by(label, target, "binding" if top is None else "native")
+    lacking = next((r for r in (top, compiled) if valued(r.figure("host")) is None), None)
+    if lacking is not None:
+        return _missing(label, why(lacking, "host"), target, lacking)
+    found = python_share(top, compiled)
+    if found is None:
+        return _missing(label, "the two callers were measured in different runs, or one time is not positive", target)
+    cautions = [_caution(f) for r in (top, compiled) if (f := r.figure("host")) is not None]
+    caution = "; ".join(dict.fromkeys(c for c in (*cautions, _SMOKE_TEST if target.software else "") if c))
+    value, low, high = found.over(1)
+    return KeyFigure(
+        label, percent(value, low, high), value, low, high, "share", caution, top.key, target.label
+    )  # fmt: skip
+
+
+def _node(view: View, label: str) -> KeyFigure:
+    """A node of the driver's graph: both speeds where the run met both, else the condition that it was met in."""
+    target = view.best("cuda-graph")
+    if target is None:
+        return _absent(view, label, "cuda-graph")
+    found = [r for r in target.records if (r.pattern, r.workload) == ("replay", "step")
+             and r.params.get("maker", "driver") == "driver"]  # fmt: skip
+    if not found:
+        return _missing(label, "no replay of the driver's graph of the step was measured here", target)
+    made = _time(label, target, found[0], "complete")
+    figure = found[0].figure("complete")
+    if figure is None or made.value is None:
+        return made
+    if figure.status == "bimodal" and len(figure.modes) > 1:
+        both = f"{micro_of(min(figure.modes))} or {micro_of(max(figure.modes))} {MICRO}"
+        return dataclasses.replace(made, text=both)
+    own = view.own_run(found[0])
+    others = any(t.key != target.key and t.first.api != "CPU" and not t.software for t in own.executing)
+    condition = "beside other processes" if others else "alone on the GPU"
+    reason = f"{condition}: a node has two speeds (docs/cuda.md), and a process alone meets the slower one more often"
+    return dataclasses.replace(made, reason="; ".join(part for part in (made.reason, reason) if part))
 
 
 def _overstatement(view: View, label: str) -> KeyFigure:
-    for target in _stepped(view, _GPU_STACKS):
-        found = overstatement(target.base, "naive")
-        if found is not None:
-            value, low, high = found
-            text = factor(value, low, high)
-            return KeyFigure(label, text, value, low, high, "ratio", "", target.base.key, target.label)
-    return _missing(label, "no GPU stack gave both a slope and a single timed dispatch")
+    target = _stepped(view, "dawn")
+    if target is None:
+        return _absent(view, label, "dawn")
+    record = _by_caller(target, "binding")
+    if record is None:
+        return _not_by(label, target, "binding")
+    found = overstatement(record, "naive")
+    if found is None:
+        return _missing(label, "no slope or no single timed dispatch has a value", target, record)
+    return KeyFigure(label, factor(*found), *found, "ratio", "", record.key, target.label)
+
+
+def _stepped(view: View, stack: str) -> TargetView | None:
+    """The stack's best target, if it ran the step. Other workloads say nothing general about a stack."""
+    target = view.best(stack)
+    return target if target is not None and target.stepped else None
+
+
+def _by_caller(target: TargetView, caller: Caller) -> Record | None:
+    """The target's base case by that caller, with the base's parameters; None where it was not measured."""
+    base = target.base
+    return next((r for r in target.records if r.caller == caller and r.pattern == base.pattern
+                 and not target.varied(r)), None)  # fmt: skip
+
+
+def _not_by(label: str, target: TargetView, caller: Caller) -> KeyFigure:
+    return _missing(label, f"the base case was not measured {CALLER_WORDS[caller]}", target)
 
 
 def overstatement(record: Record, figure: str) -> tuple[float, float | None, float | None] | None:
@@ -137,15 +192,6 @@ def ratio_of(shot: Figure | None, slope: Figure | None) -> tuple[float, float | 
     """Value, low and high of the ratio, low and high None where unknown; None without two values above zero."""
     found = ratio(span(shot), span(slope))
     return None if found is None else found.two_sided.over(1)
-
-
-def _representative(view: View, label: str, figure: str) -> KeyFigure:
-    """The figure of the first GPU stack that has a value, else the first stack's reason."""
-    targets = _stepped(view, _GPU_STACKS)
-    for target in targets:
-        if has_value(target.base.figure(figure)):
-            return _time(label, target, target.base, figure)
-    return _time(label, targets[0], targets[0].base, figure) if targets else _absent(view, label, _GPU_STACKS)
 
 
 def _time(label: str, target: TargetView, record: Record, name: str) -> KeyFigure:
@@ -174,28 +220,30 @@ def _missing(label: str, reason: str, target: TargetView | None = None, record: 
     )  # fmt: skip
 
 
-def _absent(view: View, label: str, stacks: tuple[str, ...]) -> KeyFigure:
-    """The line where none of the stacks has a target that ran the step, with the reason from the run."""
-    if view.best_of(stacks):
+def _absent(view: View, label: str, stack: str) -> KeyFigure:
+    """The line where the stack has no target that ran the step, with the reason from the run."""
+    if view.best(stack) is not None:
         return _missing(label, "the step was not part of this run")
-    known = absent_stacks(view.fingerprint, stacks)
+    known = absent_stacks(view.fingerprint, (stack,))
     if known:
         mend = f"; {known[0].mend}" if known[0].mend else ""
         return _missing(label, f"{known[0].stack}: {known[0].reason}{mend}")
-    return _missing(label, f"{listed(list(stacks[:3]), 'or')} was not part of this run")
+    return _missing(label, f"{stack} was not part of this run")
 
 
 _LIST: tuple[tuple[str, Callable[[View, str], KeyFigure]], ...] = (
-    ("One operation, PyTorch", _dispatch("torch")),
-    ("One launch, CUDA driver", _dispatch("cuda-driver")),
-    ("One dispatch, raw Vulkan", _dispatch("vulkan")),
-    ("One dispatch, wgpu-native", _dispatch("wgpu-native")),
-    ("One dispatch, Dawn", _dispatch("dawn")),
-    ("One dispatch, browser", _dispatch(*_BROWSERS)),
-    ("One submit", _submit),
-    ("One wait", _wait),
-    ("Python's share of the host's time", _python_share),
-    ("One graph node", _pattern("replay", *_GRAPH_STACKS)),
-    ("One fused step", _pattern("fused", *_FUSED_STACKS)),
-    ("A single timed dispatch overstates", _overstatement),
+    ("One operation, PyTorch, from Python", _base("torch", "binding")),
+    ("One launch, CUDA driver, from Python", _base("cuda-driver", "binding")),
+    ("One dispatch, raw Vulkan, from compiled code", _base("vulkan", "native")),
+    ("One dispatch, Dawn, from compiled code", _base("dawn", "native")),
+    ("One dispatch, Dawn, from Python", _base("dawn", "binding")),
+    ("One dispatch, wgpu-native, from Python", _base("wgpu-native", "binding")),
+    ("One dispatch, Chromium, from JavaScript", _base("chromium", "browser")),
+    ("One submit, raw Vulkan, from compiled code", _submit),
+    ("One wait, Dawn, from Python", _base("dawn", "binding", "fixed")),
+    ("Python's share of the host's time, Dawn", _python_share),
+    ("One node of a CUDA graph, CUDA driver", _node),
+    ("One fused step, CUDA driver, from Python", _fused("cuda-driver", "binding")),
+    ("One fused step, WebGPU (Dawn), from Python", _fused("dawn", "binding")),
+    ("A single timed dispatch overstates, Dawn, from Python", _overstatement),
 )

@@ -7,7 +7,7 @@ from overhead.reading.format import MICRO, count, factor, has_value, listed, per
 from overhead.reading.host_shares import ladder_sentence, ladders
 from overhead.reading.key_figures import overstatement
 from overhead.reading.missing_values import why
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.results import Record
 
 _STEADY_RATIO = 1.05
@@ -57,10 +57,10 @@ def speed_change(view: View) -> str:
 
 
 def cost_sentence(target: TargetView) -> str:
-    """``One dispatch through dawn on ... costs 26.3 us (25.9 to 26.7), ...``."""
+    """``One dispatch through dawn on ..., from Python, costs 26.3 us (25.9 to 26.7), ...``."""
     base, figure = target.base, target.base.figure("complete")
     pattern = "" if base.pattern == "per-submit" else f" ({base.pattern})"
-    where = f"One {base.unit}{pattern} through {target.label}"
+    where = f"One {base.unit}{pattern} through {target.label}, {CALLER_WORDS[base.caller]},"
     if figure is None or valued(figure) is None:
         return f"{where} has no figure here: {why(base, 'complete')}."
     state = "" if figure.status == "ok" else f"; this figure is {figure.status}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 
-from overhead.reading.intervals import Span, span
+from overhead.reading.intervals import Span, measured, span
+from overhead.reading.sources import source_of
 from overhead.reading.view import TargetView, View, named
 from overhead.results import Comparison, Record, Scalar
 
@@ -76,26 +76,28 @@ class Synchronised:
         return None if unit is None or steps is None or steps.value <= 0 else unit / steps
 
     def _parts(self) -> tuple[Span | None, Span | None]:
-        plain = span(self.plain.figure("complete")) if self.plain else None
-        return span(self.record.figure("complete")), None if plain is None else plain * self.every
+        plain = measured(self.plain, "complete")
+        return measured(self.record, "complete"), None if plain is None else plain * self.every
 
 
 def synchronised(view: View) -> list[Synchronised]:
     """Every torch record that synchronises after every so many steps, in the file's order."""
     return [
-        Synchronised(t, r, _plain(t.records, r), view.comparison("sync-cost", r.key))
+        Synchronised(t, r, _plain(view, r), view.comparison("sync-cost", r.key))
         for t in view.executing
         for r in t.records
         if t.stack == "torch" and synchronises(r) and _positive(r.params.get("every"))
     ]
 
 
-def _plain(records: Iterable[Record], acting: Record) -> Record | None:
+def _plain(view: View, acting: Record) -> Record | None:
+    """The same step without the act, from the act's own run; None where that run did not measure it."""
     wanted = {k: v for k, v in acting.params.items() if k not in ACT_PARAMETERS}
+    same = (acting.stack, acting.api, acting.adapter, acting.workload, acting.caller, acting.dependency)
     return next(
-        (r for r in records
-         if r.params == wanted and (r.workload, r.caller, r.dependency) == (
-             acting.workload, acting.caller, acting.dependency) and r.pattern == "per-submit"),
+        (r for r in view.own_run(acting).fingerprint.records
+         if r.params == wanted and (r.stack, r.api, r.adapter, r.workload, r.caller, r.dependency) == same
+         and r.pattern == "per-submit" and r.device == source_of(acting).device),
         None,
     )  # fmt: skip
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from overhead.reading.intervals import Span, span
+from overhead.reading.intervals import Span, measured
+from overhead.reading.sources import Provenance, source_of
 from overhead.reading.synchronising import Synchronised
 from overhead.reading.view import TargetView
 
@@ -45,8 +46,8 @@ class Training:
     @property
     def share(self) -> Span | None:
         """The act's share of the step with the act, 0 to 1; None where either has no value."""
-        cost, together = self.whole.cost, span(self.whole.record.figure("complete"))
-        return None if cost is None or together is None or together.value <= 0 else cost / together
+        slowdown = self.whole.slowdown
+        return None if slowdown is None or slowdown.value <= 0 else slowdown.share_saved
 
 
 def trainings(found: Sequence[Synchronised]) -> list[Training]:
@@ -59,8 +60,9 @@ def trainings(found: Sequence[Synchronised]) -> list[Training]:
     ]
 
 
-def _chain(s: Synchronised) -> tuple[str, str]:
-    return s.target.key, _shapes(s)
+def _chain(s: Synchronised) -> tuple[str, str, Provenance]:
+    """What a training step and its forward pass have in common; the steps alone, in one run, are subtracted."""
+    return s.target.key, _shapes(s), source_of(s.record)
 
 
 def _shapes(s: Synchronised) -> str:
@@ -68,4 +70,4 @@ def _shapes(s: Synchronised) -> str:
 
 
 def _complete(s: Synchronised) -> Span | None:
-    return None if s.plain is None else span(s.plain.figure("complete"))
+    return measured(s.plain, "complete")

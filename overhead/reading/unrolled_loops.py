@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from overhead.reading.format import listed, plain
-from overhead.reading.intervals import Span, span
+from overhead.reading.intervals import Span, measured
 from overhead.reading.missing_values import why
+from overhead.reading.sources import apart
 from overhead.reading.view import View
 from overhead.results import Record
 from overhead.workloads import UNROLLED, unrolled_of
@@ -19,21 +20,21 @@ class UnrolledLoop:
     record: Record
     steps: int
     eager: Span | None
-    """A step of eager operations."""
+    """A step of eager operations in the same run; None where that run did not measure it."""
 
     @property
     def call(self) -> Span | None:
         """One call with all its steps."""
-        return span(self.record.figure("complete"))
+        return measured(self.record, "complete")
 
     @property
     def compile(self) -> Span | None:
-        return span(self.record.figure("compile"))
+        return measured(self.record, "compile")
 
     @property
     def peak(self) -> Span | None:
         """Highest resident memory while it compiled."""
-        return span(self.record.figure("peak_memory"))
+        return measured(self.record, "peak_memory")
 
     @property
     def speed_up(self) -> Span | None:
@@ -75,9 +76,12 @@ def unrolled(view: View) -> list[Loops]:
 
 def _loops(view: View, elements: int, records: list[Record]) -> Loops:
     eager = next((r for r in records if r.params.get("mode") == "eager"), None)
-    step = span(eager.figure("complete")) if eager else None
+    step = measured(eager, "complete")
     lengths = [(n, r) for r in records if isinstance(n := r.params.get("steps"), int) and n > 0]
-    loops = [UnrolledLoop(record, n, step) for n, record in sorted(lengths, key=lambda one: one[0])]
+    loops = [
+        UnrolledLoop(record, n, step if eager is not None and not apart(record, eager) else None)
+        for n, record in sorted(lengths, key=lambda one: one[0])
+    ]
     version = plain(view.fingerprint.versions.get("torch", ""), 30)
     return Loops(view.target(records[0]).label, unrolled_of(UNROLLED), elements, version, tuple(loops))
 

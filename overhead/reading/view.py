@@ -10,11 +10,17 @@ from typing import TypeVar, cast, get_args
 
 from overhead.devices import without_brackets
 from overhead.reading.format import plain
-from overhead.results import Comparison, Figure, Fingerprint, Pattern, Record, Scalar
+from overhead.reading.sources import own_run
+from overhead.results import Caller, Comparison, Figure, Fingerprint, Pattern, Record, Scalar
 
 T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
 """In the order of tables: what people write comes first."""
+CALLER_WORDS: dict[Caller, str] = {
+    "binding": "from Python", "browser": "from JavaScript", "ffi": "from Python, no wrapper objects",
+    "native": "from compiled code",
+}  # fmt: skip
+"""Callers as pages name them."""
 _API_ORDER = ("CUDA", "HIP", "Vulkan", "Metal", "D3D12", "MPS", "LevelZero", "OpenGL", "CPU", "Null")
 _PATTERN_ORDER: tuple[Pattern, ...] = get_args(Pattern)
 
@@ -127,6 +133,14 @@ class View:
         """All comparisons of that name, in the file's order."""
         return [c for c in self.fingerprint.comparisons if c.name == name]
 
+    def own_run(self, record: Record) -> View:
+        """The view of the run that measured the record; this view where the record comes from a single file."""
+        run = own_run(record, self.fingerprint)
+        if run is self.fingerprint:
+            return self
+        views = self.once(_own_runs)
+        return views.setdefault(id(run), View(run))
+
     def best(self, stack: str) -> TargetView | None:
         """The stack's preferred target: hardware before software, its native API before others; None without one."""
         found = [t for t in self.executing if t.stack == stack]
@@ -141,6 +155,11 @@ class View:
     def stacks(self) -> list[str]:
         """Stacks with a target that executes, in the file's order."""
         return list(dict.fromkeys(t.stack for t in self.stacked))
+
+
+def _own_runs(_: View) -> dict[int, View]:
+    """The views of the runs that were joined, by the fingerprint's id, filled as they are asked for."""
+    return {}
 
 
 def by_patterns(records: Iterable[Record]) -> list[Record]:

@@ -76,13 +76,16 @@ def _costs(target: TargetView) -> Table:
 
 
 def _ladders(found: list[HostShares]) -> Table:
-    """A table with a block for each ladder and a line for each rung."""
-    table = _table("Who takes the host's time", ["target", "pattern", "rung", "share", MICRO, ""], right=(3, 4))
+    """A table with a block for each case and a line for each layer."""
+    table = _table("Who takes the host's time", ["target", "pattern", "layer", "share", MICRO, ""], right=(3, 4))
     for each in found:
         host = micro_spread(each.host) if each.host else "missing"
         table.add_row(*map(_text, [each.target.label, each.case, "host, all of it", "", host, ""]))
         for s in each.shares:
             table.add_row(*map(_text, ["", "", s.title, share_of_host(each, s), micro_spread(s.figure), s.doubt]))
+        if each.minimal is not None:
+            minimal = ["", "", "a minimal Vulkan program", "", micro_spread(each.minimal), "no layer"]
+            table.add_row(*map(_text, minimal))
         table.add_section()
     return table
 

@@ -13,7 +13,7 @@ from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.view import View
 from overhead.report.core.parts import Table, Text
 from overhead.report.sections.browser_tax import browser_tax
-from overhead.results import Record
+from overhead.results import Figure, Record
 from overhead.terminal.fingerprint import show
 from tests.fakes.report import fingerprint, record
 
@@ -143,3 +143,11 @@ def test_markup_in_names_is_shown_as_text() -> None:
     evil = "<script>[bold]x\x1b[31m"
     (tax,) = taxed(case("chromium", "browser", 3e4, adapter=evil), case("dawn", "native", 2e3, adapter="other"))
     assert "\x1b" not in tax_sentence(tax)
+
+
+def test_a_slope_whose_interval_reaches_zero_has_no_ratio() -> None:
+    browser, library = BROWSER, BINDING
+    wide = replace(browser, figures=[Figure(name="complete", value=12e3, low=-11e3, high=35e3)])
+    (clear,), (unclear,) = (taxes(View(fingerprint(one, library))) for one in (browser, wide))
+    assert clear.times("binding") is not None
+    assert unclear.times("binding") is None

@@ -8,7 +8,7 @@ import pytest
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.summary import opening
 from overhead.reading.view import View
-from overhead.results import Comparison, Figure, Fingerprint, MissingStack
+from overhead.results import Comparison, Fingerprint, MissingStack
 from tests.fakes.report import crowded, figure, fingerprint, record, share
 
 
@@ -16,10 +16,10 @@ def by_label(run: Fingerprint) -> dict[str, KeyFigure]:
     return {k.label: k for k in key_figures(run)}
 
 
-def test_the_list_is_the_same_for_every_machine_and_at_most_twelve() -> None:
+def test_the_list_is_the_same_for_every_machine_and_at_most_fourteen() -> None:
     empty, full = key_figures(fingerprint()), key_figures(crowded())
     assert [k.label for k in empty] == [k.label for k in full]
-    assert len(full) <= 12
+    assert len(full) <= 14
 
 
 def test_a_missing_figure_has_a_reason_and_no_value() -> None:
@@ -30,20 +30,25 @@ def test_a_missing_figure_has_a_reason_and_no_value() -> None:
 
 def test_the_reason_comes_from_the_run() -> None:
     run = fingerprint(unavailable=[MissingStack(stack="cuda-driver", reason="no libcuda", mend="install a driver")])
-    assert by_label(run)["One launch, CUDA driver"].reason == "cuda-driver: no libcuda; install a driver"
+    assert by_label(run)["One launch, CUDA driver, from Python"].reason == "cuda-driver: no libcuda; install a driver"
     broken = by_label(fingerprint(record("dawn", each=None, status="unverified", reason="7 of 8 units ran")))
-    assert broken["One dispatch, Dawn"].reason == "unverified: 7 of 8 units ran"
-    assert broken["One dispatch, Dawn"].of == "dawn on Fake Adapter"
+    assert broken["One dispatch, Dawn, from Python"].reason == "unverified: 7 of 8 units ran"
+    assert broken["One dispatch, Dawn, from Python"].of == "dawn on Fake Adapter"
 
 
 def test_values_come_from_the_record() -> None:
     base = record(each=20_000, fixed=60_000)
     found = by_label(fingerprint(base))
-    dispatch = found["One dispatch, wgpu-native"]
+    dispatch = found["One dispatch, wgpu-native, from Python"]
     assert (dispatch.value, dispatch.low, dispatch.high) == pytest.approx((20_000, 19_600, 20_400))
     assert (dispatch.text, dispatch.record, dispatch.unit) == ("20.0 µs", base.key, "ns")
-    assert found["One wait"].text == "60 µs"
-    naive = found["A single timed dispatch overstates"]
+    assert dispatch.with_interval == "20.0 µs (19.6 to 20.4)"
+
+
+def test_the_wait_and_the_overstatement_are_those_of_dawn_from_python() -> None:
+    found = by_label(fingerprint(record("dawn", each=20_000, fixed=60_000), record(each=5_000)))
+    assert found["One wait, Dawn, from Python"].text == "60 µs"
+    naive = found["A single timed dispatch overstates, Dawn, from Python"]
     assert naive.value == pytest.approx(4.0)
     assert naive.text == "4.00×"
     assert (naive.low, naive.high) == pytest.approx((80 * 0.98 / 20.4, 80 * 1.02 / 19.6))
@@ -53,37 +58,58 @@ def test_hardware_is_preferred_to_software_and_null_is_never_used() -> None:
     soft = record(adapter="soft", software=True, each=5_000)
     null = record(adapter="null", api="Null", executes=False, each=100)
     hard = record(adapter="hard", each=20_000)
-    assert by_label(fingerprint(soft, null, hard))["One dispatch, wgpu-native"].record == hard.key
-    assert by_label(fingerprint(null))["One dispatch, wgpu-native"].value is None
-    assert "(software)" in by_label(fingerprint(soft))["One dispatch, wgpu-native"].of
+    assert by_label(fingerprint(soft, null, hard))["One dispatch, wgpu-native, from Python"].record == hard.key
+    assert by_label(fingerprint(null))["One dispatch, wgpu-native, from Python"].value is None
+    assert "(software)" in by_label(fingerprint(soft))["One dispatch, wgpu-native, from Python"].of
 
 
-def test_python_share_comes_from_the_paired_ratio() -> None:
-    top, native = record(caller="binding"), record(caller="native")
-    found = by_label(fingerprint(top, native, comparisons=[share("python-share", top, native, 1e4)]))
-    share_of = found["Python's share of the host's time"]
+def test_python_share_is_of_the_measured_levels() -> None:
+    top, native = record("dawn"), record("dawn", caller="native", each=10_000)
+    label = "Python's share of the host's time, Dawn"
+    share_of = by_label(fingerprint(top, native, comparisons=[share("python-share", top, native, 1e4)]))[label]
     assert share_of.value == pytest.approx(0.5)
-    assert (share_of.low, share_of.high) == pytest.approx((1 - 1 / 1.9, 1 - 1 / 2.1))
-    assert share_of.text == "50 %"
-    assert share_of.unit == "share"
-    ratio = Figure(name="ratio", unit="ratio", status="noisy", value=0.0, low=-1.0, high=1.0)
-    zero = Comparison(name="python-share", of=top.key, against=[native.key], figures=[ratio])
-    assert by_label(fingerprint(top, native, comparisons=[zero]))["Python's share of the host's time"].value is None
+    assert (share_of.low, share_of.high) == pytest.approx((1 - 1.02 / 0.98 / 2, 1 - 0.98 / 1.02 / 2))
+    assert (share_of.text, share_of.with_interval, share_of.unit) == ("50 %", "50.0 % (48.0 to 52.0)", "share")
+    assert by_label(fingerprint(top))[label].reason == "the base case was not measured from compiled code"
+    lacking = msgspec.structs.replace(native, figures=[])
+    assert by_label(fingerprint(top, lacking))[label].value is None
 
 
-def test_submit_graph_node_and_fused_step() -> None:
-    base, fused = record(), record(pattern="fused", each=300, unit="step")
+def test_a_key_figure_is_of_its_own_stack_and_caller_or_missing() -> None:
+    found = by_label(fingerprint(record("vulkan", caller="ffi", each=9_000), record("firefox", caller="browser")))
+    raw = found["One dispatch, raw Vulkan, from compiled code"]
+    assert (raw.value, raw.reason) == (None, "the base case was not measured from compiled code")
+    assert found["One dispatch, Chromium, from JavaScript"].value is None
+    both = by_label(fingerprint(record("dawn"), record("dawn", caller="native", each=9_000)))
+    assert both["One dispatch, Dawn, from compiled code"].value == 9_000
+    assert both["One dispatch, Dawn, from Python"].value == 20_000
+
+
+def test_submit_graph_node_and_fused_steps() -> None:
+    base, fused = record("dawn"), record("dawn", pattern="fused", each=300, unit="step")
+    raw = record("vulkan", caller="native", each=9_500)
     node = record("cuda-graph", "replay", 1_300, api="CUDA", unit="graph node")
-    marginal = Comparison(name="marginal", of=base.key, figures=[figure("per_submit", 9_000.0)])
-    found = by_label(fingerprint(base, fused, node, comparisons=[marginal]))
-    assert found["One submit"].value == 9_000.0
-    assert found["One graph node"].value == 1_300
-    assert found["One fused step"].value == 300
+    marginal = Comparison(name="marginal", of=raw.key, figures=[figure("per_submit", 9_000.0)])
+    found = by_label(fingerprint(base, fused, raw, node, comparisons=[marginal]))
+    assert found["One submit, raw Vulkan, from compiled code"].value == 9_000.0
+    assert found["One node of a CUDA graph, CUDA driver"].value == 1_300
+    assert found["One fused step, WebGPU (Dawn), from Python"].value == 300
+    assert found["One fused step, CUDA driver, from Python"].value is None
+
+
+def test_a_graph_node_has_both_speeds_or_names_its_condition() -> None:
+    label = "One node of a CUDA graph, CUDA driver"
+    node = record("cuda-graph", "replay", 830.0, api="CUDA", unit="node")
+    assert by_label(fingerprint(node))[label].reason.startswith("alone on the GPU:")
+    assert by_label(fingerprint(node, record("dawn")))[label].reason.startswith("beside other processes:")
+    slope = msgspec.structs.replace(figure("complete", 830.0, "bimodal"), modes=[830.0, 1010.0])
+    two = by_label(fingerprint(msgspec.structs.replace(node, figures=[slope])))[label]
+    assert (two.text, two.with_interval) == ("0.830 or 1.01 µs", "0.830 or 1.01 µs")
 
 
 def test_a_noisy_figure_is_marked() -> None:
     found = by_label(fingerprint(record(status="noisy", reason="half-width 14 %")))
-    assert found["One dispatch, wgpu-native"].reason == "noisy: half-width 14 %"
+    assert found["One dispatch, wgpu-native, from Python"].reason == "noisy: half-width 14 %"
 
 
 def test_a_run_of_one_workload_has_no_figures_of_the_step() -> None:
@@ -91,7 +117,7 @@ def test_a_run_of_one_workload_has_no_figures_of_the_step() -> None:
     alone = msgspec.structs.replace(made, workload="simulation")
     found = by_label(fingerprint(alone))
     assert {(k.value, k.record) for k in found.values()} == {(None, "")}
-    assert found["One dispatch, Dawn"].reason == "the step was not part of this run"
+    assert found["One dispatch, Dawn, from Python"].reason == "the step was not part of this run"
     beside = by_label(fingerprint(alone, record("dawn", each=20_000)))
-    assert beside["One dispatch, Dawn"].value == 20_000
+    assert beside["One dispatch, Dawn, from Python"].value == 20_000
     assert "dawn" not in " ".join(opening(View(fingerprint(alone))))

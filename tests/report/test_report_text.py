@@ -8,9 +8,10 @@ from rich.console import Console
 
 from overhead.reading import checks
 from overhead.reading import format as shown
-from overhead.reading.checks import Agreement, overlap_check, stages_check, verdict
-from overhead.reading.host_shares import ladder_sentences, ladders
-from overhead.reading.summary import opening, speed_change
+from overhead.reading.checks import Agreement, overlap_check, staged_check, stages_check, verdict
+from overhead.reading.host_shares import drawn, ladder_sentences, ladders
+from overhead.reading.key_figures import key_figures_of
+from overhead.reading.summary import headline, opening, speed_change
 from overhead.reading.view import View
 from overhead.report.core.parts import Drawing, Text
 from overhead.report.sections.checks import parts_add_up
@@ -99,13 +100,39 @@ def _split(*, software: bool = False) -> View:
     return View(fingerprint(top, ffi, native, comparisons=pairs))
 
 
-def test_shares_of_host_time_follow_the_paired_differences() -> None:
+def test_the_layers_are_differences_of_measured_levels_and_add_up_to_the_whole() -> None:
     (found,) = ladders(_split())
-    assert {s.name: s.of_host for s in found.shares} == pytest.approx(
-        {"binding": 1 / 3, "interpreter": 1 / 3, "api and driver": 1 / 3}
-    )
+    assert [s.name for s in found.shares] == ["binding", "interpreter", "api and driver"]
+    assert [s.of_host for s in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
+    assert sum(s.figure.value or 0 for s in found.shares) == found.top.value("host") == pytest.approx(24e3)
     assert found.device.exposed == pytest.approx(6e3)
     assert found.device.hidden == pytest.approx(9e3)
+    (sentence,) = ladder_sentences([found])
+    assert numbers(sentence) == ["24.0", "23.5", "24.5", "67", *["33", "8.0"] * 2, "33", "8.00"]
+
+
+def test_a_missing_middle_level_leaves_python_as_one_layer() -> None:
+    top, ffi, native = _callers()
+    ffi = msgspec.structs.replace(ffi, figures=[])
+    pairs = [share("binding-share", top, ffi, 8e3), share("python-share", top, native, 16e3)]
+    (found,) = ladders(View(fingerprint(top, ffi, native, comparisons=pairs)))
+    layers = {s.name: s.figure.value for s in found.shares}
+    assert layers == pytest.approx({"python": 16e3, "api and driver": 8e3})
+
+
+def test_python_has_one_share_in_the_key_figure_the_opening_and_the_section() -> None:
+    callers: list[Caller] = ["binding", "ffi", "native"]
+    top, ffi, native = (record("dawn", each=10e3 * (3 - i), caller=c) for i, c in enumerate(callers))
+    pairs = [share("binding-share", top, ffi, 7e3), share("interpreter-share", ffi, native, 7e3),
+             share("python-share", top, native, 15e3)]  # fmt: skip
+    view = View(fingerprint(top, ffi, native, comparisons=pairs))
+    (found,) = ladders(view)
+    assert found.python is not None
+    assert found.python.value == pytest.approx(2 / 3)
+    card = next(k for k in key_figures_of(view) if k.label.startswith("Python's share"))
+    assert (card.value, card.low, card.high) == found.python.over(1)
+    assert "Python takes 67 %" in ladder_sentences([found])[0]
+    assert "Python takes 67 %" in " ".join(headline(view))
 
 
 def test_shares_of_a_software_adapter_are_not_in_sentences() -> None:
@@ -115,25 +142,28 @@ def test_shares_of_a_software_adapter_are_not_in_sentences() -> None:
 
 
 @pytest.mark.parametrize(
-    ("high", "said"),
-    [(0.0, "binding is not separable: −0.3"), (-200.0, "binding is below zero: −0.30 µs")],
-)
-def test_a_negative_share_is_printed_and_marked_as_not_separable(high: float, said: str) -> None:
-    top, ffi = record(caller="binding"), record(caller="ffi")
-    pair = share("binding-share", top, ffi, -300.0)
-    wide = [msgspec.structs.replace(f, high=high) if f.name == "difference" else f for f in pair.figures]
-    (found,) = ladders(View(fingerprint(top, ffi, comparisons=[msgspec.structs.replace(pair, figures=wide)])))
-    assert not found.shares[0].separable
+    ("ffi_each", "said", "doubt"),
+    [(20_375.0, "wgpu-py objects is not separable: −0.3", "not separable"),
+     (25e3, "wgpu-py objects is below zero: −4.0 µs", "below zero")],
+)  # fmt: skip
+def test_a_negative_layer_is_named_and_the_layers_still_add_up(ffi_each: float, said: str, doubt: str) -> None:
+    top, ffi, native = record(), record(caller="ffi", each=ffi_each), record(caller="native", each=10e3)
+    pairs = [share("binding-share", top, ffi, -300.0), share("interpreter-share", ffi, native, 8e3)]
+    (found,) = ladders(View(fingerprint(top, ffi, native, comparisons=pairs)))
+    assert found.shares[0].doubt == doubt
+    assert sum(s.figure.value or 0 for s in found.shares) == pytest.approx(16e3)
+    assert dict(drawn(found.shares)) == pytest.approx({"api and driver": 8e3, "python": 8e3})
     (sentence,) = ladder_sentences([found])
     assert said in sentence
-    assert ("cheaper" in sentence) == (high < 0)
+    assert ("faster" in sentence) == (doubt == "below zero")
 
 
-def test_a_ladder_without_the_binding_names_its_first_caller() -> None:
+def test_a_ladder_without_the_usual_caller_names_its_own() -> None:
     ffi, native = record(caller="ffi"), record(caller="native", each=15e3)
     found = ladders(View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)])))
-    assert [each.case for each in found] == ["per-submit, ffi"]
-    assert "(per-submit, ffi)" in ladder_sentences(found)[0]
+    assert [each.case for each in found] == ["per-submit, from Python, no wrapper objects"]
+    assert "(per-submit, from Python, no wrapper objects)" in ladder_sentences(found)[0]
+    assert found[0].python is None
 
 
 @pytest.mark.needs("matplotlib", "seaborn")
@@ -149,7 +179,7 @@ def test_each_target_gets_a_ladder_first_and_the_caption_counts_the_rest(
         ("wgpu-native", "per-submit"), ("wgpu-native", "one-pass"), ("dawn", "per-submit"),
     ]  # fmt: skip
     for stack, pattern in cases:
-        top, ffi = record(stack, pattern), record(stack, pattern, caller="ffi")
+        top, ffi = record(stack, pattern), record(stack, pattern, caller="ffi", each=12e3)
         made += [top, ffi]
         pairs.append(share("binding-share", top, ffi, 8e3))
     view = View(fingerprint(*made, comparisons=pairs))
@@ -165,12 +195,23 @@ def test_each_target_gets_a_ladder_first_and_the_caption_counts_the_rest(
     ]  # fmt: skip
 
 
-def test_api_and_driver_come_from_raw_vulkan_and_the_leaf_call() -> None:
-    dawn, vulkan = record("dawn", caller="native"), record("vulkan", caller="native", each=5e3)
-    leaf = record("floor", caller="native", api="CPU", adapter="CPU", unit="call", each=10.0)
-    pairs = [share("api-share", dawn, vulkan, 9e3), share("driver-share", vulkan, leaf, 4e3)]
-    (found,) = ladders(View(fingerprint(dawn, vulkan, leaf, comparisons=pairs)))
-    assert [s.name for s in found.shares] == ["api", "driver", "leaf"]
+def test_a_minimal_vulkan_program_stands_beside_the_bar_and_is_no_layer() -> None:
+    dawn, native = record("dawn"), record("dawn", caller="native", each=10e3)
+    vulkan = record("vulkan", caller="native", each=5e3)
+    pairs = [share("python-share", dawn, native, 8e3), share("api-share", native, vulkan, 4e3)]
+    (found,) = ladders(View(fingerprint(dawn, native, vulkan, comparisons=pairs)))
+    assert [s.name for s in found.shares] == ["python", "api and driver"]
+    assert found.minimal == vulkan.figure("host")
+    assert "A minimal Vulkan program takes 4.00 µs" in ladder_sentences([found])[0]
+
+
+def test_each_level_is_checked_by_its_calls_timed_one_by_one() -> None:
+    found = staged_check(record(each=10e3, more=(figure("unstaged", 7e3), figure("stages_gap", 0.2e3))))
+    assert found is not None
+    assert found.residual is not None
+    assert (found.measured, found.predicted, found.agrees) == (8e3, 7.2e3, False)
+    assert (found.residual.value, found.residual.low) == pytest.approx((800.0, 8e3 * 0.98 - 7.2e3 * 1.02))
+    assert staged_check(record()) is None
 
 
 def test_complete_is_checked_against_the_declared_overlap() -> None:
@@ -232,22 +273,20 @@ def test_the_terminal_shows_the_key_figures_alone() -> None:
     console = Console(width=160)
     with console.capture() as out:
         show_key_figures(fingerprint(record()), console)
-    assert "One dispatch, wgpu-native" in out.get()
+    assert "One dispatch, wgpu-native, from Python" in out.get()
     assert "20.0 µs" in out.get()
 
 
-def test_dawn_on_null_is_checked_against_vulkan_less_the_driver() -> None:
+def test_dawn_is_checked_by_its_null_backend_and_a_minimal_vulkan_program() -> None:
     def shown(null_host: float) -> list[checks.CheckedRecord]:
         dawn = record("dawn", caller="native", each=10e3, api="Vulkan")
         raw = record("vulkan", caller="native", each=5e3, api="Vulkan")
         null = record("dawn", caller="native", each=null_host, api="Null", adapter="Null backend", executes=False)
-        leaf = record("floor", caller="native", each=2.0, api="CPU", adapter="CPU", unit="call")
-        file = fingerprint(dawn, raw, null, leaf, comparisons=[share("driver-share", raw, leaf, 4e3)])
-        return [f for f in checks.found(View(file)) if f.kind == "null"]
+        return [f for f in checks.found(View(fingerprint(dawn, raw, null))) if f.kind == "null"]
 
     (good,), (bad,) = shown(5e3), shown(1e3)
     assert good.record.stack == "dawn"
-    assert (good.check.measured, good.check.predicted, good.check.agrees) == (4e3, 4e3, True)
+    assert (good.check.measured, good.check.predicted, good.check.agrees) == (8e3, 8e3, True)
     assert not bad.check.agrees
 
 

@@ -58,11 +58,10 @@ def _drawing(
     for (ax,), ((stack, api, unit), rows) in zip(grid, panels.items(), strict=True):
         for y, (_, rungs) in enumerate(rows):
             at = 0.0
-            for name, value, _share, doubt in rungs.shares:
-                if not doubt:
-                    ax.barh(y, value / 1e3, left=at, height=0.7, color=LAYER_COLOURS.get(name, MUTED), edgecolor=PAPER,
-                            linewidth=0.6)  # fmt: skip
-                    at += value / 1e3
+            for name, value in rungs.pieces:
+                ax.barh(y, value / 1e3, left=at, height=0.7, color=LAYER_COLOURS.get(name, MUTED), edgecolor=PAPER,
+                        linewidth=0.6)  # fmt: skip
+                at += value / 1e3
             ax.plot([rungs.host / 1e3] * 2, [y - 0.42, y + 0.42], color=INK, linewidth=1.2)
         names = [_name(machines, summary, rungs) for summary, rungs in rows]
         ax.set_yticks(range(len(rows)), names, fontsize=7.5)
@@ -72,7 +71,7 @@ def _drawing(
         ax.grid(False, axis="y")
         ax.set_title(plain(f"{stack}, {api}", 60), fontsize=8.5)
         unit_below(ax, f"{MICRO} of host time per {plain(unit, 20)}")
-    shown = {n for rows in panels.values() for _, r in rows for n, _, _, doubt in r.shares if not doubt}
+    shown = {name for rows in panels.values() for _, r in rows for name, _ in r.pieces}
     keys = [
         Patch(color=LAYER_COLOURS.get(n, MUTED), label=host_shares.TITLES.get(n, n))
         for n in host_shares.TITLES
@@ -85,12 +84,13 @@ def _drawing(
         "and this one among them; the table has all."
     )  # fmt: skip
     return Drawing(
-        "across-ladders", "Host time by rung, by machine",
+        "across-ladders", "Host time by layer, by machine",
         "Stacked bars, a bar for each machine in a panel for each stack: microseconds of host time per unit by "
-        "binding, interpreter, framework, API and driver; the numbers are in the table below.",
-        "Each rung is a difference of the same calls with and without a layer, formed round by round in one process on "
-        "that machine. The black upright is the host's time measured whole. Rungs that do not lie above zero are "
-        f"not drawn. Every panel has a scale of its own.{some}",
+        "library and driver, interpreter and wrapper objects; the numbers are in the table below.",
+        "From left to right: the host's time of the same calls from compiled code, from Python without wrapper "
+        "objects, and from Python as usual (black upright). A layer is the difference of two of these, measured in one "
+        "run. Where wrapper objects or interpreter come out below zero, Python is one piece; the table has all layers. "
+        f"Every panel has its own scale.{some}",
         figure,
     )  # fmt: skip
 
@@ -111,7 +111,7 @@ def _table(machines: Machines, panels: dict[tuple[str, str, str], list[tuple[Run
             head = Cell(_name(machines, summary, rungs), machine=summary.machine.id)
             rows.append([head, stack, api, unit, number(rungs.host / 1e3), *cells])
     columns = ["machine", "stack", "API", "unit", f"host, {MICRO}", *(host_shares.TITLES[n] for n in names)]
-    caption = f"The host's time, rung by rung: per cent of it, and {MICRO}"
+    caption = f"The host's time, layer by layer: per cent of it, and {MICRO}"
     return Table(caption, columns, rows, numeric=range(4, 5 + len(names)), folded=len(rows) > 12)
 
 

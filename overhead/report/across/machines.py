@@ -10,8 +10,10 @@ from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Part, Table, Text
 
 _KEY_FIGURE_COLUMNS = (
-    "One operation, PyTorch", "One launch, CUDA driver", "One dispatch, raw Vulkan", "One dispatch, wgpu-native",
-    "One dispatch, Dawn", "One dispatch, browser", "One graph node", "Python's share of the host's time",
+    "One operation, PyTorch, from Python", "One launch, CUDA driver, from Python",
+    "One dispatch, raw Vulkan, from compiled code", "One dispatch, Dawn, from Python",
+    "One dispatch, wgpu-native, from Python", "One dispatch, Chromium, from JavaScript",
+    "One node of a CUDA graph, CUDA driver", "Python's share of the host's time, Dawn",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.format import in_micro, plain, valued
-from overhead.reading.view import CALLERS, TargetView
+from overhead.reading.view import CALLER_WORDS, TargetView
 from overhead.report.core.palette import colour as stack_colour
 from overhead.results import Caller, Record
 from overhead.results import Figure as Number
@@ -203,8 +203,10 @@ def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:
 
 
 def caller_legend(figure: Figure, callers: Collection[Caller]) -> None:
-    """Add a legend with the markers of these callers, in the usual order."""
-    marker_legend(figure, {c: CALLER_MARKERS[c] for c in CALLERS if c in callers})
+    """A legend of these callers' markers, in the usual order."""
+    marker_legend(
+        figure, {words: CALLER_MARKERS[caller] for caller, words in CALLER_WORDS.items() if caller in callers}
+    )
 
 
 def svg(figure: Figure) -> str:

@@ -10,7 +10,7 @@ from overhead.claims.judging import RunEvidence
 from overhead.claims.judging import gather as evidence_of
 from overhead.reading import chains
 from overhead.reading.format import plain, valued
-from overhead.reading.host_shares import ladders
+from overhead.reading.host_shares import drawn, ladders
 from overhead.reading.intervals import Span
 from overhead.reading.joined_runs import MeasuredCases, measured_cases
 from overhead.reading.key_figures import KeyFigure, key_figures_of
@@ -42,7 +42,10 @@ class Way:
 
 @dataclasses.dataclass(frozen=True)
 class HostTimeSplit:
-    """The host's time per unit in ns, split into shares: of each its name, ns, fraction of the host and doubt."""
+    """A ladder: the host's time per unit in ns; of each layer its name, ns, share of the host and ``doubt``.
+
+    ``pieces``: name and ns of the pieces of its bar, from left to right.
+    """
 
     stack: str
     api: Api
@@ -50,6 +53,7 @@ class HostTimeSplit:
     unit: str
     host: float
     shares: tuple[tuple[str, float, float, str], ...]
+    pieces: tuple[tuple[str, float], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +148,8 @@ def _host_time_splits(view: View) -> Iterator[HostTimeSplit]:
         shares = tuple(
             (s.name, value, s.of_host or 0.0, s.doubt) for s in found.shares if (value := valued(s.figure)) is not None
         )
-        yield HostTimeSplit(target.stack, target.first.api, target.software, found.top.unit, host, shares)
+        pieces = tuple(drawn(found.shares))
+        yield HostTimeSplit(target.stack, target.first.api, target.software, found.top.unit, host, shares, pieces)
 
 
 def _crossovers(view: View) -> Iterator[Crossover]:

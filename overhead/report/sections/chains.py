@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.reading import chains
-from overhead.reading.chains import Group, chain_opening, device_times, fusions, passings, steps_of
+from overhead.reading.chains import ArmFit, Group, chain_opening, device_times, fusions, passings, steps_of
 from overhead.reading.format import MICRO, factor, number, plain, spread
-from overhead.reading.intervals import Span
+from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
+from overhead.reading.sources import apart
 from overhead.reading.view import View
 from overhead.report.core import chain_drawings
 from overhead.report.core.parts import Cell, Part, Table, Text
@@ -57,7 +58,7 @@ def _workload(own: Sequence[Group]) -> Iterator[Part]:
     if len(drawn) > 1:
         yield chain_drawings.maps(drawn)
     if drawn:
-        yield chain_drawings.costs(max(drawn, key=lambda g: len(g.arms)))
+        yield chain_drawings.costs(max((g.by_run()[0] for g in drawn), key=lambda g: len(g.arms)))
     yield from map(_table, own)
 
 
@@ -67,17 +68,28 @@ def _about(found: Sequence[Group]) -> list[str]:
     return [f"{n}: {known[n].about}." for n in names]
 
 
+def _to_the_fastest(arm: ArmFit, fastest: ArmFit | None, steps: int) -> str:
+    """The arm's time over that of the fastest arm of its run; of another run the reason why there is none."""
+    if fastest is None or arm is fastest:
+        return "1"
+    times = ratio(arm.cost(steps), fastest.cost(steps))
+    if times is None:
+        return apart(arm.record, fastest.record)
+    return factor(*times.over(1)) + ("*" if arm.extrapolated(steps) else "")
+
+
 def _table(group: Group) -> Table:
     steps = steps_of(group.workload)
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
+    fastest = next(iter(group.by_kind(steps)), None)
     rows: list[list[str | Cell]] = []
     for arm in arms:
         cost, star = arm.cost(steps), "*" if arm.extrapolated(steps) else ""
-        a_second, times = Span(1e9, 1e9, 1e9) / cost, cost / arms[0].cost(steps)
+        a_second = Span(1e9, 1e9, 1e9) / cost
         rows.append([
             Cell(plain(arm.label, 90), arm.record.stack), number(*arm.slope.over(1e3)),
             number(*a_second.over(1)) + star, spread(*cost.over(1e3)) + star,
-            "1" if arm is arms[0] else factor(*times.over(1)) + star, spread(*arm.fixed.over(1e3)),
+            _to_the_fastest(arm, fastest, steps), spread(*arm.fixed.over(1e3)),
         ])  # fmt: skip
     for record in group.failed:
         reason = plain(f"{record.status}: {record.reason}" if record.reason else why(record, "complete"), 120)

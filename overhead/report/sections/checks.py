@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from overhead.reading import checks
 from overhead.reading.checks import verdict
 from overhead.reading.format import MICRO, number
-from overhead.reading.view import View
+from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 
@@ -16,12 +16,12 @@ _CHECK_TITLES = {
     "serial": "complete is host and device together (serial)",
     "fused": "complete is the device alone (one call for all steps)",
     "stages": "the calls timed one by one add up to issue",
-    "null": "Dawn on Null costs what Dawn on Vulkan does less the driver's share",
+    "null": "Dawn from compiled code costs what its Null backend and a minimal Vulkan program do together",
 }
 _NULL_NOTE = (
     "On Null, Dawn does without its Vulkan backend, which records the commands a second time and makes some three "
     "driver calls a submission (fences, pools) that the minimal program on raw Vulkan does without: where the last "
-    "kind disagrees, that is the part of the API share that belongs to the backend."
+    "kind disagrees, the residual is the cost of that backend."
 )
 
 
@@ -40,8 +40,8 @@ def parts_add_up(view: View) -> Iterator[Part]:
         lines.append(_NULL_NOTE)
     yield Text(lines)
     rows: list[list[str | Cell]] = [
-        [Cell(f.target.label, f.target.stack), f.target.pattern_label(f.record), f.record.caller, _CHECK_TITLES[f.kind],
-         number(f.check.measured / 1e3), number(f.check.predicted / 1e3), verdict(f.check)]
+        [Cell(f.target.label, f.target.stack), f.target.pattern_label(f.record), CALLER_WORDS[f.record.caller],
+         _CHECK_TITLES[f.kind], number(f.check.measured / 1e3), number(f.check.predicted / 1e3), verdict(f.check)]
         for f in sorted(found, key=lambda f: f.check.agrees)
     ]  # fmt: skip
     columns = ["target", "pattern", "caller", "check", f"measured, {MICRO}", f"by its parts, {MICRO}", "verdict"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from overhead.reading import host_shares
 from overhead.reading.format import MICRO, in_micro, micro, valued
 from overhead.reading.missing_values import why
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core import template_figures
 from overhead.report.core.draw import MUTED
 from overhead.report.core.palette import LAYER_COLOURS, colour
@@ -27,18 +27,18 @@ def ladders(view: View) -> Iterator[Part]:
     for unit in dict.fromkeys(f.top.unit for f in found):
         rows = []
         for each in (f for f in reversed(drawn.values()) if f.top.unit == unit):
-            clear = [(s.title, value / 1e3, LAYER_COLOURS.get(s.name, MUTED)) for s in each.shares
-                     if s.separable and (value := valued(s.figure)) is not None]  # fmt: skip
+            clear = [(host_shares.TITLES[name], value / 1e3, LAYER_COLOURS.get(name, MUTED))
+                     for name, value in host_shares.drawn(each.shares)]  # fmt: skip
             host = each.host
             note = f"{micro(host)} {MICRO}" if host is not None and valued(host) is not None else ""
             rows.append(template_figures.BarRow(f"{_short(each.target)}, {each.top.pattern}", clear, note))
         panels.append(template_figures.TemplatePanel(f"{MICRO} of host time per {unit}", rows))
     yield Sketch(
-        "ladder", "Host time by rung",
-        "Stacked bars of the host's time per unit by binding, interpreter, API and driver.",
-        "Each rung is a paired difference of the same calls with and without that layer; the last is measured itself. "
-        "Beside the bar: the host's time as measured whole. Rungs that do not lie above zero are not drawn. The "
-        "plainest case of each pattern; all are in the sentences.",
+        "ladder", "Host time by layer",
+        "Stacked bars of the host's time per unit by library and driver, interpreter and wrapper objects.",
+        "From left to right: the host's time of the same calls from compiled code, from Python without wrapper "
+        "objects, and from Python as usual, which the bar ends at. Where wrapper objects or interpreter come out below "
+        "zero, Python is one piece. The plainest case of each pattern; all are in the sentences.",
         template_figures.bars(panels),
     )  # fmt: skip
     yield Text(host_shares.ladder_sentences(found), folded="In sentences")
@@ -64,7 +64,7 @@ def costs(view: View) -> Iterator[Part]:
     for t in view.stacked:
         figures = [t.base.figure(name) for name in _BASE_FIGURES]
         numbers = [micro(f) if f is not None else "" for f in figures]
-        rows.append([Cell(t.label, t.stack), t.base.unit, t.base.caller, *numbers])
+        rows.append([Cell(t.label, t.stack), t.base.unit, CALLER_WORDS[t.base.caller], *numbers])
     yield Table(
         f"Base cases, {MICRO}", ["target", "unit", "caller", *_BASE_FIGURES.values()], rows, numeric=range(3, 7)
     )

@@ -8,7 +8,7 @@ from overhead.reading.format import MICRO, count, listed, micro_spread, number, 
 from overhead.reading.graphs import Graph, graphs
 from overhead.reading.intervals import Span, span
 from overhead.reading.missing_values import why
-from overhead.reading.view import TargetView, View, words
+from overhead.reading.view import CALLER_WORDS, TargetView, View, words
 from overhead.report.core.draw import (
     ONE_LINE_INCHES,
     DotRow,
@@ -115,7 +115,7 @@ def _launch_table(units: dict[str, _Rows]) -> Table:
     return Table(
         "Launches",
         ["target", "caller", "unit", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES), "bound"],
-        [[Cell(label, t.stack), r.caller, unit, *(micro_cell(r, n) for n in _LAUNCH_FIGURES), r.bound]
+        [[Cell(label, t.stack), CALLER_WORDS[r.caller], unit, *(micro_cell(r, n) for n in _LAUNCH_FIGURES), r.bound]
          for unit, rows in units.items() for label, records in rows.items() for t, r in records],
         numeric=(3, 4, 5), folded=True,
     )  # fmt: skip
@@ -222,7 +222,7 @@ def two_speeds(found: Sequence[Record]) -> str:
 
 def _graph_launch_table(found: list[tuple[TargetView, Record]]) -> Table:
     rows: list[list[str | Cell]] = [
-        [Cell(f"{t.label}, maker={plain(str(r.params.get('maker', '')), 20)}", t.stack), r.caller,
+        [Cell(f"{t.label}, maker={plain(str(r.params.get('maker', '')), 20)}", t.stack), CALLER_WORDS[r.caller],
          plain(str(r.params.get("nodes", "")), 12), *(micro_cell(r, n) for n in _LAUNCH_FIGURES)] for t, r in found
     ]  # fmt: skip
     return Table(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, micro_spread, valued
-from overhead.reading.view import TargetView, View, named
+from overhead.reading.view import CALLER_WORDS, TargetView, View, named
 from overhead.report.core.draw import (
     CALLER_MARKERS,
     INK,
@@ -78,7 +78,11 @@ def _row(label: str, found: list[tuple[TargetView, Record, Comparison]], name: s
             Mark(m.value, m.low, m.high, m.colour, m.marker, m.hollow or (m.low is not None and m.low <= 0))
             for m in marked(figure, colour(target.stack), CALLER_MARKERS[record.caller])
         ]
-        notes += [f"{record.caller} {figure.status if figure else 'not fitted'}"] if valued(figure) is None else []
+        notes += (
+            [f"{CALLER_WORDS[record.caller]} {figure.status if figure else 'not fitted'}"]
+            if valued(figure) is None
+            else []
+        )
     return DotRow(label, marks, ", ".join(dict.fromkeys(notes)))
 
 
@@ -88,6 +92,6 @@ def _table(found: list[tuple[TargetView, Record, Comparison]]) -> Table:
         figures = [named(comparison, name) for name in _MARGINAL_TITLES]
         reasons = list(dict.fromkeys(f.reason for f in figures if f is not None and f.reason))
         numbers = [micro_spread(f) if f is not None else "" for f in figures]
-        rows.append([Cell(target.label, target.stack), record.caller, *numbers, "; ".join(reasons)])
+        rows.append([Cell(target.label, target.stack), CALLER_WORDS[record.caller], *numbers, "; ".join(reasons)])
     columns = ["target", "caller", *(f"{title}, {MICRO}" for title in _MARGINAL_TITLES.values()), "remark"]
     return Table("Marginal costs", columns, rows, numeric=(2, 3, 4, 5))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from overhead.reading.checks import stages_check, verdict
 from overhead.reading.format import MICRO, count, micro_spread, number, plain
 from overhead.reading.host_shares import staged
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.draw import (
     CALLER_MARKERS,
     ONE_LINE_INCHES,
@@ -45,7 +45,7 @@ def stages(view: View) -> Iterator[Part]:
         numeric=(3, 4), folded=True,
     )  # fmt: skip
     rows: list[list[str | Cell]] = [
-        [Cell(t.label, t.stack), pattern, r.caller, _call(f), micro_spread(f), f.reason]
+        [Cell(t.label, t.stack), pattern, CALLER_WORDS[r.caller], _call(f), micro_spread(f), f.reason]
         for t, pattern, group in found for r, figures in group for f in figures
     ]  # fmt: skip
     columns = ["target", "pattern", "caller", "call", f"{MICRO} per unit", "remark"]
@@ -86,4 +86,4 @@ def _adds_up(target: TargetView, pattern: str, record: Record) -> list[str | Cel
     sums = [number(check.predicted / 1e3)] if check is not None else [""]
     sums += [micro_spread(issue) if issue is not None else "missing"]
     said = verdict(check) if check is not None else "a part has no figure"
-    return [Cell(target.label, target.stack), pattern, record.caller, *sums, said]
+    return [Cell(target.label, target.stack), pattern, CALLER_WORDS[record.caller], *sums, said]

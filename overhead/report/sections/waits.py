@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, plain
 from overhead.reading.synchronising import varied_for_label, wait_of
-from overhead.reading.view import TargetView, View, words
+from overhead.reading.view import CALLER_WORDS, TargetView, View, words
 from overhead.report.core.draw import ROW_INCHES, DotRow, Mark, canvas, dot_rows, mark, marker_legend
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
@@ -39,7 +39,7 @@ def waits(view: View) -> Iterator[Part]:
     yield Table(
         "Waits",
         columns,
-        [[Cell(_label(t, r), t.stack), r.pattern, r.caller, *(micro_cell(r, n) for n in names)]
+        [[Cell(_label(t, r), t.stack), r.pattern, CALLER_WORDS[r.caller], *(micro_cell(r, n) for n in names)]
          for t, r in _unique([*rows, *latencies])],
         numeric=range(3, 10), folded=True,
     )  # fmt: skip
@@ -64,7 +64,7 @@ def _label(target: TargetView, record: Record) -> str:
     told = [
         plain(v, 24) if isinstance(v, str) else word for v, word in zip(varied.values(), words(varied), strict=True)
     ]
-    caller = [] if record.caller == target.base.caller else [record.caller]
+    caller = [] if record.caller == target.base.caller else [CALLER_WORDS[record.caller]]
     return ", ".join([target.label, *([plain(str(wait), 24)] if wait else []), *told, *caller])
 
 

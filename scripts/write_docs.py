@@ -46,7 +46,8 @@ def _marked(figure: KeyFigure) -> str:
     stack = figure.record.partition("@")[0] if figure.value is not None else ""
     status = next((word for word in ("noisy", "bimodal") if figure.reason.startswith(word)), "")
     told = stack.replace("-", " ") in figure.label.replace("-", " ").lower()
-    beside = ", ".join(word for word in ("" if told else stack, status) if word)
+    next_run = f"next run {figure.next_run}" if figure.next_run else ""
+    beside = ", ".join(word for word in ("" if told else stack, status, next_run) if word)
     return f"{figure.text} ({beside})" if beside else figure.text
 
 

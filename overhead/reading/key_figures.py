@@ -8,6 +8,7 @@ from collections.abc import Callable
 from overhead.reading.format import MICRO, bounds, factor, has_value, listed, micro, percent, valued
 from overhead.reading.intervals import ratio, span
 from overhead.reading.missing_values import absent_stacks, missing_figure, why
+from overhead.reading.next_run import next_run_text
 from overhead.reading.view import TargetView, View, named
 from overhead.results import Figure, Fingerprint, Record
 
@@ -24,7 +25,7 @@ class KeyFigure:
     """One of the twelve lines. ``value``, ``low``, ``high`` in ``unit``: ``ns``, ``share`` (0.46 is 46 %) or ``ratio``.
 
     ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. ``record`` is the record's
-    key, ``of`` the target's label.
+    key, ``of`` the target's label. ``next_run``: where another run would put it, in microseconds without unit.
     """
 
     label: str
@@ -36,6 +37,7 @@ class KeyFigure:
     reason: str = ""
     record: str = ""
     of: str = ""
+    next_run: str = ""
 
 
 def key_figures(fingerprint: Fingerprint) -> list[KeyFigure]:
@@ -152,7 +154,7 @@ def _time(label: str, target: TargetView, record: Record, name: str) -> KeyFigur
     figure = record.figure(name)
     if figure is None:
         return _missing(label, why(record, name), target, record)
-    return _of_figure(label, target, record, figure)
+    return dataclasses.replace(_of_figure(label, target, record, figure), next_run=next_run_text(record, name))
 
 
 def _of_figure(label: str, target: TargetView, record: Record, figure: Figure) -> KeyFigure:

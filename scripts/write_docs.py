@@ -17,6 +17,7 @@ from overhead import results  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
 from overhead.reading.key_figures import KeyFigure  # noqa: E402
+from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
 from scripts.run_spread import by_bound, paces, refuse, spreads  # noqa: E402
 
@@ -45,7 +46,8 @@ def _marked(figure: KeyFigure) -> str:
     if figure.value is None:
         return f"missing: {figure.reason.removeprefix('unavailable: ')}"
     state = figure.reason.partition(":")[0]
-    return f"{figure.with_interval}, {state}" if state else figure.with_interval
+    next_run = f"next run {figure.next_run}" if figure.next_run else ""
+    return ", ".join(part for part in (figure.with_interval, state, next_run) if part)
 
 
 def references() -> str:
@@ -71,6 +73,28 @@ def repeats() -> str:
         lines += [f"`complete`, {len(found)} records in both runs of `{path.name}`, {starts}:", ""]
         lines += [*paces(runs), *by_bound(found)]
     return "\n".join(lines).rstrip()
+
+
+def next_runs() -> str:
+    """The committed table of next-run ranges: spread and coverage by class, then coverage by kind and by pair."""
+    found = committed_table()
+    head = ["class", "s", "figures", "boards", "predictions", "inside", "half-width", "oracle's half-width"]
+    rows = [
+        [name, _percent(own.s), str(own.figures), str(own.boards), f"{covered.pairs:,}",
+         *map(_percent, (covered.inside, covered.half_width, covered.oracle))]
+        for name, own in found.classes.items() if (covered := found.coverage.get(name))
+    ]  # fmt: skip
+    kinds = [[*key.split(", ", 1), _percent(share)] for key, share in found.by_kind.items()]
+    return "\n".join([
+        _table(head, rows), "", _table(["class", "machine", "inside"], kinds), "",
+        f"Made from {found.runs} runs on {found.boards} boards. Of {found.run_pairs} ordered pairs of runs, "
+        f"{100 * found.run_pairs_over_90:.0f} % have",
+        f"at least 90 % of their figures inside; the worst pair has {100 * found.worst_pair:.0f} %.",
+    ])  # fmt: skip
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 @functools.cache
@@ -99,8 +123,9 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "simulated": operating,
     "references": references,
     "repeats": repeats,
+    "next-run": next_runs,
 }
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "compare.md", _DATA / "README.md")
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "compare.md", ROOT / "docs" / "method.md", _DATA / "README.md")
 """The documents with generated blocks."""
 
 

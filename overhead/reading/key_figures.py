@@ -23,6 +23,7 @@ from overhead.reading.format import (
 from overhead.reading.host_shares import python_share
 from overhead.reading.intervals import ratio, span
 from overhead.reading.missing_values import absent_stacks, missing_figure, why
+from overhead.reading.next_run import next_run_text
 from overhead.reading.view import CALLER_WORDS, TargetView, View, named
 from overhead.results import Caller, Figure, Fingerprint, Record
 
@@ -35,6 +36,7 @@ class KeyFigure:
 
     ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. ``record`` is the record's
     key, ``of`` the target's label. With a value, ``reason`` is its status or condition, a colon, and details.
+    ``next_run``: where another run would put it, in microseconds without unit.
     """
 
     label: str
@@ -46,6 +48,7 @@ class KeyFigure:
     reason: str = ""
     record: str = ""
     of: str = ""
+    next_run: str = ""
 
     @property
     def with_interval(self) -> str:
@@ -198,7 +201,7 @@ def _time(label: str, target: TargetView, record: Record, name: str) -> KeyFigur
     figure = record.figure(name)
     if figure is None:
         return _missing(label, why(record, name), target, record)
-    return _of_figure(label, target, record, figure)
+    return dataclasses.replace(_of_figure(label, target, record, figure), next_run=next_run_text(record, name))
 
 
 def _of_figure(label: str, target: TargetView, record: Record, figure: Figure) -> KeyFigure:

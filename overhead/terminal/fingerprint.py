@@ -12,6 +12,7 @@ from overhead.reading.format import MICRO, between, factor_spread, has_value, in
 from overhead.reading.host_shares import HostShares, ladder_sentences, ladders, share_of_host
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
+from overhead.reading.next_run import NEXT_RUN_SENTENCE
 from overhead.reading.summary import left_out, opening
 from overhead.reading.view import TargetView, View, by_patterns
 from overhead.results import Fingerprint, Record
@@ -53,14 +54,18 @@ def show(fingerprint: Fingerprint, console: Console | None = None) -> None:
 def show_key_figures(fingerprint: Fingerprint, console: Console | None = None) -> None:
     """Print the key figures alone, as at the end of a run."""
     console = console or Console()
-    table = _table("Key figures", ["", "", ""], right=(1,))
-    for k in key_figures(fingerprint):
+    figures = key_figures(fingerprint)
+    table = _table("Key figures", ["", "", f"next run, {MICRO}", ""], right=(1, 2))
+    for k in figures:
         caution = k.reason if k.value is None else k.reason.partition(":")[0]
         detail = "; ".join(part for part in (k.of, caution) if part)
         table.add_row(
-            _text(k.label), Text(k.text, style="dim" if k.value is None else "bold"), Text(plain(detail), "dim")
-        )
+            _text(k.label), Text(k.text, style="dim" if k.value is None else "bold"), _text(k.next_run),
+            Text(plain(detail), "dim"),
+        )  # fmt: skip
     console.print(table)
+    if any(k.next_run for k in figures):
+        _say(console, NEXT_RUN_SENTENCE)
 
 
 def _costs(target: TargetView) -> Table:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, count, micro_spread, valued
 from overhead.reading.missing_values import why
+from overhead.reading.next_run import next_run_text
 from overhead.reading.synchronising import adds_only_an_act, representative_act, varied_for_label
 from overhead.reading.view import TargetView, View, by_patterns, words
 from overhead.report.core.draw import ROW_INCHES, caller_legend, caller_row, canvas, dot_rows
@@ -81,14 +82,14 @@ def _table(panels: _Panels) -> Table:
     for (pattern, unit), by_target in panels.items():
         for label, records in by_target.items():
             rows += [[Cell(label, t.stack), pattern, r.caller, unit, *_numbers(r)] for t, r in records]
-    columns = ["target", "pattern", "caller", "unit", f"complete, {MICRO}", f"host, {MICRO}", f"issue, {MICRO}",
-               f"fixed, {MICRO}", "bound", "remark"]  # fmt: skip
-    return Table("All figures by pattern", columns, rows, numeric=(4, 5, 6, 7), folded=True)
+    columns = ["target", "pattern", "caller", "unit", f"complete, {MICRO}", f"next run, {MICRO}", f"host, {MICRO}",
+               f"issue, {MICRO}", f"fixed, {MICRO}", "bound", "remark"]  # fmt: skip
+    return Table("All figures by pattern", columns, rows, numeric=(4, 5, 6, 7, 8), folded=True)
 
 
 def _numbers(record: Record) -> list[str]:
     figures = [record.figure(name) for name in ("complete", "host", "issue", "fixed")]
-    shown = [micro_spread(f) if f is not None and valued(f) is not None else "" for f in figures]
+    complete, *others = [micro_spread(f) if f is not None and valued(f) is not None else "" for f in figures]
     unclear = [f"{f.name} {f.status}" for f in figures if f is not None and f.status != "ok"]
     remark = why(record, "complete") if record.value("complete") is None else ", ".join(unclear)
-    return [*shown, record.bound, remark]
+    return [complete, next_run_text(record), *others, record.bound, remark]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.key_figures import key_figures_of
+from overhead.reading.next_run import NEXT_RUN_SENTENCE
 from overhead.reading.summary import headline, opening
 from overhead.reading.view import View
 from overhead.report.core.parts import Cards, Part, Text
@@ -15,7 +16,10 @@ from overhead.report.core.registry import register
 def summary(view: View) -> Iterator[Part]:
     lead = headline(view)
     yield Text(lead or ["No stack could be measured on this machine; the reasons are below."], lead=True)
-    yield Cards(key_figures_of(view))
+    cards = key_figures_of(view)
+    yield Cards(cards)
+    if any(card.next_run for card in cards):
+        yield Text([NEXT_RUN_SENTENCE], quiet=True)
     others = [sentence for sentence in opening(view) if sentence not in lead]
     if others:
         yield Text(others, folded="Every other stack in a sentence, and what is missing")

@@ -1,0 +1,116 @@
+"""The next-run range: a figure's class, the width, how the table is made, and the committed table's coverage."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import msgspec
+import pytest
+
+from overhead.reading import next_run
+from overhead.reading.next_run import ClassSpread
+from overhead.results import Record
+from scripts import next_run as making
+from tests.fakes.report import record
+
+ONE = ClassSpread(s=0.05, degrees=4, boards=6, kinds=2, figures=10)
+
+
+def test_the_half_width_is_students_t_times_the_spread() -> None:
+    assert next_run.half_width(ONE) == pytest.approx(2.1318 * 0.05 * math.sqrt(2), rel=1e-4)
+    assert next_run.half_width(ONE, runs=3) == pytest.approx(2.1318 * 0.05 * math.sqrt(4 / 3), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("fields", "name", "expected"),
+    [
+        ({"bound": "host"}, "complete", "host"),
+        ({"bound": "device"}, "complete", "device"),
+        ({"bound": "balanced"}, "complete", "device"),
+        ({"pattern": "replay", "bound": ""}, "complete", "submission"),
+        ({"pattern": "replay", "bound": ""}, "naive", "host"),
+        ({"pattern": "fused", "bound": "", "api": "CPU"}, "complete", "host"),
+        ({"bound": "host"}, "fixed", None),
+        ({"bound": "host"}, "device_busy", None),
+        ({"bound": "host"}, "knee_n", None),
+    ],
+)
+def test_the_class_of_a_figure(fields: dict[str, str], name: str, expected: str | None) -> None:
+    made = msgspec.structs.replace(record(), **{"api": "CUDA", **fields})
+    assert next_run.class_of(made, name) == expected
+
+
+def test_the_range_contains_the_value_and_is_symmetric_on_a_log_scale() -> None:
+    found = next_run.next_run(record(each=5_000.0))
+    assert found is not None
+    low, high = found
+    assert low < 5_000.0 < high
+    assert low * high == pytest.approx(5_000.0**2)
+
+
+@pytest.mark.parametrize(
+    "without",
+    [record(each=None), record(status="noisy"), record(software=True), record(each=-5_000.0)],
+    ids=["no value", "noisy", "software adapter", "negative"],
+)
+def test_only_ok_figures_above_zero_on_hardware_have_a_range(without: Record) -> None:
+    assert next_run.next_run(without) is None
+    assert next_run.next_run_text(without) == ""
+
+
+def test_the_text_gives_both_ends_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(next_run, "half_width", lambda spread: math.log(1.2))
+    assert next_run.next_run_text(record(each=24_000.0)) == "20 to 29"
+
+
+def test_the_committed_table_covers_enough_and_is_not_too_wide() -> None:
+    coverage = next_run.committed_table().coverage
+    assert set(coverage) == {"host", "submission", "device"}
+    for name, found in coverage.items():
+        assert found.inside >= next_run.NEXT_RUN_SHARE, name
+        assert found.half_width <= 1.6 * found.oracle, name
+
+
+def test_the_committed_table_is_made_from_the_committed_runs() -> None:
+    """``python scripts/next_run.py --write`` writes it."""
+    assert making.table_of(making.committed_runs()) == next_run.committed_table()
+
+
+def made_up(boards: int, figures: int, s: float, seed: int = 1) -> list[making.ObservedRun]:
+    """Runs of one kind whose figures differ between boards with the standard deviation ``s`` of their logarithm."""
+    dice = random.Random(seed)
+    cases = [(f"case {i}", "complete") for i in range(figures)]
+    return [
+        making.ObservedRun(f"{b}.json", "a GPU", f"{b:012d}", {key: (dice.gauss(1.0, s), "host") for key in cases})
+        for b in range(boards)
+    ]
+
+
+def test_the_spread_between_boards_is_recovered() -> None:
+    found = making.spreads(made_up(boards=12, figures=200, s=0.05))["host"]
+    assert found.s == pytest.approx(0.05, rel=0.05)
+    assert (found.boards, found.kinds, found.degrees) == (12, 1, next_run.MOST_DEGREES_OF_FREEDOM)
+
+
+def test_runs_on_one_board_give_no_spread() -> None:
+    runs = made_up(boards=1, figures=5, s=0.05) * 3
+    assert making.spreads(runs) == {}
+
+
+def test_both_boards_of_a_pair_are_left_out_of_the_estimate_it_is_judged_by() -> None:
+    runs = made_up(boards=4, figures=50, s=0.02)
+    odd = making.ObservedRun(
+        "odd.json", "a GPU", "f" * 12, {k: (v + 1.0, "host") for k, (v, _) in runs[0].logs.items()}
+    )
+    table = making.table_of([*runs, odd])
+    assert table.worst_pair < 0.1
+    assert table.coverage["host"].pairs == 50 * 5 * 4
+
+
+def test_a_new_run_is_predicted_from_other_boards_only() -> None:
+    runs = made_up(boards=5, figures=100, s=0.03)
+    inside, count, half = making.predicted(runs, runs[0])["host"]
+    assert count == 100
+    assert inside >= 90
+    assert half == pytest.approx(next_run.half_width(making.spreads(runs[1:])["host"], 4))

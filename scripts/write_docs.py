@@ -19,7 +19,6 @@ from overhead.probes import registry  # noqa: E402
 from overhead.reading.key_figures import KeyFigure  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
-from scripts.run_spread import by_bound, paces, refuse, spreads  # noqa: E402
 
 
 def schema() -> str:
@@ -60,19 +59,6 @@ def references() -> str:
         works = ", ".join(dict.fromkeys(f"`{record.workload}`" for record in run.records))
         rows.append([f"`{name}`", gpus, run.created, run.profile, works, told])
     return _table(["file", "GPU", "measured", "profile", "of", "records"], rows)
-
-
-def repeats() -> str:
-    """The spread between each run in ``again`` and the run of the same name in the folder above."""
-    lines, first = list[str](), dict(_references())
-    for path in sorted((_DATA / "again").glob("*.json")):
-        runs = sorted((first[path.name], read_fingerprint(path)), key=lambda run: run.created)
-        refuse(runs)
-        found = spreads(runs, "complete")
-        starts = " and ".join(run.created for run in runs)
-        lines += [f"`complete`, {len(found)} records in both runs of `{path.name}`, {starts}:", ""]
-        lines += [*paces(runs), *by_bound(found)]
-    return "\n".join(lines).rstrip()
 
 
 def next_runs() -> str:
@@ -122,7 +108,6 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "figures": figures,
     "simulated": operating,
     "references": references,
-    "repeats": repeats,
     "next-run": next_runs,
 }
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "compare.md", ROOT / "docs" / "method.md", _DATA / "README.md")

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from overhead.reading.key_figures import KeyFigure, key_figures
+from overhead.reading.next_run import next_run_text
 from overhead.reading.summary import opening
 from overhead.reading.view import View
 from overhead.results import Comparison, Fingerprint, MissingStack
@@ -34,6 +35,13 @@ def test_the_reason_comes_from_the_run() -> None:
     broken = by_label(fingerprint(record("dawn", each=None, status="unverified", reason="7 of 8 units ran")))
     assert broken["One dispatch, Dawn, from Python"].reason == "unverified: 7 of 8 units ran"
     assert broken["One dispatch, Dawn, from Python"].of == "dawn on Fake Adapter"
+
+
+def test_a_slope_has_a_next_run_range_and_a_fixed_cost_has_none() -> None:
+    base = record(each=20_000, fixed=60_000)
+    found = by_label(fingerprint(base))
+    assert found["One dispatch, wgpu-native, from Python"].next_run == next_run_text(base) != ""
+    assert found["One wait, Dawn, from Python"].next_run == ""
 
 
 def test_values_come_from_the_record() -> None:

@@ -47,7 +47,7 @@ def test_without_noise_every_figure_is_true(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", [s for s in SCENARIOS if not s.two_speeds], ids=lambda s: s.name)
+@pytest.mark.parametrize("scenario", [s for s in SCENARIOS if not (s.two_speeds or s.refused)], ids=lambda s: s.name)
 def test_the_figures_of_a_scenario_are_true(scenario: Scenario) -> None:
     outcomes = [run(scenario, 1)]
     for figure in TIME_FIGURES:
@@ -80,8 +80,8 @@ def test_scenarios_with_two_speeds_give_both(scenario: Scenario) -> None:
 
 
 def test_scenario_names_are_unique_and_units_span_the_range() -> None:
-    assert len(set(NAMES)) == len(NAMES) == 22
-    units = [s.truth()["complete"] for s in SCENARIOS]
+    assert len(set(NAMES)) == len(NAMES) == 29
+    units = [s.truth()["complete"] for s in SCENARIOS if not s.refused]
     assert min(units) == 200.0
     assert max(units) == 1e6
     assert any(s.law.poll == 1e8 for s in SCENARIOS)
@@ -107,10 +107,10 @@ def test_the_oracle_includes_the_spread_of_processes_and_improves_with_samples()
 def test_the_bench_prints_tables_and_claims(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = [SCENARIOS[1], next(s for s in SCENARIOS if s.two_speeds)]
+    kept = [SCENARIOS[1], *(next(s for s in SCENARIOS if getattr(s, kind)) for kind in ("two_speeds", "refused"))]
     monkeypatch.setattr(bench, "SCENARIOS", kept)
     monkeypatch.setattr(bench, "_one", lambda job: run(kept[job[0]], job[1], job[2]))
-    monkeypatch.setattr(main, "ProcessPoolExecutor", _LocalPool)
+    monkeypatch.setattr(bench, "ProcessPoolExecutor", _LocalPool)
     code = main.main(["known-truth", "--seeds", "2", "--jobs", "1"])
     printed = capsys.readouterr().out
     assert "synchronous, 2 us" in printed

@@ -119,7 +119,7 @@ SCENARIOS = (
     Scenario("first unit 300 us", _law(5e3, 1e3, 10e3, first=300e3)),
     Scenario("undeclared 1 ms poll, 30 us a unit", _law(2e3, 30e3, 5e3, poll=1e6)),
     Scenario("quadratic, 5 n + 0.01 n^2 us", _law(5e3, 100.0, 5e3, bend=10.0), refused=("nonlinear",)),
-    Scenario("drift in a process, 9 to 11.7 us", _law(9e3, 100.0, 5e3, rise=0.3, rise_s=0.3), refused=("noisy",)),
+    Scenario("drift in a process, 9 to 11.7 us", _law(9e3, 100.0, 5e3, rise=0.3, rise_s=0.2), refused=("noisy",)),
 )
 
 
@@ -313,7 +313,11 @@ def known_truth(options: argparse.Namespace, console: Console) -> bool:
     refusals = [refusal(s, group) for s, group in zip(SCENARIOS, grouped, strict=True) if s.refused]
     requirements = [*_requirements(scores, PROFILES[options.profile].target), _refusal_requirement(refusals)]
     if options.json:
-        body = {"scores": [asdict(s) for s in scores], "refusals": [asdict(r) for r in refusals], "claims": [asdict(r) for r in requirements]}
+        body = {
+            "scores": [asdict(s) for s in scores],
+            "refusals": [asdict(r) for r in refusals],
+            "claims": [asdict(r) for r in requirements],
+        }
         print(json.dumps(body, indent=1))
     else:
         console.print(_coverage_table(scores, options))

@@ -88,6 +88,31 @@ def test_scenario_names_are_unique_and_units_span_the_range() -> None:
     assert all(s.disturbance.preemptions == 50.0 for s in SCENARIOS)
 
 
+@pytest.mark.parametrize("profile", ["quick", "default"])
+@pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.refused], ids=lambda s: s.name)
+def test_a_law_without_one_slope_is_refused(scenario: Scenario, profile: str) -> None:
+    found = run(scenario, 0, profile).figures["complete"]
+    assert found["status"] in scenario.refused
+    assert bool(found["drift"]) == (scenario.law.rise > 0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "knee at 90",
+        "5 us issued, 8 us deferred",
+        "10 % of the samples 200 us late",
+        "first unit 300 us",
+        "undeclared 1 ms poll, 30 us a unit",
+    ],
+)
+def test_a_line_with_an_unusual_law_is_found_to_2_percent(name: str) -> None:
+    scenario = SCENARIOS[NAMES.index(name)]
+    found = run(scenario, 0, "quick").figures["complete"]
+    assert found["status"] == "ok"
+    assert found["value"] == pytest.approx(scenario.truth()["complete"], rel=0.02)
+
+
 @pytest.mark.slow
 def test_runs_with_the_same_seed_are_equal() -> None:
     assert run(SCENARIOS[3], 7) == run(SCENARIOS[3], 7)

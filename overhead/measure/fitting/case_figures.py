@@ -48,7 +48,12 @@ def estimate(series: Series, target: float) -> dict[str, Estimate]:
     """
     case = _Case(series, target)
     figures = {name: case.slope(name) for name in SLOPES}
-    return figures | {"fixed": case.fixed(figures["complete"])} | case.knee() | one_off_figures(series, target)
+    knee = case.knee()
+    if figures["complete"].status == "nonlinear" and any(fit.knee for fit in case.fits):
+        why = "T(n) itself bends, so the bend of issue is no full queue"
+        figures |= {name: without_value(figures[name], "nonlinear", why) for name in ("issue", "host")}
+        knee = {}
+    return figures | {"fixed": case.fixed(figures["complete"])} | knee | one_off_figures(series, target)
 
 
 def complete_figure(series: Series, target: float) -> Estimate:
@@ -91,7 +96,7 @@ class _Case:
             return Estimate(status="below-resolution", reason=words, processes=len(values))
         both = self.speeds.bimodal(name, name)
         usual = self.speeds if both else self.usual
-        found = both or usual.checked(name, usual.mean(name))
+        found = self.refused_if_bent(name, both) if both else usual.checked(name, usual.mean(name))
         return self.with_remarks(found, usual, *self.remarks(name))
 
     @functools.cached_property
@@ -191,9 +196,13 @@ class _Case:
             worst = max(misfits, key=lambda m: abs(m.share))
             words = f"T({worst.at}) lies {worst.share:+.0%} of the ladder's rise off the line, beyond its own spread"
             return without_value(found, "nonlinear", words)
-        if words := self.bent(name, found):
-            return without_value(found, "nonlinear", words)
-        return self.drifting(name, found)
+        found = self.refused_if_bent(name, found)
+        return found if found.value is None else self.drifting(name, found)
+
+    def refused_if_bent(self, name: str, found: Estimate) -> Estimate:
+        """The figure; ``nonlinear`` without its value if T(n) bends."""
+        words = self.bent(name, found)
+        return without_value(found, "nonlinear", words) if words else found
 
     def bent(self, name: str, found: Estimate) -> str:
         """Why T(n) of the figure is no line, in words, from both halves of the ladder and the intercept; else empty."""

@@ -13,10 +13,10 @@ from overhead.measure.fitting.line import Floats, sen_slope, undisturbed
 _MIN_CHANGE = 0.5
 """Smallest change of slope that counts, in units of the target or of the figure's half-width, the larger of both."""
 _MIN_PROCESSES = 3
-_UPPER_QUANTILE = 0.975
+_UPPER_QUANTILE = 0.995
 """Upper end of the interval of the mean change."""
-_MIDDLE = (0.25, 0.6)
-"""The rung that parts the halves lies between these shares of the top; with a queue's knee there may be none."""
+_MIDDLE = (0.1, 0.6)
+"""The rung that parts the halves lies between these shares of the top; above a queue's knee there may be none."""
 _LOWER_FROM = 0.25
 """The lower half starts at this share of its end: the first units may cost something else."""
 _MIN_NEGATIVE_SHARE = 0.01
@@ -24,7 +24,7 @@ _MIN_NEGATIVE_SHARE = 0.01
 
 
 def slope_change(n: Floats, y: Floats) -> float | None:
-    """By how much y rises more steeply in the upper half of the ladder than in the lower half, as a share of the latter.
+    """The slope of y over the upper half of the ladder divided by that over the lower half, minus 1.
 
     None if a half has fewer than two rungs, or if a slope is not above zero. n = 1 counts in neither half.
     """
@@ -45,7 +45,7 @@ def bend(changes: Sequence[float], precision: float) -> str:
     """Why T(n) is not a line, in words, from the ``slope_change`` of each process; empty if it may be one.
 
     The mean change must exceed half the ``precision`` (the target, or the figure's relative half-width if that is
-    larger), and its 95 % interval over the processes must not hold zero.
+    larger), and its 99 % interval over the processes must not hold zero.
     """
     from scipy.special import stdtrit
 
@@ -59,7 +59,10 @@ def bend(changes: Sequence[float], precision: float) -> str:
 
 
 def below_zero(fixed: Estimate, longest: float) -> str:
-    """Why T(n) is not a line, in words, from its intercept; empty if it may be one. ``longest``: the longest T(n), ns."""
+    """Why T(n) is not a line, in words, from its intercept; empty if it may be one.
+
+    ``longest``: the longest T(n), ns.
+    """
     if fixed.value is None or fixed.high is None or fixed.high >= 0 or -fixed.value <= _MIN_NEGATIVE_SHARE * longest:
         return ""
     return f"the intercept is {fixed.value / 1e3:.4g} us, which no line of costs can have"

@@ -13,8 +13,10 @@ from overhead.measure.fitting.line import Floats, sen_slope
 _MIN_ROUNDS = 6
 """A process with fewer rounds shows no trend."""
 _MIN_PROCESSES = 3
-_UPPER_QUANTILE = 0.995
+_UPPER_QUANTILE = 0.9975
 """Upper end of the interval of the mean change over the processes."""
+_MOST_MEDIANS = 1.5
+"""A process's trend counts as at most this multiple of the median trend: one outlier must not hide the others."""
 
 ByRound = Sequence[Mapping[int, float]]
 """For each process a value by the number of its round."""
@@ -22,7 +24,7 @@ ByRound = Sequence[Mapping[int, float]]
 
 @dataclass(frozen=True)
 class Drift:
-    """The value at the start and at the end of a process, in the unit of the values: the mean over the processes."""
+    """The value in the first and in the last third of a process, in the unit of the values: means over processes."""
 
     early: float
     late: float
@@ -31,28 +33,36 @@ class Drift:
 def drift(values: ByRound, least: float) -> Drift | None:
     """The trend of positive values over the rounds of a process; None unless it is clear in all processes together.
 
-    It is clear if the mean of ln(late / early) exceeds ``least``, and if its 99 % interval over the processes does not
-    hold zero. The trend of one process is the Theil-Sen slope of the logarithms times the number of rounds.
+    The trend of one process is the Theil-Sen slope of the logarithms times the number of rounds. It is clear if the
+    mean trend exceeds ``least``, and if its 99.5 % interval over the processes does not hold zero.
     """
     from scipy.special import stdtrit
 
-    trends = [_trend(own) for own in values if len(own) >= _MIN_ROUNDS and min(own.values()) > 0]
-    count = len(trends)
+    able = [own for own in values if len(own) >= _MIN_ROUNDS and min(own.values()) > 0]
+    count = len(able)
     if count < _MIN_PROCESSES:
         return None
-    changes, middles = np.array(trends).T
+    changes = np.array([_trend(own) for own in able])
+    largest = _MOST_MEDIANS * abs(float(np.median(changes)))
+    changes = np.clip(changes, -largest, largest)
     mean, error = float(changes.mean()), float(changes.std(ddof=1)) / math.sqrt(count)
     if abs(mean) <= max(least, float(stdtrit(count - 1, _UPPER_QUANTILE)) * error):
         return None
-    middle = float(middles.mean())
-    return Drift(math.exp(middle - mean / 2), math.exp(middle + mean / 2))
+    ends = np.array([_ends(own) for own in able]).mean(axis=0)
+    return Drift(float(ends[0]), float(ends[1]))
 
 
-def _trend(own: Mapping[int, float]) -> tuple[float, float]:
-    """ln(late / early) of one process, and the median logarithm."""
+def _trend(own: Mapping[int, float]) -> float:
+    """The change of ln(value) from the first to the last round of a process."""
     numbers: Floats = np.array(list(own), dtype=np.float64)
-    logs = np.log(np.array(list(own.values())))
-    return (sen_slope(numbers, logs) or 0.0) * float(np.ptp(numbers)), float(np.median(logs))
+    return (sen_slope(numbers, np.log(np.array(list(own.values())))) or 0.0) * float(np.ptp(numbers))
+
+
+def _ends(own: Mapping[int, float]) -> tuple[float, float]:
+    """The medians of the first and of the last third of the rounds."""
+    ordered = [own[number] for number in sorted(own)]
+    third = len(ordered) // 3
+    return float(np.median(ordered[:third])), float(np.median(ordered[-third:]))
 
 
 def drift_beside(values: ByRound, canaries: ByRound, least: float) -> Drift | None:
@@ -64,7 +74,9 @@ def drift_beside(values: ByRound, canaries: ByRound, least: float) -> Drift | No
     found = drift(values, least)
     if found is None:
         return None
-    beside = [{i: v / own[i] for i, v in each.items() if own.get(i)} for each, own in zip(values, canaries, strict=True)]
+    beside = [
+        {i: v / own[i] for i, v in each.items() if own.get(i)} for each, own in zip(values, canaries, strict=True)
+    ]
     if not any(beside):
         return found
     corrected = drift(beside, least)

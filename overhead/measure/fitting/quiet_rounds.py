@@ -30,6 +30,7 @@ MIN_QUIET_ROUNDS = 3
 _STOP_FACTOR = 5
 _STOP_NS = 100e6
 _STOP_MIN_SAMPLES = 3
+"""At an n with fewer samples no stop is looked for."""
 _MIN_PROCESSES = 3
 """If fewer processes (or not more than half) were left, all count."""
 

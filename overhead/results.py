@@ -18,8 +18,10 @@ from overhead.measure.sampling.chain import Scalar as Scalar
 
 SCHEMA_VERSION = 1
 """Fields are only added within one schema version."""
-METHOD_VERSION = 1
-"""Figures of different method versions are never compared."""
+METHOD_VERSION = 2
+"""Figures of different method versions are compared only where ``same_figures`` allows it."""
+_ALIKE = frozenset({1, 2})
+"""Method versions whose figures are formed alike: version 2 only refuses more of them."""
 
 Status = Literal["ok", "noisy", "bimodal", "nonlinear", "below-resolution", "unverified", "unavailable", "failed"]
 VALUED: frozenset[str] = frozenset({"ok", "noisy", "bimodal"})
@@ -44,6 +46,11 @@ Moment = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Nanoseconds = Annotated[int, Meta(ge=0, le=2**53)]
 Params = Annotated[dict[Name, Scalar], Meta(max_length=64)]
+
+
+def same_figures(a: int, b: int) -> bool:
+    """Whether figures of these two method versions have the same meaning, so that they may be compared and joined."""
+    return a == b or {a, b} <= _ALIKE
 
 
 class _Base(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):

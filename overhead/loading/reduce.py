@@ -17,8 +17,9 @@ from overhead.errors import BadFile
 from overhead.loading import files
 from overhead.measure.fitting.case_figures import complete_figure, estimate, limited_by
 from overhead.measure.fitting.data import Estimate, OneOff, Process, Round, Series
+from overhead.measure.fitting.drift import drift
 from overhead.measure.fitting.paired import difference_and_ratio, marginal_costs
-from overhead.measure.fitting.quiet_rounds import best_pace
+from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs
 from overhead.profiles import PROFILES
 from overhead.results import (
@@ -66,14 +67,21 @@ def series_of(path: Path) -> dict[str, Series]:
 
 
 def noisy(path: Path, among: Container[str]) -> dict[str, float]:
-    """Relative half-widths of the noisy records, by key, for the keys in ``among``. The journal may be unfinished."""
+    """Relative half-widths of the noisy records, by key, for the keys in ``among``. The journal may be unfinished.
+
+    Records whose cost drifts within a process are left out: further processes would not help.
+    """
     journal = _Journal(path, files.read_journal(path))
     return {
         key.record: (found.high - found.low) / 2 / found.value
         for key in journal.planned
         if key.own and key not in journal.failed and key.record in among
         for found in [complete_figure(journal.series(key), journal.target)]
-        if found.status == "noisy" and found.value and found.low is not None and found.high is not None
+        if found.status == "noisy"
+        and not found.drift
+        and found.value
+        and found.low is not None
+        and found.high is not None
     }
 
 
@@ -213,11 +221,13 @@ class _Journal:
         figures: list[Figure] = []
         status: Status = "failed"
         reason, bound = "no round was measured", ""
+        flags = list(opened.flags) if opened else []
         if failed is not None:
             status, reason = failed.status, failed.reason
         elif any(p.rounds for p in series.processes):
             estimates = estimate(series, self.target)
             bound = limited_by(series, estimates)
+            flags += ["drifting"] * any(e.drift for e in estimates.values())
             figures = [_figure(name, e, self._rule(key, name, e)) for name, e in estimates.items()]
             head = next((f for f in figures if f.name == "complete"), None)
             status, reason = (head.status, head.reason) if head else ("failed", "no slope could be fitted")
@@ -240,7 +250,7 @@ class _Journal:
             status=status,
             reason=reason,
             bound=cast(Bound, bound),
-            flags=list(opened.flags) if opened else [],
+            flags=flags,
             figures=figures,
             curve=_curve(series),
             by_processor=_by_processor(series),
@@ -324,11 +334,16 @@ class _Journal:
         ended: dict[str, int] = defaultdict(int)
         for worker, _ in self.rules:
             ended[worker] += 1
-        return [
+        flags = [
             f"{worker}: {ended.get(worker, 0)} of {wanted} processes measured"
             for worker, wanted in self.wanted.items()
             if ended.get(worker, 0) < wanted
         ]
+        trend = drift([_canary_by_round(rounds) for rounds in self.canary.values()], self.target)
+        if trend:
+            both = f"{trend.early / 1e3:.1f} us early and {trend.late / 1e3:.1f} us late"
+            flags.append(f"the processor's speed drifts within the processes: the canary's loop takes {both}")
+        return flags
 
 
 def _joined(before: OneOffLine | None, line: OneOffLine) -> OneOffLine:
@@ -336,6 +351,15 @@ def _joined(before: OneOffLine | None, line: OneOffLine) -> OneOffLine:
     if before is None:
         return line
     return msgspec.structs.replace(line, values=[*before.values, *line.values], at=[*before.at, *line.at])
+
+
+def _canary_by_round(rounds: Sequence[Round]) -> dict[int, float]:
+    """The median canary of a process in each round, ns."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for one in rounds:
+        if ns := canary_ns(one):
+            found[one.number].append(ns)
+    return {number: statistics.median(values) for number, values in found.items()}
 
 
 def _figure(name: str, e: Estimate, rule: str = "") -> Figure:

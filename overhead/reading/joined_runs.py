@@ -18,7 +18,7 @@ from overhead.reading.chains import variant_of
 from overhead.reading.format import listed
 from overhead.reading.host_shares import PAIRED_IN_ONE_RUN
 from overhead.reading.sources import at_device, source_of, with_origins
-from overhead.results import VALUED, Comparison, Fingerprint, Record
+from overhead.results import VALUED, Comparison, Fingerprint, Record, same_figures
 
 _COMPLETE_SHARE = 0.5
 """A run measured a group completely if it has this share of the stacks, and then of the records, of the largest run."""
@@ -66,11 +66,11 @@ def run_by_place(runs: Sequence[MeasuredCases]) -> dict[Place, int]:
 
     A workload at one size comes from the newest run that measured it completely; the other runs add what that one
     lacks. Of the step, the run of ``run_to_show`` keeps all its cases. Further cases come from runs on the same board
-    first, then from the run with most callers, so that a ladder stays in one run. Runs with another method version add
-    nothing.
+    first, then from the run with most callers, so that a ladder stays in one run. Runs whose method version forms
+    figures in another way add nothing.
     """
     head = run_to_show(runs)
-    alike = [i for i, run in enumerate(runs) if run.method_version == runs[head].method_version]
+    alike = [i for i, run in enumerate(runs) if same_figures(run.method_version, runs[head].method_version)]
     apart = {stack for i in alike for stack, own in runs[i].devices.items() if len(own) > 1}
     found: dict[Place, int] = {}
 

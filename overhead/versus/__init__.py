@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from overhead import results
 from overhead.errors import BadFile, UsageError
 from overhead.versus.judge import verdicts
 from overhead.versus.sides import read_side
@@ -27,7 +28,7 @@ def compare(base: Paths, new: Paths, fail_over: float | None = None) -> Verdicts
         raise UsageError(f"--fail-over {fail_over}: a number of per cent, 0 or more, is needed")
     left, right = read_side("BASE", _paths(base)), read_side("NEW", _paths(new))
     mine, theirs = (side.runs[0].fingerprint.method_version for side in (left, right))
-    if mine != theirs:
+    if not results.same_figures(mine, theirs):
         raise BadFile(
             f"{right.runs[0].path}: method_version is {theirs}, that of {left.runs[0].path} is {mine}; "
             "figures of different methods are not compared"

@@ -18,7 +18,7 @@ from overhead.loading.reduce import series_of
 from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.one_process import fit_process
 from overhead.reading.view import View
-from overhead.results import Fingerprint, Machine, Record
+from overhead.results import Fingerprint, Machine, Record, same_figures
 from overhead.versus.decide import FloatArray
 
 FIGURE = "complete"
@@ -94,11 +94,13 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
     loaded, skipped = collect(paths)
     first = loaded[0]
     for other in loaded[1:]:
-        for field, mine, theirs in (
-            ("machine", first.fingerprint.machine.id, other.fingerprint.machine.id),
-            ("method_version", first.fingerprint.method_version, other.fingerprint.method_version),
+        machines = first.fingerprint.machine.id, other.fingerprint.machine.id
+        methods = first.fingerprint.method_version, other.fingerprint.method_version
+        for field, (mine, theirs), same in (
+            ("machine", machines, machines[0] == machines[1]),
+            ("method_version", methods, same_figures(*methods)),
         ):
-            if mine != theirs:
+            if not same:
                 raise BadFile(f"{other.path}: {field} {theirs}, but {mine} in {first.path.name} of the same side")
     runs: dict[object, Run] = {}
     for one in loaded:

@@ -16,6 +16,8 @@ from overhead.measure.fitting.line import Floats
 from overhead.measure.sampling.chain import Chain, DeviceTime, Overlap, Samples
 
 _CLOCK_READING_NS = 40
+_START_NS = 1e9
+"""Reading of the clock when a process starts."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class FakeClock:
     ) -> None:
         self.disturbance, self.resolution = disturbance, resolution_ns
         self.random = np.random.default_rng(seed)
-        self.time, self.cpu = 1e9, 0.0
+        self.time, self.cpu = _START_NS, 0.0
         self.process_speed = 1.0 + disturbance.spread * self.random.standard_normal()
         self.slow = slow
         self.next_change = self.time + self._dwell()
@@ -127,6 +129,10 @@ class Law:
     Noise: ``wake``, mean delay of the return of a wait (gamma-distributed); ``jitter``, relative, of a whole sample;
     ``scatter``, relative, of one unit; ``own``, relative spread of the speed of this case between processes, in
     addition to the machine's.
+
+    Departures from a straight line or a constant cost: ``bend``, host time in proportion to n squared, ns per unit
+    squared; ``first``, extra host time of the first unit; ``late_share`` of the samples end ``late`` ns later;
+    ``rise``, relative rise of all work over the first ``rise_s`` seconds of a process.
     """
 
     host: float = 1_000.0
@@ -143,13 +149,19 @@ class Law:
     jitter: float = 0.0
     scatter: float = 0.0
     own: float = 0.0
+    bend: float = 0.0
+    first: float = 0.0
+    late_share: float = 0.0
+    late: float = 0.0
+    rise: float = 0.0
+    rise_s: float = 1.0
 
     def truth(self) -> dict[str, float]:
         """The true value of each figure, ns (``knee_n``, ``queue_depth``: units)."""
         host, device = self.host, self.device
         if self.synchronous:
             unit = host + device
-            return {"issue": unit, "host": unit, "complete": unit, "fixed": self.fixed}
+            return {"issue": unit, "host": unit, "complete": unit, "fixed": self.fixed + self.first}
         figures = {"issue": host, "host": host + self.deferred}
         if self.overlap == "serial":
             figures |= {"complete": host + max(device, self.deferred), "fixed": self.fixed}
@@ -158,6 +170,7 @@ class Law:
                 "complete": max(host + self.deferred, device, self.busy),
                 "fixed": self.fixed + self._overlap_ends(),
             }
+        figures["fixed"] += self.first
         if self.poll and not self.locked:
             figures["fixed"] += self.poll / 2
         if self.depth and device > host:
@@ -296,6 +309,8 @@ def simulate(
     """
     random, count = clock.random, n.size
     speed = clock.speed * own
+    if law.rise:
+        speed *= 1 + law.rise * min(1.0, (clock.time - _START_NS) / (1e9 * law.rise_s))
     shared = speed * (1 + law.jitter * random.standard_normal(count))
 
     def work(unit: float) -> Floats:
@@ -305,6 +320,8 @@ def simulate(
 
     each = np.maximum(n, 1.0)
     host, device = work(law.host), work(law.device)
+    if law.bend or law.first:
+        host = host + shared * (law.bend * n**2 + law.first * (n > 0))
     if law.synchronous:
         issue = host + device
         issue = issue + clock.preempted(issue)
@@ -327,6 +344,8 @@ def simulate(
     wake = random.gamma(2.0, law.wake / 2, count) - 0.8392 * law.wake if law.wake else np.zeros(count)
     late = clock.wake_delays(count) if not law.synchronous else np.zeros(count)
     back = np.maximum(law.fixed * speed + wake, 0.0) + late
+    if law.late_share:
+        late = late + law.late * (random.random(count) < law.late_share)
     if away is not None and law.poll:
         begun = (away + np.concatenate([[0.0], back[:-1]])) % law.poll
     if law.poll:

@@ -47,7 +47,7 @@ def test_without_noise_every_figure_is_true(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", [s for s in SCENARIOS if not s.two_speeds], ids=lambda s: s.name)
+@pytest.mark.parametrize("scenario", [s for s in SCENARIOS if not (s.two_speeds or s.refused)], ids=lambda s: s.name)
 def test_the_figures_of_a_scenario_are_true(scenario: Scenario) -> None:
     outcomes = [run(scenario, 1)]
     for figure in TIME_FIGURES:
@@ -80,12 +80,37 @@ def test_scenarios_with_two_speeds_give_both(scenario: Scenario) -> None:
 
 
 def test_scenario_names_are_unique_and_units_span_the_range() -> None:
-    assert len(set(NAMES)) == len(NAMES) == 22
-    units = [s.truth()["complete"] for s in SCENARIOS]
+    assert len(set(NAMES)) == len(NAMES) == 29
+    units = [s.truth()["complete"] for s in SCENARIOS if not s.refused]
     assert min(units) == 200.0
     assert max(units) == 1e6
     assert any(s.law.poll == 1e8 for s in SCENARIOS)
     assert all(s.disturbance.preemptions == 50.0 for s in SCENARIOS)
+
+
+@pytest.mark.parametrize("profile", ["quick", "default"])
+@pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.refused], ids=lambda s: s.name)
+def test_a_law_without_one_slope_is_refused(scenario: Scenario, profile: str) -> None:
+    found = run(scenario, 0, profile).figures["complete"]
+    assert found["status"] in scenario.refused
+    assert bool(found["drift"]) == (scenario.law.rise > 0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "knee at 90",
+        "5 us issued, 8 us deferred",
+        "10 % of the samples 200 us late",
+        "first unit 300 us",
+        "undeclared 1 ms poll, 30 us a unit",
+    ],
+)
+def test_a_line_with_an_unusual_law_is_found_to_2_percent(name: str) -> None:
+    scenario = SCENARIOS[NAMES.index(name)]
+    found = run(scenario, 0, "quick").figures["complete"]
+    assert found["status"] == "ok"
+    assert found["value"] == pytest.approx(scenario.truth()["complete"], rel=0.02)
 
 
 @pytest.mark.slow
@@ -107,10 +132,10 @@ def test_the_oracle_includes_the_spread_of_processes_and_improves_with_samples()
 def test_the_bench_prints_tables_and_claims(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = [SCENARIOS[1], next(s for s in SCENARIOS if s.two_speeds)]
+    kept = [SCENARIOS[1], *(next(s for s in SCENARIOS if getattr(s, kind)) for kind in ("two_speeds", "refused"))]
     monkeypatch.setattr(bench, "SCENARIOS", kept)
     monkeypatch.setattr(bench, "_one", lambda job: run(kept[job[0]], job[1], job[2]))
-    monkeypatch.setattr(main, "ProcessPoolExecutor", _LocalPool)
+    monkeypatch.setattr(bench, "ProcessPoolExecutor", _LocalPool)
     code = main.main(["known-truth", "--seeds", "2", "--jobs", "1"])
     printed = capsys.readouterr().out
     assert "synchronous, 2 us" in printed

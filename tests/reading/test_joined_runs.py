@@ -182,6 +182,13 @@ def test_a_case_without_a_value_in_any_run_stays_as_in_the_shown_run() -> None:
     assert [r.status for r in _joined(_run(2, torch, failed), _run(1, fine)).records] == ["ok", "ok"]
 
 
+def test_runs_of_method_versions_1_and_2_are_joined() -> None:
+    dawn, torch = (record(stack, each=5.0, **GPU) for stack in ("dawn", "torch"))  # type: ignore[arg-type]
+    old = msgspec.structs.replace(_run(1, torch), method_version=1)
+    shown = msgspec.structs.replace(_run(2, dawn), method_version=2)
+    assert [r.stack for r in _joined(shown, old).records] == ["dawn", "torch"]
+
+
 def test_runs_with_another_method_version_are_ignored() -> None:
     steps = [_step(stack, "recurrence", 1) for stack in ("dawn", "jax", "torch")]
     old = msgspec.structs.replace(_run(1, *steps), method_version=1_000)

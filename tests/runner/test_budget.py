@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from overhead.profiles import PROFILES, WEIGHT, Plan
@@ -67,6 +67,7 @@ def test_without_a_time_limit_every_case_is_measured() -> None:
     assert allot({}, TIGHT) == Allotment({})
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from("abcdef"),

@@ -198,6 +198,12 @@ def test_different_windows_within_one_side_are_refused(tmp_path: Path) -> None:
     assert all("between runs of BASE" in c.reason for c in compare(base, new).cases)
 
 
+def test_method_versions_1_and_2_are_compared(tmp_path: Path) -> None:
+    base = Made(seed=1, method_version=1).write(tmp_path / "a.json")
+    new = Made(seed=2, method_version=2).write(tmp_path / "b.json")
+    assert compare(base, new).cases
+
+
 def test_different_method_versions_are_not_compared(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json")
     new = Made(seed=2, method_version=99).write(tmp_path / "b.json")

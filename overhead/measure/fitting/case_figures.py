@@ -9,11 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from overhead.measure.fitting.across_processes import mean_of_processes, without_value
+from overhead.measure.fitting.curvature import below_zero, bend, slope_change
 from overhead.measure.fitting.data import Estimate, Process, Series
+from overhead.measure.fitting.drift import drift_beside
 from overhead.measure.fitting.line import MAX_MISFIT, Floats, Misfit, misfit
 from overhead.measure.fitting.one_off_figures import met_figures, one_off_figures
 from overhead.measure.fitting.one_process import SLOPES, ProcessFit, by_round, fit_process, wait_quantum
-from overhead.measure.fitting.quiet_rounds import canary_ns, without_slow_rounds
+from overhead.measure.fitting.quiet_rounds import canary_ns, without_slow_rounds, without_stopped_rounds
 from overhead.measure.fitting.two_speeds import (
     CANARY_CHANGE,
     CANARY_GROUP_SHARE,
@@ -46,7 +48,12 @@ def estimate(series: Series, target: float) -> dict[str, Estimate]:
     """
     case = _Case(series, target)
     figures = {name: case.slope(name) for name in SLOPES}
-    figures |= {"fixed": case.fixed(figures["complete"])} | case.knee()
+    knee = case.knee()
+    if figures["complete"].status == "nonlinear" and any(fit.knee for fit in case.fits):
+        why = "T(n) itself bends, so the bend of issue is no full queue"
+        figures |= {name: without_value(figures[name], "nonlinear", why) for name in ("issue", "host")}
+        knee = {}
+    figures |= {"fixed": case.fixed(figures["complete"])} | knee
     return figures | one_off_figures(series, target) | met_figures(series)
 
 
@@ -73,9 +80,10 @@ class _Case:
     """The processes of one case that have samples, with their fits and canaries."""
 
     def __init__(self, series: Series, target: float) -> None:
-        self.series, self.target = series, target
-        self.processes = [p for p in series.processes if any(r.samples for r in p.rounds)]
-        self.fits = [fit_process(p, series) for p in self.processes]
+        self.series, self.stopped_rounds = without_stopped_rounds(series)
+        self.target = target
+        self.processes = [p for p in self.series.processes if any(r.samples for r in p.rounds)]
+        self.fits = [fit_process(p, self.series) for p in self.processes]
         self.canaries = [{r.number: canary_ns(r) for r in p.rounds} for p in self.processes]
         self.by_round = functools.cache(self._by_round)
 
@@ -89,7 +97,7 @@ class _Case:
             return Estimate(status="below-resolution", reason=words, processes=len(values))
         both = self.speeds.bimodal(name, name)
         usual = self.speeds if both else self.usual
-        found = both or usual.checked(name, usual.mean(name))
+        found = self.refused_if_bent(name, both) if both else usual.checked(name, usual.mean(name))
         return self.with_remarks(found, usual, *self.remarks(name))
 
     @functools.cached_property
@@ -105,11 +113,15 @@ class _Case:
         return replace(found, rule="; ".join([found.rule, *self.left_out(usual), *remarks]))
 
     def left_out(self, usual: _Case) -> list[str]:
-        """A sentence with the share of the rounds that ``usual`` leaves out; empty if it has all."""
+        """Sentences with the share of the rounds that ``usual`` leaves out, and with the stopped rounds, if any."""
         whole, left = (sum(len(p.rounds) for p in case.processes) for case in (self, usual))
         share = f"{1 - left / whole:.0%}"
         words = f"{share} of the rounds are left out: the processor was slow or at another clock"
-        return [words] if left < whole else []
+        found = [words] if left < whole else []
+        if self.stopped_rounds:
+            rounds = "round is" if self.stopped_rounds == 1 else "rounds are"
+            found.append(f"{self.stopped_rounds} {rounds} left out: the process was stopped in a sample")
+        return found
 
     def remarks(self, name: str) -> list[str]:
         """Sentences about the canary, the ladder and the wait that affect how to read the figure."""
@@ -185,7 +197,38 @@ class _Case:
             worst = max(misfits, key=lambda m: abs(m.share))
             words = f"T({worst.at}) lies {worst.share:+.0%} of the ladder's rise off the line, beyond its own spread"
             return without_value(found, "nonlinear", words)
-        return found
+        found = self.refused_if_bent(name, found)
+        return found if found.value is None else self.drifting(name, found)
+
+    def refused_if_bent(self, name: str, found: Estimate) -> Estimate:
+        """The figure; ``nonlinear`` without its value if T(n) bends."""
+        words = self.bent(name, found)
+        return without_value(found, "nonlinear", words) if words else found
+
+    def bent(self, name: str, found: Estimate) -> str:
+        """Why T(n) of the figure is no line, in words, from both halves of the ladder and the intercept; else empty."""
+        if any(map(wait_quantum, self.processes)):
+            return ""
+        if name == "complete":
+            longest = max(float(np.median(fit.wall[fit.wall[:, 0] == fit.wall[:, 0].max(), 2])) for fit in self.fits)
+            if words := below_zero(self.mean("fixed"), longest):
+                return words
+            changes = [slope_change(fit.wall[:, 0], fit.wall[:, 2]) for fit in self.fits]
+        else:
+            changes = [slope_change(fit.wall[fit.below, 0], fit.wall[fit.below, 1]) for fit in self.fits]
+        precision = self.target
+        if found.value and found.low is not None and found.high is not None:
+            precision = max(precision, (found.high - found.low) / 2 / abs(found.value))
+        return bend([change for change in changes if change is not None], precision)
+
+    def drifting(self, name: str, found: Estimate) -> Estimate:
+        """The figure; ``noisy`` with both values if it changes during a process and the canary does not explain it."""
+        trend = drift_beside(self.by_round(name), self.canaries, self.target)
+        if trend is None:
+            return found
+        both = f"{trend.early / 1e3:.4g} us early and {trend.late / 1e3:.4g} us late"
+        words = f"the cost drifts within a process, {both}; the canary does not explain it"
+        return replace(found, status="noisy", reason=words, drift=(trend.early, trend.late))
 
     @functools.cached_property
     def speeds(self) -> _Case:

@@ -63,7 +63,8 @@ class Series:
 class Estimate:
     """A figure: value and 95 % interval in ``unit``, or a status and the reason why it has no value.
 
-    ``rule``: how it was computed. ``modes``: both values of a ``bimodal`` figure.
+    ``rule``: how it was computed. ``modes``: both values of a ``bimodal`` figure. ``drift``: the values at the start
+    and at the end of a process, if the cost changes in between; else empty.
     """
 
     value: float | None = None
@@ -74,6 +75,7 @@ class Estimate:
     rule: str = ""
     processes: int = 0
     modes: tuple[float, ...] = ()
+    drift: tuple[float, ...] = ()
     unit: str = "ns"
 
 

@@ -1,0 +1,84 @@
+"""Whether a cost changes in the course of a process: its trend over the rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from overhead.measure.fitting.line import Floats, sen_slope
+
+_MIN_ROUNDS = 6
+"""A process with fewer rounds shows no trend."""
+_MIN_PROCESSES = 3
+_UPPER_QUANTILE = 0.9975
+"""Upper end of the interval of the mean change over the processes."""
+_MOST_MEDIANS = 1.5
+"""A process's trend counts as at most this multiple of the median trend: one outlier must not hide the others."""
+
+ByRound = Sequence[Mapping[int, float]]
+"""For each process a value by the number of its round."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The value in the first and in the last third of a process, in the unit of the values: means over processes."""
+
+    early: float
+    late: float
+
+
+def drift(values: ByRound, least: float) -> Drift | None:
+    """The trend of positive values over the rounds of a process; None unless it is clear in all processes together.
+
+    The trend of one process is the Theil-Sen slope of the logarithms times the number of rounds. It is clear if the
+    mean trend exceeds ``least``, and if its 99.5 % interval over the processes does not hold zero.
+    """
+    from scipy.special import stdtrit
+
+    able = [own for own in values if len(own) >= _MIN_ROUNDS and min(own.values()) > 0]
+    count = len(able)
+    if count < _MIN_PROCESSES:
+        return None
+    changes = np.array([_trend(own) for own in able])
+    largest = _MOST_MEDIANS * abs(float(np.median(changes)))
+    changes = np.clip(changes, -largest, largest)
+    mean, error = float(changes.mean()), float(changes.std(ddof=1)) / math.sqrt(count)
+    if abs(mean) <= max(least, float(stdtrit(count - 1, _UPPER_QUANTILE)) * error):
+        return None
+    ends = np.array([_ends(own) for own in able]).mean(axis=0)
+    return Drift(float(ends[0]), float(ends[1]))
+
+
+def _trend(own: Mapping[int, float]) -> float:
+    """The change of ln(value) from the first to the last round of a process."""
+    numbers: Floats = np.array(list(own), dtype=np.float64)
+    return (sen_slope(numbers, np.log(np.array(list(own.values())))) or 0.0) * float(np.ptp(numbers))
+
+
+def _ends(own: Mapping[int, float]) -> tuple[float, float]:
+    """The medians of the first and of the last third of the rounds."""
+    ordered = [own[number] for number in sorted(own)]
+    third = len(ordered) // 3
+    return float(np.median(ordered[:third])), float(np.median(ordered[-third:]))
+
+
+def drift_beside(values: ByRound, canaries: ByRound, least: float) -> Drift | None:
+    """The drift of values that the canary beside them does not explain; None if there is none.
+
+    Both the values and the values divided by their canary must drift in the same direction: a cost that the device
+    bounds does not follow the canary, so the division alone would give it the canary's drift.
+    """
+    found = drift(values, least)
+    if found is None:
+        return None
+    beside = [
+        {i: v / own[i] for i, v in each.items() if own.get(i)} for each, own in zip(values, canaries, strict=True)
+    ]
+    if not any(beside):
+        return found
+    corrected = drift(beside, least)
+    same = corrected is not None and (corrected.late > corrected.early) == (found.late > found.early)
+    return found if same else None

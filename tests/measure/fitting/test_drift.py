@@ -1,0 +1,48 @@
+"""Trends over the rounds of processes, and stops of a process."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from overhead.measure.fitting.data import Process, Round, Series
+from overhead.measure.fitting.drift import drift, drift_beside
+from overhead.measure.fitting.quiet_rounds import without_stopped_rounds
+
+TARGET = 0.03
+
+
+def _rounds(change: float, seed: int) -> dict[int, float]:
+    noise = np.random.default_rng(seed).normal(0, 0.01, 15)
+    return {i: float(100 * (1 + change * i / 14 + noise[i])) for i in range(15)}
+
+
+def test_a_trend_in_all_processes_gives_the_early_and_the_late_value() -> None:
+    found = drift([_rounds(0.3, seed) for seed in range(4)], TARGET)
+    assert found is not None
+    assert (found.early, found.late) == pytest.approx((104.3, 125.7), rel=0.02)
+
+
+def test_constant_costs_show_no_drift_in_99_percent_of_the_cases() -> None:
+    alarms = [drift([_rounds(0.0, 4 * i + k) for k in range(4)], 0.0) for i in range(300)]
+    assert sum(a is not None for a in alarms) <= 9
+
+
+def test_a_drift_that_the_canary_shares_is_none_of_the_case() -> None:
+    costs = [_rounds(0.3, seed) for seed in range(4)]
+    assert drift_beside(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET) is None
+    assert drift_beside(costs, [_rounds(0.0, seed + 10) for seed in range(4)], TARGET) is not None
+
+
+def test_a_drift_of_the_canary_alone_is_none_of_the_case() -> None:
+    costs = [_rounds(0.0, seed) for seed in range(4)]
+    assert drift_beside(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET) is None
+
+
+@pytest.mark.parametrize(("longest_ns", "left_out"), [(500_000_000, 1), (90_000_000, 0)])
+def test_a_round_with_a_sample_over_100_ms_too_long_is_left_out(longest_ns: int, left_out: int) -> None:
+    rounds = [Round([[10, 1_000, 2_000]], number=i) for i in range(5)]
+    rounds[3] = Round([[10, 1_000, longest_ns]], number=3)
+    kept, count = without_stopped_rounds(Series([Process(rounds)]))
+    assert count == left_out
+    assert len(kept.processes[0].rounds) == 5 - left_out

@@ -13,6 +13,8 @@ from overhead.measure.fitting.line import Floats, sen_slope, undisturbed
 _MIN_CHANGE = 0.5
 """Smallest change of slope that counts, in units of the target or of the figure's half-width, the larger of both."""
 _MIN_PROCESSES = 3
+_MIN_SAMPLES_PER_RUNG = 3
+"""A process that takes fewer samples of an n has a wait of many ms, which may poll without being recognised."""
 _UPPER_QUANTILE = 0.995
 """Upper end of the interval of the mean change."""
 _MIDDLE = (0.1, 0.6)
@@ -26,11 +28,14 @@ _MIN_NEGATIVE_SHARE = 0.01
 def slope_change(n: Floats, y: Floats) -> float | None:
     """The slope of y over the upper half of the ladder divided by that over the lower half, minus 1.
 
-    None if a half has fewer than two rungs, or if a slope is not above zero. n = 1 counts in neither half.
+    None if a half has fewer than two rungs, if a rung has too few samples, or
+    if a slope is not above zero. n = 1 counts in neither half.
     """
     clear = undisturbed(n, y)
     n, y = n[clear], y[clear]
-    rungs = np.unique(n[n > 1])
+    rungs, counts = np.unique(n[n > 1], return_counts=True)
+    if rungs.size and counts.min() < _MIN_SAMPLES_PER_RUNG:
+        return None
     top = float(rungs.max()) if rungs.size else 0.0
     middles = rungs[(rungs >= _MIDDLE[0] * top) & (rungs <= _MIDDLE[1] * top)]
     if not middles.size:

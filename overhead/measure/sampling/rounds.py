@@ -175,8 +175,6 @@ class _Measurement:
         if number >= self.settings.max_rounds:
             return f"{number} rounds"
         enough = number >= self.settings.min_rounds
-        if enough and all(case.steady for case in self.live.values()):
-            return f"after {number} rounds each case held within a quarter of {self.settings.target:.0%}"
         if number >= LEAST_ROUNDS and spent >= self.settings.seconds * (1 if enough else _OVERTIME):
             return f"time: {self.settings.seconds:.1f} s"
         return ""
@@ -313,7 +311,6 @@ class _Measurement:
             self.measure_stages(case)
         case.verify()
         canary = [max(pair) for pair in zip(before, self.processor.canary(), strict=True)]
-        case.keep(Round(rows, canary, number), self.settings.target)
         if case.rounds == 0:
             rows = rows + [list(row) for row in case.ladder.extra]
         case.spend(self.sampling_ns() - start, passes)

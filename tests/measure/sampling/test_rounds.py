@@ -11,7 +11,6 @@ import pytest
 from overhead.errors import Unsupported
 from overhead.measure.fitting.data import OneOff, Round, Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
-from overhead.measure.sampling.case import STEADY_ROUNDS
 from overhead.measure.sampling.chain import DeviceTime, StartLatency
 from overhead.measure.sampling.events import Doing, Event, OneOffMeasured, RoundMeasured, Settings
 from overhead.measure.sampling.rounds import measure_cases
@@ -124,13 +123,6 @@ def test_it_stops_at_its_time_which_the_required_rounds_may_exceed_by_half() -> 
     assert rule == "time: 0.2 s"
     assert (clock.time - began) / 1e9 < 0.5
     assert len(rounds(events, "slow")) >= 2
-
-
-def test_it_stops_when_every_case_is_steady() -> None:
-    clock = FakeClock()
-    rule, events, _ = measured({"case": Steady(clock)}, clock, 30.0)
-    assert "each case held within a quarter of 3%" in rule
-    assert len(rounds(events, "case")) <= STEADY_ROUNDS + 1
 
 
 def test_it_stops_at_the_maximum_of_rounds() -> None:

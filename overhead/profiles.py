@@ -33,10 +33,6 @@ class Plan:
     """Whether slow cases, too, are sampled longer if time is left over."""
     processes_by_cost: Mapping[Cost, int] = field(default_factory=dict)
     """Number of processes where it differs from ``processes``, by the cost of the target's cases."""
-    further: int = 0
-    """Largest number of further processes for cases that are noisy after the planned ones."""
-    further_share: float = 0.0
-    """Share of ``sampling_s`` that is kept for further processes."""
     by_processor: bool = False
     """Whether the first process measures the met cost of the base case on each processor."""
     min_rounds: int = 6
@@ -46,20 +42,10 @@ class Plan:
         """Number of planned processes of a target whose cases have this cost."""
         return self.processes_by_cost.get(cost, self.processes)
 
-    @property
-    def planned_s(self) -> float:
-        """Seconds of sampling in the planned processes."""
-        return float("inf") if self.sampling_s is None else self.sampling_s * (1 - self.further_share)
-
-    @property
-    def further_s(self) -> float:
-        """Seconds of sampling in all further processes."""
-        return float("inf") if self.sampling_s is None else self.sampling_s * self.further_share
-
 
 PROFILES: Mapping[str, Plan] = {
     "quick": Plan(
-        processes=4,
+        processes=5,
         target=0.10,
         sampling_s=90.0,
         wall_s=240.0,
@@ -67,18 +53,14 @@ PROFILES: Mapping[str, Plan] = {
         max_cases={"slow": 8, "polling": 3},
         stretch_slow=False,
         processes_by_cost={"slow": 3, "polling": 3},
-        further=3,
-        further_share=1 / 6,
     ),
     "default": Plan(
-        processes=5,
+        processes=8,
         target=0.03,
         sampling_s=300.0,
         wall_s=600.0,
         case_s=0.4,
-        further=15,
-        further_share=0.4,
         by_processor=True,
     ),
-    "thorough": Plan(processes=10, target=0.01, sampling_s=None, wall_s=None, case_s=2.0, further=5, by_processor=True),
+    "thorough": Plan(processes=12, target=0.01, sampling_s=None, wall_s=None, case_s=2.0, by_processor=True),
 }

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import statistics
 from collections import defaultdict
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -15,7 +15,7 @@ import msgspec
 from overhead import results
 from overhead.errors import BadFile
 from overhead.loading import files
-from overhead.measure.fitting.case_figures import complete_figure, estimate, limited_by
+from overhead.measure.fitting.case_figures import estimate, limited_by
 from overhead.measure.fitting.data import Estimate, OneOff, Process, Round, Series
 from overhead.measure.fitting.drift import drift
 from overhead.measure.fitting.paired import difference_and_ratio, marginal_costs
@@ -45,9 +45,6 @@ from overhead.results import (
     Volatile,
 )
 
-_PLANNED_ONLY = ("met", "met_rounds")
-"""Figures whose rule gives their own number of processes: further ones do not measure them."""
-
 
 def load(path: Path) -> Fingerprint:
     """The fingerprint in a file. A journal is reduced to a fingerprint. Raises ``BadFile``."""
@@ -64,25 +61,6 @@ def series_of(path: Path) -> dict[str, Series]:
     """The raw samples of a journal, by record key. Comparisons of files use them."""
     journal = _Journal(path, files.read_journal(path))
     return {key.record: journal.series(key) for key in journal.planned if key.own}
-
-
-def noisy(path: Path, among: Container[str]) -> dict[str, float]:
-    """Relative half-widths of the noisy records, by key, for the keys in ``among``. The journal may be unfinished.
-
-    Records whose cost drifts within a process are left out: further processes would not help.
-    """
-    journal = _Journal(path, files.read_journal(path))
-    return {
-        key.record: (found.high - found.low) / 2 / found.value
-        for key in journal.planned
-        if key.own and key not in journal.failed and key.record in among
-        for found in [complete_figure(journal.series(key), journal.target)]
-        if found.status == "noisy"
-        and not found.drift
-        and found.value
-        and found.low is not None
-        and found.high is not None
-    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,7 +206,7 @@ class _Journal:
             estimates = estimate(series, self.target)
             bound = limited_by(series, estimates)
             flags += ["drifting"] * any(e.drift for e in estimates.values())
-            figures = [_figure(name, e, self._rule(key, name, e)) for name, e in estimates.items()]
+            figures = [_figure(name, e, self._rule(key, e)) for name, e in estimates.items()]
             head = next((f for f in figures if f.name == "complete"), None)
             status, reason = (head.status, head.reason) if head else ("failed", "no slope could be fitted")
         return Record(
@@ -256,16 +234,9 @@ class _Journal:
             by_processor=_by_processor(series),
         )
 
-    def _rule(self, key: _Key, name: str, e: Estimate) -> str:
+    def _rule(self, key: _Key, e: Estimate) -> str:
         rules = dict.fromkeys(r for (worker, _), r in self.rules.items() if worker == key.worker and r)
-        rule = e.rule or "; ".join(rules)
-        if name in _PLANNED_ONLY:
-            return rule
-        whole = sum((key.worker, process) in self.rules for process in self._counted(key))
-        further = whole - self.wanted[key.worker]
-        if further > 0:
-            rule += f"; {further} further process{'es' * (further > 1)}, as the case was noisy before"
-        return rule
+        return e.rule or "; ".join(rules)
 
     def _comparisons(self) -> list[Comparison]:
         """The named comparisons between cases that alternated in the processes of one worker."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -42,7 +43,7 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
     a target's first candidate decides its number of processes. The remaining time is divided in proportion, so that a
     small run samples each case for longer.
     """
-    budget = plan.planned_s
+    budget = math.inf if plan.sampling_s is None else plan.sampling_s
     processes = {target: plan.processes_of(candidates[0].cost) for target, candidates in targets.items() if candidates}
     queues = {target: list(candidates) for target, candidates in targets.items()}
     taken: dict[str, dict[str, float]] = {target: {} for target in targets}
@@ -82,5 +83,5 @@ def _too_many(most: int) -> str:
 def _does_not_fit(need: float, processes: int, plan: Plan) -> str:
     return (
         f"{need * processes:.1f} s of sampling in {processes} processes do not fit the budget of "
-        f"{plan.planned_s:.0f} s for the whole run; a larger profile or a choice of stacks and patterns takes it"
+        f"{plan.sampling_s:.0f} s for the whole run; a larger profile or a choice of stacks and patterns takes it"
     )

@@ -9,7 +9,7 @@ import random
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -18,7 +18,6 @@ import psutil
 from filelock import FileLock, Timeout
 
 from overhead.devices import same_adapter
-from overhead.loading.reduce import noisy
 from overhead.machine import redacted
 from overhead.profiles import Plan
 from overhead.results import EndedLine, FailedLine, JournalLine, Target, Together
@@ -26,13 +25,15 @@ from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.journal import Journal, Past, note_ladder
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Job, Message, Pause, Ready
-from overhead.runner.schedule import Task, further_tasks, half_widths
+from overhead.runner.schedule import Task
 from overhead.runner.workers import WorkerDied, WorkerProcess
 
 _MOST_WORKERS = 16
 """The highest number of workers that are open at the same time."""
 _WORKER_BYTES = 3 << 30
 """Memory that one open worker may need for a deep-learning library, its compiler and a device context."""
+_LEAST_PROCESSES = 3
+"""The wall limit stops the run before a process that would end later only if so many processes are complete."""
 _START_S = 3.0
 """Rough start time of a worker, s. Only the display of the time left uses it."""
 
@@ -111,13 +112,10 @@ class InterpreterRun:
     def __post_init__(self) -> None:
         self.ladders = dict(self.past.ladders) if self.past else {}
 
-    def missing(self, further: int = 0) -> dict[str, int]:
-        """By target key, the number of processes that the journal lacks.
-
-        The complete number is that of the planned processes plus ``further``.
-        """
+    def missing(self) -> dict[str, int]:
+        """By target key, the number of planned processes that the journal lacks."""
         done = self.past.done if self.past else {}
-        return {t.target.key: max(0, t.processes + further - done.get(t.target.key, 0)) for t in self.tasks}
+        return {t.target.key: max(0, t.processes - done.get(t.target.key, 0)) for t in self.tasks}
 
     def named(self, text: str) -> str:
         """The text. If two interpreters are compared, the name of the side precedes it."""
@@ -141,10 +139,10 @@ _TargetTasks = list[tuple[InterpreterRun, Task]]
 
 
 class Campaign:
-    """Measures the tasks of one or two interpreters: the planned processes, then further processes for noisy cases.
+    """Measures the tasks of one or two interpreters in the planned processes.
 
     With two interpreters, the two workers of a target alternate. The order changes with every process. Tests replace
-    ``spawn``, ``lock``, ``clock`` (s) and ``noisy``.
+    ``spawn``, ``lock`` and ``clock`` (s).
     """
 
     def __init__(
@@ -159,16 +157,9 @@ class Campaign:
         spawn: Callable[..., MeasuringWorker] = WorkerProcess,
         lock: Callable[[Callable[[], None]], AbstractContextManager[None]] = machine_lock,
         clock: Callable[[], float] = time.monotonic,
-        noisy: Callable[[Path, Container[str]], Mapping[str, float]] = noisy,
     ) -> None:
         self.runs, self.plan, self.listener, self.plugins, self.rng = runs, plan, listener, list(plugins), rng
-        self.limits, self._spawn, self._lock, self._clock, self._noisy = (
-            limits or WorkerLimits(),
-            spawn,
-            lock,
-            clock,
-            noisy,
-        )
+        self.limits, self._spawn, self._lock, self._clock = limits or WorkerLimits(), spawn, lock, clock
         self._seed = rng.getrandbits(32)
         self._first = rng.getrandbits(1)
         self._next_process: dict[str, int] = {}
@@ -179,7 +170,7 @@ class Campaign:
         self._targets_at_once = max(1, self.limits.open_workers // len(runs))
 
     def run(self) -> None:
-        """Measure all planned processes that the journals lack, then the further processes."""
+        """Measure all planned processes that the journals lack and that end before the wall limit."""
         self._began_s, self._finished_s, self._waited_s = self._clock(), 0.0, 0.0
         self.listener.begin(
             sum(
@@ -193,6 +184,12 @@ class Campaign:
         for replicate in range(self.plan.processes):
             before, due = self._elapsed_s(), self._due(replicate)
             targets = self._by_target(due, replicate)
+            if replicate >= _LEAST_PROCESSES and before + other_s + _measuring_s(due) > self._wall_s():
+                self.listener.note(
+                    f"{replicate} of {self.plan.processes} processes are measured; one more would end after the wall "
+                    f"limit of {self._wall_s():.0f} s"
+                )
+                return
             for group in _groups(targets, self._targets_at_once):
                 if self._elapsed_s() > self._wall_s():
                     self.listener.note(
@@ -202,34 +199,12 @@ class Campaign:
                     return
                 self._measure_group(group)
             other_s = self._elapsed_s() - before - _measuring_s(due) if targets else other_s
-        self._run_further(other_s)
 
-    def _run_further(self, other_s: float) -> None:
-        """Measure the noisy cases in further processes, while the plan allows more and they would end in time.
-
-        ``other_s``: seconds that the last replicate took in addition to its measuring.
-        """
-        seconds, due = self.plan.further_s, self._due(0, self.plan.further)
-        for replicate in range(self.plan.further):
-            before = self._elapsed_s()
-            wide = half_widths(due, [run.journal.path for run in self.runs], self._noisy)
-            due = [[task.only(wide.keys()) for task in own] for own in self._due(replicate, self.plan.further)]
-            tasks = further_tasks(due, wide, seconds / (self.plan.further - replicate))
-            targets = self._by_target(tasks, self.plan.processes + replicate)
-            if not targets or self._elapsed_s() + other_s + _measuring_s(tasks) > self._wall_s():
-                return
-            self.listener.note(f"noisy so far, and measured in one more process: {_count(tasks)}")
-            self.listener.more(_measuring_s(tasks) + _START_S * sum(map(len, tasks)))
-            for group in _groups(targets, self._targets_at_once):
-                self._measure_group(group)
-            seconds -= _measuring_s(tasks) / len(self.runs)
-            other_s = self._elapsed_s() - before - _measuring_s(tasks)
-
-    def _due(self, replicate: int, further: int = 0) -> list[list[Task]]:
-        """For each interpreter, the tasks that lack more than ``replicate`` processes; see ``missing``."""
+    def _due(self, replicate: int) -> list[list[Task]]:
+        """For each interpreter, the tasks that lack more than ``replicate`` processes."""
         due = []
         for run in self.runs:
-            missing = run.missing(further)
+            missing = run.missing()
             due.append([t.without(run.dropped) for t in run.tasks if missing[t.target.key] > replicate])
         return due
 
@@ -296,7 +271,6 @@ class Campaign:
             staged=list(left.staged),
             met=list(left.met),
             by_processor=self.plan.by_processor and process == 0,
-            slopes_only=left.slopes_only,
             ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
             plugins=self.plugins,
             seconds=left.seconds,
@@ -437,11 +411,6 @@ def _on_same_device(target: Target, waiting: Sequence[_OpenWorker]) -> _OpenWork
 def _measuring_s(tasks: Sequence[Sequence[Task]]) -> float:
     """Seconds that one process of each task of all interpreters measures."""
     return sum(task.measuring_s for own in tasks for task in own)
-
-
-def _count(tasks: Sequence[Sequence[Task]]) -> str:
-    keys = {a.key for own in tasks for task in own for a in task.assignments}
-    return f"{len(keys)} case{'s' * (len(keys) != 1)}"
 
 
 def _groups(targets: Sequence[_TargetTasks], size: int) -> Iterator[Sequence[_TargetTasks]]:

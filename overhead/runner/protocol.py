@@ -40,8 +40,6 @@ class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keys of the assignments whose met cost is measured."""
     by_processor: bool = False
     """Whether the met cost of those in ``extras`` is measured on each processor too."""
-    slopes_only: bool = False
-    """True for a process beyond the planned ones: only ladders are measured, ``extras`` and ``staged`` ignored."""
     ladders: dict[str, list[int]] = {}
     """Ladders of an earlier process, by assignment key."""
     plugins: list[str] = []

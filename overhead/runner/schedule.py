@@ -1,4 +1,4 @@
-"""Plan what to measure: the targets, their cases within the budget, the companions, and further processes.
+"""Plan what to measure: the targets, their cases within the budget, and the companions.
 
 A companion is a case of another stack, measured in the same process for a comparison.
 """
@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 
 from overhead.devices import same_decorated_name
 from overhead.errors import UsageError
@@ -25,8 +23,6 @@ from overhead.workloads import RESERVED, UNROLLED, workloads
 
 _FEW_CASES = 4
 """The met cost is measured for each case of a target that has at most this many, else for the staged ones."""
-_MOST_TIMES = 3.0
-"""In a further process a case gets at most this multiple of its sampling time in a planned process."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +31,7 @@ class Task:
 
     ``seconds``: sampling time of one process. ``processes``: the number of processes. ``staged``: keys of the cases
     whose calls are timed one by one (on the target itself, the first case of each caller). ``extras``: keys of the
-    cases with slow one-off values (the base case). ``slopes_only``: in an unplanned process, neither is measured.
+    cases with slow one-off values (the base case).
     """
 
     target: Target
@@ -44,7 +40,6 @@ class Task:
     processes: int
     extras: tuple[str, ...] = ()
     staged: tuple[str, ...] = ()
-    slopes_only: bool = False
 
     @classmethod
     def of(cls, target: Target, assignments: Sequence[Assignment], seconds: float, processes: int) -> Task:
@@ -58,8 +53,6 @@ class Task:
     @property
     def met(self) -> tuple[str, ...]:
         """Keys of the assignments whose met cost is measured."""
-        if self.slopes_only:
-            return ()
         return tuple(a.key for a in self.own) if len(self.own) <= _FEW_CASES else self.staged
 
     @property
@@ -77,16 +70,7 @@ class Task:
         left = [a for a in self.assignments if a.key not in dropped]
         if len(left) == len(self.assignments):
             return self
-        made = Task.of(self.target, left, self._seconds_of(left), self.processes)
-        return dataclasses.replace(made, slopes_only=self.slopes_only)
-
-    def only(self, keys: Container[str]) -> Task:
-        """A task for a further process, with only the cases of these keys on the target itself."""
-        left = [a for a in self.own if a.key in keys]
-        return dataclasses.replace(self, assignments=tuple(left), seconds=self._seconds_of(left), slopes_only=True)
-
-    def _seconds_of(self, left: Sequence[Assignment]) -> float:
-        return self.seconds * len(left) / len(self.assignments) if self.assignments else 0.0
+        return Task.of(self.target, left, self.seconds * len(left) / len(self.assignments), self.processes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,42 +207,3 @@ def _tasks(targets: Sequence[Target], wanted: dict[str, list[Assignment]], allot
         if taken:
             tasks.append(Task.of(target, taken, sum(cases.values()), allotment.processes[target.key]))
     return tasks
-
-
-def half_widths(
-    tasks: Sequence[Sequence[Task]],
-    journals: Iterable[Path],
-    noisy: Callable[[Path, Container[str]], Mapping[str, float]],
-) -> dict[str, float]:
-    """Relative half-widths of the cases of these tasks that are noisy in at least one journal, by key.
-
-    If a case is noisy in several journals, the largest value is used.
-
-    ``noisy`` returns the relative half-widths of one journal, by key.
-    """
-    keys = {a.key for own in tasks for task in own for a in task.own}
-    widest: dict[str, float] = {}
-    for journal in journals:
-        for key, width in noisy(journal, keys).items():
-            widest[key] = max(width, widest.get(key, 0.0))
-    return widest
-
-
-def further_tasks(
-    tasks: Sequence[Sequence[Task]], half_widths: Mapping[str, float], seconds: float
-) -> list[list[Task]]:
-    """For each interpreter, tasks for one more process, with as many noisy cases as fit into these seconds.
-
-    Cases with the smallest half-width come first, because they are nearest to their target. If few cases are left, each
-    gets more time.
-    """
-    case_s = {a.key: task.seconds / len(task.assignments) for own in tasks for task in own for a in task.own}
-    taken: set[str] = set()
-    spent = 0.0
-    for key in sorted(half_widths.keys() & case_s.keys(), key=half_widths.__getitem__):
-        if spent + case_s[key] <= seconds:
-            spent += case_s[key]
-            taken.add(key)
-    times = min(_MOST_TIMES, seconds / spent) if spent and math.isfinite(seconds) else 1.0
-    chosen = [[one for task in own if (one := task.only(taken)).assignments] for own in tasks]
-    return [[dataclasses.replace(one, seconds=times * one.seconds) for one in own] for own in chosen]

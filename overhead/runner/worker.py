@@ -127,8 +127,6 @@ class Worker:
                 flags=list(chain.flags),
             )
         )
-        if self.job.slopes_only:
-            return
         self._send_one_off(name, "open", OneOff([took]))
         for figure, value in chain.opening().items():
             self._send_one_off(name, figure, OneOff([value]))
@@ -172,7 +170,6 @@ class Worker:
             staged=frozenset(self.job.staged),
             met=frozenset(self.job.met),
             by_processor=self.job.by_processor,
-            slopes_only=self.job.slopes_only,
             ladders=self.job.ladders,
             max_rounds=self.job.max_rounds,
         )

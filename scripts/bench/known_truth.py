@@ -21,7 +21,7 @@ from rich.progress import track
 from rich.table import Table
 
 from overhead.measure.fitting.across_processes import CANARY_FROM_PROCESSES
-from overhead.measure.fitting.case_figures import complete_figure, estimate
+from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.one_process import wall_rows
 from overhead.measure.fitting.quiet_rounds import best_pace, without_slow_rounds
@@ -186,25 +186,18 @@ class TruthOutcome:
 
 
 def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome:
-    """Measure one scenario in as many processes as the profile plans, then in further ones while it is noisy."""
+    """Measure one scenario in as many processes as the profile plans."""
     plan = PROFILES[profile]
     seconds, law = plan.case_s * WEIGHT[scenario.cost], scenario.law
     processes: list[Process] = []
     spent = 0.0
-    while len(processes) < plan.processes + plan.further:
-        series = Series(processes, law.synchronous, False, law.overlap)
-        if len(processes) >= plan.processes and complete_figure(series, plan.target).status != "noisy":
-            break
-        index = len(processes)
+    for index in range(plan.processes_of(scenario.cost)):
         clock = _clock(scenario, seed, index, plan)
         begun = clock.time
         chain = (PollingFakeChain if scenario.cost == "polling" else FastFakeChain)(law, clock)
         events: list[Event] = []
         own = _seed(scenario, seed, index)
-        settings = Settings(
-            seconds, plan.target, plan.min_rounds, plan.max_rounds, own, frozenset({"case"}),
-            slopes_only=index >= plan.processes,
-        )  # fmt: skip
+        settings = Settings(seconds, plan.target, plan.min_rounds, plan.max_rounds, own, frozenset({"case"}))
         measure_cases({"case": chain}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events, index))
@@ -217,10 +210,10 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
 
 
 def _clock(scenario: Scenario, seed: int, index: int, plan: Plan) -> FakeClock:
-    """The clock of one process. ``slow_share`` of the planned processes are slow; a further one may be, by chance."""
-    dice = np.random.default_rng([seed, 1])
-    order = [*dice.permutation(plan.processes), *(dice.random(plan.further) * plan.processes)]
-    slow = bool(order[index] < scenario.slow_share * plan.processes)
+    """The clock of one process. ``slow_share`` of the processes are slow."""
+    count = plan.processes_of(scenario.cost)
+    order = np.random.default_rng([seed, 1]).permutation(count)
+    slow = bool(order[index] < scenario.slow_share * count)
     return FakeClock(scenario.disturbance, _seed(scenario, seed, index), scenario.resolution_ns, slow)
 
 
@@ -305,7 +298,7 @@ def score(scenario: Scenario, outcomes: list[TruthOutcome], figure: str, profile
         for r in rows
         if r["status"] == "bimodal" and all(abs(m / t - 1) <= 0.02 for m, t in zip(r["modes"], both, strict=True))
     ]
-    processes = PROFILES[profile].processes
+    processes = PROFILES[profile].processes_of(scenario.cost)
     return Score(
         scenario=scenario.name,
         figure=figure,

@@ -57,11 +57,6 @@ def estimate(series: Series, target: float) -> dict[str, Estimate]:
     return figures | one_off_figures(series, target) | met_figures(series)
 
 
-def complete_figure(series: Series, target: float) -> Estimate:
-    """``complete`` alone, as in ``estimate``: its status is the status of the record."""
-    return _Case(series, target).slope("complete")
-
-
 def limited_by(series: Series, figures: Mapping[str, Estimate]) -> str:
     """``host``, ``device`` or ``balanced``: what limits ``complete`` in a pipelined pattern.
 

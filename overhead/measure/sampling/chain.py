@@ -175,8 +175,8 @@ class Chain(abc.ABC):
     def device(self, n: int) -> DeviceTime | None:
         """Device time of one chain of n units; None if the stack cannot measure it. Raises ``Unsupported``.
 
-        Called in planned processes only, after the ladder is known, with its top, half and a quarter of it, at most
-        ``held_n``. It may run any number of units: ``executed`` is read again afterwards.
+        Called after the ladder is known, with its top, half and a quarter of it, at most ``held_n``. It may run any
+        number of units: ``executed`` is read again afterwards.
         """
         return None
 

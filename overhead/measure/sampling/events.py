@@ -16,8 +16,7 @@ class Settings:
     ``extras``: the cases that also get the slow one-off values (``naive_idle``, ``legacy``, the queue's knee above the
     top). ``staged``: the cases whose calls are timed one by one. ``met``: the cases whose met cost is measured, in
     addition to ``seconds``. ``by_processor``: whether that of ``extras`` is measured on each processor too.
-    ``slopes_only``: nothing is measured outside the ladder, also for these three. ``shares``:
-    seconds by case where they differ. ``ladders``: by case, the ladder of an earlier process.
+    ``shares``: seconds by case where they differ. ``ladders``: by case, the ladder of an earlier process.
     """
 
     seconds: float
@@ -30,7 +29,6 @@ class Settings:
     met: frozenset[str] = frozenset()
     by_processor: bool = False
     shares: Mapping[str, float] = field(default_factory=dict)
-    slopes_only: bool = False
     ladders: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def share(self, case: str, cases: int) -> float:

@@ -108,10 +108,9 @@ class _Measurement:
     def __init__(
         self, chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit: Callable[[Event], None]
     ) -> None:
-        staged = frozenset() if settings.slopes_only else settings.staged
         self.live = {
             key: CaseInProgress(
-                key, chain, settings.share(key, len(chains)), staged=key in staged and not chain.own_loop
+                key, chain, settings.share(key, len(chains)), staged=key in settings.staged and not chain.own_loop
             )
             for key, chain in chains.items()
         }
@@ -126,18 +125,16 @@ class _Measurement:
         """Measure; return the rule that stopped it."""
         for case in list(self.live.values()):
             self.attempt(case, "first", self.measure_first_call)
-        if not self.settings.slopes_only:
-            self.measure_met_costs()
+        self.measure_met_costs()
         with contextlib.closing(QuietProcessor(self.clock)) as self.processor:
             for case in list(self.live.values()):
                 self.processor.leave_if_slow()
                 self.attempt(case, "calibrate", self.calibrate)
-            if not self.settings.slopes_only:
-                for case in list(self.live.values()):
-                    # Another process's turn ends the slower speed of CUDA graphs: docs/cuda.md.
-                    self.announce(Doing("", "once", others=True))
-                    self.processor.leave_if_slow()
-                    self.attempt(case, "once", self.measure_one_off_values)
+            for case in list(self.live.values()):
+                # Another process's turn ends the slower speed of CUDA graphs: docs/cuda.md.
+                self.announce(Doing("", "once", others=True))
+                self.processor.leave_if_slow()
+                self.attempt(case, "once", self.measure_one_off_values)
             return self.alternate()
 
     def alternate(self) -> str:
@@ -183,8 +180,7 @@ class _Measurement:
         """The first call in this process, and the facts of the clock."""
         for event in one_off.first_call(case, self.clock):
             case.issued += event.issued
-            if not self.settings.slopes_only:
-                self.emit(event)
+            self.emit(event)
         facts = window.clock_of(case.chain, self.facts)
         values = OneOff([facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns])
         self.emit(OneOffMeasured(case.key, "clock", values))
@@ -233,7 +229,7 @@ class _Measurement:
 
     def calibrate(self, case: CaseInProgress) -> None:
         """Find the case's ladder, or take that of an earlier process."""
-        queues = case.chain.overlap == "pipelined" and not (case.chain.synchronous or self.settings.slopes_only)
+        queues = case.chain.overlap == "pipelined" and not case.chain.synchronous
         knee = queues and (case.key in self.settings.extras or case.seconds >= _KNEE_SECONDS)
         known = self.settings.ladders.get(case.key)
         if known and not knee:

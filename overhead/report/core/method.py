@@ -166,9 +166,9 @@ _RULES = (
      "carries no value."),
     ("It stands clear", "The ladder climbs until what the slope adds stands clear of the clock and of the wait's own "
      "step."),
-    ("It repeats", f"{_PROCESSES} fresh processes by profile, further ones of what is noisy while time is left; the "
-     "interval is over processes, at their canary, and a figure whose interval is wider than the profile's target is "
-     "called noisy. Another run may meet another clock."),
+    ("It repeats", f"{_PROCESSES} fresh processes by profile, fewer if they would end after the profile's time limit; "
+     "the interval is over processes, at their canary, and a figure whose interval is wider than the profile's target "
+     "is called noisy. Another run may meet another clock."),
     ("Same weather", "What is subtracted or divided alternated within each round in one process; differences are "
      "formed per round. A canary tells rounds of a slow processor or of another clock; they are left out of the fit."),
     ("One at a time", "A worker measures only while it holds the machine's baton."),

@@ -47,7 +47,7 @@ PROFILES: Mapping[str, Plan] = {
     "quick": Plan(
         processes=5,
         target=0.10,
-        sampling_s=90.0,
+        sampling_s=95.0,
         wall_s=240.0,
         case_s=0.22,
         max_cases={"slow": 8, "polling": 3},
@@ -57,7 +57,7 @@ PROFILES: Mapping[str, Plan] = {
     "default": Plan(
         processes=8,
         target=0.03,
-        sampling_s=300.0,
+        sampling_s=290.0,
         wall_s=600.0,
         case_s=0.4,
         by_processor=True,

@@ -106,11 +106,6 @@ def test_it_is_not_counted_as_sampling_time() -> None:
     assert abs(with_met - without) <= 0.2 * without
 
 
-def test_a_further_process_does_not_measure_it() -> None:
-    clock = FakeClock()
-    assert not values(measured_met(Steady(clock), clock, slopes_only=True), "case")
-
-
 def test_the_lengths_are_rungs_of_the_ladder_of_an_earlier_process() -> None:
     clock, prepared = FakeClock(), set()
 

@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from overhead.devices import same_adapter
 from overhead.machine import redacted
+from overhead.measure.sampling import met
 from overhead.profiles import Plan
 from overhead.results import EndedLine, FailedLine, JournalLine, Target, Together
 from overhead.runner.interpreter import HERE, Interpreter
@@ -174,20 +175,22 @@ class Campaign:
         self._began_s, self._finished_s, self._waited_s = self._clock(), 0.0, 0.0
         self.listener.begin(
             sum(
-                (task.measuring_s + _START_S) * missing[task.target.key]
+                self._measuring_s(task, self._next_process.get(task.target.key, 0) + more) + _START_S
                 for run in self.runs
                 for missing in [run.missing()]
                 for task in run.tasks
+                for more in range(missing[task.target.key])
             )
         )
-        other_s = 0.0
+        other_s, past = 0.0, self._past_processes()
         for replicate in range(self.plan.processes):
             before, due = self._elapsed_s(), self._due(replicate)
             targets = self._by_target(due, replicate)
-            if replicate >= _LEAST_PROCESSES and before + other_s + _measuring_s(due) > self._wall_s():
+            enough = past + replicate >= _LEAST_PROCESSES
+            if targets and enough and before + other_s + _measuring_s(due) > self._wall_s():
                 self.listener.note(
-                    f"{replicate} of {self.plan.processes} processes are measured; one more would end after the wall "
-                    f"limit of {self._wall_s():.0f} s"
+                    f"{past + replicate} of {self.plan.processes} processes are measured; one more would end after the "
+                    f"wall limit of {self._wall_s():.0f} s"
                 )
                 return
             for group in _groups(targets, self._targets_at_once):
@@ -199,6 +202,11 @@ class Campaign:
                     return
                 self._measure_group(group)
             other_s = self._elapsed_s() - before - _measuring_s(due) if targets else other_s
+
+    def _past_processes(self) -> int:
+        """The number of processes that the journals have of every target."""
+        lacking = [(t.processes, run.missing()[t.target.key]) for run in self.runs for t in run.tasks]
+        return min((planned - missing for planned, missing in lacking), default=0)
 
     def _due(self, replicate: int) -> list[list[Task]]:
         """For each interpreter, the tasks that lack more than ``replicate`` processes."""
@@ -218,6 +226,11 @@ class Campaign:
         self.rng.shuffle(shuffled)
         return [own if (replicate + self._first) % 2 == 0 else own[::-1] for own in shuffled]
 
+    def _measuring_s(self, task: Task, process: int) -> float:
+        """Seconds that one process of a task measures. The first one also takes the table by processor."""
+        tables = len({*task.extras} & {*task.met}) if self.plan.by_processor and process == 0 else 0
+        return task.measuring_s + tables * met.by_processor_s(os.cpu_count() or 1)
+
     def _wall_s(self) -> float:
         return math.inf if self.plan.wall_s is None else self.plan.wall_s * len(self.runs)
 
@@ -231,14 +244,14 @@ class Campaign:
         No worker releases its objects before all have measured, because that would disturb other workers on its device.
         """
         workers: list[_OpenWorker] = []
+        planned = [self._measuring_s(t, self._next_process.get(t.target.key, 0)) for tasks in group for _, t in tasks]
         try:
             for tasks in group:
                 workers.extend(self._start_target(tasks))
             ready = [one for one in workers if self._wait_until_ready(one)]
-            planned = [task for tasks in group for _, task in tasks]
             self._advance(_START_S * len(planned))
             self._measure(ready)
-            self._advance(sum(task.measuring_s for task in planned))
+            self._advance(sum(planned))
             for one in workers:
                 one.worker.release()
         finally:
@@ -322,7 +335,7 @@ class Campaign:
                         waiting.remove(other)
                 if not ended:
                     waiting.append(one)
-                measured_s = sum(min(each.measured_s, each.task.measuring_s) for each in ready)
+                measured_s = sum(min(each.measured_s, self._measuring_s(each.task, each.process)) for each in ready)
                 self.listener.advance(self._finished_s + measured_s)
 
     def _turn(self, one: _OpenWorker, *, brief: bool = False) -> bool:

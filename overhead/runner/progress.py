@@ -19,9 +19,6 @@ class Listener:
     def begin(self, planned_s: float) -> None:
         """The measurement starts, and should take ``planned_s``."""
 
-    def more(self, planned_s: float) -> None:
-        """Add ``planned_s`` to the planned time."""
-
     def working(self, what: str) -> None:
         """The run now does ``what``."""
 
@@ -58,9 +55,6 @@ class Progress(Listener):
         self._planned, self._began = planned_s, time.monotonic()
         self._bar.start()
         self.note(f"measuring for about {_duration(planned_s)}")
-
-    def more(self, planned_s: float) -> None:
-        self._planned += planned_s
 
     def working(self, what: str) -> None:
         self._bar.update(self._task, description=what[: max(20, self._console.width - 50)])

@@ -109,3 +109,30 @@ def test_a_resumed_run_measures_the_processes_that_are_missing(tmp_path: Path, m
     (tmp_path / "costs").write_text("1000")
     resumed = run(plugins=[PLUGIN], resume=cut, plan=PLAN, campaign=functools.partial(Campaign, lock=no_lock))
     assert sum(isinstance(line, EndedLine) for line in files.read_journal(resumed.samples)) == 3
+
+
+def test_the_time_left_includes_the_table_by_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the first process of each target. At the end all planned seconds are done."""
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    planned: dict[bool, float] = {}
+
+    class Times(Listener):
+        done_s = planned_s = 0.0
+
+        def begin(self, planned_s: float) -> None:
+            self.planned_s = planned_s
+
+        def advance(self, done_s: float) -> None:
+            self.done_s = done_s
+
+    for table in (False, True):
+        workers, times = FakeWorkers(), Times()
+        plan = Plan(processes=8, target=0.1, sampling_s=10.0, wall_s=None, case_s=1.0, by_processor=table)
+        runs = [InterpreterRun(FakeJournal(), [TASK])]  # type: ignore[arg-type]
+        limits = WorkerLimits(memory_bytes=1, open_workers=1)
+        Campaign(
+            runs, plan, times, [], random.Random(1), limits=limits, spawn=workers, lock=no_lock, clock=workers.clock
+        ).run()
+        assert times.done_s == pytest.approx(times.planned_s)
+        planned[table] = times.planned_s
+    assert planned[True] - planned[False] == pytest.approx(16 * 0.15)

@@ -97,6 +97,11 @@ def by_processor(case: CaseInProgress, clock: Clock, lengths: Lengths) -> dict[i
     return found
 
 
+def by_processor_s(processors: int) -> float:
+    """Rough seconds that ``by_processor`` takes on so many processors, to estimate the time left."""
+    return min(processors, _MOST_PROCESSORS) * (_SETTLE_NS + _TURN_NS) / 1e9
+
+
 def interrupted(clock: Clock) -> list[int]:
     """The processors that serve a GPU's interrupts."""
     return sorted(set(clock.every_processor()) - set(clock.processors()))

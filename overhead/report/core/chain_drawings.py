@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from overhead.reading.chains import COMPARED_LENGTHS, ArmFit, Group, steps_of
 from overhead.reading.format import MICRO, factor, number
-from overhead.report.core.draw import INK, ONE_LINE_INCHES, DotRow, Mark, canvas, dot_rows
+from overhead.report.core.dots import DotRow, Mark, dot_rows
+from overhead.report.core.draw import INK, ONE_LINE_INCHES, canvas
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Drawing
 

@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.claims import PublishedPoint, published_points
 from overhead.reading.format import plain, spread
-from overhead.report.core.draw import (
-    INK,
-    MARKER_SIZE,
-    MUTED,
-    PAPER,
-    ROW_INCHES,
-    DotRow,
-    Mark,
-    canvas,
-    dot_rows,
-)
+from overhead.report.core.dots import DotRow, Mark, dot_rows
+from overhead.report.core.draw import INK, MARKER_SIZE, MUTED, PAPER, ROW_INCHES, canvas
 from overhead.report.core.machines import Machines
 from overhead.report.core.palette import colour
 from overhead.report.core.run_summary import Way

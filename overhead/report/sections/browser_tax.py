@@ -8,17 +8,8 @@ from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.format import MICRO, count, factor_spread
 from overhead.reading.intervals import Span
 from overhead.reading.view import View, words
-from overhead.report.core.draw import (
-    CALLER_MARKERS,
-    ONE_LINE_INCHES,
-    DotRow,
-    canvas,
-    dot_rows,
-    mark,
-    marker_legend,
-    small_titles,
-    unit_below,
-)
+from overhead.report.core.dots import DotRow, dot_rows, mark
+from overhead.report.core.draw import CALLER_MARKERS, ONE_LINE_INCHES, canvas, marker_legend, small_titles, unit_below
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register

@@ -9,7 +9,8 @@ from overhead.reading.missing_values import why
 from overhead.reading.next_run import next_run_text
 from overhead.reading.synchronising import adds_only_an_act, representative_act, varied_for_label
 from overhead.reading.view import TargetView, View, by_patterns, words
-from overhead.report.core.draw import ROW_INCHES, caller_legend, caller_row, canvas, dot_rows
+from overhead.report.core.dots import caller_row, dot_rows
+from overhead.report.core.draw import ROW_INCHES, caller_legend, canvas
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Record

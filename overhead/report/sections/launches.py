@@ -9,18 +9,8 @@ from overhead.reading.graphs import Graph, graphs
 from overhead.reading.intervals import Span, span
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
-from overhead.report.core.draw import (
-    ONE_LINE_INCHES,
-    DotRow,
-    Mark,
-    caller_legend,
-    caller_row,
-    canvas,
-    dot_rows,
-    mark,
-    small_titles,
-    unit_below,
-)
+from overhead.report.core.dots import DotRow, Mark, caller_row, dot_rows, mark
+from overhead.report.core.draw import ONE_LINE_INCHES, caller_legend, canvas, small_titles, unit_below
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register

@@ -6,17 +6,9 @@ from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, micro_spread, valued
 from overhead.reading.view import CALLER_WORDS, TargetView, View, named
-from overhead.report.core.draw import (
-    CALLER_MARKERS,
-    INK,
-    ROW_INCHES,
-    DotRow,
-    Mark,
-    caller_legend,
-    canvas,
-    dot_rows,
-)
-from overhead.report.core.draw import mark as marked
+from overhead.report.core.dots import DotRow, Mark, dot_rows
+from overhead.report.core.dots import mark as marked
+from overhead.report.core.draw import CALLER_MARKERS, INK, ROW_INCHES, caller_legend, canvas
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register

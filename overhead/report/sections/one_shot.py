@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from overhead.reading.format import MICRO, factor
 from overhead.reading.key_figures import overstatement
 from overhead.reading.view import TargetView, View
-from overhead.report.core.draw import INK, ROW_INCHES, DotRow, Mark, canvas, dot_rows, marker_legend
+from overhead.report.core.dots import DotRow, Mark, dot_rows
+from overhead.report.core.draw import INK, ROW_INCHES, canvas, marker_legend
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register

@@ -8,16 +8,8 @@ from overhead.reading.checks import stages_check, verdict
 from overhead.reading.format import MICRO, count, micro_spread, number, plain
 from overhead.reading.host_shares import staged
 from overhead.reading.view import CALLER_WORDS, TargetView, View
-from overhead.report.core.draw import (
-    CALLER_MARKERS,
-    ONE_LINE_INCHES,
-    DotRow,
-    caller_legend,
-    canvas,
-    dot_rows,
-    mark,
-    small_titles,
-)
+from overhead.report.core.dots import DotRow, dot_rows, mark
+from overhead.report.core.draw import CALLER_MARKERS, ONE_LINE_INCHES, caller_legend, canvas, small_titles
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register

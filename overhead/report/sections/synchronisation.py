@@ -11,18 +11,8 @@ from overhead.reading.missing_values import why
 from overhead.reading.synchronising import Synchronised, synchronised
 from overhead.reading.training import Training, trainings
 from overhead.reading.view import View
-from overhead.report.core.draw import (
-    INK,
-    ONE_LINE_INCHES,
-    DotRow,
-    Mark,
-    canvas,
-    dot_rows,
-    mark,
-    marker_legend,
-    small_titles,
-    unit_below,
-)
+from overhead.report.core.dots import DotRow, Mark, dot_rows, mark
+from overhead.report.core.draw import INK, ONE_LINE_INCHES, canvas, marker_legend, small_titles, unit_below
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register

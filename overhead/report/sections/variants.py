@@ -9,7 +9,8 @@ from overhead.reading.format import MICRO, count, listed, plain
 from overhead.reading.sources import Provenance, apart, source_of
 from overhead.reading.synchronising import synchronises
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
-from overhead.report.core.draw import ONE_LINE_INCHES, DotRow, caller_legend, caller_row, canvas, dot_rows, small_titles
+from overhead.report.core.dots import DotRow, caller_row, dot_rows
+from overhead.report.core.draw import ONE_LINE_INCHES, caller_legend, canvas, small_titles
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Record

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from overhead.reading.format import MICRO, plain
 from overhead.reading.synchronising import varied_for_label, wait_of
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
-from overhead.report.core.draw import ROW_INCHES, DotRow, Mark, canvas, dot_rows, mark, marker_legend
+from overhead.report.core.dots import DotRow, Mark, dot_rows, mark
+from overhead.report.core.draw import ROW_INCHES, canvas, marker_legend
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from overhead.reading.format import in_micro, number, plain, spread, valued
+from overhead.reading.format import in_micro, number, plain, resolved, spread, unresolved
 from overhead.reading.view import CALLER_WORDS, TargetView
 from overhead.report.core.draw import (
     CALLER_MARKERS,
@@ -58,8 +58,8 @@ class DotRow:
 
 
 def mark(figure: Number | None, colour: str, marker: str = "o", of: str = "") -> list[Mark]:
-    """The figure as a list of one dot in microseconds; an empty list if it has no value."""
-    if figure is None or valued(figure) is None:
+    """The figure as a list of one dot in microseconds; an empty list if it is not resolved."""
+    if figure is None or not resolved(figure):
         return []
     unclear = "" if figure.status == "ok" else figure.status
     said = ", ".join(word for word in (of, unclear) if word)
@@ -67,13 +67,17 @@ def mark(figure: Number | None, colour: str, marker: str = "o", of: str = "") ->
 
 
 def caller_row(label: str, records: Sequence[tuple[TargetView, Record]], name: str = "complete") -> DotRow:
-    """A row with the figure ``name`` of each record, one marker per caller. The note names callers without a value."""
+    """A row with the figure ``name`` of each record, one marker per caller. The note names callers without a mark."""
     marks = [
         m
         for t, r in records
         for m in mark(r.figure(name), stack_colour(t.stack), CALLER_MARKERS[r.caller], CALLER_WORDS[r.caller])
     ]
-    absent = [f"{CALLER_WORDS[r.caller]}: {(r.figure(name) or r).status}" for _, r in records if r.value(name) is None]
+    absent = [
+        f"{CALLER_WORDS[r.caller]}: {unresolved(found) if (found := r.figure(name)) is not None else r.status}"
+        for _, r in records
+        if not resolved(r.figure(name))
+    ]
     return DotRow(label, marks, ", ".join(absent))
 
 

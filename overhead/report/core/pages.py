@@ -17,6 +17,7 @@ from overhead.report.core import draw
 from overhead.report.core.across_registry import registered_across
 from overhead.report.core.machines import Machines
 from overhead.report.core.method import method
+from overhead.report.core.palette import theme_css
 from overhead.report.core.page_list import FRONT, METHOD, PAGES, PAGES_FOLDER, ReportPage, slug, subpage
 from overhead.report.core.parts import Drawing, Part, Sketch
 from overhead.report.core.registry import BRIEF_ONLY, registered, registered_each
@@ -80,7 +81,7 @@ def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] =
         heading = _FRONT_HEADING if page is FRONT else page.title
         listed = machines.skipped if page.name in _PAGES_WITH_SKIPPED else ()
         site.page(page.path, heading, _many(machines) if page.name == "machines" else about,
-                  found[page], site.navigation(pages, page), listed)  # fmt: skip
+                  found[page], site.navigation(pages, page), listed, page.answers)  # fmt: skip
     for _ in others:
         pass
     return out / FRONT.path
@@ -179,11 +180,11 @@ class Site:
 
     def page(
         self, place: str, heading: str, about: str, blocks: Sequence[Block], links: Sequence[Link],
-        skipped: Sequence[Skipped] = (),
+        skipped: Sequence[Skipped] = (), answers: str = "",
     ) -> None:  # fmt: skip
         """Write one page to ``place`` in the folder."""
         text = template("page.html.j2").render(
-            heading=heading, about=about, blocks=blocks, root="../" if "/" in place else "", links=links, css=_style(),
+            heading=heading, about=about, answers=answers, blocks=blocks, root="../" if "/" in place else "", links=links, css=_style(),
             skipped=skipped, place=self.place, count=self.machines,
         )  # fmt: skip
         (self.out / place).write_text(text, encoding="utf-8")
@@ -191,7 +192,7 @@ class Site:
 
 @functools.cache
 def _style() -> Markup:
-    return _markup((Path(__file__).parent / "page.css").read_text(encoding="utf-8"))
+    return _markup((Path(__file__).parent / "page.css").read_text(encoding="utf-8") + theme_css())
 
 
 def _markup(text: str) -> Markup:

@@ -38,11 +38,16 @@ class Cards:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A table cell with the colour of a stack before its text, or with a link to the page of a machine."""
+    """A table cell: the colour of a stack before its text, a link to the page of a machine, or a shade behind it.
+
+    ``shade``: 0 (the page's colour) to 1 (the darkest); ``hover``: text that a pointer shows.
+    """
 
     text: str
     stack: str = ""
     machine: str = ""
+    shade: float | None = None
+    hover: str = ""
 
 
 def micro_cell(record: Record, name: str) -> str:

@@ -17,8 +17,8 @@ from overhead.report.core import draw
 from overhead.report.core.across_registry import registered_across
 from overhead.report.core.machines import Machines
 from overhead.report.core.method import method
-from overhead.report.core.palette import theme_css
 from overhead.report.core.page_list import FRONT, METHOD, PAGES, PAGES_FOLDER, ReportPage, slug, subpage
+from overhead.report.core.palette import theme_css
 from overhead.report.core.parts import Drawing, Part, Sketch
 from overhead.report.core.registry import BRIEF_ONLY, registered, registered_each
 from overhead.report.core.run_summary import RunSummary
@@ -184,8 +184,8 @@ class Site:
     ) -> None:  # fmt: skip
         """Write one page to ``place`` in the folder."""
         text = template("page.html.j2").render(
-            heading=heading, about=about, answers=answers, blocks=blocks, root="../" if "/" in place else "", links=links, css=_style(),
-            skipped=skipped, place=self.place, count=self.machines,
+            heading=heading, about=about, answers=answers, blocks=blocks, root="../" if "/" in place else "",
+            links=links, css=_style(), skipped=skipped, place=self.place, count=self.machines,
         )  # fmt: skip
         (self.out / place).write_text(text, encoding="utf-8")
 

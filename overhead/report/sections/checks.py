@@ -40,7 +40,7 @@ def parts_add_up(view: View) -> Iterator[Part]:
         lines.append(_NULL_NOTE)
     yield Text(lines)
     rows: list[list[str | Cell]] = [
-        [Cell(f.target.label, f.target.stack), f.target.pattern_label(f.record), CALLER_WORDS[f.record.caller],
+        [Cell(f.target.short, f.target.stack), f.target.pattern_label(f.record), CALLER_WORDS[f.record.caller],
          _CHECK_TITLES[f.kind], number(f.check.measured / 1e3), number(f.check.predicted / 1e3), verdict(f.check)]
         for f in sorted(found, key=lambda f: f.check.agrees)
     ]  # fmt: skip

@@ -18,6 +18,8 @@ _Row = tuple[str, str, str]
 """Target with the parameters that its pattern does not need, caller in words, and unit."""
 _Column = tuple[str, tuple[tuple[str, Scalar], ...]]
 """Pattern, and the parameters that it needs, such as k."""
+_SHADED_DECADES = 3.0
+"""A cost so many powers of ten below the dearest has no shade."""
 _READ_AS = (
     "Times are per unit of work until everything has finished, without the fixed cost of a wait. A row is a stack and "
     "a caller, a column a pattern. The darker a cell, the more one unit costs; a pointer shows the interval."
@@ -52,25 +54,28 @@ def in_pattern_table(target: TargetView, record: Record) -> bool:
 
 
 def _label(target: TargetView, record: Record) -> str:
-    return ", ".join([target.label, *words(varied_for_label(target, record))])
+    return ", ".join([target.short, *words(varied_for_label(target, record))])
 
 
 def _shaded(found: Sequence[tuple[TargetView, Record]]) -> Table:
-    """Stacks by patterns: hardware first, then by the cheapest figure of the row."""
+    """Stacks by patterns."""
     rows: dict[_Row, tuple[TargetView, dict[_Column, Record]]] = {}
     columns: dict[_Column, None] = {}
     for target, record in found:
         column = (record.pattern, tuple(sorted(_needed(target, record).items())))
-        row = (target.label, CALLER_WORDS[record.caller], record.unit)
+        row = (target.short, CALLER_WORDS[record.caller], record.unit)
         rows.setdefault(row, (target, {}))[1][column] = record
         columns[column] = None
-    every = [v for _, cells in rows.values() for r in cells.values() if (v := _cost(r)) is not None]
-    low, high = (math.log(min(every)), math.log(max(every))) if every else (0.0, 0.0)
+    patterns = [pattern for pattern, _ in columns]
+    ordered = sorted(columns, key=lambda c: (patterns.index(c[0]), *(v for _, v in c[1] if isinstance(v, int | float))))
+    high = max((v for _, cells in rows.values() for r in cells.values() if (v := _cost(r)) is not None), default=1.0)
 
-    def rank(row: _Row) -> tuple[bool, bool, float]:
+    def rank(row: _Row) -> tuple[bool, bool, int, float]:
+        """Hardware first, then the rows with the first column, the cheapest of them first."""
         target, cells = rows[row]
-        dearest = max((v for r in cells.values() if (v := _cost(r)) is not None), default=math.inf)
-        return target.software, target.first.api == "CPU", dearest
+        first = next(i for i, column in enumerate(ordered) if column in cells)
+        cost = _cost(cells[ordered[first]])
+        return target.software, target.first.api == "CPU", first, math.inf if cost is None else cost
 
     def cell(record: Record | None) -> str | Cell:
         if record is None:
@@ -79,11 +84,9 @@ def _shaded(found: Sequence[tuple[TargetView, Record]]) -> Table:
         if figure is None or value is None:
             return Cell(record.status if figure is None else unresolved(figure), hover=why(record, "complete"))
         unclear = "" if figure.status == "ok" else f" {figure.status}"
-        shade = (math.log(value) - low) / (high - low) if high > low else 0.0
+        shade = max(0.0, 1 + math.log10(value / high) / _SHADED_DECADES)
         return Cell(micro(figure) + unclear, shade=shade, hover=f"{micro_spread(figure)} {MICRO} per {record.unit}")
 
-    patterns = [pattern for pattern, _ in columns]
-    ordered = sorted(columns, key=lambda c: (patterns.index(c[0]), *(v for _, v in c[1] if isinstance(v, int | float))))
     return Table(
         f"Cost of one more unit, {MICRO}, by stack and pattern",
         ["target", "called", "per", *(" ".join([pattern, *words(dict(needed))]) for pattern, needed in ordered)],

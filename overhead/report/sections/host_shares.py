@@ -132,7 +132,7 @@ def _bars(ax: Axes, found: HostShares) -> None:
     ax.set_xlim(0, None)
     ax.margins(x=0.06)
     ax.grid(False, axis="y")
-    title = plain(f"{found.target.label}, {found.case}")
+    title = plain(f"{found.target.short}, {found.case}")
     if len(title) > _MOST_TITLE_LETTERS:
         software = " (software)" if found.target.software else ""
         title = plain(f"{found.target.stack}{software}, {found.case}", _MOST_TITLE_LETTERS)
@@ -162,7 +162,7 @@ def _table(found: list[HostShares]) -> Table:
         shares = {s.name: s for s in each.shares}
         python = each.python
         rows.append([
-            Cell(each.target.label, each.target.stack), each.case, each.top.unit,
+            Cell(each.target.short, each.target.stack), each.case, each.top.unit,
             micro_spread(each.host) if each.host is not None else "missing",
             percent_spread(*python.over(1)) if python is not None else "",
             *(_layer(each, shares[n]) if n in shares else "" for n in names),
@@ -189,7 +189,7 @@ def _checks(view: View, found: list[HostShares]) -> Table | None:
                 "Dawn's Null backend and a minimal Vulkan program": checks.null_check(view, level),
             }
             rows += [
-                [Cell(each.target.label, each.target.stack), each.target.pattern_label(level),
+                [Cell(each.target.short, each.target.stack), each.target.pattern_label(level),
                  CALLER_WORDS[level.caller], micro_of(check.measured), way, micro_of(check.predicted),
                  spread(*check.residual.over(1e3)), percent(check.residual.value / check.measured)]
                 for way, check in ways.items() if check is not None and check.residual is not None
@@ -207,7 +207,7 @@ def _devices(found: list[HostShares]) -> Table:
         kind = "span, holds gaps" if device.holds_gaps else "busy"
         time = f"{micro(device.figure)} ({kind})" if device.figure and valued(device.figure) is not None else "missing"
         rows.append([
-            Cell(each.target.label, each.target.stack), each.case, each.top.overlap, time,
+            Cell(each.target.short, each.target.stack), each.case, each.top.overlap, time,
             _difference(device.exposed), _difference(device.hidden), _check(each), device.reason,
         ])  # fmt: skip
     columns = [

@@ -67,16 +67,15 @@ def _rows(targets: list[TargetView], unit: str) -> _Rows:
             single = _is_graph_launch(r) and r.params.get("nodes") == 1
             if r.unit == unit and (eager or single):
                 shown = {k: v for k, v in r.params.items() if k not in _PARAMETERS_SHOWN_ELSEWHERE}
-                rows.setdefault(", ".join([t.label, *words(shown)]), []).append((t, r))
+                rows.setdefault(", ".join([t.short, *words(shown)]), []).append((t, r))
     return rows
 
 
 def _launch_drawing(units: dict[str, _Rows]) -> Drawing:
-    places = {t.label.partition(" on ")[2] for rows in units.values() for records in rows.values() for t, _ in records}
     figure, grid = canvas([ONE_LINE_INCHES * len(rows) for rows in units.values()], 2, around=0.75)
     for axes, (unit, rows) in zip(grid, units.items(), strict=True):
         for ax, name in zip(axes, ("complete", "host"), strict=True):
-            dot_rows(ax, [_row(records, name, alone=len(places) == 1) for records in rows.values()])
+            dot_rows(ax, [_row(records, name) for records in rows.values()])
             ax.set_title(name)
             unit_below(ax, f"{MICRO} per {unit}")
         axes[1].set_yticklabels([])
@@ -92,13 +91,13 @@ def _launch_drawing(units: dict[str, _Rows]) -> Drawing:
     )  # fmt: skip
 
 
-def _row(records: list[tuple[TargetView, Record]], name: str, *, alone: bool) -> DotRow:
-    """The way in a few words; the device in them only where there are several."""
+def _row(records: list[tuple[TargetView, Record]], name: str) -> DotRow:
+    """The way in a few words."""
     target, first = records[0]
     shown = {k: v for k, v in first.params.items() if k not in _PARAMETERS_SHOWN_ELSEWHERE}
     way = [word if isinstance(v, bool | int) else word.partition("=")[2]
            for word, v in zip(words(shown), shown.values(), strict=True)]  # fmt: skip
-    return caller_row(" ".join([target.stack if alone else f"{target.label},", *way]), records, name)
+    return caller_row(" ".join([target.short, *way]), records, name)
 
 
 def _launch_table(units: dict[str, _Rows]) -> Table:
@@ -144,7 +143,7 @@ def _graph_drawing(found: list[Graph]) -> Drawing:
     figure, grid = canvas([ONE_LINE_INCHES * len(r) for r in rows], around=0.75)
     for (ax,), graph, own in zip(grid, found, rows, strict=True):
         dot_rows(ax, own)
-        small_titles(ax, f"{graph.target.label}, maker={graph.maker}", f"{MICRO} per node")
+        small_titles(ax, f"{graph.target.short}, maker={graph.maker}", f"{MICRO} per node")
     return Drawing(
         "graphs", "A graph's node against a launch, and what making it costs",
         "Dot plots on log axes: microseconds per node of replaying and of each part of making a graph, beside an "
@@ -173,7 +172,7 @@ def _graph_rows(graph: Graph) -> list[DotRow]:
 def _making_table(found: list[Graph]) -> Table:
     rows: list[list[str | Cell]] = []
     for g in found:
-        name = Cell(f"{g.target.label}, maker={g.maker}", g.target.stack)
+        name = Cell(f"{g.target.short}, maker={g.maker}", g.target.stack)
         for part, title in _MAKING_PARTS.items():
             if g.record.figure(f"making:{part}") is not None:
                 figures = [micro_cell(g.record, f"making:{part}{end}") for end in ("", ":fixed")]
@@ -212,7 +211,7 @@ def two_speeds(found: Sequence[Record]) -> str:
 
 def _graph_launch_table(found: list[tuple[TargetView, Record]]) -> Table:
     rows: list[list[str | Cell]] = [
-        [Cell(f"{t.label}, maker={plain(str(r.params.get('maker', '')), 20)}", t.stack), CALLER_WORDS[r.caller],
+        [Cell(f"{t.short}, maker={plain(str(r.params.get('maker', '')), 20)}", t.stack), CALLER_WORDS[r.caller],
          plain(str(r.params.get("nodes", "")), 12), *(micro_cell(r, n) for n in _LAUNCH_FIGURES)] for t, r in found
     ]  # fmt: skip
     return Table(

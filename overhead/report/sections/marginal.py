@@ -39,10 +39,10 @@ def marginal(view: View) -> Iterator[Part]:
 
 
 def _drawing(found: list[tuple[TargetView, Record, Comparison]]) -> Drawing:
-    labels = list(dict.fromkeys(t.label for t, _, _ in found))
+    labels = list(dict.fromkeys(t.short for t, _, _ in found))
     figure, grid = canvas([ROW_INCHES * len(labels)] * 2, 2)
     for index, (ax, (name, title)) in enumerate(zip([*grid[0], *grid[1]], _MARGINAL_TITLES.items(), strict=True)):
-        rows = [_row(label, [(t, r, c) for t, r, c in found if t.label == label], name) for label in labels]
+        rows = [_row(label, [(t, r, c) for t, r, c in found if t.short == label], name) for label in labels]
         dot_rows(ax, rows, log=False)
         ax.axvline(0, color=INK, linewidth=0.8, zorder=1)
         ax.set_title(title)
@@ -84,6 +84,6 @@ def _table(found: list[tuple[TargetView, Record, Comparison]]) -> Table:
         figures = [named(comparison, name) for name in _MARGINAL_TITLES]
         reasons = list(dict.fromkeys(f.reason for f in figures if f is not None and f.reason))
         numbers = [micro_spread(f) if f is not None else "" for f in figures]
-        rows.append([Cell(target.label, target.stack), CALLER_WORDS[record.caller], *numbers, "; ".join(reasons)])
+        rows.append([Cell(target.short, target.stack), CALLER_WORDS[record.caller], *numbers, "; ".join(reasons)])
     columns = ["target", "caller", *(f"{title}, {MICRO}" for title in _MARGINAL_TITLES.values()), "remark"]
     return Table("Marginal costs", columns, rows, numeric=(2, 3, 4, 5))

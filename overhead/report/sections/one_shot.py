@@ -42,7 +42,7 @@ def naive(view: View) -> Iterator[Part]:
         "One-shot figures and the slope",
         ["target", "unit", f"slope, {MICRO}", *(f"{title}, {MICRO}" for title in _FIGURE_TITLES.values()),
          *(f"{title}, ratio" for title in _FIGURE_TITLES.values())],
-        [[Cell(t.label, t.stack), t.base.unit, micro_cell(t.base, "complete"),
+        [[Cell(t.short, t.stack), t.base.unit, micro_cell(t.base, "complete"),
           *(micro_cell(t.base, n) for n in _FIGURE_TITLES),
           *(_ratio(t.base, n) for n in _FIGURE_TITLES)] for t in shown],
         numeric=range(2, 9),
@@ -57,7 +57,7 @@ def _row(target: TargetView) -> DotRow:
         if ratio is not None:
             unsure = any(f is None or f.status != "ok" for f in figures)
             marks.append(Mark(*ratio, colour(target.stack), shape, unsure))
-    return DotRow(target.label, marks, "" if marks else "no slope or no one-shot figure")
+    return DotRow(target.short, marks, "" if marks else "no slope or no one-shot figure")
 
 
 def _ratio(record: Record, name: str) -> str:

@@ -37,7 +37,7 @@ def stages(view: View) -> Iterator[Part]:
         numeric=(3, 4), folded=True,
     )  # fmt: skip
     rows: list[list[str | Cell]] = [
-        [Cell(t.label, t.stack), pattern, CALLER_WORDS[r.caller], _call(f), micro_spread(f), f.reason]
+        [Cell(t.short, t.stack), pattern, CALLER_WORDS[r.caller], _call(f), micro_spread(f), f.reason]
         for t, pattern, group in found for r, figures in group for f in figures
     ]  # fmt: skip
     columns = ["target", "pattern", "caller", "call", f"{MICRO} per unit", "remark"]
@@ -53,7 +53,7 @@ def _drawing(found: list[tuple[TargetView, str, _Group]]) -> Drawing:
             for call in _calls(group)
         ]  # fmt: skip
         dot_rows(ax, rows)
-        small_titles(ax, f"{target.label}, {pattern}", f"{MICRO} per {plain(group[0][0].unit, 20)}")
+        small_titles(ax, f"{target.short}, {pattern}", f"{MICRO} per {plain(group[0][0].unit, 20)}")
     callers = {r.caller for _, _, group in found for r, _ in group}
     caller_legend(figure, callers)
     return Drawing(
@@ -78,4 +78,4 @@ def _adds_up(target: TargetView, pattern: str, record: Record) -> list[str | Cel
     sums = [number(check.predicted / 1e3)] if check is not None else [""]
     sums += [micro_spread(issue) if issue is not None else "missing"]
     said = verdict(check) if check is not None else "a part has no figure"
-    return [Cell(target.label, target.stack), pattern, CALLER_WORDS[record.caller], *sums, said]
+    return [Cell(target.short, target.stack), pattern, CALLER_WORDS[record.caller], *sums, said]

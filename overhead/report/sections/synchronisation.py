@@ -38,7 +38,7 @@ def synchronisation(view: View) -> Iterator[Part]:
     found = synchronised(view)
     groups: _Groups = {}
     for s in found:
-        groups.setdefault((s.target.label, step_of(s.record)), []).append(s)
+        groups.setdefault((s.target.short, step_of(s.record)), []).append(s)
     told = {key: group for key, group in groups.items() if any(s.cost for s in group)}
     if told:
         yield Text([sentence(*key, group) for key, group in told.items()])
@@ -131,7 +131,7 @@ def apart(found: Sequence[Training]) -> list[str]:
     """By target and shapes: what of a training step is the forward pass, and what each act adds to either."""
     groups: dict[tuple[str, str], list[Training]] = {}
     for t in found:
-        groups.setdefault((t.target.label, t.shapes), []).append(t)
+        groups.setdefault((t.target.short, t.shapes), []).append(t)
     return [_apart(*place, group) for place, group in groups.items()]
 
 
@@ -156,7 +156,7 @@ def _apart(target: str, shapes: str, group: list[Training]) -> str:
 def _training_drawing(found: Sequence[Training]) -> Drawing:
     groups: dict[str, list[Training]] = {}
     for t in found:
-        groups.setdefault(t.target.label, []).append(t)
+        groups.setdefault(t.target.short, []).append(t)
     acts = [list(dict.fromkeys(t.act for t in group)) for group in groups.values()]
     figure, grid = canvas([ONE_LINE_INCHES * 2 * (1 + len(own)) for own in acts], around=0.75)
     for (ax,), (target, group), own in zip(grid, groups.items(), acts, strict=True):
@@ -202,7 +202,7 @@ def _training_table(found: Sequence[Training]) -> Table:
         spans = (t.forward_alone, t.rest, t.alone, t.forward.cost if t.forward else None, t.whole.cost)
         share = "" if t.share is None else percent_spread(t.share.value, t.share.low, t.share.high)
         numbers = [_micro(value) if value else "" for value in spans]
-        rows.append([Cell(t.target.label, t.target.stack), plain(t.shapes, 20), _act(t.act), *numbers, share])
+        rows.append([Cell(t.target.short, t.target.stack), plain(t.shapes, 20), _act(t.act), *numbers, share])
     return Table(
         "Training and synchronisation",
         ["target", "shapes", "act after each step", f"forward pass, {MICRO}", f"rest of the training, {MICRO}",

@@ -70,7 +70,7 @@ def _panel(ax: Axes, target: TargetView, record: Record) -> None:
         ax.plot(*zip(*issued, strict=True), "o", markersize=3.2, markerfacecolor=PAPER, markeredgecolor=own,
                 markeredgewidth=0.9, zorder=2)  # fmt: skip
     _fit(ax, record, max(ns, default=1), min(totals, default=1.0), max(totals, default=1.0))
-    ax.set_title(two_lines(target.label), fontsize=8)
+    ax.set_title(two_lines(target.short), fontsize=8)
     ax.set_xlabel(f"n, unit {plain(record.unit, 20)} ({record.pattern}, {record.caller})", fontsize=7)
     ax.tick_params(labelsize=7)
     ax.grid(True, color=GRID_COLOUR)

@@ -34,7 +34,7 @@ class _Varied:
 
     @property
     def label(self) -> str:
-        return f"{self.target.label}, {self.target.base.pattern}" + (f", run {self.run[5:16]}" if self.run else "")
+        return f"{self.target.short}, {self.target.base.pattern}" + (f", run {self.run[5:16]}" if self.run else "")
 
 
 @register("axes", "What one change does", 80, page="variants")
@@ -90,7 +90,7 @@ def _compared(view: View, target: TargetView) -> tuple[list[_Varied], list[str]]
             found.append(_Varied(target, base, variants, source.created))
         else:
             names = listed([_variant(target, r) for r in variants])
-            refused.append(f"Not shown, {target.label}: {names}; {apart(variants[0], target.base)}.")
+            refused.append(f"Not shown, {target.short}: {names}; {apart(variants[0], target.base)}.")
     return found, refused
 
 

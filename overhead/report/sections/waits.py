@@ -66,7 +66,7 @@ def _label(target: TargetView, record: Record) -> str:
         plain(v, 24) if isinstance(v, str) else word for v, word in zip(varied.values(), words(varied), strict=True)
     ]
     caller = [] if record.caller == target.base.caller else [CALLER_WORDS[record.caller]]
-    return ", ".join([target.label, *([plain(str(wait), 24)] if wait else []), *told, *caller])
+    return ", ".join([target.short, *([plain(str(wait), 24)] if wait else []), *told, *caller])
 
 
 def _primitives(rows: list[tuple[TargetView, Record]]) -> Drawing:

@@ -120,7 +120,8 @@ def _cheapest(found: Sequence[Group]) -> Part:
         order = orders[elements, n]
         star = "*" if order[0].extrapolated(n) else ""
         tie = "" if _clear(order, n) else f", about as cheap as {order[1].kind.title}"
-        return Cell(f"{_way(order[0])}, {number(*order[0].cost(n).over(1e3))} {MICRO}{star}{tie}", order[0].record.stack)
+        took = f"{number(*order[0].cost(n).over(1e3))} {MICRO}{star}"
+        return Cell(f"{_way(order[0])}, {took}{tie}", order[0].record.stack)
 
     return Table(
         f"{name}: the cheapest way by elements and dependent steps",

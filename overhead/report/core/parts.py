@@ -74,7 +74,10 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt`` describes it for screen readers."""
+    """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt``: its finding, for screen readers.
+
+    ``folded``: the reader can open the figure.
+    """
 
     kind: ClassVar[str] = "drawing"
     name: str
@@ -82,6 +85,7 @@ class Drawing:
     alt: str
     caption: str
     figure: Figure
+    folded: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

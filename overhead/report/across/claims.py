@@ -35,8 +35,8 @@ def claims(machines: Machines) -> Iterator[Part]:
 @register_across("points", "Published points", 80, page="claims")
 def points(machines: Machines) -> Iterator[Part]:
     yield Text([
-        "The stars of the figures above: what others published, nearly all of it of hardware that was not measured "
-        "here. Each holds what its contract says, so none enters a fit or a ratio with ours."
+        "What others published, nearly all of it of hardware that was not measured here. Each holds what its contract "
+        "says, so none enters a fit or a ratio with ours."
     ])  # fmt: skip
     rows: list[list[str | Cell]] = [
         [f"[{i}] {p.vendor} {p.adapter}", f"{p.api}, {p.platform}", p.implementation, p.quantity,

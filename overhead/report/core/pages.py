@@ -43,6 +43,7 @@ class Drawn:
     caption: str
     svg: Markup
     formats: Sequence[str]
+    folded: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,7 +170,8 @@ class Site:
             part.figure.savefig(self.out / _FIGURES_FOLDER / f"{name}.png")
             formats.append("png")
         inline = _markup(draw.inline(text, name, part.alt))
-        return Drawn("drawing", name, part.title, part.caption, inline, formats)
+        folded = isinstance(part, Drawing) and part.folded
+        return Drawn("drawing", name, part.title, part.caption, inline, formats, folded)
 
     def _name(self, wanted: str) -> str:
         """A safe and unique name for a file and an id, because names of figures may come from a fingerprint."""

@@ -66,7 +66,7 @@ def costs(view: View) -> Iterator[Part]:
         numbers = [micro(f) if f is not None else "" for f in figures]
         rows.append([Cell(t.label, t.stack), t.base.unit, CALLER_WORDS[t.base.caller], *numbers])
     yield Table(
-        f"Base cases, {MICRO}", ["target", "unit", "caller", *_BASE_FIGURES.values()], rows, numeric=range(3, 7)
+        f"Base cases, {MICRO}", ["target", "unit", "called", *_BASE_FIGURES.values()], rows, numeric=range(3, 7)
     )
 
 

@@ -52,8 +52,8 @@ def _drawing(found: list[tuple[TargetView, Record, Comparison]]) -> Drawing:
     return Drawing(
         "marginal", "What each part of a submission adds",
         f"Microseconds that {listed(list(panels))} add, by stack; the numbers are in the table below.",
-        "Fitted over the patterns of one stack together. All panels share one axis. Drawn where the interval lies above "
-        "zero: the table has the others. Hollow: noisy.",
+        "Fitted over the patterns of one stack together. All panels share one axis. Costs whose interval reaches zero "
+        "are in the table only. Hollow: noisy.",
         figure,
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from overhead.reading.format import plain, valued
 from overhead.reading.missing_values import missing_case, missing_figures
 from overhead.reading.summary import left_out
-from overhead.reading.view import View
+from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Record
@@ -20,18 +20,23 @@ def missing(view: View) -> Iterator[Part]:
         rows = [(u.stack, u.reason, u.mend, " ".join(f"{k}={v}" for k, v in u.environment.items()))
                 for u in run.unavailable]  # fmt: skip
         yield Table(
-            "Stacks and devices that are not available", ["stack", "reason", "what mends it", "environment"], rows
+            "Stacks and devices that are not available", ["stack", "reason", "how to add it", "environment"], rows
         )
     cases: list[list[str | Cell]] = []
     figures: list[list[str | Cell]] = []
     for record in run.records:
         target = view.target(record)
-        head: list[str | Cell] = [Cell(target.label, target.stack), record.pattern, record.caller, _rest(record)]
+        head: list[str | Cell] = [
+            Cell(target.label, target.stack),
+            record.pattern,
+            CALLER_WORDS[record.caller],
+            _rest(record),
+        ]
         if all(valued(f) is None for f in record.figures):
             cases.append([*head, record.status, missing_case(record).detail])
             continue
         figures += [[*head, ", ".join(names), m.status, m.detail] for m, names in missing_figures(record).items()]
-    places = ["target", "pattern", "caller", "parameters"]
+    places = ["target", "pattern", "called", "parameters"]
     if cases:
         yield Table("Cases without a figure", [*places, "status", "reason"], cases)
     if figures:

@@ -59,7 +59,7 @@ def _drawing(machines: Machines, found: _Found) -> Drawing:
         f"{count(len(machines.summaries), 'machine')}; the numbers are in the table below.",
         "From each machine's own fits, fixed + slope × steps, at the size nearest to 4,096 elements; lines are all "
         "that the intervals of both fits allow. This machine's mark has a dark edge. A dot at 1 is cheaper from the "
-        "first step on. Pairs of which one way always or never wins, or that do not differ measurably, are in the table.",
+        "first step on. Pairs of which one always or never wins, or that do not differ measurably, are in the table.",
         figure,
     )  # fmt: skip
 

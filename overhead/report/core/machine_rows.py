@@ -90,7 +90,7 @@ def panels_figure(machines: Machines, panels: Mapping[str, list[MachineRow]]) ->
 
 
 def _markers(machines: Machines) -> dict[str, str]:
-    """A marker for each machine by its id, the one shown in full first; empty where there are too many to tell apart."""
+    """A marker for each machine by its id, the one shown in full first; empty where there are too many for that."""
     ids = [summary.machine.id for summary in machines.summaries]
     return dict(zip(ids, _MACHINE_MARKERS, strict=False)) if len(ids) <= len(_MACHINE_MARKERS) else {}
 

@@ -81,7 +81,7 @@ def _drawing(found: list[_Change]) -> Drawing:
     caller_legend(figure, {c.record.caller for c in found})
     most = max(found, key=lambda c: c.times.value if c.times else 0.0)
     least = min(found, key=lambda c: c.times.value if c.times else 1.0)
-    said = [f"{c.label} {factor_spread(*c.times.over(1))}" for c in dict.fromkeys((most, least)) if c.times]
+    said = [f"{c.label} {factor_spread(*c.times.over(1))}" for c in (most, least) if c.times]
     return Drawing(
         "axes", "What one change does to the cost of one more unit",
         f"The cost with one change as a multiple of the base case. Most and least: {'; '.join(said)}.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.format import MICRO, count, in_micro, valued
+from overhead.reading.format import MICRO, count, in_micro, listed, plain, resolved, unresolved, valued
 from overhead.reading.view import CALLER_WORDS
 from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
@@ -37,15 +37,29 @@ def costs(machines: Machines) -> Iterator[Part]:
         "of one more unit (an empty kernel, one call, one wait).",
         figure,
     )  # fmt: skip
+    if lost := _unresolved(machines):
+        yield Text([f"In no figure, because its interval reaches zero: {listed(lost)}."])
     yield table(panels)
 
 
 def complete(way: Way) -> Value | None:
     """The slope in microseconds."""
     figure = way.figures.get("complete")
-    if figure is None or valued(figure) is None:
+    if figure is None or not resolved(figure):
         return None
     return (*in_micro(figure), figure.status == "ok")
+
+
+def _unresolved(machines: Machines) -> list[str]:
+    """The values that no panel has because their interval reaches zero: stack, machine and interval in us."""
+    return [
+        f"{plain(way.stack, 40)} on {plain(summary.name, 40)}: {unresolved(figure)} {MICRO}"
+        for summary in machines.summaries
+        for way in summary.ways
+        if way.quantity in QUANTITIES
+        and valued(figure := way.figures.get("complete")) is not None
+        and not resolved(figure)
+    ]  # fmt: skip
 
 
 def table(panels: dict[str, list[MachineRow]]) -> Table:

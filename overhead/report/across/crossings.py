@@ -34,7 +34,7 @@ def crossings(machines: Machines) -> Iterator[Part]:
         title: {pair: group for pair, group in pairs.items() if any(p.steps is not None for _, p in group)}
         for title, pairs in found.items()
     }
-    if drawn := {title: pairs for title, pairs in drawn.items() if pairs}:
+    if drawn := {title: pairs for title, pairs in drawn.items() if len(pairs) > 1}:
         yield _drawing(machines, drawn)
     rows: list[list[str | Cell]] = [
         [title, f"{second} passes {first}", str(len(group)), _own(machines, group), _over(group)]

@@ -28,8 +28,11 @@ def ladders(machines: Machines) -> Iterator[Part]:
     if not panels:
         yield Text(["No machine ran the same calls by several callers in one worker."])
         return
-    drawn = {key: spread_out(machines, rows) for key, rows in panels.items()}
-    yield _drawing(machines, drawn, whole=all(len(drawn[key]) == len(rows) for key, rows in panels.items()))
+    drawn = {key: spread_out(machines, rows) for key, rows in panels.items() if key[1] != "CPU"}
+    if drawn:
+        yield _drawing(
+            machines, drawn, whole=all(len(drawn[key]) == len(rows) for key, rows in panels.items() if key in drawn)
+        )
     yield _table(machines, panels)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from overhead.reading.format import MICRO, count, in_micro, valued
+from overhead.reading.format import MICRO, count, in_micro, resolved
 from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.machine_rows import MachineRow, Value
@@ -29,17 +29,26 @@ def waits(machines: Machines) -> Iterator[Part]:
             panels[state] = ours
     if not panels:
         return
-    figure, _ = machine_rows.panels_figure(
-        machines, {f"{_WAIT_TITLES[s]}: {MICRO}": panel for s, panel in panels.items()}
-    )
-    yield Drawing(
+    native = {state: [one for one in ours if one.way.caller != "browser"] for state, ours in panels.items()}
+    drawn = {f"{_WAIT_TITLES[state]}: {MICRO}": ours for state, ours in native.items() if ours}
+    if drawn:
+        yield _drawing(machines, drawn)
+    yield _table(panels)
+
+
+def _drawing(machines: Machines, drawn: dict[str, list[MachineRow]]) -> Drawing:
+    figure, _ = machine_rows.panels_figure(machines, drawn)
+    return Drawing(
         "across-waits", "Waits, by vendor, API and implementation",
         f"Microseconds of an empty wait, of one unit with its wait, and of the same after idling, on "
         f"{count(len(machines.summaries), 'machine')}; the numbers are in the table below.",
-        "Each implementation with its cheapest direct wait; a browser's only wait is the page's. All panels share one "
-        "axis.",
+        "Each implementation with its cheapest direct wait. All panels share one axis. Browsers are in the table: "
+        "their only wait is the page's.",
         figure,
     )  # fmt: skip
+
+
+def _table(panels: dict[str, list[MachineRow]]) -> Table:
     rows: list[list[str | Cell]] = [
         [Cell(one.way.stack, one.way.stack), one.vendor, one.way.api, _WAIT_TITLES[state], *machine_rows.said(one)]
         for state, ours in panels.items()
@@ -47,11 +56,11 @@ def waits(machines: Machines) -> Iterator[Part]:
     ]
     columns = ["implementation", "vendor", "API", "what", "machines", f"this machine, {MICRO}",
                f"all: median and range, {MICRO}"]  # fmt: skip
-    yield Table("Waits, measured", columns, rows, numeric=(4, 5, 6), folded=len(rows) > 12)
+    return Table("Waits, measured", columns, rows, numeric=(4, 5, 6), folded=len(rows) > 12)
 
 
 def _time(way: Way, name: str) -> Value | None:
     if way.api == "CPU":
         return None
     figure = way.figures.get(name)
-    return None if figure is None or valued(figure) is None else (*in_micro(figure), figure.status == "ok")
+    return None if figure is None or not resolved(figure) else (*in_micro(figure), figure.status == "ok")

@@ -160,7 +160,8 @@ def svg(figure: Figure) -> str:
     """The figure as SVG text. Fixes the layout, so that other formats have the same."""
     engine = figure.get_layout_engine()
     if engine is not None:
-        engine.execute(figure)
+        for _ in range(2):  # the first pass moves the text that the second has to leave room for
+            engine.execute(figure)
         figure.set_layout_engine(None)
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})

@@ -28,9 +28,9 @@ from overhead.report.core.registry import register
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_BAR_INCHES = 0.42
+_BAR_INCHES = 0.52
 """Inches of the bars of one stack: the host's and, below it, the GPU's."""
-_HOST_BAR, _GPU_BAR = 0.42, 0.2
+_HOST_BAR, _GPU_BAR = 0.4, 0.2
 """Heights of the bars, as a share of a row."""
 
 

@@ -19,6 +19,8 @@ _MARGINAL_TITLES = {
     "per_dispatch": "a dispatch",
     "per_bind": "a bind-group change",
 }
+_LEAST_DRAWN = 2
+"""Stacks of a panel at least; the table says the same of one."""
 
 
 @register("marginal", "What a submit, a pass, a dispatch and a bind group add", 40, page="variants")
@@ -34,15 +36,17 @@ def marginal(view: View) -> Iterator[Part]:
         )
         return
     drawn = [one for one in found if any(resolved(named(one[2], name)) for name in _MARGINAL_TITLES)]
-    if drawn:
-        yield _drawing([one for one in drawn if not one[0].software] or drawn)
+    if figure := _drawing([one for one in drawn if not one[0].software] or drawn):
+        yield figure
     yield _table(found)
 
 
-def _drawing(found: list[tuple[TargetView, Record, Comparison]]) -> Drawing:
-    """A panel for each cost, all on one axis; what is not resolved is only in the table."""
+def _drawing(found: list[tuple[TargetView, Record, Comparison]]) -> Drawing | None:
+    """A panel for each cost that several stacks have, all on one axis; None where there is none."""
     panels = {title: _rows(found, name) for name, title in _MARGINAL_TITLES.items()}
-    panels = {title: rows for title, rows in panels.items() if rows}
+    panels = {title: rows for title, rows in panels.items() if len(rows) >= _LEAST_DRAWN}
+    if not panels:
+        return None
     figure, grid = canvas([ONE_LINE_INCHES * 1.3 * len(rows) for rows in panels.values()], around=0.7)
     for (ax,), (title, rows) in zip(grid, panels.items(), strict=True):
         dot_rows(ax, rows)

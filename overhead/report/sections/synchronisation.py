@@ -50,9 +50,9 @@ def synchronisation(view: View) -> Iterator[Part]:
     if unclear := _unresolved(costed):
         yield Text(unclear)
     training = trainings(found)
-    if drawn := [t for t in training if t.forward and t.forward_alone is not None and t.alone is not None]:
-        yield Text(apart(drawn))
-        yield _training_drawing(drawn)
+    if drawn_training := [t for t in training if t.forward and t.forward_alone is not None and t.alone is not None]:
+        yield Text(apart(drawn_training))
+        yield _training_drawing(drawn_training)
     if found:
         yield _table(groups)
     if training:
@@ -146,7 +146,7 @@ def _drawing(groups: _Groups) -> Drawing:
         "synchronisation", "One synchronisation, and what it makes of the step",
         " ".join(sentence(*key, group) for key, group in groups.items()),
         "Left: the time of the steps and one act, less that of the steps alone. Right: their ratio. Both are formed "
-        "round by round in one process, where the file has such pairs. All panels of a side share one axis. Hollow: the "
+        "round by round in one process, where the file has such pairs. The panels of a side share an axis. Hollow: the "
         "interval of the ratio reaches one, or a figure behind it is noisy.",
         figure,
     )  # fmt: skip

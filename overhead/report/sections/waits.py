@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, micro, plain, resolved, time
-from overhead.reading.synchronising import varied_for_label, wait_of
+from overhead.reading.synchronising import representative_act, varied_for_label, wait_of
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
 from overhead.report.core.dots import DotRow, Mark, dot_rows, mark
 from overhead.report.core.draw import ONE_LINE_INCHES, canvas, marker_legend
@@ -39,8 +39,8 @@ def every_wait(view: View) -> Iterator[Part]:
     latencies = [
         (t, r) for t in view.executing for r in t.records if r.pattern in _LATENCY_PATTERNS and "p50" in _names(r)
     ]
-    if latencies:
-        yield _latency(latencies)
+    if drawn := [(t, r) for t, r in latencies if _stands_for_its_stack(t, r)]:
+        yield _latency(drawn)
     columns = ["target", "pattern", "called", *(f"{s}, {MICRO}" for s in _WAIT_TITLES.values()), f"fixed, {MICRO}",
                *(f"{p}, {MICRO}" for p in _PERCENTILE_MARKERS)]  # fmt: skip
     names = [*_WAIT_TITLES, "fixed", *_PERCENTILE_MARKERS]
@@ -52,6 +52,14 @@ def every_wait(view: View) -> Iterator[Part]:
              for t, r in rows],
             numeric=range(3, 10), folded=bool(latencies),
         )  # fmt: skip
+
+
+def _stands_for_its_stack(target: TargetView, record: Record) -> bool:
+    """Whether the case adds nothing but its wait to the base case; of acts that wait, one stands for all."""
+    if target.first.api == "CPU" or record.caller != target.base.caller:
+        return False
+    act = representative_act(target, record.pattern)
+    return not target.varied(record) if act is None else record is act
 
 
 def _waits(view: View) -> list[tuple[TargetView, Record]]:

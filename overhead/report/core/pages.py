@@ -104,8 +104,8 @@ def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[Block]]:
         for each in registered_each():
             if each.page == page.name:
                 for name, title in each.names(view):
-                    own = subpage(page.name, slug(name), title)
-                    found[own] = site.blocks([(slug(name), title, each.build(view, name))])
+                    own = subpage(page.name, site.unique(name, site.pages), title)
+                    found[own] = site.blocks([(own.name, title, each.build(view, name))])
     return found
 
 
@@ -134,7 +134,8 @@ class Site:
     out: Path
     own: str
     machines: int
-    _names: set[str] = dataclasses.field(default_factory=set)
+    figures: set[str] = dataclasses.field(default_factory=set)
+    pages: set[str] = dataclasses.field(default_factory=set)
 
     def place(self, machine: str) -> str:
         """The path of a machine's page. An id is twelve hexadecimal digits, so the path stays in its folder."""
@@ -160,7 +161,7 @@ class Site:
         return [self._drawn(part, prefix) if isinstance(part, Drawing | Sketch) else part for part in parts]
 
     def _drawn(self, part: Drawing | Sketch, prefix: str) -> Drawn:
-        name = self._name(prefix + part.name)
+        name = self.unique(prefix + part.name, self.figures)
         text = part.svg if isinstance(part, Sketch) else draw.svg(part.figure)
         (self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
         formats = ["svg"]
@@ -170,11 +171,11 @@ class Site:
         inline = _markup(draw.inline(text, name, part.alt))
         return Drawn("drawing", name, part.title, part.caption, inline, formats)
 
-    def _name(self, wanted: str) -> str:
-        """A safe and unique name for a file and an id, because names of figures may come from a fingerprint."""
+    def unique(self, wanted: str, taken: set[str]) -> str:
+        """A new name for a file and an id, added to ``taken``. The wanted name may come from a fingerprint."""
         base = slug(wanted)
-        name = next(n for i in itertools.count(1) if (n := base if i == 1 else f"{base}-{i}") not in self._names)
-        self._names.add(name)
+        name = next(n for i in itertools.count(1) if (n := base if i == 1 else f"{base}-{i}") not in taken)
+        taken.add(name)
         return name
 
     def page(

@@ -19,7 +19,7 @@ from overhead.results import Caller, Record, Scalar
 Kind = Literal["python", "compiled", "browser", "batched"]
 KIND_TITLES: dict[Kind, str] = {
     "python": "from Python", "compiled": "from compiled code", "browser": "from JavaScript",
-    "batched": "batched: node of a graph, or many dispatches in one pass",
+    "batched": "batched: a graph's node, or one of many in a pass",
 }  # fmt: skip
 _CALLERS: dict[Kind, Caller] = {"python": "binding", "compiled": "native", "browser": "browser"}
 _WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
@@ -42,7 +42,7 @@ _ENTRIES = (
     Entry("cupy", "CuPy RawKernel", {"operation": "raw-kernel"}),
     Entry("cupy", "CuPy add"),
     Entry("torch", "PyTorch x.add_(1)"),
-    Entry("torch-compile", "torch.compile, 1 operation"),
+    Entry("torch-compile", "torch.compile, 1 op"),
     Entry("triton", "Triton jit"),
     Entry("jax", "JAX jit"),
     Entry("vulkan", "raw Vulkan"),
@@ -104,28 +104,24 @@ class DispatchCosts:
 
 def dispatch_costs(view: View) -> DispatchCosts | None:
     """The rows of the run that is shown, without the figures that joined runs add; None without any row."""
-    own = _head_run(view)
-    targets, hardware = _targets(own)
+    own = view.runs[0]
+    targets, hardware = targets_shown(own)
     rows = [row for target in targets for row in _rows(own, target)]
     if not rows:
         return None
     devices = [plain(t.first.adapter, 40) for t in targets if hardware]
     cpu = plain(view.fingerprint.machine.cpu, 40)
     device = ", ".join(list(dict.fromkeys(devices))[:2]) if hardware else f"{cpu} (no GPU)"
-    elsewhere = [t for t in _targets(view)[0] if t.stack not in {mine.stack for mine in targets}]
-    others = tuple(dict.fromkeys(_label(t) for t in elsewhere)) if hardware == _targets(view)[1] else ()
+    everywhere, alike = targets_shown(view)
+    own_stacks = {t.stack for t in targets}
+    others = (
+        tuple(dict.fromkeys(_label(t) for t in everywhere if t.stack not in own_stacks)) if alike == hardware else ()
+    )
     return DispatchCosts(device, hardware, tuple(sorted(rows, key=_rank)), own, others)
 
 
-def _head_run(view: View) -> View:
-    """The run whose date the page bears: the one that measured the step most completely."""
-    head = (r for r in view.fingerprint.records if view.own_run(r).fingerprint.created == view.fingerprint.created)
-    first = next(head, None)
-    return view.own_run(first) if first is not None else view
-
-
-def _targets(view: View) -> tuple[list[TargetView], bool]:
-    """The best target of each stack that ran the step on one GPU; without a GPU software adapters and the CPU."""
+def targets_shown(view: View) -> tuple[list[TargetView], bool]:
+    """The best target of each stack that ran the step on one GPU, and True; without a GPU all others, and False."""
     found = [t for t in map(view.best, view.stacks) if t is not None and t.stepped]
     gpus = [t for t in found if t.first.api != "CPU" and not t.software]
     boards = list(dict.fromkeys(t.first.device for t in gpus if is_board_id(t.first.device)))
@@ -190,14 +186,14 @@ def _differing(first: Mapping[str, Scalar], second: Mapping[str, Scalar]) -> set
 
 
 def _batched(view: View, target: TargetView, entry: Entry, caller: Caller) -> Record | None:
-    """One pass with many dispatches, by the caller of the row; for CUDA a node of the graph that replaces the launch."""
+    """One pass with many dispatches, by the caller of the row; for CUDA a node of the graph of such launches."""
     if entry.params:
         return None
     if target.stack in _GRAPH_MAKERS and target.first.api == "CUDA":
         graph = view.best("cuda-graph")
-        found = [r for r in (graph.records if graph is not None else ()) if (r.pattern, r.workload) == ("replay", "step")
-                 and r.params.get("maker") == _GRAPH_MAKERS[target.stack]]  # fmt: skip
-        return next(iter(found), None)
+        maker = _GRAPH_MAKERS[target.stack]
+        return next((r for r in (graph.records if graph is not None else ()) if r.params.get("maker") == maker
+                     and (r.pattern, r.workload) == ("replay", "step")), None)  # fmt: skip
     own = [r for r in target.records if (r.pattern, r.workload, r.caller) == ("one-pass", "step", caller)]
     return next((r for r in own if not target.varied(r)), None)
 
@@ -221,7 +217,7 @@ def _differences(target: TargetView, found: Mapping[Kind, Record]) -> Iterator[s
     """What a reader must know to compare the marks: another unit, another operand."""
     base = target.base
     if base.unit not in ("dispatch", "launch"):
-        yield f"per {plain(base.unit, 20)}"
+        yield f"per {plain(base.unit, 20)} (one call)"
     compiled = found.get("compiled")
     if compiled is not None and compiled.params.get("operand") != base.params.get("operand"):
         python = next((r for r in target.records if r.params == compiled.params and r.caller == "binding"

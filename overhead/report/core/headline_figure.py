@@ -8,19 +8,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind
-from overhead.reading.format import MICRO, number
-from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, plain_log_ticks
+from overhead.reading.format import MICRO, number, plain
+from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER
 from overhead.report.core.palette import CALL_COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
     from matplotlib.text import Text
 
 _MARKERS: dict[Kind, str] = {"python": "o", "browser": "^", "compiled": "D", "batched": "|"}
 _SIZES: dict[Kind, float] = {"python": 9, "browser": 9, "compiled": 7.5, "batched": 15}
-_MET_TITLE = "met: lowest to highest in fresh processes, where the system places them"
+_MET_TITLE = "met: range over fresh processes, not pinned to a processor"
 _MET_ALPHA = 0.25
 _PIXEL_GAP = 4
 """Least distance between two printed values, pixels at 100 dpi."""
@@ -57,7 +56,7 @@ def headline_figure(costs: DispatchCosts, *, narrow: bool = False) -> Figure:
         tops.append(height)
         height += size.row + size.note * len(lines)
     kinds = [kind for kind in KIND_TITLES if any(kind in row.marks for row in costs.rows)]
-    handles = _handles(kinds, met=any(row.met for row in costs.rows), title=costs.hardware)
+    handles = _handles(kinds, met=any(row.met for row in costs.rows))
     legend = 0.2 * -(-len(handles) // size.legend_columns) + 0.1
     head = legend + (0.0 if narrow else 0.36)
     foot = 0.62
@@ -75,9 +74,13 @@ def headline_figure(costs: DispatchCosts, *, narrow: bool = False) -> Figure:
                   ncols=size.legend_columns, fontsize=size.small, handletextpad=0.3, columnspacing=1.0, borderpad=0.3,
                   labelspacing=0.35)  # fmt: skip
     run = costs.view.fingerprint
-    figure.text(0.012, 0.08 / total, textwrap.fill(
+    about = (
         f"The cost of one more dispatch in a chain, waiting not included. overhead, {run.profile} run of "
-        f"{run.created[:10]}, {run.machine.cpu}.", 200 if not narrow else 58), fontsize=size.small - 1.5, color=MUTED)  # fmt: skip
+        f"{run.created[:10]}, {plain(run.machine.cpu, 40)}."
+    )
+    figure.text(
+        0.012, 0.08 / total, textwrap.fill(about, 58 if narrow else 200), fontsize=size.small - 1.5, color=MUTED
+    )
     return figure
 
 
@@ -86,7 +89,7 @@ def _wrapped(row: DispatchRow, size: _Size) -> list[str]:
     return textwrap.wrap("; ".join(row.notes), size.letters)
 
 
-def _handles(kinds: Sequence[Kind], *, met: bool, title: bool) -> list[Any]:
+def _handles(kinds: Sequence[Kind], *, met: bool) -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -102,6 +105,8 @@ def _handles(kinds: Sequence[Kind], *, met: bool, title: bool) -> list[Any]:
 
 def _axis(ax: Axes, costs: DispatchCosts, height: float) -> None:
     """A log axis around all marks, with room for a value at each end. ``height``: of all rows, inches."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
     values = [v for row in costs.rows for v in (*row.marks.values(), *(row.met or ()))]
     low, high = (min(values), max(values)) if values else (1.0, 10.0)
     high = max(high, low * 10)
@@ -110,7 +115,9 @@ def _axis(ax: Axes, costs: DispatchCosts, height: float) -> None:
     ax.set_xlim(low / room, high * room)
     ax.set_ylim(height, 0)
     ax.set_yticks([])
-    plain_log_ticks(ax.xaxis)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     ax.tick_params(axis="x", labelsize=9, length=3, pad=2)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.grid(visible=True, axis="x", color=GRID_COLOUR, linewidth=0.7)
@@ -121,7 +128,8 @@ def _draw_row(ax: Axes, row: DispatchRow, top: float, notes: Sequence[str], size
     y = top + size.row * (0.8 if narrow else 0.66)
     where = ax.get_yaxis_transform()
     if narrow:
-        ax.text(0, top + 0.13, row.label, transform=where, fontsize=size.font, color=INK, va="center", fontweight="bold")
+        ax.text(0, top + 0.13, row.label, transform=where, fontsize=size.font, color=INK, va="center",
+                fontweight="bold")  # fmt: skip
     else:
         ax.text(-0.02, y, row.label, transform=where, fontsize=size.font, color=INK, ha="right", va="center")
     if row.met is not None:
@@ -159,7 +167,7 @@ def _move_apart(ax: Axes, texts: Sequence[Text]) -> None:
 
     if not texts:
         return
-    renderer = FigureCanvasAgg(ax.figure).get_renderer()  # type: ignore[arg-type]
+    renderer = FigureCanvasAgg(ax.figure).get_renderer()
     boxes = [text.get_window_extent(renderer) for text in texts]
     widths = [box.width + _PIXEL_GAP for box in boxes]
     centres = spaced([(box.x0 + box.x1) / 2 for box in boxes], widths, ax.bbox.x0 - 2, ax.figure.bbox.x1)

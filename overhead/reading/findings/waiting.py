@@ -41,22 +41,19 @@ def synchronise_each_step(view: View) -> Finding | None:
     if not found:
         return None
     _, first = min(found, key=lambda one: one[0])
-    cost, slower, plain = (
-        first.cost,
-        first.slowdown,
-        first.plain.figure("complete") if first.plain is not None else None,
-    )
+    cost, slower = first.cost, first.slowdown
+    plain = first.plain.figure("complete") if first.plain is not None else None
     if cost is None or slower is None or plain is None:
         return None
     title = (
         f"Take {_ACTS[first.act]} out of the loop: each one adds {number(*cost.over(1e3))} {MICRO} to a step of "
         f"{micro(plain)} {MICRO}."
     )
-    times = f", {factor_spread(*first.slowdown.over(1))} the step" if first.slowdown is not None else ""
     detail = (
-        f"PyTorch: {spread(*cost.over(1e3))} {MICRO} an act{times}. It applies to any value that Python reads back."
+        f"PyTorch: {spread(*cost.over(1e3))} {MICRO} each; a step with it takes {factor_spread(*slower.over(1))} the "
+        "time. It applies to every value that Python reads back."
     )
-    return Finding(title, detail, cost.value, (first.record.key,))
+    return Finding(title, detail, slower.value, (first.record.key,))
 
 
 def _costly(one: Synchronised) -> bool:

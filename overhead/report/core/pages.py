@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import functools
+import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -15,6 +17,7 @@ from overhead.reading.format import count, plain
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.across_registry import registered_across
+from overhead.report.core.glossary_links import GlossaryLinks
 from overhead.report.core.machines import Machines
 from overhead.report.core.method import method
 from overhead.report.core.page_list import FRONT, METHOD, PAGES, PAGES_FOLDER, ReportPage, slug, subpage
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _FIGURES_FOLDER = "figures"
-_FRONT_HEADING = "What one more piece of work costs here"
 _PAGES_WITH_SKIPPED = (FRONT.name, "machines")
 """Pages that list the files that could not be read."""
 
@@ -78,10 +80,10 @@ def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] =
     pages = [page for page in found if found[page]]
     about = _about(machines.own)
     for page in pages:
-        heading = _FRONT_HEADING if page is FRONT else page.title
+        heading = _front_heading(machines.own) if page is FRONT else page.title
         listed = machines.skipped if page.name in _PAGES_WITH_SKIPPED else ()
         site.page(page.path, heading, _many(machines) if page.name == "machines" else about,
-                  found[page], site.navigation(pages, page), listed)  # fmt: skip
+                  found[page], site.navigation(pages, page), listed, GlossaryLinks(page.path))  # fmt: skip
     for _ in others:
         pass
     return out / FRONT.path
@@ -121,6 +123,11 @@ def _about(summary: RunSummary) -> str:
     gpus = [g.name for g in machine.gpus if not g.software]
     measured = f"measured {summary.created[:10]} at {summary.created[11:16]} UTC, profile {summary.profile}"
     return f"{', '.join(plain(name, 60) for name in [*gpus, machine.cpu])}; {measured}"
+
+
+def _front_heading(summary: RunSummary) -> str:
+    gpus = [g.name for g in summary.machine.gpus if not g.software]
+    return f"GPU dispatch overhead on {plain(gpus[0], 60)}" if gpus else f"Dispatch overhead on {summary.name}"
 
 
 def _many(machines: Machines) -> str:
@@ -184,19 +191,29 @@ class Site:
 
     def page(
         self, place: str, heading: str, about: str, blocks: Sequence[Block], links: Sequence[Link],
-        skipped: Sequence[Skipped] = (),
+        skipped: Sequence[Skipped] = (), linked: Callable[[str], str] = str,
     ) -> None:  # fmt: skip
-        """Write one page to ``place`` in the folder."""
+        """Write one page to ``place`` in the folder. ``linked``: adds links to the glossary to a text."""
+        sortable = any(getattr(part, "sortable", False) for block in blocks for part in block.parts)
+        script = _text("tables.js") if sortable else _markup("")
         text = template("page.html.j2").render(
-            heading=heading, about=about, blocks=blocks, root="../" if "/" in place else "", links=links, css=_style(),
-            skipped=skipped, place=self.place, count=self.machines,
+            heading=heading, about=about, blocks=blocks, root="../" if "/" in place else "", links=links,
+            css=_text("page.css"), skipped=skipped, place=self.place, count=self.machines, linked=linked, script=script,
+            script_hash=_hash(script),
         )  # fmt: skip
         (self.out / place).write_text(text, encoding="utf-8")
 
 
 @functools.cache
-def _style() -> Markup:
-    return _markup((Path(__file__).parent / "page.css").read_text(encoding="utf-8"))
+def _text(name: str) -> Markup:
+    """A file of this folder, which is not escaped."""
+    return _markup((Path(__file__).parent / name).read_text(encoding="utf-8").strip())
+
+
+@functools.cache
+def _hash(script: str) -> str:
+    """The hash by which the page's policy allows this script and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _markup(text: str) -> Markup:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import functools
+import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -15,6 +17,7 @@ from overhead.reading.format import count, plain
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.across_registry import registered_across
+from overhead.report.core.glossary_links import GlossaryLinks
 from overhead.report.core.machines import Machines
 from overhead.report.core.method import method
 from overhead.report.core.page_list import FRONT, METHOD, PAGES, PAGES_FOLDER, ReportPage, slug, subpage
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _FIGURES_FOLDER = "figures"
-_FRONT_HEADING = "What one more piece of work costs here"
 _PAGES_WITH_SKIPPED = (FRONT.name, "machines")
 """Pages that list the files that could not be read."""
 
@@ -44,6 +46,7 @@ class Drawn:
     svg: Markup
     formats: Sequence[str]
     folded: bool = False
+    narrow: Markup | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,10 +82,10 @@ def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] =
     pages = [page for page in found if found[page]]
     about = _about(machines.own)
     for page in pages:
-        heading = _FRONT_HEADING if page is FRONT else page.title
+        heading = _front_heading(machines.own) if page is FRONT else page.title
         listed = machines.skipped if page.name in _PAGES_WITH_SKIPPED else ()
-        site.page(page.path, heading, _many(machines) if page.name == "machines" else about,
-                  found[page], site.navigation(pages, page), listed, page.answers)  # fmt: skip
+        site.page(page.path, heading, _many(machines) if page.name == "machines" else about, found[page],
+                  site.navigation(pages, page), listed, GlossaryLinks(page.path), page.answers)  # fmt: skip
     for _ in others:
         pass
     return out / FRONT.path
@@ -106,8 +109,8 @@ def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[Block]]:
         for each in registered_each():
             if each.page == page.name:
                 for name, title in each.names(view):
-                    own = subpage(page.name, slug(name), title)
-                    found[own] = site.blocks([(slug(name), title, each.build(view, name))])
+                    own = subpage(page.name, site.unique(name, site.pages), title)
+                    found[own] = site.blocks([(own.name, title, each.build(view, name))])
     return found
 
 
@@ -124,6 +127,11 @@ def _about(summary: RunSummary) -> str:
     return f"{', '.join(plain(name, 60) for name in [*gpus, machine.cpu])}; {measured}"
 
 
+def _front_heading(summary: RunSummary) -> str:
+    gpus = [g.name for g in summary.machine.gpus if not g.software]
+    return f"GPU dispatch overhead on {plain(gpus[0], 60)}" if gpus else f"Dispatch overhead on {summary.name}"
+
+
 def _many(machines: Machines) -> str:
     days = sorted(d.created[:10] for d in machines.summaries)
     return f"{count(len(days), 'fingerprint')}, measured from {days[0]} to {days[-1]}"
@@ -136,7 +144,8 @@ class Site:
     out: Path
     own: str
     machines: int
-    _names: set[str] = dataclasses.field(default_factory=set)
+    figures: set[str] = dataclasses.field(default_factory=set)
+    pages: set[str] = dataclasses.field(default_factory=set)
 
     def place(self, machine: str) -> str:
         """The path of a machine's page. An id is twelve hexadecimal digits, so the path stays in its folder."""
@@ -162,7 +171,7 @@ class Site:
         return [self._drawn(part, prefix) if isinstance(part, Drawing | Sketch) else part for part in parts]
 
     def _drawn(self, part: Drawing | Sketch, prefix: str) -> Drawn:
-        name = self._name(prefix + part.name)
+        name = self.unique(prefix + part.name, self.figures)
         text = part.svg if isinstance(part, Sketch) else draw.svg(part.figure)
         (self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
         formats = ["svg"]
@@ -170,31 +179,53 @@ class Site:
             part.figure.savefig(self.out / _FIGURES_FOLDER / f"{name}.png")
             formats.append("png")
         inline = _markup(draw.inline(text, name, part.alt))
-        folded = isinstance(part, Drawing) and part.folded
-        return Drawn("drawing", name, part.title, part.caption, inline, formats, folded)
+        narrow = None
+        if isinstance(part, Drawing) and part.narrow is not None:
+            narrow = _markup(draw.inline(draw.svg(part.narrow), f"{name}-narrow", part.alt))
+        return Drawn(
+            "drawing",
+            name,
+            part.title,
+            part.caption,
+            inline,
+            formats,
+            isinstance(part, Drawing) and part.folded,
+            narrow,
+        )
 
-    def _name(self, wanted: str) -> str:
-        """A safe and unique name for a file and an id, because names of figures may come from a fingerprint."""
+    def unique(self, wanted: str, taken: set[str]) -> str:
+        """A new name for a file and an id, added to ``taken``. The wanted name may come from a fingerprint."""
         base = slug(wanted)
-        name = next(n for i in itertools.count(1) if (n := base if i == 1 else f"{base}-{i}") not in self._names)
-        self._names.add(name)
+        name = next(n for i in itertools.count(1) if (n := base if i == 1 else f"{base}-{i}") not in taken)
+        taken.add(name)
         return name
 
     def page(
         self, place: str, heading: str, about: str, blocks: Sequence[Block], links: Sequence[Link],
-        skipped: Sequence[Skipped] = (), answers: str = "",
+        skipped: Sequence[Skipped] = (), linked: Callable[[str], str] = str, answers: str = "",
     ) -> None:  # fmt: skip
-        """Write one page to ``place`` in the folder."""
+        """Write one page to ``place`` in the folder. ``linked``: adds links to the glossary to a text."""
+        sortable = any(getattr(part, "sortable", False) for block in blocks for part in block.parts)
+        script = _text("tables.js") if sortable else _markup("")
         text = template("page.html.j2").render(
             heading=heading, about=about, answers=answers, blocks=blocks, root="../" if "/" in place else "",
-            links=links, css=_style(), skipped=skipped, place=self.place, count=self.machines,
+            links=links, css=_text("page.css") + _markup(theme_css()), skipped=skipped, place=self.place,
+            count=self.machines, linked=linked, script=script,
+            script_hash=_hash(script),
         )  # fmt: skip
         (self.out / place).write_text(text, encoding="utf-8")
 
 
 @functools.cache
-def _style() -> Markup:
-    return _markup((Path(__file__).parent / "page.css").read_text(encoding="utf-8") + theme_css())
+def _text(name: str) -> Markup:
+    """A file of this folder, which is not escaped."""
+    return _markup((Path(__file__).parent / name).read_text(encoding="utf-8").strip())
+
+
+@functools.cache
+def _hash(script: str) -> str:
+    """The hash by which the page's policy allows this script and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _markup(text: str) -> Markup:

@@ -33,6 +33,8 @@ LAYER_COLOURS = {
     "library": "#59402e", "driver": "#1d4d3a", "rest": "#6a4a5e",
 }  # fmt: skip
 """Colours of the layers of host time: violet for Python, dark for what is below it."""
+CALL_COLOURS = {"python": "#b5432a", "compiled": "#264653", "browser": "#6b4fa0", "batched": "#1b7268"}
+"""Colours of the ways to call a stack in the headline figure."""
 DARK_PAPER = "#14171a"
 """The background of the dark page, as in ``page.css``."""
 LEAST_CONTRAST = 4.5
@@ -49,8 +51,9 @@ def colour(stack: str) -> str:
 
 
 def every_colour() -> list[str]:
-    """All colours of stacks and layers on a light page, each once."""
-    return list(dict.fromkeys([*STACK_COLOURS.values(), *_OTHERS, *LAYER_COLOURS.values()]))
+    """All colours of a light page, each once."""
+    every = [*STACK_COLOURS.values(), *_OTHERS, *LAYER_COLOURS.values(), *CALL_COLOURS.values()]
+    return list(dict.fromkeys(every))
 
 
 def themed(light: str) -> str:

@@ -34,7 +34,7 @@ _HOST_BAR, _GPU_BAR = 0.4, 0.2
 """Heights of the bars, as a share of a row."""
 
 
-@register("ladder", "Who takes the time", 15)
+@register("ladder", "CPU time by layer", 15, page="cases")
 def who(view: View) -> Iterator[Part]:
     found = view.once(host_shares.ladders)
     if not found:
@@ -47,15 +47,8 @@ def who(view: View) -> Iterator[Part]:
     drawn = [f for f in first if f.split and f.target.first.api != "CPU"]
     if drawn := [f for f in drawn if not f.target.software] or drawn:
         yield _drawing(drawn)
-    yield Text(host_shares.ladder_sentences(first), folded="In sentences")
-
-
-@register("ladder-cases", "Who takes the time, every case", 30, page="cases")
-def every_case(view: View) -> Iterator[Part]:
-    found = view.once(host_shares.ladders)
-    if not found:
-        return
-    first = leading(found)
+    if said := host_shares.ladder_sentences(first):
+        yield Text(said, folded="In sentences")
     others = [f for f in found if f not in first and not f.target.software]
     if said := host_shares.ladder_sentences(others):
         yield Text(said, folded="Every other case in a sentence")

@@ -21,7 +21,7 @@ _PERCENTILE_MARKERS = {"p50": "o", "p95": "s", "p99": "^"}
 _LATENCY_PATTERNS = ("wait-each", "read-each")
 
 
-@register("waits", "What waiting costs", 60)
+@register("waits", "One wait", 60, page="synchronisation")
 def waits(view: View) -> Iterator[Part]:
     rows = [(t, r) for t, r in _waits(view) if r is t.base]
     native = [(t, r) for t, r in rows if r.caller != "browser"]
@@ -30,12 +30,6 @@ def waits(view: View) -> Iterator[Part]:
         yield _primitives(shown)
     if said := [_browser_wait(t, r) for t, r in rows if r.caller == "browser" and resolved(r.figure("naive"))]:
         yield Text(said)
-    if not rows:
-        yield Text(["No wait was measured."])
-
-
-@register("wait-primitives", "Every wait", 70, page="synchronisation")
-def every_wait(view: View) -> Iterator[Part]:
     latencies = [
         (t, r) for t in view.executing for r in t.records if r.pattern in _LATENCY_PATTERNS and "p50" in _names(r)
     ]
@@ -44,14 +38,16 @@ def every_wait(view: View) -> Iterator[Part]:
     columns = ["target", "pattern", "called", *(f"{s}, {MICRO}" for s in _WAIT_TITLES.values()), f"fixed, {MICRO}",
                *(f"{p}, {MICRO}" for p in _PERCENTILE_MARKERS)]  # fmt: skip
     names = [*_WAIT_TITLES, "fixed", *_PERCENTILE_MARKERS]
-    if rows := _unique([*_waits(view), *latencies]):
+    if every := _unique([*_waits(view), *latencies]):
         yield Table(
             "Waits by primitive",
             columns,
             [[Cell(_label(t, r), t.stack), r.pattern, CALLER_WORDS[r.caller], *(micro_cell(r, n) for n in names)]
-             for t, r in rows],
-            numeric=range(3, 10), folded=bool(latencies),
+             for t, r in every],
+            numeric=range(3, 10), folded=True,
         )  # fmt: skip
+    else:
+        yield Text(["No wait was measured."])
 
 
 def _stands_for_its_stack(target: TargetView, record: Record) -> bool:

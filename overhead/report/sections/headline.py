@@ -1,0 +1,56 @@
+"""The headline of the front page: what one dispatch costs through each stack, as a figure, after three sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.reading.dispatch_costs import DispatchCosts, dispatch_costs
+from overhead.reading.dispatch_sentences import lead_sentences
+from overhead.reading.format import MICRO, listed, number
+from overhead.reading.next_run import NEXT_RUN_SENTENCE
+from overhead.reading.summary import missing_stacks, software_sentence
+from overhead.reading.view import View
+from overhead.report.core.headline_figure import headline_figure
+from overhead.report.core.parts import Drawing, Part, Text
+from overhead.report.core.registry import register
+
+
+@register("headline", "What one dispatch costs", 5)
+def headline(view: View) -> Iterator[Part]:
+    costs = view.once(dispatch_costs)
+    said = lead_sentences(costs) if costs is not None else []
+    if costs is None or not any(row.marks for row in costs.rows):
+        yield Text(said or [_nothing(view)], lead=True)
+        return
+    yield Text(said, lead=True)
+    title = f"{costs.title}, {MICRO} per dispatch"
+    wide, narrow = headline_figure(costs), headline_figure(costs, narrow=True)
+    yield Drawing("headline", title, _alternative(costs), _caption(costs), wide, narrow)
+    yield Text(
+        [text for text in (NEXT_RUN_SENTENCE, software_sentence(view), missing_stacks(view)) if text], quiet=True
+    )
+
+
+def _nothing(view: View) -> str:
+    if any(r.value("complete") is not None for t in view.stacked for r in t.records):
+        return "No stack ran the step here; what was measured is on the other pages."
+    return "No stack could be measured on this machine; the reasons are under All cases."
+
+
+def _alternative(costs: DispatchCosts) -> str:
+    """The finding of the figure, for screen readers: each row with its first cost."""
+    rows = [f"{row.label} {number(row.marks[row.first])}" for row in costs.rows if row.marks]
+    return f"{costs.title}, {MICRO} per dispatch, from the cheapest to the dearest: {listed(rows)}."
+
+
+def _caption(costs: DispatchCosts) -> str:
+    said = [
+        "The cost of one more dispatch (the slope), without the wait at the end. All figures are of one run"
+        + (" on one GPU." if costs.hardware else "; software adapters and the CPU do the work."),
+        "From compiled code the same calls are made without Python.",
+    ]
+    if any(row.met for row in costs.rows):
+        said.append("The band shows what fresh processes met that were not pinned to a quiet processor.")
+    if costs.others:
+        said.append(f"Measured in other runs of this machine: {listed(list(costs.others))}; see All cases.")
+    return " ".join(said)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.dispatch_costs import DispatchCosts, dispatch_costs
-from overhead.reading.dispatch_sentences import lead_sentences
+from overhead.reading.dispatch_sentences import lead_sentences, trust_sentence
 from overhead.reading.format import MICRO, listed, number
-from overhead.reading.next_run import NEXT_RUN_SENTENCE
 from overhead.reading.summary import missing_stacks, software_sentence
 from overhead.reading.view import View
 from overhead.report.core.headline_figure import headline_figure

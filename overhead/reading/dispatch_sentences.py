@@ -66,7 +66,7 @@ def _of(row: DispatchRow, kind: str) -> str:
 
 
 def trust_sentence(costs: DispatchCosts) -> str:
-    """How far another run, and a program that is not pinned to a processor, may lie from these figures; '' without a GPU."""
+    """How far another run, and a program that is not pinned, may lie from these figures; '' without a GPU."""
     spread = committed_table().classes.get("host")
     if not costs.hardware or spread is None:
         return ""
@@ -77,6 +77,6 @@ def trust_sentence(costs: DispatchCosts) -> str:
         if bands else "this run did not measure what a program meets that is not pinned to a quiet processor"
     )  # fmt: skip
     return (
-        f"How far to trust it: on another machine of this kind a CPU-bound figure lies within {within} of this one in 9 "
-        f"of 10 runs; {unpinned}."
+        f"How far to trust it: on another machine of this kind a CPU-bound figure lies within {within} of this one in "
+        f"9 of 10 runs; {unpinned}."
     )

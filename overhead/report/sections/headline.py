@@ -25,9 +25,8 @@ def headline(view: View) -> Iterator[Part]:
     title = f"{costs.title}, {MICRO} per dispatch"
     wide, narrow = headline_figure(costs), headline_figure(costs, narrow=True)
     yield Drawing("headline", title, _alternative(costs), _caption(costs), wide, narrow)
-    yield Text(
-        [text for text in (NEXT_RUN_SENTENCE, software_sentence(view), missing_stacks(view)) if text], quiet=True
-    )
+    remarks = (trust_sentence(costs), software_sentence(view), missing_stacks(view))
+    yield Text([text for text in remarks if text], quiet=True)
 
 
 def _nothing(view: View) -> str:

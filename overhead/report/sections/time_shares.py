@@ -55,7 +55,8 @@ def _sentence(found: list[HostShares]) -> str:
     if not told:
         return ""
     said = [f"{percent_spread(*share.over(1))} through {stack_name(each.target)}" for each, share in told]
-    return f"Of the CPU time of a {told[0][0].top.unit}, Python takes {listed(said)}; the rest is the library and the driver."
+    unit = told[0][0].top.unit
+    return f"Of the CPU time of a {unit}, Python takes {listed(said)}; the rest is the library and the driver."
 
 
 def _base_cases(view: View) -> list[HostShares]:

@@ -78,6 +78,11 @@ class DispatchRow:
         return next((kind for kind in ("python", "browser", "compiled", "batched") if kind in self.marks), "python")
 
     @property
+    def name(self) -> str:
+        """The label inside a sentence: ``the CUDA driver``, ``Dawn``."""
+        return f"the {self.label}" if self.stack == "cuda-driver" else self.label.removeprefix("WebGPU, ")
+
+    @property
     def next_run(self) -> str:
         found = self.records.get(self.first)
         return next_run_text(found) if found is not None else ""

@@ -51,8 +51,8 @@ def speed_change(view: View) -> str:
     if not isinstance(least, float | int) or not isinstance(most, float | int) or not 0 < least * _STEADY_RATIO < most:
         return ""
     return (
-        f"The processor's own speed moved by {percent(most / least - 1)} from process to process: a fixed loop beside "
-        f"every sample, the canary, took {least:.4g} to {most:.4g} {MICRO}. What the host bounds moved with it."
+        f"The processor's speed changed by {percent(most / least - 1)} between processes: the canary, a loop that is "
+        f"timed beside every sample, took {least:.4g} to {most:.4g} {MICRO}. CPU-bound costs changed with it."
     )
 
 

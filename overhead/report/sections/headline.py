@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.dispatch_costs import DispatchCosts, dispatch_costs
-from overhead.reading.dispatch_sentences import lead_sentences
+from overhead.reading.dispatch_sentences import lead_sentences, trust_sentence
 from overhead.reading.format import MICRO, listed, number
-from overhead.reading.next_run import NEXT_RUN_SENTENCE
 from overhead.reading.summary import missing_stacks, software_sentence
 from overhead.reading.view import View
 from overhead.report.core.headline_figure import headline_figure
@@ -26,9 +25,8 @@ def headline(view: View) -> Iterator[Part]:
     title = f"{costs.title}, {MICRO} per dispatch"
     wide, narrow = headline_figure(costs), headline_figure(costs, narrow=True)
     yield Drawing("headline", title, _alternative(costs), _caption(costs), wide, narrow)
-    yield Text(
-        [text for text in (NEXT_RUN_SENTENCE, software_sentence(view), missing_stacks(view)) if text], quiet=True
-    )
+    remarks = (trust_sentence(costs), software_sentence(view), missing_stacks(view))
+    yield Text([text for text in remarks if text], quiet=True)
 
 
 def _nothing(view: View) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from overhead.reading.dispatch_costs import DispatchRow, Kind, dispatch_costs
 from overhead.reading.format import MICRO, between, micro_spread
+from overhead.reading.next_run import NEXT_RUN_SENTENCE
 from overhead.reading.view import View
-from overhead.report.core.parts import Cell, Part, Table
+from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 
 _COLUMNS: tuple[tuple[Kind, str], ...] = (
@@ -30,6 +31,8 @@ def stacks(view: View) -> Iterator[Part]:
         [_row(row, [kind for kind, _ in shown], met=met) for row in costs.rows],
         numeric=range(3, 4 + len(shown) + met), sortable=True,
     )  # fmt: skip
+    if any(row.next_run for row in costs.rows):
+        yield Text([NEXT_RUN_SENTENCE], quiet=True)
 
 
 def _row(row: DispatchRow, kinds: list[Kind], *, met: bool) -> list[str | Cell]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.devices import is_board_id
 from overhead.reading.format import count, plain
 from overhead.reading.summary import speed_change
 from overhead.reading.view import View
@@ -29,9 +30,9 @@ def this_machine(view: View) -> Iterator[Part]:
     if moved := speed_change(view):
         yield Text([moved])
     runs = [own.fingerprint for own in view.runs]
-    columns = ["run", "profile", "what it measured", "cases", "with a figure"]
+    columns = ["run", "profile", "GPU board", "what it measured", "cases", "with a figure"]
     yield Table(
-        "The runs on these pages; the headline is from the first", columns, [_run(one) for one in runs], numeric=(3, 4)
+        "The runs on these pages; the headline is from the first", columns, [_run(one) for one in runs], numeric=(4, 5)
     )
     yield Text(
         ["Versions, kernels and the state of the machine while it was measured stand under All cases."], quiet=True
@@ -44,4 +45,5 @@ def _run(run: Fingerprint) -> list[str]:
     what = ", ".join([*stacks, *works])
     valued = sum(r.status in VALUED for r in run.records)
     when = f"{run.created[:10]} {run.created[11:16]} UTC"
-    return [when, run.profile, plain(what, 120), f"{len(run.records):,}", f"{valued:,}"]
+    boards = dict.fromkeys(r.device for r in run.records if is_board_id(r.device))
+    return [when, run.profile, ", ".join(boards), plain(what, 120), f"{len(run.records):,}", f"{valued:,}"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading import host_shares
 from overhead.reading.dispatch_costs import targets_shown
-from overhead.reading.format import MICRO, micro_spread, percent_spread, valued
+from overhead.reading.format import MICRO, listed, micro_spread, percent_spread, valued
 from overhead.reading.host_shares import HostShares
 from overhead.reading.stack_names import stack_name
 from overhead.reading.view import View
@@ -24,15 +25,8 @@ def time_shares(view: View) -> Iterator[Part]:
     if not found:
         yield Text(["No stack was measured both from Python and from compiled code, so its CPU time is not split."])
         return
-    split = [each for each in found if each.python is not None and each.python.value > 0]
-    if split:
-        most = max(split, key=lambda each: valued(each.host) or 0.0)
-        share = most.python
-        of = percent_spread(*share.over(1)) if share is not None else ""
-        host = f"{micro_spread(most.host)} {MICRO}" if most.host is not None else ""
-        yield Text(
-            [f"Python takes {of} of the {host} of CPU time per {most.top.unit} through {stack_name(most.target)}."]
-        )
+    if said := _sentence(found):
+        yield Text([said])
     rows = [
         template_figures.BarRow(
             stack_name(each.target),
@@ -51,6 +45,18 @@ def time_shares(view: View) -> Iterator[Part]:
         template_figures.bars([template_figures.TemplatePanel(f"{MICRO} of CPU time per dispatch or launch", rows)]),
     )  # fmt: skip
     yield _table(found)
+
+
+def _sentence(found: list[HostShares]) -> str:
+    """Python's share of the CPU time through WebGPU, else through the stack where it is largest."""
+    shares = {each.target.stack: (each, share) for each in found if (share := each.python) is not None}
+    of_webgpu = [shares[stack] for stack in sorted(WEBGPU_STACKS & shares.keys())]
+    told = of_webgpu or sorted(shares.values(), key=lambda one: -one[1].value)[:1]
+    if not told:
+        return ""
+    said = [f"{percent_spread(*share.over(1))} through {stack_name(each.target)}" for each, share in told]
+    unit = told[0][0].top.unit
+    return f"Of the CPU time of a {unit}, Python takes {listed(said)}; the rest is the library and the driver."
 
 
 def _base_cases(view: View) -> list[HostShares]:

@@ -68,7 +68,16 @@ def _sentence(rows: list[TargetView]) -> str:
     known = [(t, figure) for t in rows if (figure := t.base.figure("naive")) is not None and valued(figure) is not None]
     if not known:
         return "No single unit with its wait has a figure."
-    said = [f"{micro(figure)} {MICRO} through {stack_name(t)}" for t, figure in (known[0], known[-1])]
     if len(known) == 1:
-        return f"One {known[0][0].base.unit} and its wait takes {said[0]}."
-    return f"One dispatch and its wait takes from {said[0]} to {said[1]}."
+        target, figure = known[0]
+        return f"One {target.base.unit} and its wait takes {micro(figure)} {MICRO} through {stack_name(target)}."
+    said = [f"{micro(figure)} {MICRO} through {stack_name(t)}{_of_it(t)}" for t, figure in (known[0], known[-1])]
+    return f"One unit of work and its wait takes from {said[0]} to {said[1]}."
+
+
+def _of_it(target: TargetView) -> str:
+    """``, of which the launch costs 4.40``; '' where its cost has no value."""
+    figure = target.base.figure("complete")
+    if figure is None or valued(figure) is None:
+        return ""
+    return f" (of which the {target.base.unit} costs {micro(figure)})"

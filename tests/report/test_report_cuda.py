@@ -15,7 +15,7 @@ from overhead.reading.intervals import Span
 from overhead.reading.synchronising import synchronised
 from overhead.reading.training import trainings
 from overhead.reading.view import View
-from overhead.report.sections.costs import in_pattern_chart
+from overhead.report.sections.costs import in_pattern_table
 from overhead.results import Comparison, Figure, Fingerprint, Record
 from tests.fakes.report import (
     CUDA_GPU,
@@ -200,13 +200,13 @@ PINNED = torch(8_000.0, "h2d-pinned", pattern="per-submit")
 )
 def test_the_chart_of_patterns_shows_one_act_per_pattern(acts: list[Record], shown: list[Record]) -> None:
     (target,) = View(fingerprint(torch(5_000.0), *acts)).executing
-    assert [r for r in target.records if in_pattern_chart(target, r)][1:] == shown
+    assert [r for r in target.records if in_pattern_table(target, r)][1:] == shown
 
 
 def test_the_chart_of_patterns_leaves_out_variants_of_the_base_case() -> None:
     fused = record("torch", "fused", each=1.0, **{**CUDA_GPU, "params": CUDA_STEP})
     (target,) = View(fingerprint(ITEM, fused)).executing
-    assert [in_pattern_chart(target, r) for r in target.records] == [True, False]
+    assert [in_pattern_table(target, r) for r in target.records] == [True, False]
 
 
 @pytest.mark.parametrize(

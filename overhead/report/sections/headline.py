@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 from overhead.reading.dispatch_costs import DispatchCosts, dispatch_costs
 from overhead.reading.dispatch_sentences import lead_sentences, trust_sentence
-from overhead.reading.format import MICRO, listed, number
+from overhead.reading.format import MICRO, listed, number, plain
 from overhead.reading.summary import missing_stacks, software_sentence
 from overhead.reading.view import View
 from overhead.report.core.headline_figure import headline_figure
 from overhead.report.core.parts import Drawing, Part, Text
 from overhead.report.core.registry import register
+
+_MOST_REASONS = 12
+"""Missing stacks whose reasons stand on the front page where nothing was measured."""
 
 
 @register("headline", "What one dispatch costs", 5)
@@ -20,12 +23,15 @@ def headline(view: View) -> Iterator[Part]:
     said = lead_sentences(costs) if costs is not None else []
     if costs is None or not any(row.marks for row in costs.rows):
         yield Text(said or [_nothing(view)], lead=True)
+        absent = [f"{plain(one.stack, 32)}: {one.reason}" for one in view.fingerprint.unavailable[:_MOST_REASONS]]
+        if absent:
+            yield Text(absent, quiet=True)
         return
     yield Text(said, lead=True)
     title = f"{costs.title}, {MICRO} per dispatch"
     wide, narrow = headline_figure(costs), headline_figure(costs, narrow=True)
     yield Drawing("headline", title, _alternative(costs), _caption(costs), wide, narrow)
-    remarks = (trust_sentence(costs), software_sentence(view), missing_stacks(view))
+    remarks = (trust_sentence(costs), software_sentence(view), missing_stacks(view, "under All cases"))
     yield Text([text for text in remarks if text], quiet=True)
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from overhead.devices import is_board_id
+from overhead.devices import is_board_id, same_device_across_apis
 from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading.format import between, bounds, in_micro, number, plain, valued
 from overhead.reading.intervals import ratio, span
@@ -90,7 +90,7 @@ class DispatchRow:
 
 @dataclasses.dataclass(frozen=True)
 class DispatchCosts:
-    """All rows, the cheapest first. ``device``: names of the devices; ``view``: of the run that measured them.
+    """All rows, the cheapest first. ``device``: name of the device; ``view``: of the run that measured them.
 
     ``hardware``: whether a GPU ran them; else software adapters and the CPU did. ``others``: labels of stacks that only
     other runs of the machine measured.
@@ -114,9 +114,8 @@ def dispatch_costs(view: View) -> DispatchCosts | None:
     rows = [row for target in targets for row in _rows(own, target)]
     if not rows:
         return None
-    devices = [plain(t.first.adapter, 40) for t in targets if hardware]
     cpu = plain(view.fingerprint.machine.cpu, 40)
-    device = ", ".join(list(dict.fromkeys(devices))[:2]) if hardware else f"{cpu} (no GPU)"
+    device = plain(targets[0].first.adapter, 40) if hardware else f"{cpu}, no GPU"
     everywhere, alike = targets_shown(view)
     own_stacks = {t.stack for t in targets}
     others = (
@@ -130,8 +129,11 @@ def targets_shown(view: View) -> tuple[list[TargetView], bool]:
     found = [t for t in map(view.best, view.stacks) if t is not None and t.stepped]
     gpus = [t for t in found if t.first.api != "CPU" and not t.software]
     boards = list(dict.fromkeys(t.first.device for t in gpus if is_board_id(t.first.device)))
-    on_one = [t for t in gpus if t.first.device not in boards[1:]]
-    return (on_one, True) if on_one else (found, False)
+    on_board = [t for t in gpus if t.first.device not in boards[1:]]
+    if not on_board:
+        return found, False
+    by_device = [[t for t in on_board if same_device_across_apis(t.first, one.first)] for one in on_board]
+    return max(by_device, key=len), True
 
 
 def _rank(row: DispatchRow) -> tuple[bool, float]:

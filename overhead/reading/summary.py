@@ -111,15 +111,18 @@ def software_sentence(view: View) -> str:
     )
 
 
-def missing_stacks(view: View) -> str:
-    """The stacks without a target on this machine, and the commands that add them; '' where there are none."""
+def missing_stacks(view: View, where: str = "below") -> str:
+    """The stacks without a target on this machine, and the commands that add them; '' where there are none.
+
+    ``where``: where the reader finds the reasons.
+    """
     absent = [u for u in view.fingerprint.unavailable if u.stack not in {t.stack for t in view.targets}]
     if not absent:
         return ""
     stacks = list(dict.fromkeys(u.stack for u in absent))
     mends = list(dict.fromkeys(u.mend for u in absent if u.mend))
     adds = f" What adds them: {'; '.join(mends)}." if mends else ""
-    return f"Missing on this machine: {listed(stacks)}; the reasons are below.{adds}"
+    return f"Missing on this machine: {listed(stacks)}; the reasons are {where}.{adds}"
 
 
 def left_out(number_of: int) -> str:

@@ -52,12 +52,16 @@ def assert_links_lead_to_files(path: Path) -> Page:
     found = Page(path.read_text(encoding="utf-8"))
     assert len(set(found.ids)) == len(found.ids)
     for link in found.links:
-        assert link[1:] in found.ids if link.startswith("#") else (path.parent / link).is_file(), link
+        file, _, anchor = link.partition("#")
+        target = path.parent / file if file else path
+        assert target.is_file(), link
+        assert not anchor or f'id="{anchor}"' in target.read_text(encoding="utf-8"), link
     return found
 
 
-def test_the_page_needs_no_network_and_has_no_scripts(page: Page) -> None:
-    assert not {"script", "link", "iframe", "object", "img", "form"} & set(page.tags)
+def test_the_page_needs_no_network_and_no_script(page: Page, out: Path) -> None:
+    assert not {"link", "iframe", "object", "img", "form"} & set(page.tags)
+    assert "script" not in (out / "pages" / "method.html").read_text(encoding="utf-8")
     assert all(link.startswith(("#", "figures/", "pages/", "index.html")) for link in page.links)
     assert "default-src 'none'" in page.text
     outside = set(re.findall(r"https?://[^\"'\s<]+", page.text))
@@ -73,11 +77,6 @@ def test_every_page_marks_itself_in_the_navigation(out: Path) -> None:
     for path in sorted(out.rglob("*.html")):
         marked = re.findall(r'<a href="([^"]*)" aria-current="page">', path.read_text(encoding="utf-8"))
         assert [(path.parent / link).resolve() for link in marked] == [path.resolve()]
-
-
-def test_pages_without_sections_are_left_out(out: Path, page: Page) -> None:
-    assert not (out / "pages" / "synchronisation.html").exists()
-    assert "pages/synchronisation.html" not in page.links
 
 
 def test_a_workload_has_a_page_below_the_page_of_chains(tmp_path: Path) -> None:
@@ -103,11 +102,12 @@ def test_a_section_names_a_page_that_exists() -> None:
 
 def test_every_drawing_is_a_well_formed_svg_and_a_png(all_text: str, out: Path) -> None:
     names = {p.stem for p in (out / "figures").glob("*.svg")}
-    assert names == {p.stem for p in (out / "figures").glob("*.png")}
+    assert names - {"time-shares"} == {p.stem for p in (out / "figures").glob("*.png")}
     assert len(names) >= 8
     for path in (out / "figures").glob("*.svg"):
         ElementTree.parse(path)
-    assert all_text.count('<svg role="img" aria-label="') == all_text.count("<figure ") >= 8
+    drawn_for_phones = all_text.count('<div class="narrow">')
+    assert all_text.count('<svg role="img" aria-label="') == all_text.count("<figure ") + drawn_for_phones >= 8
 
 
 ALWAYS = {"summary", "ladder", "costs", "curves", "naive", "waits", "marginal", "axes", "machine", "missing", "records"}

@@ -68,8 +68,9 @@ def headline_figure(costs: DispatchCosts, *, narrow: bool = False) -> Figure:
     for row, top, lines in zip(costs.rows, tops, notes, strict=True):
         _draw_row(ax, row, top, lines, size, narrow=narrow)
     if not narrow:
-        figure.text(0.012, 1 - 0.1 / total, f"{costs.title}, {MICRO} per dispatch", fontsize=size.font + 2.5,
-                    fontweight="bold", color=INK, va="top")  # fmt: skip
+        title = figure.text(0.012, 1 - 0.1 / total, f"{costs.title}, {MICRO} per dispatch", fontsize=size.font + 2.5,
+                            fontweight="bold", color=INK, va="top")  # fmt: skip
+        _shrink(title, 0.976)
     figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 1 - (head - legend - 0.02) / total),
                   ncols=size.legend_columns, fontsize=size.small, handletextpad=0.3, columnspacing=1.0, borderpad=0.3,
                   labelspacing=0.35)  # fmt: skip
@@ -163,16 +164,26 @@ def _print_values(ax: Axes, row: DispatchRow, y: float, size: _Size) -> None:
 
 def _move_apart(ax: Axes, texts: Sequence[Text]) -> None:
     """Move the texts of a row, given from left to right, sideways until none overlaps the next or leaves the axes."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
     if not texts:
         return
-    renderer = FigureCanvasAgg(ax.figure).get_renderer()
-    boxes = [text.get_window_extent(renderer) for text in texts]
+    boxes = [_extent(text) for text in texts]
     widths = [box.width + _PIXEL_GAP for box in boxes]
     centres = spaced([(box.x0 + box.x1) / 2 for box in boxes], widths, ax.bbox.x0 - 2, ax.figure.bbox.x1)
     for text, centre in zip(texts, centres, strict=True):
         text.set_x(ax.transData.inverted().transform((centre, 0))[0])
+
+
+def _extent(text: Text) -> Any:
+    """The box of the text in pixels."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    return text.get_window_extent(FigureCanvasAgg(text.figure).get_renderer())
+
+
+def _shrink(text: Text, share: float) -> None:
+    """Make the text smaller until it takes at most this share of the figure's width."""
+    assert text.figure is not None
+    text.set_fontsize(text.get_fontsize() * min(1.0, share * text.figure.bbox.width / _extent(text).width))
 
 
 def spaced(centres: Sequence[float], widths: Sequence[float], low: float, high: float) -> list[float]:

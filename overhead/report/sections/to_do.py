@@ -14,9 +14,7 @@ from overhead.report.core.registry import register
 def to_do(view: View) -> Iterator[Part]:
     found = view.once(findings_of)
     if not found:
-        yield Text(
-            ["No rule found anything that this run resolves: nothing here is surely much dearer than it must be."]
-        )
+        yield Text(["No rule found a saving that this run resolves."])
         return
     yield Listing([(finding.title, _detail(view, finding)) for finding in found])
 

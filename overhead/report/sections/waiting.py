@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.dispatch_costs import targets_shown
-from overhead.reading.format import MICRO, micro, micro_spread, valued
+from overhead.reading.format import MICRO, between, bounds, micro, micro_spread, valued
 from overhead.reading.stack_names import stack_name
 from overhead.reading.synchronising import wait_of
 from overhead.reading.view import TargetView, View
@@ -60,14 +60,19 @@ def _waited(target: TargetView) -> Record | None:
 
 def _cell(record: Record | None, name: str) -> str:
     figure = record.figure(name) if record is not None else None
-    return micro_spread(figure) if figure is not None else ""
+    if figure is None:
+        return ""
+    low, high = bounds(figure)
+    if figure.status == "ok" or low is None or high is None:
+        return micro_spread(figure)
+    return f"{figure.status}, {between(low / 1e3, high / 1e3)}"
 
 
 def _sentence(rows: list[TargetView]) -> str:
     """One unit and its wait through the cheapest and the dearest stack."""
-    known = [(t, figure) for t in rows if (figure := t.base.figure("naive")) is not None and valued(figure) is not None]
+    known = [(t, figure) for t in rows if (figure := t.base.figure("naive")) is not None and figure.status == "ok"]
     if not known:
-        return "No single unit with its wait has a figure."
+        return "This run does not resolve the time of a single unit and its wait."
     if len(known) == 1:
         target, figure = known[0]
         return f"One {target.base.unit} and its wait takes {micro(figure)} {MICRO} through {stack_name(target)}."
@@ -78,6 +83,6 @@ def _sentence(rows: list[TargetView]) -> str:
 def _of_it(target: TargetView) -> str:
     """``, of which the launch costs 4.40``; '' where its cost has no value."""
     figure = target.base.figure("complete")
-    if figure is None or valued(figure) is None:
+    if figure is None or figure.status != "ok":
         return ""
     return f" (of which the {target.base.unit} costs {micro(figure)})"

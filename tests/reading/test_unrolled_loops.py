@@ -196,8 +196,8 @@ def test_the_speed_up_is_eager_time_divided_by_loop_time() -> None:
     assert [one.speed_up and round(one.speed_up.value, 6) for one in found.loops] == [5.0, 4.0, None]
     assert groups(View(run_of_loops())) == []
     said = loops_sentence(found)
-    assert "(torch-compile, torch 2.13.0): 10 steps take 10 s to compile and run 5 times as fast as eager" in said
-    assert "100 steps take 30 s to compile and run 4 times as fast" in said
+    assert "(torch-compile, torch 2.13.0): 10 steps take 10 s to compile and run 5.0× as fast as eager" in said
+    assert "100 steps take 30 s to compile and run 4.0× as fast" in said
     assert "1,000 steps fail (failed: RecursionError after 3.0 s" in said
 
 

@@ -167,31 +167,28 @@ def test_a_ladder_without_the_usual_caller_names_its_own() -> None:
 
 
 @pytest.mark.needs("matplotlib", "seaborn")
-def test_each_target_gets_a_ladder_first_and_the_caption_counts_the_rest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_drawing_has_a_row_for_the_base_case_of_each_target() -> None:
     from overhead.report.core import draw
     from overhead.report.sections import host_shares
 
-    monkeypatch.setattr(host_shares, "_MOST_LADDERS_DRAWN", 2)
     made, pairs = list[Record](), list[Comparison]()
-    cases: list[tuple[str, Pattern]] = [
-        ("wgpu-native", "per-submit"), ("wgpu-native", "one-pass"), ("dawn", "per-submit"),
+    cases: list[tuple[str, Pattern, float]] = [
+        ("wgpu-native", "per-submit", 40e3), ("wgpu-native", "one-pass", 5e3), ("dawn", "per-submit", 25e3),
     ]  # fmt: skip
-    for stack, pattern in cases:
-        top, ffi = record(stack, pattern), record(stack, pattern, caller="ffi", each=12e3)
+    for stack, pattern, each in cases:
+        top, ffi = record(stack, pattern, each), record(stack, pattern, caller="ffi", each=each / 2)
         made += [top, ffi]
-        pairs.append(share("binding-share", top, ffi, 8e3))
+        pairs.append(share("binding-share", top, ffi, each / 2))
     view = View(fingerprint(*made, comparisons=pairs))
     with draw.style():
         parts = list(host_shares.who(view))
         drawing = next(part for part in parts if isinstance(part, Drawing))
-        titles = [ax.get_title(loc="left") for ax in drawing.figure.axes]
-    assert [title.split()[0] for title in titles] == ["wgpu-native", "dawn"]
-    assert all(title.endswith("per-submit") for title in titles)
-    assert numbers(drawing.caption.rpartition("Drawn:")[2]) == ["2", "3"]
-    assert [(len(part.paragraphs), bool(part.folded)) for part in parts if isinstance(part, Text)] == [
-        (2, False), (1, True),
+        (ax,) = drawing.figure.axes
+        labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert [label.split(",")[0].split()[0] for label in labels] == ["dawn", "wgpu-native"]
+    assert "25" in drawing.alt
+    assert [(len(part.paragraphs), part.folded) for part in parts if isinstance(part, Text)] == [
+        (2, "In sentences"), (1, "Every other case in a sentence"),
     ]  # fmt: skip
 
 

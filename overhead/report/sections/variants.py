@@ -81,10 +81,11 @@ def _drawing(found: list[_Change]) -> Drawing:
     caller_legend(figure, {c.record.caller for c in found})
     most = max(found, key=lambda c: c.times.value if c.times else 0.0)
     least = min(found, key=lambda c: c.times.value if c.times else 1.0)
-    said = [f"{c.label} {factor_spread(*c.times.over(1))}" for c in (most, least) if c.times]
+    ends = [most] if most is least else [most, least]
+    said = [f"{c.label} {factor_spread(*c.times.over(1))}" for c in ends if c.times]
     return Drawing(
         "axes", "What one change does to the cost of one more unit",
-        f"The cost with one change as a multiple of the base case. Most and least: {'; '.join(said)}.",
+        f"The cost with one change as a multiple of the base case, at the ends {'; '.join(said)}.",
         "One parameter changed at a time; left of the line a unit is cheaper with the change. Base case and variant "
         "come from one run on one board and have one caller, but ran in different processes: the interval is all that "
         "both intervals allow. Changes whose interval holds 1 are named below.",

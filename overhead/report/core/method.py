@@ -34,7 +34,8 @@ def method(view: View) -> list[tuple[str, str, list[Part]]]:
 def _example(view: View) -> TargetView | None:
     """The record to explain: a base case with a fit and a curve of at least five points; None if there is none.
 
-    Hardware and clear figures come first, then the case where timing a single unit overstates the cost most."""
+    Hardware and clear slopes come first, then the case where timing a single unit overstates the cost most, by the
+    lower end of the ratio."""
 
     def able(t: TargetView) -> bool:
         return (
@@ -43,8 +44,8 @@ def _example(view: View) -> TargetView | None:
         )
 
     def rank(t: TargetView) -> tuple[bool, bool, bool, float]:
-        figures = [t.base.figure(n) for n in ("complete", "fixed")]
-        unclear = _off(t.base) > _POOR_FIT_SHARE or any(f is None or f.status != "ok" for f in figures)
+        slope = t.base.figure("complete")
+        unclear = _off(t.base) > _POOR_FIT_SHARE or slope is None or slope.status != "ok"
         ratio = overstatement(t.base, "naive")
         low = None if ratio is None else ratio[1] if ratio[1] is not None else ratio[0]
         return t.first.api == "CPU", t.software, unclear, -(low or 0.0)

@@ -144,7 +144,7 @@ def test_shares_of_a_software_adapter_are_not_in_sentences() -> None:
 @pytest.mark.parametrize(
     ("ffi_each", "said", "doubt"),
     [(20_375.0, "wgpu-py objects is not separable: −0.3", "not separable"),
-     (25e3, "wgpu-py objects is below zero: −4.0 µs", "below zero")],
+     (25e3, "With wgpu-py objects a call is faster than from Python without wrapper objects, by 4", "below zero")],
 )  # fmt: skip
 def test_a_negative_layer_is_named_and_the_layers_still_add_up(ffi_each: float, said: str, doubt: str) -> None:
     top, ffi, native = record(), record(caller="ffi", each=ffi_each), record(caller="native", each=10e3)

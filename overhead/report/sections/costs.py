@@ -62,6 +62,8 @@ def _shaded(found: Sequence[tuple[TargetView, Record]]) -> Table:
     rows: dict[_Row, tuple[TargetView, dict[_Column, Record]]] = {}
     columns: dict[_Column, None] = {}
     for target, record in found:
+        if record.pattern == "launches":  # graphs of several sizes have a table of their own
+            continue
         column = (record.pattern, tuple(sorted(_needed(target, record).items())))
         row = (target.short, CALLER_WORDS[record.caller], record.unit)
         rows.setdefault(row, (target, {}))[1][column] = record

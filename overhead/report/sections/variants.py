@@ -64,7 +64,7 @@ def axes(view: View) -> Iterator[Part]:
     if drawn := [c for c in found if c.matters]:
         yield _drawing(drawn)
     if same := [c for c in found if not c.matters and c.times is not None]:
-        yield Text([f"No measurable change: {listed(list(dict.fromkeys(c.label for c in same)))}."])
+        yield Text([f"No measurable change: {'; '.join(dict.fromkeys(c.label for c in same))}."])
     yield _table(found)
     if refused:
         yield Text(refused, quiet=True)
@@ -77,7 +77,7 @@ def _drawing(found: list[_Change]) -> Drawing:
     figure, [[ax]] = canvas([ONE_LINE_INCHES * 1.3 * len(rows)], around=0.75)
     dot_rows(ax, [DotRow(label, [_mark(c) for c in changes]) for label, changes in rows.items()])
     ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
-    ax.set_xlabel("cost with the change, as a multiple of the base case")
+    ax.set_xlabel("times the cost of the base case")
     caller_legend(figure, {c.record.caller for c in found})
     most = max(found, key=lambda c: c.times.value if c.times else 0.0)
     least = min(found, key=lambda c: c.times.value if c.times else 1.0)

@@ -45,7 +45,7 @@ PAGES = (
           "What a case costs when one thing about it changes: its caller, its arguments, its wait, its passes. Base "
           "case and variant of a comparison come from one run."),
     _page("cases", "All cases", "Every figure of this machine, how the figures check each other, and what is missing."),
-    _page("machines", "All machines", "How the machines compare: the same figures of each, side by side.", any_machine=True),
+    _page("machines", "All machines", "The same figures of every machine, side by side.", any_machine=True),
     _page("claims", "Claims", "What others published, and what these measurements say of it.", any_machine=True),
     METHOD,
 )  # fmt: skip

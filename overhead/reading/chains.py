@@ -347,7 +347,7 @@ def _passing(group: Group, before: str, after: str) -> str:
     pair = group.rivals(before, after, steps_of(group.workload))
     if pair is None:
         return ""
-    where = "" if pair[0].processor == "gpu" else f" ({pair[0].processor})"
+    where = {"gpu": "", "cpu": " (CPU)"}.get(pair[0].processor, f" ({pair[0].processor})")
     return f"{_passed(*pair)}{where}"
 
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from overhead.reading.format import in_micro, number, plain, resolved, spread, unresolved
 from overhead.reading.view import CALLER_WORDS, TargetView
 from overhead.report.core.draw import (
     CALLER_MARKERS,
+    FIGURE_WIDTH_INCHES,
     INK,
     MARKER_SIZE,
     MUTED,
+    NARROW_WIDTH_INCHES,
     PAPER,
     SMALL,
+    canvas,
+    marker_legend,
     plain_log_ticks,
     tip,
     two_lines,
@@ -26,7 +30,10 @@ from overhead.results import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
+_ROW_INCHES, _NARROW_ROW_INCHES = 0.27, 0.42
+"""Inches of a row, and of one with its label above it."""
 _MOST_VALUES_PRINTED = 3
 """Values that stand at the end of a row; rows with more have them on hover alone."""
 
@@ -81,10 +88,34 @@ def caller_row(label: str, records: Sequence[tuple[TargetView, Record]], name: s
     return DotRow(label, marks, ", ".join(absent))
 
 
-def dot_rows(ax: Axes, rows: Sequence[DotRow], *, log: bool = True, values: bool = True) -> None:
+def dot_figures(
+    rows: Sequence[DotRow], unit: str, shapes: Mapping[str, str] | None = None, *, one: float | None = None
+) -> tuple[Figure, Figure]:
+    """The rows in one panel, drawn for a page and for a phone, where each label stands above its row.
+
+    ``unit``: below the axis; ``shapes``: the legend, markers by what they stand for; ``one``: a line at this value.
+    """
+    made = []
+    for narrow in (False, True):
+        height = _NARROW_ROW_INCHES if narrow else _ROW_INCHES
+        figure, [[ax]] = canvas(
+            [height * len(rows)], around=0.75, width=NARROW_WIDTH_INCHES if narrow else FIGURE_WIDTH_INCHES
+        )
+        dot_rows(ax, rows, above=narrow)
+        ax.set_xlabel(unit)
+        if one is not None:
+            ax.axvline(one, color=INK, linewidth=0.9, zorder=1)
+        if shapes:
+            marker_legend(figure, dict(shapes))
+        made.append(figure)
+    return made[0], made[1]
+
+
+def dot_rows(ax: Axes, rows: Sequence[DotRow], *, log: bool = True, values: bool = True, above: bool = False) -> None:
     """Draw the rows from top to bottom with their labels. The marks of a row are slightly offset.
 
-    ``values``: print the values of each row at its right end; on hover they are always there.
+    ``values``: print the values of each row at its right end; on hover they are always there. ``above``: write the
+    labels above the rows and not beside them.
     """
     if log:
         ax.set_xscale("log", nonpositive="clip")
@@ -99,8 +130,12 @@ def dot_rows(ax: Axes, rows: Sequence[DotRow], *, log: bool = True, values: bool
         if values and 0 < len(shown) <= _MOST_VALUES_PRINTED:
             text = " · ".join(number(m.value, m.low, m.high) for m in shown)
             ax.text(1.01, y, text, transform=ax.get_yaxis_transform(), va="center", fontsize=SMALL, color=INK)
-    ax.set_yticks(range(len(rows)), [two_lines(row.label) for row in rows], fontsize=SMALL, linespacing=1.15)
-    ax.set_ylim(len(rows) - 0.4, -0.6)
+    labels = [plain(row.label, 60) if above else two_lines(row.label) for row in rows]
+    ax.set_yticks(range(len(rows)), [""] * len(rows) if above else labels, fontsize=SMALL, linespacing=1.15)
+    if above:
+        for y, label in enumerate(labels):
+            ax.text(0, y - 0.42, label, transform=ax.get_yaxis_transform(), va="center", fontsize=SMALL, color=INK)
+    ax.set_ylim(len(rows) - 0.4, -0.75 if above else -0.6)
     ax.tick_params(axis="y", length=0)
     if log:
         log_axis(ax, rows)

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_FIGURE_WIDTH_INCHES = 5.6
+FIGURE_WIDTH_INCHES = 5.6
 """Inches of every figure. A page draws it 672 px wide on any screen, so a point is 1.67 px."""
+NARROW_WIDTH_INCHES = 3.0
+"""Inches of a figure for a phone, which draws it about 358 px wide: a point is 1.66 px there too."""
 SMALL = 7.5
 """Points of the smallest text: 12.5 px as drawn."""
 ROW_INCHES = 0.28
@@ -81,11 +83,13 @@ def style() -> Iterator[None]:
         yield
 
 
-def canvas(heights: Sequence[float], columns: int = 1, *, around: float = 0.5) -> tuple[Figure, list[list[Axes]]]:
+def canvas(
+    heights: Sequence[float], columns: int = 1, *, around: float = 0.5, width: float = FIGURE_WIDTH_INCHES
+) -> tuple[Figure, list[list[Axes]]]:
     """A figure with a grid of axes. ``heights``: inches of each row; ``around``: inches for its title and labels."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_FIGURE_WIDTH_INCHES, sum(heights) + around * len(heights) + 0.3), layout="constrained")
+    figure = Figure(figsize=(width, sum(heights) + around * len(heights) + 0.3), layout="constrained")
     grid = figure.subplots(len(heights), columns, squeeze=False, gridspec_kw={"height_ratios": list(heights)})
     for ax in grid.flat:
         ax.spines[["top", "right"]].set_visible(False)
@@ -138,15 +142,18 @@ def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:
     widths = sorted(
         (_LETTER_INCHES * len(str(handle.get_label())) + _LEGEND_MARKER_INCHES for handle in handles), reverse=True
     )
-    columns = sum(width <= _FIGURE_WIDTH_INCHES for width in itertools.accumulate(widths[:4]))
+    columns = sum(width <= figure.get_figwidth() for width in itertools.accumulate(widths[:4]))
     figure.legend(handles=handles, loc="outside upper left", ncols=max(1, columns), handletextpad=0.2)
 
 
 def caller_legend(figure: Figure, callers: Collection[Caller]) -> None:
     """A legend of these callers' markers, in the usual order."""
-    marker_legend(
-        figure, {words: CALLER_MARKERS[caller] for caller, words in CALLER_WORDS.items() if caller in callers}
-    )
+    marker_legend(figure, caller_shapes(callers))
+
+
+def caller_shapes(callers: Collection[Caller]) -> dict[str, str]:
+    """These callers' markers by their words, in the usual order."""
+    return {words: CALLER_MARKERS[caller] for caller, words in CALLER_WORDS.items() if caller in callers}
 
 
 def tip(figure: Figure, artist: Any, text: str) -> None:

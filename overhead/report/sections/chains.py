@@ -21,8 +21,7 @@ from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
 from overhead.reading.sources import apart
 from overhead.reading.view import View
-from overhead.report.core.dots import DotRow, Mark, dot_rows
-from overhead.report.core.draw import ONE_LINE_INCHES, canvas
+from overhead.report.core.dots import DotRow, Mark, dot_figures
 from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
@@ -147,16 +146,14 @@ def _costs(group: Group) -> Drawing:
     """A row for each way, the cheapest first: the time of the chain at the full length of the workload."""
     steps = steps_of(group.workload)
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
-    figure, [[ax]] = canvas([ONE_LINE_INCHES * 1.4 * len(arms)], around=0.75)
-    dot_rows(ax, [DotRow(arm.label, [_mark(arm, steps)]) for arm in arms])
-    ax.set_xlabel(f"{MICRO} for {steps:,} steps")
+    figure, narrow = dot_figures([DotRow(a.label, [_mark(a, steps)]) for a in arms], f"{MICRO} for {steps:,} steps")
     best, last = arms[0], arms[-1]
     return Drawing(
         f"chains-{slug(group.name)}-ways", f"{steps:,} steps by each way: {group.title}",
         f"Of {len(arms)} ways to run {steps:,} steps the cheapest is {best.label}, {_time(best, steps)} microseconds, "
         f"and the dearest {last.label}, {_time(last, steps)}.",
         "One chain and one wait, from the fits; recording and compiling not counted. Hollow: noisy or bimodal.",
-        figure,
+        figure, narrow,
     )  # fmt: skip
 
 

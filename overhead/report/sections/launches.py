@@ -10,8 +10,8 @@ from overhead.reading.graphs import Graph, graphs
 from overhead.reading.intervals import Span, span
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
-from overhead.report.core.dots import DotRow, Mark, caller_row, dot_rows, mark, shared_axis
-from overhead.report.core.draw import ONE_LINE_INCHES, caller_legend, canvas, small_titles, unit_below
+from overhead.report.core.dots import DotRow, Mark, caller_row, dot_figures, dot_rows, mark, shared_axis
+from overhead.report.core.draw import ONE_LINE_INCHES, caller_shapes, canvas, small_titles
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
@@ -73,10 +73,8 @@ def _rows(targets: list[TargetView]) -> _Rows:
 
 
 def _launch_drawing(rows: _Rows) -> Drawing:
-    figure, [[ax]] = canvas([ONE_LINE_INCHES * 1.3 * len(rows)], around=0.75)
-    dot_rows(ax, [_row(records) for records in rows.values()])
-    unit_below(ax, f"{MICRO} per launch")
-    caller_legend(figure, {r.caller for records in rows.values() for _, r in records})
+    shapes = caller_shapes({r.caller for records in rows.values() for _, r in records})
+    figure, narrow = dot_figures([_row(records) for records in rows.values()], f"{MICRO} per launch", shapes)
     ends = [next(iter(rows.values()))[0], list(rows.values())[-1][0]]
     said = [f"{t.short} {micro(f)}" for t, r in ends if (f := r.figure("complete")) is not None]
     return Drawing(
@@ -84,7 +82,7 @@ def _launch_drawing(rows: _Rows) -> Drawing:
         f"Microseconds per launch for {count(len(rows), 'way')} to launch: from {' to '.join(said)}.",
         "The slope of the wall time until everything has finished. A launch of a graph with one node stands beside the "
         "eager ones. The values stand at the right, in the order of the marks.",
-        figure,
+        figure, narrow,
     )  # fmt: skip
 
 

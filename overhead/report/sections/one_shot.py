@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from overhead.reading.format import MICRO, factor
 from overhead.reading.key_figures import overstatement
 from overhead.reading.view import TargetView, View
-from overhead.report.core.dots import DotRow, Mark, dot_rows
-from overhead.report.core.draw import INK, ONE_LINE_INCHES, canvas, marker_legend
+from overhead.report.core.dots import DotRow, Mark, dot_figures
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
@@ -25,11 +24,8 @@ def naive(view: View) -> Iterator[Part]:
     if not shown:
         yield Text(["No base case has a one-shot figure."])
         return
-    figure, [[ax]] = canvas([ONE_LINE_INCHES * 1.3 * len(shown)])
-    dot_rows(ax, [_row(t) for t in shown])
-    ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
-    ax.set_xlabel("times the slope (1 is right)")
-    marker_legend(figure, {title: _FIGURE_MARKERS[name] for name, title in _FIGURE_TITLES.items()})
+    shapes = {title: _FIGURE_MARKERS[name] for name, title in _FIGURE_TITLES.items()}
+    figure, narrow = dot_figures([_row(t) for t in shown], "times the slope (1 is right)", shapes, one=1)
     yield Drawing(
         "naive", "What one-shot figures make of it",
         f"Timing one unit and its wait overstates what one more costs by up to {factor(_most(shown[0]))}, through "
@@ -37,7 +33,7 @@ def naive(view: View) -> Iterator[Part]:
         "Base case of each target. T(1) is what most benchmarks print; T(100)/100 is the published “sequential” "
         "figure. Both hold the fixed cost of the wait. Lines: all ratios that both intervals allow; "
         "none where the slope's interval reaches zero. Hollow: the figure or the slope is not `ok`.",
-        figure,
+        figure, narrow,
     )  # fmt: skip
     yield Table(
         "One-shot figures and the slope",

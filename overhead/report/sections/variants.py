@@ -10,8 +10,8 @@ from overhead.reading.intervals import Span, measured, ratio
 from overhead.reading.sources import apart, source_of
 from overhead.reading.synchronising import synchronises
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
-from overhead.report.core.dots import DotRow, Mark, dot_rows
-from overhead.report.core.draw import CALLER_MARKERS, INK, ONE_LINE_INCHES, caller_legend, canvas
+from overhead.report.core.dots import DotRow, Mark, dot_figures
+from overhead.report.core.draw import CALLER_MARKERS, caller_shapes
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
@@ -74,11 +74,9 @@ def _drawing(found: list[_Change]) -> Drawing:
     rows: dict[str, list[_Change]] = {}
     for change in found:
         rows.setdefault(change.label, []).append(change)
-    figure, [[ax]] = canvas([ONE_LINE_INCHES * 1.3 * len(rows)], around=0.75)
-    dot_rows(ax, [DotRow(label, [_mark(c) for c in changes]) for label, changes in rows.items()])
-    ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
-    ax.set_xlabel("times the cost of the base case")
-    caller_legend(figure, {c.record.caller for c in found})
+    drawn = [DotRow(label, [_mark(c) for c in changes]) for label, changes in rows.items()]
+    shapes = caller_shapes({c.record.caller for c in found})
+    figure, narrow = dot_figures(drawn, "times the cost of the base case", shapes, one=1)
     most = max(found, key=lambda c: c.times.value if c.times else 0.0)
     least = min(found, key=lambda c: c.times.value if c.times else 1.0)
     ends = [most] if most is least else [most, least]
@@ -89,7 +87,7 @@ def _drawing(found: list[_Change]) -> Drawing:
         "One parameter changed at a time; left of the line a unit is cheaper with the change. Base case and variant "
         "come from one run on one board and have one caller, but ran in different processes: the interval is all that "
         "both intervals allow. Changes whose interval holds 1 are named below.",
-        figure,
+        figure, narrow,
     )  # fmt: skip
 
 

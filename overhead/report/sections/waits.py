@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from overhead.reading.format import MICRO, micro, plain, resolved, time
 from overhead.reading.synchronising import representative_act, varied_for_label, wait_of
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
-from overhead.report.core.dots import DotRow, Mark, dot_rows, mark
+from overhead.report.core.dots import DotRow, Mark, dot_figures, dot_rows, mark
 from overhead.report.core.draw import ONE_LINE_INCHES, canvas, marker_legend
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
@@ -95,17 +95,16 @@ def _label(target: TargetView, record: Record) -> str:
 
 def _primitives(rows: list[tuple[TargetView, Record]]) -> Drawing:
     rows = sorted(rows, key=lambda one: one[1].value("naive") or math.inf)
-    figure, [[ax]] = canvas([ONE_LINE_INCHES * 1.3 * len(rows)])
-    dot_rows(ax, [DotRow(_label(t, r), _marks(t, r, _WAIT_MARKERS)) for t, r in rows])
-    ax.set_xlabel(f"{MICRO} per wait")
-    marker_legend(figure, {title: _WAIT_MARKERS[name] for name, title in _WAIT_TITLES.items()})
+    shapes = {title: _WAIT_MARKERS[name] for name, title in _WAIT_TITLES.items()}
+    drawn = [DotRow(_label(t, r), _marks(t, r, _WAIT_MARKERS)) for t, r in rows]
+    figure, narrow = dot_figures(drawn, f"{MICRO} per wait", shapes)
     return Drawing(
         "waits", "One wait, by stack",
         _finding(rows),
         "The base case of each stack, ended by its usual wait. The distance from the first mark to the second is the "
         "work, and what the library deferred into the wait; the third also holds what waking up costs. The values "
         "stand at the right in this order.",
-        figure,
+        figure, narrow,
     )  # fmt: skip
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FIGURE_WIDTH_INCHES = 5.6
 """Inches of every figure. A page draws it 672 px wide on any screen, so a point is 1.67 px."""
+_POINTS_A_REM = 9.6
+"""Points of a figure that are as wide as a rem of the page."""
 NARROW_WIDTH_INCHES = 3.0
 """Inches of a figure for a phone, which draws it about 358 px wide: a point is 1.66 px there too."""
 SMALL = 7.5
@@ -182,9 +184,11 @@ def svg(figure: Figure) -> str:
 def inline(text: str, name: str, label: str) -> str:
     """SVG text for use inside a page: themed, without prologue, ids prefixed by ``name``, with the label ``alt``."""
     body = text[text.index("<svg") :]
+    points = re.search(r'<svg[^>]*? width="([\d.]+)pt"', body)
+    width = f' style="--width: {float(points[1]) / _POINTS_A_REM:.1f}rem"' if points else ""
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     body = re.sub(r'\b(id="|xlink:href="#|href="#|url\(#)', rf"\g<1>{name}-", body)
     body = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", body, count=1)
     body = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", body, count=1)
     body = re.sub("#[0-9a-f]{6}", lambda found: _THEME.get(found[0], found[0]), body)
-    return body.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
+    return body.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"{width}', 1)

@@ -117,8 +117,8 @@ def test_a_second_gpu_adds_no_rows() -> None:
 def test_figures_of_a_joined_run_are_left_out_and_named() -> None:
     """Two runs on two days: the newer one heads the page, and only its figures are in the rows."""
     newer = fingerprint(*gpu_run(), created="2026-01-03T00:00:00Z")
-    older = fingerprint(record("dawn", each=99_000.0, caller="native", **VULKAN),
-                        record("firefox", each=9_000.0, caller="browser", **VULKAN), created="2026-01-02T00:00:00Z")  # fmt: skip
+    added = record("dawn", each=99_000.0, caller="native", **VULKAN), record("firefox", caller="browser", **VULKAN)
+    older = fingerprint(*added, created="2026-01-02T00:00:00Z")
     runs = [newer, older]
     have = [measured_cases(run) for run in runs]
     view = View(joined_run(dict(enumerate(runs)), run_to_show(have), run_by_place(have)))

@@ -30,8 +30,7 @@ def costs(machines: Machines) -> Iterator[Part]:
     figure, _ = machine_rows.panels_figure(machines, drawn)
     yield Drawing(
         "across-costs", "Cost of one more unit, by vendor, API and implementation",
-        f"Microseconds of one more unit on {count(len(machines.summaries), 'machine')}; the numbers are in the table "
-        "below.",
+        f"Medians over {count(len(machines.summaries), 'machine')}: {machine_rows.finding(drawn)}",
         "The base case of each stack, 95 % intervals where there are few machines; a hollow mark is noisy or bimodal. "
         "All panels share one axis. Published figures are on the page of claims: they hold other things than the cost "
         "of one more unit (an empty kernel, one call, one wait).",

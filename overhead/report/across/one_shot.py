@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from overhead.reading.format import TIMES, count
+from overhead.reading.format import TIMES, count, resolved
 from overhead.reading.key_figures import ratio_of
 from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
@@ -34,8 +34,7 @@ def naive(machines: Machines) -> Iterator[Part]:
         ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
     yield Drawing(
         "across-naive", "What one-shot figures make of it, by implementation",
-        f"T(1) and T(100)/100 overstate the slope on {count(len(machines.summaries), 'machine')}; the numbers are in "
-        "the table below.",
+        f"Medians over {count(len(machines.summaries), 'machine')}: {machine_rows.finding(titled)}",
         "T(1) is what most benchmarks print, T(100)/100 the published “sequential” figure: both hold the wait. Each "
         "ratio is of two figures of one case on one machine, its line all that both intervals allow.",
         figure,
@@ -58,7 +57,9 @@ def naive(machines: Machines) -> Iterator[Part]:
 
 
 def overstated(way: Way, shot: str) -> Value | None:
-    """The one-shot figure as a multiple of the slope."""
+    """The one-shot figure as a multiple of the slope; None where the slope is not resolved."""
+    if not resolved(way.figures.get("complete")):
+        return None
     found = ratio_of(way.figures.get(shot), way.figures.get("complete"))
     if found is None:
         return None

@@ -40,8 +40,7 @@ def _drawing(machines: Machines, drawn: dict[str, list[MachineRow]]) -> Drawing:
     figure, _ = machine_rows.panels_figure(machines, drawn)
     return Drawing(
         "across-waits", "Waits, by vendor, API and implementation",
-        f"Microseconds of an empty wait, of one unit with its wait, and of the same after idling, on "
-        f"{count(len(machines.summaries), 'machine')}; the numbers are in the table below.",
+        f"Medians over {count(len(machines.summaries), 'machine')}: {machine_rows.finding(drawn)}",
         "Each implementation with its cheapest direct wait. All panels share one axis. Browsers are in the table: "
         "their only wait is the page's.",
         figure,

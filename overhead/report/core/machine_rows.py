@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from overhead.reading.format import plain, spread
+from overhead.reading.format import number, plain, spread
 from overhead.report.core.dots import DotRow, Mark, dot_rows, shared_axis
 from overhead.report.core.draw import INK, MARKER_SIZE, MUTED, PAPER, ROW_INCHES, canvas
 from overhead.report.core.machines import Machines
@@ -69,6 +69,17 @@ def said(line: MachineRow) -> list[str]:
     over = spread(middle(line), min(values), max(values)) if len(values) > 1 else ""
     own = spread(*line.own[:3]) if line.own is not None else ""
     return [str(len(values)), own, over]
+
+
+def finding(panels: Mapping[str, list[MachineRow]]) -> str:
+    """What the panels show, in words: the least and the greatest median of each, with its row."""
+    said = []
+    for title, rows in panels.items():
+        hardware = [row for row in rows if not row.way.software] or rows
+        ends = list(dict.fromkeys((min(hardware, key=middle).label, max(hardware, key=middle).label)))
+        values = {row.label: number(middle(row)) for row in hardware}
+        said.append(f"{title}, {' to '.join(f'{values[label]} by {label}' for label in ends)}")
+    return f"{'; '.join(said)}."
 
 
 def panels_figure(machines: Machines, panels: Mapping[str, list[MachineRow]]) -> tuple[Figure, list[Axes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.format import MICRO, factor
+from overhead.reading.format import MICRO, factor, resolved
 from overhead.reading.key_figures import overstatement
 from overhead.reading.view import TargetView, View
 from overhead.report.core.dots import DotRow, Mark, dot_figures
@@ -32,7 +32,7 @@ def naive(view: View) -> Iterator[Part]:
         f"{shown[0].short}.",
         "Base case of each target. T(1) is what most benchmarks print; T(100)/100 is the published “sequential” "
         "figure. Both hold the fixed cost of the wait. Lines: all ratios that both intervals allow; "
-        "none where the slope's interval reaches zero. Hollow: the figure or the slope is not `ok`.",
+        "no mark where the slope's interval reaches zero. Hollow: the figure or the slope is not `ok`.",
         figure, narrow,
     )  # fmt: skip
     yield Table(
@@ -49,7 +49,7 @@ def naive(view: View) -> Iterator[Part]:
 def _most(target: TargetView) -> float:
     """By how much timing one unit overstates the cost of the base case; 0 where that is not known."""
     found = overstatement(target.base, "naive")
-    return found[0] if found is not None else 0.0
+    return found[0] if found is not None and resolved(target.base.figure("complete")) else 0.0
 
 
 def _row(target: TargetView) -> DotRow:
@@ -57,12 +57,12 @@ def _row(target: TargetView) -> DotRow:
     for name, shape in _FIGURE_MARKERS.items():
         ratio = overstatement(target.base, name)
         figures = target.base.figure(name), target.base.figure("complete")
-        if ratio is not None:
+        if ratio is not None and resolved(target.base.figure("complete")):
             unsure = any(f is None or f.status != "ok" for f in figures)
             marks.append(Mark(*ratio, colour(target.stack), shape, unsure, of=_FIGURE_TITLES[name]))
     return DotRow(target.short, marks, "" if marks else "no slope or no one-shot figure")
 
 
 def _ratio(record: Record, name: str) -> str:
-    ratio = overstatement(record, name)
+    ratio = overstatement(record, name) if resolved(record.figure("complete")) else None
     return factor(*ratio) if ratio is not None else ""

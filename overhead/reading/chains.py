@@ -11,9 +11,9 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 from overhead import devices
-from overhead.devices import without_brackets
-from overhead.reading.format import MICRO, factor, listed, micro_of, plain, spread
+from overhead.reading.format import MICRO, factor_spread, listed, micro_of, number, plain, resolved, spread, unresolved
 from overhead.reading.intervals import Span, measured
+from overhead.reading.missing_values import why
 from overhead.reading.sources import apart
 from overhead.reading.view import View, words
 from overhead.results import Record, Scalar
@@ -36,8 +36,11 @@ COMPARED_LENGTHS = (1, 10, 100, 10_000)
 PROCESSOR_KINDS = ("gpu", "software", "cpu")
 _FUSIONS = (("wgsl", "fused-wgsl", "WGSL"), ("graph", "fused-cuda", "CUDA, against a graph"))
 """The kind with a dispatch per step, the fused kind, and their language in words."""
+_LANGUAGES = {"fused-cuda": "CUDA", "fused-wgsl": "WGSL"}
 _LONG_CHAIN_STEPS = 1e6
 """A chain of so many steps costs its slope alone: the fixed cost is negligible."""
+_LEAST_BEND = 0.01
+"""As in ``measure.fitting.curvature``."""
 _NEAR_CUDA = 1.5
 """Fused WGSL counts as near CUDA up to this multiple of the fused CUDA kernel's device time."""
 
@@ -73,13 +76,13 @@ ARM_KINDS: tuple[ArmKind, ...] = (
     ArmKind("fused-triton", "a fused Triton kernel", lambda r: r.stack == "triton" and r.pattern == "fused"),
     ArmKind("vulkan-replay", "recorded Vulkan dispatches", lambda r: r.stack == "vulkan" and r.pattern == "replay"),
     ArmKind("fused-spirv", "fused SPIR-V in raw Vulkan", lambda r: r.stack == "vulkan" and r.pattern == "fused"),
-    ArmKind("scan", "one jitted loop (scan, fori_loop)", lambda r: r.stack == "jax" and r.pattern == "fused"),
-    ArmKind("jit", "a jitted step a call", lambda r: r.stack == "jax" and r.pattern == "per-submit"),
+    ArmKind("scan", "one jitted loop (lax.scan, fori_loop)", lambda r: r.stack == "jax" and r.pattern == "fused"),
+    ArmKind("jit", "a jitted call for each step", lambda r: r.stack == "jax" and r.pattern == "per-submit"),
     ArmKind("compiled", "torch.compile of the step", lambda r: r.stack == "torch-compile"),
     ArmKind("launches-separate", "a launch an operation", lambda r: r.stack in LAUNCHERS and _split(r, "per-submit")),
     ArmKind("launches", "a launch a step", lambda r: r.stack in LAUNCHERS and r.pattern == "per-submit"),
     ArmKind("eager", "eager operations", lambda r: r.pattern == "per-submit"),
-    ArmKind("hybrid", "every other step on the host", lambda r: r.pattern == "hybrid"),
+    ArmKind("hybrid", "bouncing every other step through the CPU", lambda r: r.pattern == "hybrid"),
 )  # fmt: skip
 """An arm has the first kind that fits."""
 
@@ -227,22 +230,33 @@ def _group(view: View, workload: str, variant: Variant, elements: int, records: 
 def _arm(view: View, record: Record) -> ArmFit | None:
     slope, fixed = measured(record, "complete"), _start(record)
     kind = next((k for k in ARM_KINDS if k.is_one(record)), None)
-    if slope is None or slope.value <= 0 or kind is None:
+    if slope is None or not resolved(record.figure("complete")) or kind is None or bends_below_zero(record):
         return None
     longest = max((p.n for p in record.curve), default=0)
     shared = {"elements", *dict(variant_of(record))}
     own = {k: v for k, v in record.params.items() if k not in shared}
     what = " ".join([record.pattern, *(plain(str(v), 40) for _, v in sorted(own.items()))])
-    return ArmFit(record, kind, f"{_place(view, record)}, {what}", slope, fixed, longest)
+    return ArmFit(record, kind, f"{view.target(record).short}, {what}", slope, fixed, longest)
 
 
-def _place(view: View, record: Record) -> str:
-    """The stack, with its device where the file has several."""
-    adapters = {without_brackets(t.first.adapter) for t in view.stacked if t.first.api != "CPU"}
-    if len(adapters) > 1:
-        return view.target(record).label
-    where = " (CPU)" if record.api == "CPU" else " (software)" if record.software else ""
-    return plain(record.stack, 40) + where
+def not_a_speed(record: Record) -> str:
+    """Why a record of a workload is no arm: its status and reason, or what is wrong with its fit."""
+    if bends_below_zero(record):
+        return "nonlinear: the fitted fixed cost lies below zero, so the times are no line"
+    figure = record.figure("complete")
+    if measured(record, "complete") is not None:
+        return unresolved(figure)
+    return f"{record.status}: {record.reason}" if record.reason else why(record, "complete")
+
+
+def bends_below_zero(record: Record) -> bool:
+    """Whether the fit's intercept lies below zero by more than 1 % of the longest chain: no cost does that.
+
+    Runs of method 2 call such a figure ``nonlinear``; older files still carry it.
+    """
+    fixed = measured(record, "fixed")
+    longest = max((p.total for p in record.curve), default=0.0)
+    return fixed is not None and fixed.ceiling < 0 and -fixed.value > _LEAST_BEND * longest
 
 
 def _start(record: Record) -> Span:
@@ -294,24 +308,28 @@ def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, ArmFit, ArmFit] |
 
 
 def chain_opening(view: View) -> str:
-    """The sentence on a CUDA graph against fused WGSL on a GPU; '' where one of them was not measured."""
+    """The sentence on one kernel for all steps against a CUDA graph of them; '' where one of them was not measured."""
     found = graph_against_wgsl(view.once(groups))
     if found is None:
         return ""
     group, graph, wgsl = found
     steps = steps_of(group.workload)
-    slow, fast = sorted((graph, wgsl), key=lambda a: -a.cost(steps).value)
-    ratio = slow.cost(steps) / fast.cost(steps)
-    each = {a.kind.name: f"{micro_of(a.slope.value)} {MICRO} a step" for a in (graph, wgsl)}
-    verdict = (
-        f"{fast.kind.title} is {factor(*ratio.over(1))} as fast" if ratio.floor > 1 else "the two are not told apart"
-    )
-    beyond = "; longer than the longest chain measured" if any(a.extrapolated(steps) for a in (graph, wgsl)) else ""
+    own = next(one for one in group.by_run() if any(arm is graph for arm in one.arms)).on("gpu")
+    fused = [arm for arm in (own.best(steps, {"fused-cuda"}), wgsl) if arm is not None]
+    faster = own.best(steps, {"fused-wgsl"})
+    said = [f"{_chain_time(arm, steps)} as {_LANGUAGES[arm.kind.name]} through {arm.way}" for arm in fused]
+    if faster is not None and faster is not wgsl:
+        said[-1] += f" ({_chain_time(faster, steps)} through {faster.way})"
     return (
-        f"{steps:,} dependent steps of {group.elements:,} elements ({group.workload}{beyond}): a CUDA graph takes "
-        f"{micro_of(graph.cost(steps).value)} {MICRO} ({each['graph']}), fused WGSL through {wgsl.way} "
-        f"{micro_of(wgsl.cost(steps).value)} {MICRO} ({each['fused-wgsl']}): {verdict}."
+        f"{steps:,} dependent steps of {group.elements:,} elements ({group.workload}) in one kernel take "
+        f"{listed(said)}. As a CUDA graph with nodes for every step they take {_chain_time(graph, steps)}."
     )
+
+
+def _chain_time(arm: ArmFit, steps: int) -> str:
+    """The time of a chain, and the longest chain measured where that is shorter."""
+    beyond = f" (extrapolated from {arm.longest:,} steps)" if arm.extrapolated(steps) else ""
+    return f"{number(*arm.cost(steps).over(1e3))} {MICRO}{beyond}"
 
 
 def passings(found: Sequence[Group]) -> list[str]:
@@ -329,7 +347,7 @@ def _passing(group: Group, before: str, after: str) -> str:
     pair = group.rivals(before, after, steps_of(group.workload))
     if pair is None:
         return ""
-    where = "" if pair[0].processor == "gpu" else f" ({pair[0].processor})"
+    where = {"gpu": "", "cpu": " (CPU)"}.get(pair[0].processor, f" ({pair[0].processor})")
     return f"{_passed(*pair)}{where}"
 
 
@@ -337,35 +355,44 @@ def _passed(first: ArmFit, second: ArmFit) -> str:
     found = crossing(first, second)
     ours, theirs = second.kind.title, first.kind.title
     if found.always:
-        return f"{ours} beats {theirs} at any length"
+        return f"{ours} is cheaper than {theirs} at any length"
     if found.never:
-        return f"{ours} never beats {theirs}"
+        return f"{ours} is never cheaper than {theirs}"
     if found.steps is None:
         gain = first.slope / second.slope
         if gain.floor > 1:
-            return f"{ours} takes a step {_times(gain)} as fast as {theirs}"
-        return f"the intervals do not tell {ours} from {theirs}"
+            return f"a step by {ours} is {factor_spread(*gain.over(1))} faster than by {theirs}"
+        return f"no measurable difference between {ours} and {theirs}"
     at = found.steps
     if at.ceiling < 1:
-        return f"{ours} beats {theirs} from the first step"
+        return f"{ours} is cheaper than {theirs} from the first step on"
     beyond = ", longer than any chain measured" if at.value > min(first.longest, second.longest) else ""
     low = None if at.low is None else max(at.low, 1)
-    return f"{ours} passes {theirs} from {spread(max(at.value, 1), low, at.high)} steps on{beyond}"
+    return f"{ours} pays off against {theirs} after about {spread(max(at.value, 1), low, at.high)} steps{beyond}"
 
 
 def fusions(found: Sequence[Group]) -> list[str]:
-    """Sentences on how much faster a fused step is, by number of elements."""
+    """Sentences on how much faster or slower a fused step is, by number of elements."""
     said = []
     for name in dict.fromkeys(g.name for g in found):
         own = [g for g in found if g.name == name]
         for unfused, fused, language in _FUSIONS:
             pairs = [(g, pair) for g in own if (pair := g.rivals(unfused, fused, _LONG_CHAIN_STEPS)) is not None]
-            gains = [f"{_times(a.slope / b.slope)} at {g.elements:,}" for g, (a, b) in pairs]
+            gains = [f"{_gain(a.slope / b.slope)} at {g.elements:,}" for g, (a, b) in pairs]
             if gains:
-                said.append(
-                    f"Fusing the steps of {name} in {language} makes a step faster by {listed(gains)} elements."
-                )
+                said.append(f"{name}: fusing all steps in {language} makes a step {listed(gains)} elements.")
     return said
+
+
+def _gain(of: Span) -> str:
+    """A gain in words: ``2.9x (2.7 to 3.1) faster``, ``2.8x (2.6 to 3.0) slower`` or ``neither faster nor slower``."""
+    if of.low is None or of.high is None or of.low <= 0:
+        return f"{factor_spread(of.value)} as fast"
+    if of.low > 1:
+        return f"{factor_spread(of.value, of.low, of.high)} faster"
+    if of.high < 1:
+        return f"{factor_spread(1 / of.value, 1 / of.high, 1 / of.low)} slower"
+    return "neither measurably faster nor slower"
 
 
 def device_times(found: Sequence[Group]) -> list[str]:
@@ -376,22 +403,17 @@ def device_times(found: Sequence[Group]) -> list[str]:
         others = _timed(group, "fused-wgsl")
         if base is None or not others:
             continue
-        each = [f"through {arm.way} {_times(took / base[1])} as long" for arm, took in others]
+        each = [f"{factor_spread(*(took / base[1]).over(1))} as long through {arm.way}" for arm, took in others]
         near = [arm.way for arm, took in others if (took / base[1]).ceiling <= _NEAR_CUDA]
-        one = f"{base[1].value / 1e3:.3g} {MICRO}"
+        within = f"Within {_NEAR_CUDA}× of CUDA: {listed(near)}." if near else (
+            f"No WGSL version is within {_NEAR_CUDA}× of CUDA."
+        )  # fmt: skip
         said.append(
-            f"{group.title}: the device itself takes {one} for a step of the fused CUDA kernel "
-            f"({base[0].way}), and for one of fused WGSL {listed(each)}; within {_NEAR_CUDA} times: "
-            f"{listed(near) or 'none'}."
+            f"{group.title}: the GPU takes {micro_of(base[1].value)} {MICRO} for a step of the fused CUDA kernel "
+            f"({base[0].way}). A step of fused WGSL takes {listed(each)}. {within}"
         )
     return said
 
 
 def _timed(group: Group, kind: str) -> list[tuple[ArmFit, Span]]:
     return [(a, took) for a in group.arms if a.kind.name == kind and (took := a.device) is not None and took.value > 0]
-
-
-def _times(found: Span) -> str:
-    """A ratio with its interval where it is known: ``2.9 times (2.7 to 3.1)``."""
-    middle, _, rest = spread(*found.over(1)).partition(" (")
-    return f"{middle} times" + (f" ({rest}" if rest else "")

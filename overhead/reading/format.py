@@ -103,6 +103,25 @@ def has_value(figure: Figure | None) -> bool:
     return valued(figure) is not None
 
 
+def resolved(figure: Figure | None) -> bool:
+    """Whether the figure has a value above zero whose interval, where there is one, ends above zero too."""
+    value = valued(figure)
+    if figure is None or value is None or value <= 0:
+        return False
+    low, _ = bounds(figure)
+    return low is None or low > 0
+
+
+def unresolved(figure: Figure | None) -> str:
+    """What stands in place of a time that is not resolved: ``not resolved (-11 to 35)``, or its status."""
+    if figure is None:
+        return "not measured"
+    if valued(figure) is None:
+        return figure.status
+    low, high = (None if end is None else end / 1e3 for end in bounds(figure))
+    return "not above zero" if low is None or high is None else f"not resolved ({between(low, high)})"
+
+
 def percent(value: float, low: float | None = None, high: float | None = None) -> str:
     """A share (0.46) in per cent (``46 %``), whole from 10 % up and with at most one decimal below."""
     place = _place(100 * value, _scaled(low, 100), _scaled(high, 100))

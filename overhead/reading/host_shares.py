@@ -11,8 +11,8 @@ import dataclasses
 import itertools
 
 from overhead.named_comparisons import WEBGPU_STACKS
-from overhead.reading.format import MICRO, bounds, listed, micro, percent, time, valued
-from overhead.reading.intervals import Span, measured, ratio
+from overhead.reading.format import MICRO, bounds, listed, micro, percent, spread, time, valued
+from overhead.reading.intervals import Span, measured, ratio, span
 from overhead.reading.missing_values import why
 from overhead.reading.sources import apart
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, named
@@ -33,6 +33,8 @@ _BINDINGS = {
     "cupy": "CuPy objects", "cuda-driver": "cuda-bindings calls", "numpy": "Python binding of NumPy",
 }  # fmt: skip
 """What the layer ``binding`` (or ``python``) consists of, in words, by stack."""
+_PLAINER = {"binding": "from Python without wrapper objects", "interpreter": "from compiled code"}
+"""The level below a layer, in words."""
 BELOW_ZERO, UNCLEAR = "below zero", "not separable"
 """Values of ``Share.doubt``: the interval lies below zero, or reaches zero."""
 
@@ -297,7 +299,8 @@ def ladder_sentence(found: HostShares) -> str:
     python = found.python
     if python is not None and of_python > 1:
         inner, rest = listed(parts[:of_python]), listed(parts[of_python:])
-        said = f"{start}Python takes {percent(*python.over(1))}: {inner}. The rest: {rest}."
+        split = "" if any(s.doubt == BELOW_ZERO for s in found.shares) else f": {inner}"
+        said = f"{start}Python takes {percent(*python.over(1))}{split}. The rest: {rest}."
     else:
         name = _name(found, found.shares[0])
         verb = "take" if name.endswith("s") else "takes"
@@ -324,5 +327,10 @@ def share_of_host(found: HostShares, share: Share) -> str:
 
 
 def _unclear(found: HostShares, share: Share) -> str:
-    cheaper = ": the calls are faster with it" if share.doubt == BELOW_ZERO else ""
-    return f"The layer {_name(found, share)} is {share.doubt}: {time(share.figure)}{cheaper}."
+    name = _name(found, share)
+    if share.doubt != BELOW_ZERO:
+        return f"The time of {name} is not separable: {time(share.figure)}."
+    saved = span(share.figure)
+    less = spread(*(saved * -1).over(1e3)) if saved is not None else ""
+    without = "from compiled code" if share.name == "python" else _PLAINER.get(share.name, "the calls without them")
+    return f"With {name} a call is faster than {without}, by {less} {MICRO}."

@@ -13,7 +13,7 @@ from overhead.results import Record
 _STEADY_RATIO = 1.05
 """Slowest over fastest canary up to which the processor counts as steady."""
 _HEADLINE_STACKS = ("dawn", "wgpu-native", "chromium", "firefox", "safari", "vulkan", "cuda-driver", "torch", "numpy")
-"""The page opens with the figure of one of these, in this order of preference; hardware comes before software."""
+"""Key figures open with one of these, in this order, then with any other stack; hardware comes before software."""
 
 
 def opening(view: View) -> list[str]:
@@ -29,7 +29,8 @@ def headline(view: View) -> list[str]:
 
     A sentence without the figures that it needs is left out.
     """
-    targets = [t for t in view.best_of(_HEADLINE_STACKS) if has_value(t.base.figure("complete"))]
+    stacks = dict.fromkeys((*_HEADLINE_STACKS, *view.stacks))
+    targets = [t for t in view.best_of(list(stacks)) if has_value(t.base.figure("complete"))]
     if not targets:
         return [sentence for sentence in (software_sentence(view), missing_stacks(view)) if sentence]
     first = min(targets, key=lambda t: (t.first.api == "CPU", t.software, t.base.status != "ok"))
@@ -51,8 +52,8 @@ def speed_change(view: View) -> str:
     if not isinstance(least, float | int) or not isinstance(most, float | int) or not 0 < least * _STEADY_RATIO < most:
         return ""
     return (
-        f"The processor's own speed moved by {percent(most / least - 1)} from process to process: a fixed loop beside "
-        f"every sample, the canary, took {least:.4g} to {most:.4g} {MICRO}. What the host bounds moved with it."
+        f"The processor's speed changed by {percent(most / least - 1)} between processes: the canary, a loop that is "
+        f"timed beside every sample, took {least:.4g} to {most:.4g} {MICRO}. CPU-bound costs changed with it."
     )
 
 
@@ -111,15 +112,18 @@ def software_sentence(view: View) -> str:
     )
 
 
-def missing_stacks(view: View) -> str:
-    """The stacks without a target on this machine, and the commands that add them; '' where there are none."""
+def missing_stacks(view: View, where: str = "below") -> str:
+    """The stacks without a target on this machine, and the commands that add them; '' where there are none.
+
+    ``where``: where the reader finds the reasons.
+    """
     absent = [u for u in view.fingerprint.unavailable if u.stack not in {t.stack for t in view.targets}]
     if not absent:
         return ""
     stacks = list(dict.fromkeys(u.stack for u in absent))
     mends = list(dict.fromkeys(u.mend for u in absent if u.mend))
     adds = f" What adds them: {'; '.join(mends)}." if mends else ""
-    return f"Missing on this machine: {listed(stacks)}; the reasons are below.{adds}"
+    return f"Missing on this machine: {listed(stacks)}; the reasons are {where}.{adds}"
 
 
 def left_out(number_of: int) -> str:

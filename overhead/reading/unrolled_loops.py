@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from overhead.reading.format import listed, plain
+from overhead.reading.format import factor, listed, plain
 from overhead.reading.intervals import Span, measured
 from overhead.reading.missing_values import why
 from overhead.reading.sources import apart
@@ -100,5 +100,5 @@ def loops_sentence(found: Loops) -> str:
 
 def _worked(loop: UnrolledLoop) -> str:
     took = f"take {loop.compile.value / 1e9:,.3g} s to compile" if loop.compile else "compile"
-    gain = f" and run {loop.speed_up.value:.2g} times as fast as eager" if loop.speed_up else ""
+    gain = f" and run {factor(loop.speed_up.value)} as fast as eager" if loop.speed_up else ""
     return f"{loop.steps:,} steps {took}{gain}"

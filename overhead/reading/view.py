@@ -27,11 +27,15 @@ _PATTERN_ORDER: tuple[Pattern, ...] = get_args(Pattern)
 
 @dataclasses.dataclass(frozen=True)
 class TargetView:
-    """A stack on a device, with its records. ``label`` is short, unique in the file and marks software adapters."""
+    """A stack on a device, with its records. ``label`` is unique in the file and marks software adapters.
+
+    ``short`` is the same without the device, where the file has one GPU only.
+    """
 
     key: str
     label: str
     records: tuple[Record, ...]
+    short: str = ""
 
     @property
     def first(self) -> Record:
@@ -101,8 +105,10 @@ class View:
         groups: dict[str, list[Record]] = {}
         for record in self.fingerprint.records:
             groups.setdefault(record.target_key, []).append(record)
-        labels = _labels([records[0] for records in groups.values()])
-        return [TargetView(key, labels[key], tuple(records)) for key, records in groups.items()]
+        firsts = [records[0] for records in groups.values()]
+        labels = _labels(firsts)
+        short = _without_device(firsts, labels)
+        return [TargetView(key, labels[key], tuple(records), short[key]) for key, records in groups.items()]
 
     @cached_property
     def executing(self) -> list[TargetView]:
@@ -140,6 +146,14 @@ class View:
             return self
         views = self.once(_own_runs)
         return views.setdefault(id(run), View(run))
+
+    @cached_property
+    def runs(self) -> list[View]:
+        """A view of each run that was joined: the run that is shown first, then the newest. One for a single file."""
+        found = {id(own.fingerprint): own for own in map(self.own_run, self.fingerprint.records)} or {0: self}
+        shown = self.fingerprint.created
+        newest_first = sorted(found.values(), key=lambda one: one.fingerprint.created, reverse=True)
+        return sorted(newest_first, key=lambda one: one.fingerprint.created != shown)
 
     def best(self, stack: str) -> TargetView | None:
         """The stack's preferred target: hardware before software, its native API before others; None without one."""
@@ -196,3 +210,18 @@ def _labels(firsts: list[Record]) -> dict[str, str]:
         taken[label] += 1
         labels[r.target_key] = f"{label} [{taken[label]}]" if taken[label] > 1 else label
     return labels
+
+
+def _without_device(firsts: list[Record], labels: dict[str, str]) -> dict[str, str]:
+    """Labels by target key that name the stack alone, where that is unique and the file has one GPU only."""
+    gpus = {without_brackets(r.adapter) for r in firsts if r.executes and not r.software and r.api != "CPU"}
+    short = dict(labels)
+    for r in firsts:
+        if r.executes and not r.software and len(gpus) == 1:
+            short[r.target_key] = plain(r.stack, 40) + (" (CPU)" if r.api == "CPU" else "")
+    counts = Counter(short.values())
+    alone = {r.stack for r in firsts if r.api == "CPU"} - {r.stack for r in firsts if r.api != "CPU"}
+    for r in firsts:
+        if counts[short[r.target_key]] > 1 or (r.api == "CPU" and r.stack in alone):
+            short[r.target_key] = labels[r.target_key]
+    return short

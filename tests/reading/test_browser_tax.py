@@ -89,7 +89,7 @@ def test_wait_and_dispatches_may_differ_but_the_pattern_may_not() -> None:
     fused = case("chromium", "browser", 100.0, pattern="fused", unit="step", window=cut)
     (tax,) = taxed(fused, case("dawn", "native", 90.0, pattern="fused", unit="step"), BINDING)
     assert list(tax.against) == ["native"]
-    assert tax.refused == {"binding": "dawn has no such case by binding"}
+    assert tax.refused == {"binding": "dawn has no such case from Python"}
 
 
 def test_a_case_with_the_same_wait_is_preferred() -> None:
@@ -124,7 +124,7 @@ def test_the_section_has_text_drawing_and_table() -> None:
     assert [type(p).__name__ for p in parts] == ["Text", "Drawing", "Table"]
     table = next(p for p in parts if isinstance(p, Table))
     through = [row[1] if isinstance(row[1], str) else row[1].text for row in table.rows]
-    assert through == ["browser", "dawn, binding", "dawn, native"]
+    assert through == ["the browser", "dawn, from Python", "dawn, from compiled code"]
     assert all(len(row) == len(table.columns) for row in table.rows)
     assert not list(browser_tax(View(fingerprint(BINDING, NATIVE))))
     only = list(browser_tax(View(fingerprint(case("chromium", "browser", None, status="failed")))))

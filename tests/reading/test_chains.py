@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from overhead.reading import chains
@@ -14,8 +15,8 @@ from overhead.reading.intervals import Span
 from overhead.reading.summary import opening
 from overhead.reading.view import View
 from overhead.report.core import draw
-from overhead.report.core.parts import Drawing
-from overhead.report.sections.chains import chains_section
+from overhead.report.core.parts import Cell, Drawing, Table
+from overhead.report.sections.chains import chains_section, workload_page
 from overhead.results import Api, Fingerprint, Record
 from tests.fakes.report import fingerprint, record
 
@@ -98,13 +99,14 @@ def test_no_headline_without_a_gpu() -> None:
     assert chain_opening(View(fingerprint(record()))) == ""
 
 
-def test_the_section_draws_the_maps_and_lists_failures() -> None:
+def test_the_section_tells_the_cheapest_way_and_lists_failures() -> None:
     with draw.style():
-        parts = list(chains_section(View(gpu())))
-        drawings = {p.name: draw.svg(p.figure) for p in parts if isinstance(p, Drawing)}
-    for title in ("The cheapest way", "A CUDA graph against eager", "Fused WGSL against a CUDA graph", "Fusing the"):
-        assert title in drawings["chains-recurrence"]
-    assert "chains-recurrence-arms" in drawings
+        parts = [*chains_section(View(gpu())), *workload_page(View(gpu()), "recurrence")]
+    assert [p.name for p in parts if isinstance(p, Drawing)] == ["chains-recurrence-ways"]
+    cheapest = next(p for p in parts if isinstance(p, Table) and "by elements and dependent steps" in p.caption)
+    cells = [[c.text if isinstance(c, Cell) else c for c in row] for row in cheapest.rows]
+    assert cells[0][1] == "a fused CUDA kernel, 15.0 µs"
+    assert cells[0][-1] == "a fused CUDA kernel, 415 µs*"
     assert any("unverified: off by 0.3" in str(part) for part in parts)
 
 
@@ -125,9 +127,27 @@ def test_device_times_of_all_fused_arms_are_compared_with_cuda() -> None:
     took = {a.way: a.device.value for a in group.arms if a.kind.name in ("fused-cuda", "fused-wgsl") and a.device}
     assert took == {"cuda-driver": 20, "dawn": 25, "wgpu-native": 60, "wgpu-native without loop bounds": 21}
     (said,) = device_times([group])
-    assert said.endswith("within 1.5 times: dawn and wgpu-native without loop bounds.")
+    assert said.endswith("Within 1.5× of CUDA: dawn and wgpu-native without loop bounds.")
     none = fingerprint(arm("cuda-driver", "fused", 40.0, 1.0), arm("dawn", "fused", 120.0, 1.0))
-    assert device_times(groups(View(none)))[0].endswith("within 1.5 times: none.")
+    assert device_times(groups(View(none)))[0].endswith("No WGSL version is within 1.5× of CUDA.")
+
+
+def test_a_fused_step_can_be_slower() -> None:
+    run = fingerprint(arm("dawn", "fused", 280.0, 1.0), arm("dawn", "one-pass", 100.0, 1.0))
+    assert fusions(groups(View(run))) == [
+        "recurrence: fusing all steps in WGSL makes a step 2.80× (2.69 to 2.91) slower at 4,096 elements."
+    ]
+
+
+def test_a_fit_that_starts_below_zero_is_no_line() -> None:
+    bent = arm("torch", "hybrid", 40_000.0, 10_000.0)
+    figures = [
+        msgspec.structs.replace(f, value=-9e6, low=-1e7, high=-8e6) if f.name == "fixed" else f for f in bent.figures
+    ]
+    changed = msgspec.structs.replace(bent, figures=figures)
+    (group,) = groups(View(fingerprint(changed)))
+    assert not group.arms
+    assert chains.not_a_speed(changed).startswith("nonlinear: ")
 
 
 def test_without_an_interval_there_is_no_crossing() -> None:

@@ -196,13 +196,13 @@ def test_the_speed_up_is_eager_time_divided_by_loop_time() -> None:
     assert [one.speed_up and round(one.speed_up.value, 6) for one in found.loops] == [5.0, 4.0, None]
     assert groups(View(run_of_loops())) == []
     said = loops_sentence(found)
-    assert "(torch-compile, torch 2.13.0): 10 steps take 10 s to compile and run 5 times as fast as eager" in said
-    assert "100 steps take 30 s to compile and run 4 times as fast" in said
+    assert "(torch-compile, torch 2.13.0): 10 steps take 10 s to compile and run 5.0× as fast as eager" in said
+    assert "100 steps take 30 s to compile and run 4.0× as fast" in said
     assert "1,000 steps fail (failed: RecursionError after 3.0 s" in said
 
 
 def test_the_page_draws_lengths_and_failures(tmp_path: Path) -> None:
-    text = render([run_of_loops()], tmp_path).read_text(encoding="utf-8")
+    text = (render([run_of_loops()], tmp_path).parent / "pages" / "chains.html").read_text(encoding="utf-8")
     assert "A whole loop under torch.compile: torch-compile, torch 2.13.0" in text
     assert "RecursionError after 3.0 s" in text
     assert (tmp_path / "figures" / "unrolled.png").exists()

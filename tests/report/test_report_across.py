@@ -79,32 +79,13 @@ def test_costs_are_grouped_by_vendor_api_and_implementation(out: Path) -> None:
     assert "Null" not in text
 
 
-def test_published_points_show_their_source_and_contract(out: Path, side: Page) -> None:
-    text = drawn(out, "across-costs")
+def test_published_points_stand_with_the_claims_and_in_no_drawing(out: Path) -> None:
+    claims = Page((out / "pages" / "claims.html").read_text(encoding="utf-8"))
     for i, point in enumerate(published_points(), 1):
-        if point.quantity in ("dispatch", "node"):
-            assert f"[{i}] {point.implementation}" in text, point.id
-    for there in ("Apple M2, Metal, sequential", "Intel integrated GPU, D3D12, sequential", "Safari 26.2"):
-        assert there in text
-    assert "arXiv:2604.02344" in side.text
-    assert "points" in side.ids
-
-
-def test_published_points_do_not_change_our_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table and the medians are the same without any published point."""
-    from overhead.report.across import costs, one_shot, waits
-    from overhead.report.core import machine_rows
-    from overhead.report.core.parts import Table
-
-    machines = from_fingerprints([run(1), run(2, each=30_000.0)])
-
-    def tables() -> list[Any]:
-        return [[p.rows for p in build(machines) if isinstance(p, Table)]
-                for build in (costs.costs, one_shot.naive, waits.waits)]  # fmt: skip
-
-    before = tables()
-    monkeypatch.setattr(machine_rows, "published_points", list)
-    assert tables() == before
+        assert f"[{i}] {point.vendor}" in claims.text, point.id
+    assert "arXiv:2604.02344" in claims.text
+    assert "points" in claims.ids
+    assert "arXiv" not in drawn(out, "across-costs")
 
 
 def test_medians_and_ranges_are_those_of_the_machines() -> None:
@@ -114,7 +95,7 @@ def test_medians_and_ranges_are_those_of_the_machines() -> None:
     machines = from_fingerprints([run(i, each=10_000.0 * (i + 1), day=i + 1) for i in range(3)])
     (table,) = [p for p in costs(machines) if isinstance(p, Table)]
     row = next(r for r in table.rows if r[4] == "dispatch")
-    assert row[1:4] == ["NVIDIA", "Vulkan", "binding"]
+    assert row[1:4] == ["NVIDIA", "Vulkan", "from Python"]
     assert row[5:] == ["3", "30.0 (29.4 to 30.6)", "20 (10 to 30)"]
 
 
@@ -134,16 +115,18 @@ def test_the_drawing_shows_a_few_of_many_machines(out: Path, side: Page) -> None
     assert "AMD Radeon RX 7900 XTX" in drawn(out, "across-ladders")
 
 
-def test_the_page_has_a_verdict_on_every_claim(side: Page) -> None:
+def test_the_page_has_a_verdict_on_every_claim(out: Path) -> None:
     from overhead.claims import claims
 
+    text = (out / "pages" / "claims.html").read_text(encoding="utf-8")
     for claim in claims():
-        assert claim.said.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;") in side.text, claim.id
-    assert "published claims:" in side.text
+        assert claim.said.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;") in text, claim.id
+    assert "published claims:" in text
 
 
 def test_the_method_page_uses_a_measured_curve(out: Path) -> None:
-    assert "90.0 µs, 3.0×" in (out / "pages" / "method.html").read_text(encoding="utf-8")
+    text = (out / "pages" / "method.html").read_text(encoding="utf-8")
+    assert re.search(r"= [\d.,]+ µs, [\d.]+× the <a[^>]*>slope|= [\d.,]+ µs, [\d.]+× the slope, because the wait", text)
     assert "T(n)/n" in drawn(out, "method")
 
 
@@ -210,7 +193,7 @@ def test_a_process_pool_draws_the_same_pages(tmp_path: Path) -> None:
     with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
         write(from_paths([files], pool.map), pooled, pool.map)
     names = sorted(p.relative_to(alone) for p in alone.rglob("*.html"))
-    assert len(names) == 5
+    assert len([name for name in names if re.fullmatch("[0-9a-f]{12}", name.stem)]) == 2
     for name in names:
         assert (alone / name).read_text() == (pooled / name).read_text()
 

@@ -15,7 +15,7 @@ from overhead.reading.intervals import Span
 from overhead.reading.synchronising import synchronised
 from overhead.reading.training import trainings
 from overhead.reading.view import View
-from overhead.report.sections.costs import in_pattern_chart
+from overhead.report.sections.costs import in_pattern_table
 from overhead.results import Comparison, Figure, Fingerprint, Record
 from tests.fakes.report import (
     CUDA_GPU,
@@ -150,17 +150,6 @@ def test_training_and_synchronisation_costs_are_separate() -> None:
     assert value(found["varying", "item"].share) == pytest.approx(0.2)
 
 
-def test_the_training_table_has_forward_pass_rest_and_whole_step() -> None:
-    parts = sections(training_run())["synchronisation"]
-    assert [p.name for p in parts if p.kind == "drawing"] == ["synchronisation", "training"]
-    (table,) = (p for p in parts if p.kind == "table" and p.caption == "Training and synchronisation")
-    times = [[cell.split()[0] for cell in row[3:6]] for row in table.rows]
-    assert times == [["300", "600", "900"], ["300", "600", "900"], ["310", "650", "960"]]
-    shares = {tuple(row[1:3]): (row[6], row[-1]) for row in table.rows}
-    assert shares["fixed", "copy to the device"][0] == ""
-    assert shares["fixed", ".item()"][1] == "10 % (6 to 14)"
-
-
 def test_a_training_step_without_its_forward_pass_has_a_row_and_no_panel() -> None:
     file = fingerprint(network("mlp-train", 900_000.0), network("mlp-train", 1_000_000.0, "item"))
     parts = sections(file)["synchronisation"]
@@ -200,13 +189,13 @@ PINNED = torch(8_000.0, "h2d-pinned", pattern="per-submit")
 )
 def test_the_chart_of_patterns_shows_one_act_per_pattern(acts: list[Record], shown: list[Record]) -> None:
     (target,) = View(fingerprint(torch(5_000.0), *acts)).executing
-    assert [r for r in target.records if in_pattern_chart(target, r)][1:] == shown
+    assert [r for r in target.records if in_pattern_table(target, r)][1:] == shown
 
 
 def test_the_chart_of_patterns_leaves_out_variants_of_the_base_case() -> None:
     fused = record("torch", "fused", each=1.0, **{**CUDA_GPU, "params": CUDA_STEP})
     (target,) = View(fingerprint(ITEM, fused)).executing
-    assert [in_pattern_chart(target, r) for r in target.records] == [True, False]
+    assert [in_pattern_table(target, r) for r in target.records] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,14 @@
-"""What one more piece of work costs, by vendor, API and implementation; published points hollow beside ours."""
+"""What one more piece of work costs, by vendor, API and implementation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
-from overhead.claims import PublishedPoint
-from overhead.reading.format import MICRO, count, in_micro, valued
+from overhead.reading.format import MICRO, count, in_micro, listed, plain, resolved, unresolved, valued
+from overhead.reading.view import CALLER_WORDS
 from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.machine_rows import Panel, Value
+from overhead.report.core.machine_rows import MachineRow, Value
 from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.run_summary import Way
@@ -19,56 +18,64 @@ QUANTITIES = {
     "submit": "a submission, fitted",
 }  # fmt: skip
 """What a panel shows, by the unit that it is per."""
-_LAUNCH_APIS = ("CUDA", "HIP", "MPS", "LevelZero", "CPU")
-"""APIs whose published dispatches are launches in our words."""
 
 
-@register_across("across-costs", "Cost by vendor, API and implementation", 20, front=True)
+@register_across("across-costs", "Cost by vendor, API and implementation", 20)
 def costs(machines: Machines) -> Iterator[Part]:
-    panels = {
-        q: (machine_rows.lines(machines, q, complete), machine_rows.numbered(partial(_is_of, panel=q)))
-        for q in QUANTITIES
-    }
-    panels = {q: (ours, points) for q, (ours, points) in panels.items() if ours}
+    panels = {q: found for q in QUANTITIES if (found := machine_rows.lines(machines, q, complete))}
     if not panels:
         yield Text(["No machine has a stack that runs its work."])
         return
-    figure, _ = machine_rows.panels_figure({f"{QUANTITIES[q]}: {MICRO} each": panel for q, panel in panels.items()})
+    drawn = {f"{QUANTITIES[q]}: {MICRO} each": found for q, found in panels.items()}
+    figure, _ = machine_rows.panels_figure(machines, drawn)
     yield Drawing(
         "across-costs", "Cost of one more unit, by vendor, API and implementation",
-        f"Dot plots on log axes over {count(len(machines.summaries), 'machine')}: microseconds per dispatch, launch "
-        "and node by implementation, vendor and API, with published figures of other machines; all are in the tables.",
-        "The slope of each machine's base case, 95 % intervals where there are few machines; a hollow mark is noisy or "
-        "bimodal. Stars are what others published, each under the contract in its label and with the number "
-        "of its source: even of a GPU that was measured here they hold other things than a slope (an empty kernel, one "
-        "call, no Python), and enter no fit and no ratio.",
+        f"Medians over {count(len(machines.summaries), 'machine')}: {machine_rows.finding(drawn)}",
+        "The base case of each stack, 95 % intervals where there are few machines; a hollow mark is noisy or bimodal. "
+        "All panels share one axis. Published figures are on the page of claims: they hold other things than the cost "
+        "of one more unit (an empty kernel, one call, one wait).",
         figure,
     )  # fmt: skip
+    if lost := _unresolved(machines):
+        yield Text([f"In no figure, because its interval reaches zero: {listed(lost)}."])
     yield table(panels)
 
 
 def complete(way: Way) -> Value | None:
     """The slope in microseconds."""
     figure = way.figures.get("complete")
-    if figure is None or valued(figure) is None:
+    if figure is None or not resolved(figure):
         return None
     return (*in_micro(figure), figure.status == "ok")
 
 
-def _is_of(point: PublishedPoint, panel: str) -> bool:
-    if point.quantity in ("dispatch", "operation"):
-        return panel == ("launch" if point.api in _LAUNCH_APIS else "dispatch")
-    return panel == point.quantity
+def _unresolved(machines: Machines) -> list[str]:
+    """The values that no panel has because their interval reaches zero: stack, machine and interval in us."""
+    return [
+        f"{plain(way.stack, 40)} on {plain(summary.name, 40)}: {unresolved(figure)} {MICRO}"
+        for summary in machines.summaries
+        for way in summary.ways
+        if way.quantity in QUANTITIES
+        and valued(figure := way.figures.get("complete")) is not None
+        and not resolved(figure)
+    ]  # fmt: skip
 
 
-def table(panels: dict[str, Panel]) -> Table:
+def table(panels: dict[str, list[MachineRow]]) -> Table:
     rows: list[list[str | Cell]] = []
-    for quantity, (ours, _) in panels.items():
+    for quantity, ours in panels.items():
         for one in ours:
             way = one.way
             rows.append(
-                [Cell(way.stack, way.stack), one.vendor, way.api, way.caller, quantity, *machine_rows.said(one)]
+                [
+                    Cell(way.stack, way.stack),
+                    one.vendor,
+                    way.api,
+                    CALLER_WORDS[way.caller],
+                    quantity,
+                    *machine_rows.said(one),
+                ]
             )
-    columns = ["implementation", "vendor", "API", "caller", "unit", "machines", f"this machine, {MICRO}",
+    columns = ["implementation", "vendor", "API", "called", "unit", "machines", f"this machine, {MICRO}",
                f"all: median and range, {MICRO}"]  # fmt: skip
     return Table("Cost of one more unit, measured", columns, rows, numeric=(5, 6, 7), folded=len(rows) > 30)

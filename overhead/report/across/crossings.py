@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from overhead.reading.format import count, number, plain, spread
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.draw import MUTED, ROW_INCHES, DotRow, Mark, canvas, dot_rows, unit_below
+from overhead.report.core.dots import DotRow, Mark, dot_rows, shared_axis
+from overhead.report.core.draw import MUTED, ROW_INCHES, canvas, unit_below
 from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table
 from overhead.report.core.run_summary import Crossover, RunSummary
@@ -29,7 +30,12 @@ def crossings(machines: Machines) -> Iterator[Part]:
             found.setdefault(title, {}).setdefault((one.second, one.first), []).append((summary, one))
     if not found:
         return
-    yield _drawing(machines, found)
+    drawn = {
+        title: {pair: group for pair, group in pairs.items() if any(p.steps is not None for _, p in group)}
+        for title, pairs in found.items()
+    }
+    if drawn := {title: pairs for title, pairs in drawn.items() if len(pairs) > 1}:
+        yield _drawing(machines, drawn)
     rows: list[list[str | Cell]] = [
         [title, f"{second} passes {first}", str(len(group)), _own(machines, group), _over(group)]
         for title, pairs in found.items()
@@ -41,17 +47,19 @@ def crossings(machines: Machines) -> Iterator[Part]:
 
 def _drawing(machines: Machines, found: _Found) -> Drawing:
     figure, grid = canvas([ROW_INCHES * len(pairs) for pairs in found.values()])
-    for (ax,), (title, pairs) in zip(grid, found.items(), strict=True):
-        dot_rows(ax, [_row(machines, second, first, group) for (second, first), group in pairs.items()])
+    panels = [[_row(machines, *pair, group) for pair, group in pairs.items()] for pairs in found.values()]
+    for (ax,), title, rows in zip(grid, found, panels, strict=True):
+        dot_rows(ax, rows)
         ax.set_title(title)
         unit_below(ax, "dependent steps")
+    shared_axis([ax for (ax,) in grid], panels)
     return Drawing(
         "across-crossings", "From how many dependent steps on the second way is cheaper",
-        f"Dot plots on log axes over {count(len(machines.summaries), 'machine')}: the number of steps from which on "
-        "one way to run a chain is cheaper than another; the numbers are in the table below.",
+        f"The number of steps from which on one way to run a chain is cheaper than another, on "
+        f"{count(len(machines.summaries), 'machine')}; the numbers are in the table below.",
         "From each machine's own fits, fixed + slope × steps, at the size nearest to 4,096 elements; lines are all "
         "that the intervals of both fits allow. This machine's mark has a dark edge. A dot at 1 is cheaper from the "
-        "first step on; where a way always or never wins, or the intervals do not tell, the row says so.",
+        "first step on. Pairs of which one always or never wins, or that do not differ measurably, are in the table.",
         figure,
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from overhead.reading import host_shares
 from overhead.reading.format import MICRO, number, percent, plain
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.draw import INK, MUTED, PAPER, canvas, unit_below
+from overhead.report.core.draw import MUTED, PAPER, SMALL, canvas, unit_below
 from overhead.report.core.machines import Machines
 from overhead.report.core.palette import LAYER_COLOURS
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
@@ -28,8 +28,11 @@ def ladders(machines: Machines) -> Iterator[Part]:
     if not panels:
         yield Text(["No machine ran the same calls by several callers in one worker."])
         return
-    drawn = {key: spread_out(machines, rows) for key, rows in panels.items()}
-    yield _drawing(machines, drawn, whole=all(len(drawn[key]) == len(rows) for key, rows in panels.items()))
+    drawn = {key: spread_out(machines, rows) for key, rows in panels.items() if key[1] != "CPU"}
+    if drawn:
+        yield _drawing(
+            machines, drawn, whole=all(len(drawn[key]) == len(rows) for key, rows in panels.items() if key in drawn)
+        )
     yield _table(machines, panels)
 
 
@@ -55,6 +58,7 @@ def _drawing(
     from matplotlib.patches import Patch
 
     figure, grid = canvas([_BAR_INCHES * len(rows) + 0.1 for rows in panels.values()], around=0.62)
+    longest = max(rungs.host / 1e3 for rows in panels.values() for _, rungs in rows)
     for (ax,), ((stack, api, unit), rows) in zip(grid, panels.items(), strict=True):
         for y, (_, rungs) in enumerate(rows):
             at = 0.0
@@ -62,11 +66,12 @@ def _drawing(
                 ax.barh(y, value / 1e3, left=at, height=0.7, color=LAYER_COLOURS.get(name, MUTED), edgecolor=PAPER,
                         linewidth=0.6)  # fmt: skip
                 at += value / 1e3
-            ax.plot([rungs.host / 1e3] * 2, [y - 0.42, y + 0.42], color=INK, linewidth=1.2)
+            ax.annotate(number(rungs.host / 1e3), (at, y), (4, 0), textcoords="offset points", va="center",
+                        fontsize=SMALL)  # fmt: skip
         names = [_name(machines, summary, rungs) for summary, rungs in rows]
-        ax.set_yticks(range(len(rows)), names, fontsize=7.5)
+        ax.set_yticks(range(len(rows)), names, fontsize=SMALL)
         ax.set_ylim(len(rows) - 0.4, -0.6)
-        ax.set_xlim(0, None)
+        ax.set_xlim(0, 1.12 * longest)
         ax.tick_params(axis="y", length=0)
         ax.grid(False, axis="y")
         ax.set_title(plain(f"{stack}, {api}", 60), fontsize=8.5)
@@ -85,14 +90,20 @@ def _drawing(
     )  # fmt: skip
     return Drawing(
         "across-ladders", "Host time by layer, by machine",
-        "Stacked bars, a bar for each machine in a panel for each stack: microseconds of host time per unit by "
-        "library and driver, interpreter and wrapper objects; the numbers are in the table below.",
+        "Host time per unit by layer, a bar for each machine: " + "; ".join(_finding(*one) for one in panels.items())
+        + ".",
         "From left to right: the host's time of the same calls from compiled code, from Python without wrapper "
-        "objects, and from Python as usual (black upright). A layer is the difference of two of these, measured in one "
+        "objects, and from Python as usual. A layer is the difference of two of these, measured in one "
         "run. Where wrapper objects or interpreter come out below zero, Python is one piece; the table has all layers. "
-        f"Every panel has its own scale.{some}",
+        f"All panels share one scale.{some}",
         figure,
     )  # fmt: skip
+
+
+def _finding(place: tuple[str, str, str], rows: Sequence[tuple[RunSummary, HostTimeSplit]]) -> str:
+    least, most = rows[0][1].host / 1e3, rows[-1][1].host / 1e3
+    ends = number(least) if len(rows) == 1 else f"{number(least)} to {number(most)}"
+    return f"{plain(place[0], 40)} {ends} microseconds"
 
 
 def _name(machines: Machines, summary: RunSummary, rungs: HostTimeSplit) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from overhead.reading.format import TIMES, count
+from overhead.reading.format import TIMES, count, resolved
 from overhead.reading.key_figures import ratio_of
 from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
@@ -19,7 +19,7 @@ _RATIO_TITLES = {"naive": "T(1), warm, over the slope", "legacy": "T(100)/100 ov
 _UNITS = ("dispatch", "launch", "node")
 
 
-@register_across("across-naive", "Naive against slope", 40)
+@register_across("across-naive", "What timing a single unit would report, by implementation", 40)
 def naive(machines: Machines) -> Iterator[Part]:
     panels = {
         shot: [one for unit in _UNITS for one in machine_rows.lines(machines, unit, partial(overstated, shot=shot))]
@@ -28,16 +28,13 @@ def naive(machines: Machines) -> Iterator[Part]:
     panels = {shot: found for shot, found in panels.items() if found}
     if not panels:
         return
-    titled: dict[str, machine_rows.Panel] = {
-        f"{_RATIO_TITLES[shot]} (1 is right)": (found, []) for shot, found in panels.items()
-    }
-    figure, axes = machine_rows.panels_figure(titled)
+    titled = {f"{_RATIO_TITLES[shot]} (1 is right)": found for shot, found in panels.items()}
+    figure, axes = machine_rows.panels_figure(machines, titled)
     for ax in axes:
         ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
     yield Drawing(
         "across-naive", "What one-shot figures make of it, by implementation",
-        f"Dot plots on log axes over {count(len(machines.summaries), 'machine')}: T(1) and T(100)/100 as a multiple of "
-        "the slope by implementation, vendor and API; the numbers are in the table below.",
+        f"Medians over {count(len(machines.summaries), 'machine')}: {machine_rows.finding(titled)}",
         "T(1) is what most benchmarks print, T(100)/100 the published “sequential” figure: both hold the wait. Each "
         "ratio is of two figures of one case on one machine, its line all that both intervals allow.",
         figure,
@@ -60,7 +57,9 @@ def naive(machines: Machines) -> Iterator[Part]:
 
 
 def overstated(way: Way, shot: str) -> Value | None:
-    """The one-shot figure as a multiple of the slope."""
+    """The one-shot figure as a multiple of the slope; None where the slope is not resolved."""
+    if not resolved(way.figures.get("complete")):
+        return None
     found = ratio_of(way.figures.get(shot), way.figures.get("complete"))
     if found is None:
         return None

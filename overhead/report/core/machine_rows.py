@@ -1,4 +1,4 @@
-"""Rows of one quantity over machines, by vendor, API and implementation. Published points are hollow."""
+"""Rows of one quantity over machines, by vendor, API and implementation."""
 
 from __future__ import annotations
 
@@ -7,19 +7,9 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from overhead.claims import PublishedPoint, published_points
-from overhead.reading.format import plain, spread
-from overhead.report.core.draw import (
-    INK,
-    MARKER_SIZE,
-    MUTED,
-    PAPER,
-    ROW_INCHES,
-    DotRow,
-    Mark,
-    canvas,
-    dot_rows,
-)
+from overhead.reading.format import number, plain, spread
+from overhead.report.core.dots import DotRow, Mark, dot_rows, shared_axis
+from overhead.report.core.draw import INK, MARKER_SIZE, MUTED, PAPER, ROW_INCHES, canvas
 from overhead.report.core.machines import Machines
 from overhead.report.core.palette import colour
 from overhead.report.core.run_summary import Way
@@ -30,8 +20,8 @@ if TYPE_CHECKING:
 
 _MOST_DRAWN_ALONE = 4
 """Machines of a row that are drawn one by one with their intervals; more are drawn as a cloud."""
-_PUBLISHED_MARKER = "*"
-"""The mark of a published point, hollow and grey."""
+_MACHINE_MARKERS = ("o", "D", "s", "^")
+"""One for each machine, where there are so few: the legend names them."""
 Value = tuple[float, float | None, float | None, bool]
 """Value, low and high in the axis' unit, and whether the status is ``ok``."""
 
@@ -45,10 +35,6 @@ class MachineRow:
     way: Way
     values: Sequence[tuple[str, Value]]
     own: Value | None
-
-
-Panel = tuple[list[MachineRow], list[tuple[int, PublishedPoint]]]
-"""Rows of machines, and published points with the numbers that cite them."""
 
 
 def lines(machines: Machines, quantity: str, value: Callable[[Way], Value | None]) -> list[MachineRow]:
@@ -85,57 +71,52 @@ def said(line: MachineRow) -> list[str]:
     return [str(len(values)), own, over]
 
 
-def panels_figure(panels: Mapping[str, Panel]) -> tuple[Figure, list[Axes]]:
-    """A figure with one panel per title and a legend, and its axes in the order of the panels."""
-    figure, grid = canvas([ROW_INCHES * (len(ours) + len(points)) for ours, points in panels.values()])
+def finding(panels: Mapping[str, list[MachineRow]]) -> str:
+    """What the panels show, in words: the least and the greatest median of each, with its row."""
+    said = []
+    for title, rows in panels.items():
+        hardware = [row for row in rows if not row.way.software] or rows
+        ends = list(dict.fromkeys((min(hardware, key=middle).label, max(hardware, key=middle).label)))
+        values = {row.label: number(middle(row)) for row in hardware}
+        said.append(f"{title}, {' to '.join(f'{values[label]} by {label}' for label in ends)}")
+    return f"{'; '.join(said)}."
+
+
+def panels_figure(machines: Machines, panels: Mapping[str, list[MachineRow]]) -> tuple[Figure, list[Axes]]:
+    """A figure with one panel per title, all on one log axis, and a legend; and its axes in the order of the panels."""
+    figure, grid = canvas([ROW_INCHES * len(found) for found in panels.values()])
     axes = [ax for (ax,) in grid]
-    for ax, (title, (ours, points)) in zip(axes, panels.items(), strict=True):
-        _draw(ax, ours, points)
+    markers = _markers(machines)
+    rows = [[_row(one, markers) for one in found] for found in panels.values()]
+    for ax, (title, found), own in zip(axes, panels.items(), rows, strict=True):
+        dot_rows(ax, own)
+        for y, one in enumerate(found):
+            if len(one.values) > _MOST_DRAWN_ALONE:
+                _cloud(ax, y, one)
         ax.set_title(title)
-    crowd = any(len(one.values) > _MOST_DRAWN_ALONE for ours, _ in panels.values() for one in ours)
-    _legend(figure, many=crowd, points=any(points for _, points in panels.values()))
+    shared_axis(axes, rows)
+    crowd = any(len(one.values) > _MOST_DRAWN_ALONE for found in panels.values() for one in found)
+    _legend(figure, machines, markers, many=crowd)
     return figure, axes
 
 
-def _draw(ax: Axes, found: Sequence[MachineRow], points: Sequence[tuple[int, PublishedPoint]]) -> None:
-    """Draw the rows, then the published points of that quantity. ``points``: with their citation numbers."""
-    rows = [_row(one) for one in found]
-    rows += [
-        DotRow(_cited(number, p), [Mark(micro(p), None, None, MUTED, _PUBLISHED_MARKER, True)]) for number, p in points
-    ]
-    dot_rows(ax, rows)
-    if found and points:
-        ax.axhline(len(found) - 0.5, color=MUTED, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
-    for y, one in enumerate(found):
-        if len(one.values) > _MOST_DRAWN_ALONE:
-            _cloud(ax, y, one)
+def _markers(machines: Machines) -> dict[str, str]:
+    """A marker for each machine by its id, the one shown in full first; empty where there are too many for that."""
+    ids = [summary.machine.id for summary in machines.summaries]
+    return dict(zip(ids, _MACHINE_MARKERS, strict=False)) if len(ids) <= len(_MACHINE_MARKERS) else {}
 
 
-def micro(point: PublishedPoint) -> float:
-    """A published time in microseconds."""
-    return float(point.value) * {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}[point.unit]
-
-
-def numbered(wanted: Callable[[PublishedPoint], bool]) -> list[tuple[int, PublishedPoint]]:
-    """The published points of a kind, grouped by vendor, each with its citation number."""
-    found = [(i, p) for i, p in enumerate(published_points(), 1) if wanted(p)]
-    return sorted(found, key=lambda one: (one[1].vendor, micro(one[1])))
-
-
-def _cited(number: int, point: PublishedPoint) -> str:
-    return f"[{number}] {point.implementation} on {point.vendor} {point.adapter}, {point.api}, {point.contract}"
-
-
-def _row(line: MachineRow) -> DotRow:
+def _row(line: MachineRow, markers: Mapping[str, str]) -> DotRow:
     """The marks of a row: a dot for each of a few machines, with a ring for this one; for many, the median and span."""
     own = colour(line.way.stack)
     if len(line.values) > _MOST_DRAWN_ALONE:
         values = sorted(v[0] for _, v in line.values)
-        return DotRow(line.label, [Mark(middle(line), values[0], values[-1], own, "|")])
+        return DotRow(line.label, [Mark(middle(line), values[0], values[-1], own, "|", of="median and range")])
     marks = [
-        Mark(v[0], v[1], v[2], own, "o", not v[3], ring=v is line.own)
-        for _, v in sorted(line.values, key=lambda one: one[1][0])
-    ]
+        Mark(v[0], v[1], v[2], own, markers.get(machine, "o"), not v[3], ring=v is line.own,
+             of="this machine" if v is line.own else machine)
+        for machine, v in sorted(line.values, key=lambda one: one[1][0])
+    ]  # fmt: skip
     return DotRow(line.label, marks)
 
 
@@ -154,16 +135,21 @@ def _cloud(ax: Axes, y: int, line: MachineRow) -> None:
                 markeredgecolor=INK, markeredgewidth=1.3, zorder=4)  # fmt: skip
 
 
-def _legend(figure: Figure, *, many: bool, points: bool) -> None:
-    """Add the legend: this machine, other machines, a cloud of machines, and published points."""
+def _legend(figure: Figure, machines: Machines, markers: Mapping[str, str], *, many: bool) -> None:
+    """Add the legend: the machines by name where they are few, else this machine and a cloud of the others."""
     from matplotlib.lines import Line2D
 
     def key(label: str, marker: str, **more: Any) -> Line2D:
         kept: dict[str, Any] = {"linestyle": "", "color": MUTED, **more}
-        return Line2D([], [], marker=marker, label=label, **kept)
+        return Line2D([], [], marker=marker, label=plain(label, 60), **kept)
 
-    handles = [key("this machine", "o", markersize=6, markeredgecolor=INK, markeredgewidth=1.3)]
-    handles += [key("another machine", "o", markersize=4.5)]
+    ring = {"markersize": 6, "markeredgecolor": INK, "markeredgewidth": 1.3}
+    handles = []
+    for summary in machines.summaries if markers else [machines.own]:
+        own = summary is machines.own
+        name = f"{summary.name}{' (this machine)' if own else ''}"
+        handles.append(key(name, markers.get(summary.machine.id, "o"), **(ring if own else {"markersize": 4.5})))
+    if not markers:
+        handles.append(key("another machine", "o", markersize=4.5))
     handles += [key("median and range", "|", markersize=8, linestyle="-")] if many else []
-    handles += [key("published elsewhere", _PUBLISHED_MARKER, markersize=8, markerfacecolor=PAPER)] if points else []
-    figure.legend(handles=handles, loc="outside upper left", ncols=2, handletextpad=0.3)
+    figure.legend(handles=handles, loc="outside upper left", ncols=1 if markers else 2, handletextpad=0.3)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from overhead.profiles import PROFILES
 from overhead.reading.format import MICRO, factor, listed, micro, number, plain, time, valued
 from overhead.reading.key_figures import overstatement
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.draw import INK, MUTED, PAPER, canvas, plain_log_ticks
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Drawing, Part, Table, Text
@@ -34,20 +34,21 @@ def method(view: View) -> list[tuple[str, str, list[Part]]]:
 def _example(view: View) -> TargetView | None:
     """The record to explain: a base case with a fit and a curve of at least five points; None if there is none.
 
-    Hardware and clear figures come first, then the case where timing a single unit overstates the cost most."""
+    Hardware and clear slopes come first, then the case where timing a single unit overstates the cost most, by the
+    lower end of the ratio."""
 
     def able(t: TargetView) -> bool:
         return (
             all(valued(t.base.figure(n)) is not None for n in ("complete", "fixed", "naive"))
             and len(_points(t.base)) >= 5
-            and t.base.pattern == "per-submit"
         )
 
     def rank(t: TargetView) -> tuple[bool, bool, bool, float]:
-        figures = [t.base.figure(n) for n in ("complete", "fixed")]
-        unclear = _off(t.base) > _POOR_FIT_SHARE or any(f is None or f.status != "ok" for f in figures)
+        slope = t.base.figure("complete")
+        unclear = _off(t.base) > _POOR_FIT_SHARE or slope is None or slope.status != "ok"
         ratio = overstatement(t.base, "naive")
-        return t.first.api == "CPU", t.software, unclear, -(ratio[0] if ratio else 0.0)
+        low = None if ratio is None else ratio[1] if ratio[1] is not None else ratio[0]
+        return t.first.api == "CPU", t.software, unclear, -(low or 0.0)
 
     return min(filter(able, view.stacked), key=rank, default=None)
 
@@ -90,7 +91,7 @@ def _story(target: TargetView, points: Sequence[Point]) -> list[str]:
     slope, fixed, naive, legacy = (base.figure(n) for n in ("complete", "fixed", "naive", "legacy"))
     each, single = valued(slope), valued(naive)
     said = [
-        f"{plain(target.label, 60)}, pattern {base.pattern}, caller {base.caller}: chains of 1 to "
+        f"{plain(target.label, 60)}, pattern {base.pattern}, {CALLER_WORDS[base.caller]}: chains of 1 to "
         f"{points[-1].n:,} units, each chain issued, waited for and timed whole."
     ]
     if slope is not None and fixed is not None:
@@ -145,8 +146,8 @@ def _drawing(target: TargetView, points: Sequence[Point], each: float, once: flo
         plain_log_ticks(axis)
     return Drawing(
         "method", "The same measurements, as a line and as a quotient",
-        "Two plots of one case: time against the number of units with the fitted line, and time divided by the number "
-        "of units, which falls towards the slope as n grows; the numbers are in the table below.",
+        f"Time grows along a line of {number(each / 1e3)} microseconds a unit that starts at {number(once / 1e3)}; "
+        "time divided by the number of units falls towards the slope as n grows.",
         "Dots: medians of all processes. Solid: the fit. Dotted: what timing one unit predicts. Below, the quotient "
         "that benchmarks print falls with n and reaches the slope (dashed) only where the wait has been spread thin.",
         figure,
@@ -169,7 +170,7 @@ _RULES = (
     ("It repeats", f"{_PROCESSES} fresh processes by profile, fewer if they would end after the profile's time limit; "
      "the interval is over processes, at their canary, and a figure whose interval is wider than the profile's target "
      "is called noisy. Another run may meet another clock."),
-    ("Same weather", "What is subtracted or divided alternated within each round in one process; differences are "
+    ("Drift cancels", "What is subtracted or divided alternated within each round in one process; differences are "
      "formed per round. A canary tells rounds of a slow processor or of another clock; they are left out of the fit."),
     ("One at a time", "A worker measures only while it holds the machine's baton."),
     ("The window is known", "Each record says what its window holds; a ratio is refused where windows differ in "

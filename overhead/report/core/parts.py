@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from overhead.reading.format import micro_spread
+from overhead.reading.glossary import Term
 from overhead.reading.key_figures import KeyFigure
 from overhead.results import Record
 
@@ -38,11 +39,16 @@ class Cards:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A table cell with the colour of a stack before its text, or with a link to the page of a machine."""
+    """A table cell: the colour of a stack before its text, a link to the page of a machine, or a shade behind it.
+
+    ``shade``: 0 (the page's colour) to 1 (the darkest); ``hover``: text that a pointer shows.
+    """
 
     text: str
     stack: str = ""
     machine: str = ""
+    shade: float | None = None
+    hover: str = ""
 
 
 def micro_cell(record: Record, name: str) -> str:
@@ -56,6 +62,7 @@ class Table:
     """A table. The first cell of a row is its heading. ``numeric``: columns that align right.
 
     ``folded``: the reader can open the table. ``prose``: cells hold sentences, so a phone shows a row as a block.
+    ``sortable``: a script lets the reader sort and filter it.
     """
 
     kind: ClassVar[str] = "table"
@@ -65,11 +72,32 @@ class Table:
     numeric: Sequence[int] = ()
     folded: bool = False
     prose: bool = False
+    sortable: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Listing:
+    """A numbered list: for each item a sentence that stands out, and details in small type."""
+
+    kind: ClassVar[str] = "listing"
+    items: Sequence[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """Terms with their meanings; the first place of each term on the pages links to it."""
+
+    kind: ClassVar[str] = "terms"
+    terms: Sequence[Term]
 
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt`` describes it for screen readers."""
+    """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt``: its finding, for screen readers.
+
+    ``folded``: the reader can open the figure. ``narrow``: the same figure drawn for a phone, which the page shows
+    there instead.
+    """
 
     kind: ClassVar[str] = "drawing"
     name: str
@@ -77,6 +105,8 @@ class Drawing:
     alt: str
     caption: str
     figure: Figure
+    narrow: Figure | None = None
+    folded: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,4 +121,4 @@ class Sketch:
     svg: str
 
 
-Part = Text | Cards | Table | Drawing | Sketch
+Part = Text | Cards | Table | Listing | Terms | Drawing | Sketch

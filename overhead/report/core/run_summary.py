@@ -170,4 +170,4 @@ def _verdict(found: chains.Crossing) -> str:
         return "at any length"
     if found.never:
         return "never"
-    return "" if found.steps is not None else "not told apart"
+    return "" if found.steps is not None else "no measurable difference"

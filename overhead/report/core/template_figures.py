@@ -10,12 +10,15 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
+from overhead.reading.format import number, spread
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER
 from overhead.report.core.templates import template
 
 _WIDTH_PX = 640
 _LABELS_PX = 226
 _ROW_PX = 28
+_VALUES_PX = 76
+"""Width of the values at the right end of the rows."""
 _AXIS_PX = 52
 """Height of an axis with its unit."""
 _Scale = tuple[Callable[[float], float], list[tuple[float, str]]]
@@ -31,6 +34,20 @@ class Dot:
     high: float
     colour: str
     hollow: bool = False
+
+    @property
+    def short(self) -> str:
+        """The value with as many digits as its interval allows."""
+        return number(self.value, *self._ends)
+
+    @property
+    def long(self) -> str:
+        """The value with its interval."""
+        return spread(self.value, *self._ends)
+
+    @property
+    def _ends(self) -> tuple[float | None, float | None]:
+        return (self.low, self.high) if self.low < self.high else (None, None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +93,7 @@ def _log_scale(panel: TemplatePanel) -> _Scale:
 
     def x(value: float) -> float:
         at = math.log(max(value, low) / low) / math.log(high / low)
-        return round(_LABELS_PX + (_WIDTH_PX - _LABELS_PX - 20) * min(at, 1.0), 1)
+        return round(_LABELS_PX + (_WIDTH_PX - _LABELS_PX - _VALUES_PX) * min(at, 1.0), 1)
 
     return x, _log_ticks(low, high)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from overhead.reading.format import plain
-from overhead.report.core.palette import colour
+from overhead.report.core.palette import colour, themed
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -23,5 +23,5 @@ def template(name: str) -> Template:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     made.filters["plain"] = plain
-    made.globals["colour"] = colour
+    made.globals["colour"] = lambda stack: themed(colour(stack))
     return made.get_template(name)

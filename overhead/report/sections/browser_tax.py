@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
-from overhead.reading.format import MICRO, count, factor_spread
+from overhead.reading.format import MICRO, factor_spread, resolved
 from overhead.reading.intervals import Span
-from overhead.reading.view import View, words
-from overhead.report.core.draw import (
-    CALLER_MARKERS,
-    ONE_LINE_INCHES,
-    DotRow,
-    canvas,
-    dot_rows,
-    mark,
-    marker_legend,
-    small_titles,
-    unit_below,
-)
+from overhead.reading.view import CALLER_WORDS, View, words
+from overhead.report.core.dots import DotRow, dot_rows, mark
+from overhead.report.core.draw import CALLER_MARKERS, ONE_LINE_INCHES, canvas, marker_legend, small_titles, unit_below
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
@@ -27,7 +18,7 @@ from overhead.results import Caller, Record
 _COMPARED_FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty wait", "naive": "T(1)"}
 
 
-@register("browser-tax", "What the browser adds", 48)
+@register("browser-tax", "What the browser adds", 48, page="variants")
 def browser_tax(view: View) -> Iterator[Part]:
     found = taxes(view)
     if not found:
@@ -36,8 +27,9 @@ def browser_tax(view: View) -> Iterator[Part]:
     groups: dict[str, list[Tax]] = {}
     for tax in found:
         groups.setdefault(tax.target.label, []).append(tax)
-    if any(t.figure("complete") for t in found):
-        yield _drawing(groups)
+    drawn = {label: [t for t in group if resolved(t.record.figure("complete"))] for label, group in groups.items()}
+    if drawn := {label: group for label, group in drawn.items() if group}:
+        yield _drawing(drawn)
     yield from map(_table, groups.values())
 
 
@@ -51,11 +43,10 @@ def _drawing(groups: dict[str, list[Tax]]) -> Drawing:
         unit_below(axes[1], f"T(1), {MICRO}")
         axes[1].set_yticklabels([])
     callers = dict.fromkeys(c for t in found for c in ("browser", *t.against))
-    marker_legend(figure, {c: CALLER_MARKERS[c] for c in callers})
+    marker_legend(figure, {CALLER_WORDS[c]: CALLER_MARKERS[c] for c in callers})
     return Drawing(
         "browser-tax", "A browser and the library inside it",
-        "Dot plots on log axes: microseconds per unit, and of one unit timed alone, in the browser and through the "
-        f"library inside it, for {count(len(found), 'case')}; the numbers are in the table below.",
+        " ".join(tax_sentence(t) for t in first_of_each(found)),
         "Chromium holds Dawn and Firefox holds wgpu; each is set against that library alone, on the same adapter. "
         "Left: the slope. Right: T(1), which in a browser is mostly its wait: what a single timed dispatch says.",
         figure,
@@ -65,7 +56,11 @@ def _drawing(groups: dict[str, list[Tax]]) -> Drawing:
 def _row(tax: Tax, name: str) -> DotRow:
     by_caller: dict[Caller, Record] = {"browser": tax.record, **tax.against}
     stacks = {c: tax.target.stack if c == "browser" else tax.library for c in by_caller}
-    marks = [m for c, r in by_caller.items() for m in mark(r.figure(name), colour(stacks[c]), CALLER_MARKERS[c])]
+    marks = [
+        m
+        for c, r in by_caller.items()
+        for m in mark(r.figure(name), colour(stacks[c]), CALLER_MARKERS[c], CALLER_WORDS[c])
+    ]
     shown = tax.record.value(name) is not None
     return DotRow(_short(tax), marks, "" if shown else f"browser: {_status(tax.record, name)}")
 
@@ -86,11 +81,11 @@ def _table(found: list[Tax]) -> Table:
     rows: list[list[str | Cell]] = []
     for tax in found:
         case = Cell(tax.target.pattern_label(tax.record), tax.target.stack)
-        rows.append([case, "browser", *_numbers(tax.record), "", _times(tax.overstated), ""])
+        rows.append([case, "the browser", *_numbers(tax.record), "", _times(tax.overstated), ""])
         for caller in sorted({*tax.against, *tax.refused}):
             record = tax.against.get(caller)
             numbers = _numbers(record) if record is not None else [""] * len(_COMPARED_FIGURES)
-            name = Cell(f"{tax.library}, {caller}", tax.library)
+            name = Cell(f"{tax.library}, {CALLER_WORDS[caller]}", tax.library)
             rows.append([case, name, *numbers, _times(tax.times(caller)), "", tax.refused.get(caller, "")])
     return Table(
         f"{found[0].target.label}, beside {found[0].library}",

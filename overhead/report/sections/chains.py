@@ -1,38 +1,49 @@
-"""Chains of dependent steps: which way to run them, by workload and size, in sentences, maps and tables."""
+"""Chains of dependent steps: the cheapest way of each workload on one page, and a page for each workload."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from overhead.reading import chains
-from overhead.reading.chains import ArmFit, Group, chain_opening, device_times, fusions, passings, steps_of
+from overhead.reading.chains import (
+    COMPARED_LENGTHS,
+    ArmFit,
+    Group,
+    chain_opening,
+    device_times,
+    fusions,
+    not_a_speed,
+    passings,
+    steps_of,
+)
 from overhead.reading.format import MICRO, factor, number, plain, spread
 from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
 from overhead.reading.sources import apart
 from overhead.reading.view import View
-from overhead.report.core import chain_drawings
-from overhead.report.core.parts import Cell, Part, Table, Text
-from overhead.report.core.registry import register
+from overhead.report.core.dots import DotRow, Mark, dot_figures
+from overhead.report.core.page_list import slug
+from overhead.report.core.palette import colour
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.registry import register, register_each
 from overhead.workloads import workloads
 
 _METHOD_NOTE = (
-    "Every arm was compared with NumPy in float64 on fresh random inputs before it was timed, and the device "
-    "counts its steps; an arm that differs has no speed. Costs are fixed + slope x steps of the arm's own fit: "
-    "one chain (a generation) and one wait, recording and compiling not counted. Arms of different stacks ran in "
-    "different processes, so the interval of a ratio is over all that the intervals of both figures allow. An "
-    "asterisk marks a length beyond the longest chain that was measured."
+    "Every way was compared with NumPy in float64 on fresh random inputs before it was timed, and the device counts "
+    "its steps; a way with other values has no speed. A cost is fixed + slope × steps of the way's own fit: one chain "
+    "and one wait, without recording and compiling. An asterisk marks a chain longer than any that was measured."
 )
-
 _FIRST_WORKLOAD = "recurrence"
 """The workload that comes first."""
 _MOST_OPEN_SENTENCES = 7
 """Sentences of a workload; more open on request."""
+_LEAST_DRAWN = 3
+"""With fewer ways the table says it all."""
 
 
-@register("chains", "Chains of dependent steps", 45)
+@register("chains", "Chains of dependent steps", 45, page="chains")
 def chains_section(view: View) -> Iterator[Part]:
-    found = chains.groups(view)
+    found = sorted(view.once(chains.groups), key=lambda g: g.workload != _FIRST_WORKLOAD)
     if not any(g.arms for g in found):
         reasons = [f"{r.stack} {r.workload}: {why(r, 'complete')}" for g in found for r in g.failed]
         yield Text(["No workload has a figure."] if found else ["No workload was measured."])
@@ -41,25 +52,115 @@ def chains_section(view: View) -> Iterator[Part]:
         return
     if said := chain_opening(view):
         yield Text([said])
-    for name in dict.fromkeys(g.name for g in sorted(found, key=lambda g: g.workload != _FIRST_WORKLOAD)):
-        yield from _workload([g for g in found if g.name == name])
+    yield _overview(found)
     yield Text([*_about(found), _METHOD_NOTE], quiet=True)
 
 
-def _workload(own: Sequence[Group]) -> Iterator[Part]:
-    """One workload in one variant: sentences, maps where it has several sizes, every arm drawn at the most telling,
-    tables."""
+def _workload_pages(view: View) -> Iterator[tuple[str, str]]:
+    """The name of each workload that was measured, as name and title of its page."""
+    found = sorted(view.once(chains.groups), key=lambda g: g.workload != _FIRST_WORKLOAD)
+    for name in dict.fromkeys(g.workload for g in found):
+        yield name, plain(name, 40)
+
+
+@register_each("chains", _workload_pages)
+def workload_page(view: View, workload: str) -> Iterator[Part]:
+    """All variants and sizes of one workload."""
+    own = [g for g in view.once(chains.groups) if g.workload == workload]
+    yield Text(_about(own))
+    for name in dict.fromkeys(g.name for g in own):
+        yield from _variant([g for g in own if g.name == name])
+    yield Text([_METHOD_NOTE], quiet=True)
+
+
+def _variant(own: Sequence[Group]) -> Iterator[Part]:
+    """One workload in one variant: sentences, the cheapest way by size and length, every way at one size, tables."""
     said = [*fusions(own), *device_times(own), *passings(own)]
     if said:
-        yield Text(
-            said, folded="" if len(said) <= _MOST_OPEN_SENTENCES else f"{own[0].name}: where one way passes another"
-        )
+        yield Text(said, folded="" if len(said) <= _MOST_OPEN_SENTENCES else f"{own[0].name}: one way against another")
     drawn = [g for g in own if g.arms]
-    if len(drawn) > 1:
-        yield chain_drawings.maps(drawn)
     if drawn:
-        yield chain_drawings.costs(max((g.by_run()[0] for g in drawn), key=lambda g: len(g.arms)))
+        yield _cheapest(drawn)
+        shown = max((g.by_run()[0] for g in drawn), key=lambda g: len(g.arms))
+        if len(shown.arms) >= _LEAST_DRAWN:
+            yield _costs(shown)
     yield from map(_table, own)
+
+
+def _overview(found: Sequence[Group]) -> Table:
+    """A row for each workload and size: the cheapest way at the workload's own length, and the next."""
+    rows: list[list[str | Cell]] = []
+    for group in (g for g in found if g.arms):
+        steps = steps_of(group.workload)
+        best, *others = group.by_kind(steps)
+        nearest = others[0] if others else None
+        rows.append([
+            group.name, f"{group.elements:,}", f"{steps:,}", Cell(_way(best), best.record.stack), _time(best, steps),
+            Cell(_way(nearest), nearest.record.stack) if nearest else "", _to(nearest, best, steps) if nearest else "",
+        ])  # fmt: skip
+    return Table(
+        "The cheapest way by workload and size, at the workload's own number of steps",
+        ["workload", "elements", "steps", "cheapest way", MICRO, "next cheapest", "takes"],
+        rows, numeric=(1, 2, 4, 6),
+    )  # fmt: skip
+
+
+def _cheapest(found: Sequence[Group]) -> Part:
+    """The cheapest way by elements and steps; a sentence where it is one way everywhere."""
+    lengths = sorted({*COMPARED_LENGTHS, steps_of(found[0].workload)})
+    orders = {(g.elements, n): g.by_kind(n) for g in found for n in lengths}
+    name = found[0].name
+    winners = {order[0].kind.name for order in orders.values()}
+    if len(winners) == 1 and all(_clear(order, n) for (_, n), order in orders.items()):
+        title = next(iter(orders.values()))[0].kind.title
+        return Text([f"{name}: at every size and length the cheapest way is {title}."])
+
+    def cell(elements: int, n: int) -> Cell:
+        order = orders[elements, n]
+        star = "*" if order[0].extrapolated(n) else ""
+        tie = "" if _clear(order, n) else f", about as cheap as {order[1].kind.title}"
+        took = f"{number(*order[0].cost(n).over(1e3))} {MICRO}{star}"
+        return Cell(f"{_way(order[0])}, {took}{tie}", order[0].record.stack)
+
+    return Table(
+        f"{name}: the cheapest way by elements and dependent steps",
+        ["elements", *(f"{n:,} step{'s' if n > 1 else ''}" for n in lengths)],
+        [[f"{g.elements:,}", *(cell(g.elements, n) for n in lengths)] for g in found],
+    )
+
+
+def _clear(order: Sequence[ArmFit], steps: int) -> bool:
+    """Whether the first way is cheaper than the next whatever the intervals allow."""
+    return len(order) < 2 or order[1].cost(steps).floor > order[0].cost(steps).ceiling
+
+
+def _way(arm: ArmFit) -> str:
+    return arm.kind.title + (" (CPU)" if arm.processor == "cpu" else "")
+
+
+def _time(arm: ArmFit, steps: int) -> str:
+    return number(*arm.cost(steps).over(1e3)) + ("*" if arm.extrapolated(steps) else "")
+
+
+def _costs(group: Group) -> Drawing:
+    """A row for each way, the cheapest first: the time of the chain at the full length of the workload."""
+    steps = steps_of(group.workload)
+    arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
+    figure, narrow = dot_figures([DotRow(a.label, [_mark(a, steps)]) for a in arms], f"{MICRO} for {steps:,} steps")
+    best, last = arms[0], arms[-1]
+    return Drawing(
+        f"chains-{slug(group.name)}-ways", f"{steps:,} steps by each way: {group.title}",
+        f"Of {len(arms)} ways to run {steps:,} steps the cheapest is {best.label}, {_time(best, steps)} microseconds, "
+        f"and the dearest {last.label}, {_time(last, steps)}.",
+        "One chain and one wait, from the fits; recording and compiling not counted. Hollow: noisy or bimodal.",
+        figure, narrow,
+    )  # fmt: skip
+
+
+def _mark(arm: ArmFit, steps: int) -> Mark:
+    status = arm.record.status
+    return Mark(*arm.cost(steps).over(1e3), colour(arm.record.stack), hollow=status != "ok",
+                of="" if status == "ok" else status)  # fmt: skip
 
 
 def _about(found: Sequence[Group]) -> list[str]:
@@ -68,7 +169,7 @@ def _about(found: Sequence[Group]) -> list[str]:
     return [f"{n}: {known[n].about}." for n in names]
 
 
-def _to_the_fastest(arm: ArmFit, fastest: ArmFit | None, steps: int) -> str:
+def _to(arm: ArmFit, fastest: ArmFit | None, steps: int) -> str:
     """The arm's time over that of the fastest arm of its run; of another run the reason why there is none."""
     if fastest is None or arm is fastest:
         return "1"
@@ -88,15 +189,20 @@ def _table(group: Group) -> Table:
         a_second = Span(1e9, 1e9, 1e9) / cost
         rows.append([
             Cell(plain(arm.label, 90), arm.record.stack), number(*arm.slope.over(1e3)),
-            number(*a_second.over(1)) + star, spread(*cost.over(1e3)) + star,
-            _to_the_fastest(arm, fastest, steps), spread(*arm.fixed.over(1e3)),
+            _a_second(a_second) + star, spread(*cost.over(1e3)) + star,
+            _to(arm, fastest, steps), spread(*arm.fixed.over(1e3)),
         ])  # fmt: skip
     for record in group.failed:
-        reason = plain(f"{record.status}: {record.reason}" if record.reason else why(record, "complete"), 120)
+        reason = plain(not_a_speed(record), 120)
         rows.append([Cell(f"{record.stack}, {record.pattern}", record.stack), reason, "", "", "", ""])
     return Table(
         f"{group.title}, {steps:,} steps",
-        ["arm", f"{MICRO} a step", "generations a second", f"{steps:,} steps, {MICRO}", "to the fastest",
-         f"fixed, {MICRO}"],
-        rows, numeric=range(1, 6), folded=len(rows) > 12,
+        ["way", f"{MICRO} a step", "chains a second", f"{steps:,} steps, {MICRO}", "to the fastest", f"fixed, {MICRO}"],
+        rows, numeric=range(1, 6), folded=True,
     )  # fmt: skip
+
+
+def _a_second(rate: Span) -> str:
+    """How often the chain runs in a second, with at least two digits."""
+    said = number(*rate.over(1))
+    return said if said.strip("0.,") else number(rate.value)

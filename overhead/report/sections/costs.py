@@ -1,34 +1,44 @@
-"""Cost per unit by pattern, stack and caller: dots with intervals on a log axis, a panel for each pattern and unit."""
+"""Cost per unit by stack and pattern: a shaded table, cheap cells light and dear ones dark; and every figure of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
-from overhead.reading.format import MICRO, count, micro_spread, valued
+from overhead.reading.format import MICRO, count, micro, micro_spread, resolved, unresolved, valued
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import next_run_text
 from overhead.reading.synchronising import adds_only_an_act, representative_act, varied_for_label
-from overhead.reading.view import TargetView, View, by_patterns, words
-from overhead.report.core.draw import ROW_INCHES, caller_legend, caller_row, canvas, dot_rows
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, words
+from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
-from overhead.results import Record
+from overhead.results import Record, Scalar
 
-_Panels = dict[tuple[str, str], dict[str, list[tuple[TargetView, Record]]]]
-"""Pattern and unit, then the target's label with what the pattern needs: its records, one a caller."""
+_Row = tuple[str, str, str]
+"""Target with the parameters that its pattern does not need, caller in words, and unit."""
+_Column = tuple[str, tuple[tuple[str, Scalar], ...]]
+"""Pattern, and the parameters that it needs, such as k."""
+_SHADED_DECADES = 3.0
+"""A cost so many powers of ten below the dearest has no shade."""
+_READ_AS = (
+    "Times are per unit of work until everything has finished, without the fixed cost of a wait. A row is a stack and "
+    "a caller, a column a pattern. The darker a cell, the more one unit costs; a pointer shows the interval."
+)
 
 
-@register("costs", "Cost by stack and pattern", 20)
+@register("costs", "Cost by stack and pattern", 20, page="cases")
 def costs(view: View) -> Iterator[Part]:
-    panels = _panels(view)
-    if not panels:
+    found = {r.key: (t, r) for t in view.executing for r in t.records if in_pattern_table(t, r)}
+    ordered = [found[r.key] for r in by_patterns(r for _, r in found.values())]
+    if not ordered:
         yield Text(["No stack that runs its work was measured."])
         return
-    yield _drawing(panels)
-    yield _table(panels)
+    yield Text([_READ_AS])
+    yield _shaded(ordered)
+    yield _table(ordered)
 
 
-def in_pattern_chart(target: TargetView, record: Record) -> bool:
+def in_pattern_table(target: TargetView, record: Record) -> bool:
     """Whether the record differs from its base case by pattern and caller alone, or by what its pattern needs (k).
 
     Of acts that synchronise one of each pattern stands for all, after every step if there is such: they have a section
@@ -44,47 +54,77 @@ def in_pattern_chart(target: TargetView, record: Record) -> bool:
 
 
 def _label(target: TargetView, record: Record) -> str:
-    return ", ".join([target.label, *words(varied_for_label(target, record))])
+    return ", ".join([target.short, *words(varied_for_label(target, record))])
 
 
-def _panels(view: View) -> _Panels:
-    panels: _Panels = {}
-    records = {r.key: (t, r) for t in view.executing for r in t.records if in_pattern_chart(t, r)}
-    for record in by_patterns(r for _, r in records.values()):
-        target = records[record.key][0]
-        panel = panels.setdefault((record.pattern, record.unit), {})
-        panel.setdefault(_label(target, record), []).append((target, record))
-    return panels
+def _shaded(found: Sequence[tuple[TargetView, Record]]) -> Table:
+    """Stacks by patterns."""
+    rows: dict[_Row, tuple[TargetView, dict[_Column, Record]]] = {}
+    columns: dict[_Column, None] = {}
+    for target, record in found:
+        if record.pattern == "launches":  # graphs of several sizes have a table of their own
+            continue
+        column = (record.pattern, tuple(sorted(_needed(target, record).items())))
+        row = (target.short, CALLER_WORDS[record.caller], record.unit)
+        rows.setdefault(row, (target, {}))[1][column] = record
+        columns[column] = None
+    patterns = [pattern for pattern, _ in columns]
+    ordered = sorted(columns, key=lambda c: (patterns.index(c[0]), *(v for _, v in c[1] if isinstance(v, int | float))))
+    high = max((v for _, cells in rows.values() for r in cells.values() if (v := _cost(r)) is not None), default=1.0)
 
+    def rank(row: _Row) -> tuple[bool, bool, int, float]:
+        """Hardware first, then the rows with the first column, the cheapest of them first."""
+        target, cells = rows[row]
+        first = next(i for i, column in enumerate(ordered) if column in cells)
+        cost = _cost(cells[ordered[first]])
+        return target.software, target.first.api == "CPU", first, math.inf if cost is None else cost
 
-def _drawing(panels: _Panels) -> Drawing:
-    heights = [ROW_INCHES * len(rows) for rows in panels.values()]
-    figure, grid = canvas(heights)
-    for (ax,), ((pattern, unit), rows) in zip(grid, panels.items(), strict=True):
-        dot_rows(ax, [caller_row(label, records) for label, records in rows.items()])
-        ax.set_title(f"{pattern}: {MICRO} per {unit}")
-    callers = {r.caller for rows in panels.values() for records in rows.values() for _, r in records}
-    caller_legend(figure, callers)
-    stacks = {t.stack for rows in panels.values() for records in rows.values() for t, _ in records}
-    return Drawing(
-        "costs", "Cost of one more unit",
-        f"Dot plot on log axes: microseconds per unit for {count(len(stacks), 'stack')} in "
-        f"{count(len(panels), 'pattern')}; the numbers are in the table below.",
-        "The slope of the wall time until everything has finished, so the fixed cost of waiting is not in it. Each "
-        "panel is one pattern and one unit and has a log axis of its own; lines are 95 % intervals; a hollow mark is "
-        "noisy or bimodal; shapes tell who makes the calls. Where a case has no figure its status stands instead.",
-        figure,
+    def cell(record: Record | None) -> str | Cell:
+        if record is None:
+            return ""
+        figure, value = record.figure("complete"), _cost(record)
+        if figure is None or value is None:
+            return Cell(record.status if figure is None else unresolved(figure), hover=why(record, "complete"))
+        unclear = "" if figure.status == "ok" else f" {figure.status}"
+        shade = max(0.0, 1 + math.log10(value / high) / _SHADED_DECADES)
+        return Cell(micro(figure) + unclear, shade=shade, hover=f"{micro_spread(figure)} {MICRO} per {record.unit}")
+
+    return Table(
+        f"Cost of one more unit, {MICRO}, by stack and pattern",
+        ["target", "called", "per", *(" ".join([pattern, *words(dict(needed))]) for pattern, needed in ordered)],
+        [[Cell(row[0], rows[row][0].stack), *row[1:], *(cell(rows[row][1].get(c)) for c in ordered)]
+         for row in sorted(rows, key=rank)],
+        numeric=range(3, 3 + len(ordered)),
     )  # fmt: skip
 
 
-def _table(panels: _Panels) -> Table:
-    rows: list[list[str | Cell]] = []
-    for (pattern, unit), by_target in panels.items():
-        for label, records in by_target.items():
-            rows += [[Cell(label, t.stack), pattern, r.caller, unit, *_numbers(r)] for t, r in records]
-    columns = ["target", "pattern", "caller", "unit", f"complete, {MICRO}", f"next run, {MICRO}", f"host, {MICRO}",
+def _needed(target: TargetView, record: Record) -> dict[str, Scalar]:
+    """The parameters that the pattern needs; a synchronisation that stands for others is not told apart."""
+    if record.pattern == target.base.pattern or adds_only_an_act(target, record):
+        return {}
+    return {k: v for k, v in target.added(record).items() if k not in ("sync", "every")}
+
+
+def _cost(record: Record) -> float | None:
+    """The cost in ns; None where it is not resolved."""
+    figure = record.figure("complete")
+    return valued(figure) if resolved(figure) else None
+
+
+def _table(found: Sequence[tuple[TargetView, Record]]) -> Table:
+    rows = [
+        [Cell(_label(t, r), t.stack), r.pattern, CALLER_WORDS[r.caller], r.unit, *_numbers(r)]
+        for t, r in sorted(found, key=lambda one: (one[0].software, CALLERS.index(one[1].caller)))
+    ]
+    columns = ["target", "pattern", "called", "per", f"complete, {MICRO}", f"next run, {MICRO}", f"host, {MICRO}",
                f"issue, {MICRO}", f"fixed, {MICRO}", "bound", "remark"]  # fmt: skip
-    return Table("All figures by pattern", columns, rows, numeric=(4, 5, 6, 7, 8), folded=True)
+    return Table(
+        f"The same with intervals, and what of it keeps the host busy ({count(len(rows), 'case')})",
+        columns,
+        rows,
+        numeric=(4, 5, 6, 7, 8),
+        folded=True,
+    )
 
 
 def _numbers(record: Record) -> list[str]:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from overhead.reading import checks, host_shares
 from overhead.reading.format import (
     MICRO,
-    bounds,
-    count,
     micro,
     micro_of,
     micro_spread,
@@ -22,7 +20,7 @@ from overhead.reading.format import (
 )
 from overhead.reading.host_shares import Device, HostShares, Share
 from overhead.reading.view import CALLER_WORDS, View
-from overhead.report.core.draw import INK, MUTED, PAPER, canvas, unit_below
+from overhead.report.core.draw import MUTED, PAPER, SMALL, canvas, tip
 from overhead.report.core.palette import LAYER_COLOURS
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
@@ -30,18 +28,15 @@ from overhead.report.core.registry import register
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_LADDERS_DRAWN = 14
-"""Cases drawn at most; the table holds all."""
-_BELOW_ZERO_HATCH = "////"
-_USUAL_TITLE_LETTERS = 68
-"""Longest panel title in the usual font size."""
-_MOST_TITLE_LETTERS = 76
-"""Longest panel title in the smaller font size; a longer one leaves out the device."""
+_BAR_INCHES = 0.52
+"""Inches of the bars of one stack: the host's and, below it, the GPU's."""
+_HOST_BAR, _GPU_BAR = 0.4, 0.2
+"""Heights of the bars, as a share of a row."""
 
 
-@register("ladder", "Who takes the time", 15)
+@register("ladder", "CPU time by layer", 15, page="cases")
 def who(view: View) -> Iterator[Part]:
-    found = host_shares.ladders(view)
+    found = view.once(host_shares.ladders)
     if not found:
         yield Text([
             "The split needs the same calls from Python and from compiled code in one worker; this file holds no "
@@ -49,16 +44,17 @@ def who(view: View) -> Iterator[Part]:
         ])  # fmt: skip
         return
     first = leading(found)
-    rest = [f for f in found if f not in first]
-    split = [f for f in (*first, *rest) if f.split]
-    if split:
-        yield _drawing(split[:_MOST_LADDERS_DRAWN], len(split))
-    yield Text(host_shares.ladder_sentences(first))
+    drawn = [f for f in first if f.split and f.target.first.api != "CPU"]
+    if drawn := [f for f in drawn if not f.target.software] or drawn:
+        yield _drawing(drawn)
+    if said := host_shares.ladder_sentences(first):
+        yield Text(said, folded="In sentences")
+    others = [f for f in found if f not in first and not f.target.software]
+    if said := host_shares.ladder_sentences(others):
+        yield Text(said, folded="Every other case in a sentence")
+    yield _table(found)
     if checked := _checks(view, found):
         yield checked
-    if others := host_shares.ladder_sentences([f for f in rest if not f.target.software]):
-        yield Text(others, folded="Every other case in a sentence")
-    yield _table(found)
     yield _devices(found)
 
 
@@ -71,88 +67,82 @@ def leading(found: list[HostShares]) -> list[HostShares]:
     return list(by_target.values())
 
 
-def _drawing(found: list[HostShares], of: int) -> Drawing:
-    figure, grid = canvas([0.6 if f.minimal else 0.45 for f in found], around=0.55)
-    for (ax,), each in zip(grid, found, strict=True):
-        _bars(ax, each)
+def _drawing(found: list[HostShares]) -> Drawing:
+    """A row for each stack on one axis, the cheapest first: the host's time by layer, and the GPU's below it."""
     from matplotlib.patches import Patch
 
-    names = [n for n in host_shares.TITLES if any(s.name == n for f in found for s in f.shares)]
-    keys = [Patch(color=LAYER_COLOURS.get(n, MUTED), label=host_shares.TITLES.get(n, n)) for n in names]
-    if any(s.doubt == host_shares.BELOW_ZERO for f in found for s in f.shares):
-        keys.append(Patch(facecolor=PAPER, edgecolor=INK, hatch=_BELOW_ZERO_HATCH, label="below zero"))
-    if any(f.minimal for f in found):
-        keys.append(Patch(facecolor=PAPER, edgecolor=INK, label="a minimal Vulkan program"))
-    keys += [Patch(facecolor=MUTED, label="device, exposed"),
-             Patch(facecolor=PAPER, edgecolor=MUTED, label="device, hidden")]  # fmt: skip
+    ordered = sorted(found, key=lambda f: valued(f.host) or 0.0)
+    figure, [[ax]] = canvas([_BAR_INCHES * len(ordered)], around=0.75)
+    for y, each in enumerate(ordered):
+        _bars(ax, each, y)
+    names = [f"{f.target.short}, a {plain(f.top.unit, 20)}" + _called(f) for f in ordered]
+    ax.set_yticks([y + _HOST_BAR / 4 for y in range(len(ordered))], names, fontsize=SMALL)
+    ax.set_ylim(len(ordered) - 0.5, -0.4)
+    ax.set_xlim(0, None)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(False, axis="y")
+    ax.set_xlabel(f"{MICRO} a dispatch or launch")
+    shown = {name for f in ordered for name, _ in host_shares.drawn(f.shares)}
+    keys = [
+        Patch(color=LAYER_COLOURS.get(n, MUTED), label=title) for n, title in host_shares.TITLES.items() if n in shown
+    ]
+    keys += [Patch(facecolor=MUTED, label="GPU time you wait for"),
+             Patch(facecolor=PAPER, edgecolor=MUTED, label="GPU time overlapped by the CPU")]  # fmt: skip
     figure.legend(handles=keys, loc="outside upper left", ncols=3)
     return Drawing(
-        "ladder", "Host time by layer, device time beside it",
-        f"Stacked bars for {count(len(found), 'case')}: library and driver, interpreter and wrapper objects in "
-        "microseconds per unit, with a bar for the device; the numbers are in the table below.",
-        "Upper bar: the host's time, from left to right as measured from compiled code, from Python without wrapper "
-        "objects, and from Python as usual. A layer is the difference of two of these, so the bar ends at the whole. "
-        "Lines at the boundaries are 95 % intervals of the measured times; a hatched layer goes back to the left, "
-        "since the calls are faster with it. A minimal Vulkan program does the same work with the fewest calls; it is "
-        "no layer. Lower bar: GPU time, hollow where the host's work overlaps it. Every panel has its own scale."
-        + (f" Drawn: {len(found)} of {of}, one of each target first; the table has all." if of > len(found) else ""),
+        "ladder", "The host's time by layer, and the GPU's time below it", _finding(ordered),
+        "One axis for all stacks; the base case of each. Upper bar: the host's time per dispatch or launch. From left "
+        "to right: library and driver as measured from compiled code, the interpreter, the wrapper objects; the whole "
+        "is what the same calls take from Python. Where the two parts of Python cannot be told apart they are one "
+        "piece. Lower bar: GPU time.",
         figure,
     )  # fmt: skip
 
 
-def _bars(ax: Axes, found: HostShares) -> None:
+def _called(found: HostShares) -> str:
+    return "" if found.top.caller == "binding" else f",\n{CALLER_WORDS[found.top.caller]}"
+
+
+def _finding(ordered: list[HostShares]) -> str:
+    """What the drawing shows, in words."""
+    said = []
+    for each in ordered:
+        share = each.python
+        python = f", {percent(*share.over(1))} of it Python" if share is not None else ""
+        said.append(f"{each.target.short} {micro(each.host) if each.host else 'unknown'}{python}")
+    return f"Host time in microseconds per dispatch or launch: {'; '.join(said)}."
+
+
+def _bars(ax: Axes, found: HostShares, y: int) -> None:
+    from matplotlib.figure import Figure
+
     at = 0.0
-    for share in reversed(found.shares):
-        value = valued(share.figure)
-        if value is None:
-            continue
+    for name, value in host_shares.drawn(found.shares):
         width = value / 1e3
-        shade = LAYER_COLOURS.get(share.name, MUTED)
-        if width >= 0:
-            ax.barh(0, width, left=at, height=0.62, color=shade, edgecolor=PAPER, linewidth=0.8)
-        else:
-            ax.barh(0, -width, left=at + width, height=0.62, facecolor=PAPER, edgecolor=shade, linewidth=1,
-                    hatch=_BELOW_ZERO_HATCH)  # fmt: skip
+        (bar,) = ax.barh(y, width, left=at, height=_HOST_BAR, color=LAYER_COLOURS.get(name, MUTED), edgecolor=PAPER,
+                         linewidth=0.8)  # fmt: skip
+        if isinstance(ax.figure, Figure):
+            tip(
+                ax.figure, bar, f"{found.target.short}, {host_shares.TITLES.get(name, name)}: {micro_of(value)} {MICRO}"
+            )
         at += width
-        low, high = bounds(share.level)
-        if low is not None and high is not None:
-            ax.plot([low / 1e3, high / 1e3], [-0.02, -0.02], color=INK, linewidth=1.3)
-    host = valued(found.host)
-    if host is not None:
-        ax.plot([host / 1e3] * 2, [-0.42, 0.42], color=INK, linewidth=1.2)
-    rows = ["host"]
-    if (minimal := valued(found.minimal)) is not None:
-        ax.barh(1, minimal / 1e3, height=0.5, facecolor=PAPER, edgecolor=INK, linewidth=1)
-        rows.append("minimal Vulkan")
-    rows.append("device")
-    _device_bar(ax, found.device, len(rows) - 1)
-    ax.set_yticks(range(len(rows)), rows)
-    ax.tick_params(axis="y", length=0)
-    ax.set_ylim(len(rows) - 0.5, -0.55)
-    ax.set_xlim(0, None)
-    ax.margins(x=0.06)
-    ax.grid(False, axis="y")
-    title = plain(f"{found.target.label}, {found.case}")
-    if len(title) > _MOST_TITLE_LETTERS:
-        software = " (software)" if found.target.software else ""
-        title = plain(f"{found.target.stack}{software}, {found.case}", _MOST_TITLE_LETTERS)
-    ax.set_title(title, fontsize=8 if len(title) <= _USUAL_TITLE_LETTERS else 6.8, pad=3)
-    unit_below(ax, f"{MICRO} per {plain(found.top.unit, 20)}")
+    if found.host is not None and valued(found.host) is not None:
+        ax.annotate(micro(found.host), (at, y), (4, 0), textcoords="offset points", va="center", fontsize=SMALL)
+    _gpu_bar(ax, found.device, y + (_HOST_BAR + _GPU_BAR) / 2)
 
 
-def _device_bar(ax: Axes, device: Device, row: int) -> None:
-    time = valued(device.figure)
+def _gpu_bar(ax: Axes, device: Device, y: float) -> None:
     exposed = max(device.exposed or 0.0, 0.0) / 1e3
     hidden = max(device.hidden or 0.0, 0.0) / 1e3
-    if time is None:
-        note = "no device time" + (f": {device.reason}" if device.reason else "")
-        ax.text(0.01, row, plain(note, 90), transform=ax.get_yaxis_transform(), va="center", fontsize=7, color=MUTED)
+    if valued(device.figure) is None:
         return
-    ax.barh(row, hidden, height=0.5, facecolor=PAPER, edgecolor=MUTED, linewidth=1)
-    ax.barh(row, exposed, left=hidden, height=0.5, color=MUTED, edgecolor=MUTED, linewidth=1)
+    ax.barh(y, hidden, height=_GPU_BAR, facecolor=PAPER, edgecolor=MUTED, linewidth=1)
+    ax.barh(y, exposed, left=hidden, height=_GPU_BAR, color=MUTED, edgecolor=MUTED, linewidth=1)
+    note = micro(device.figure) if device.figure else ""
     if device.holds_gaps:
-        ax.annotate("span: holds gaps", (hidden + exposed, row), (4, 0), textcoords="offset points", va="center",
-                    fontsize=7, color=MUTED)  # fmt: skip
+        note += ", idle time included"
+    ax.annotate(note, (hidden + exposed, y), (4, 0), textcoords="offset points", va="center", fontsize=SMALL,
+                color=MUTED)  # fmt: skip
 
 
 def _table(found: list[HostShares]) -> Table:
@@ -162,7 +152,7 @@ def _table(found: list[HostShares]) -> Table:
         shares = {s.name: s for s in each.shares}
         python = each.python
         rows.append([
-            Cell(each.target.label, each.target.stack), each.case, each.top.unit,
+            Cell(each.target.short, each.target.stack), each.case, each.top.unit,
             micro_spread(each.host) if each.host is not None else "missing",
             percent_spread(*python.over(1)) if python is not None else "",
             *(_layer(each, shares[n]) if n in shares else "" for n in names),
@@ -189,7 +179,7 @@ def _checks(view: View, found: list[HostShares]) -> Table | None:
                 "Dawn's Null backend and a minimal Vulkan program": checks.null_check(view, level),
             }
             rows += [
-                [Cell(each.target.label, each.target.stack), each.target.pattern_label(level),
+                [Cell(each.target.short, each.target.stack), each.target.pattern_label(level),
                  CALLER_WORDS[level.caller], micro_of(check.measured), way, micro_of(check.predicted),
                  spread(*check.residual.over(1e3)), percent(check.residual.value / check.measured)]
                 for way, check in ways.items() if check is not None and check.residual is not None
@@ -207,7 +197,7 @@ def _devices(found: list[HostShares]) -> Table:
         kind = "span, holds gaps" if device.holds_gaps else "busy"
         time = f"{micro(device.figure)} ({kind})" if device.figure and valued(device.figure) is not None else "missing"
         rows.append([
-            Cell(each.target.label, each.target.stack), each.case, each.top.overlap, time,
+            Cell(each.target.short, each.target.stack), each.case, each.top.overlap, time,
             _difference(device.exposed), _difference(device.hidden), _check(each), device.reason,
         ])  # fmt: skip
     columns = [

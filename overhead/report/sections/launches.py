@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
-from overhead.reading.format import MICRO, count, listed, micro_spread, number, plain, spread
+from overhead.reading.format import MICRO, count, listed, micro, micro_spread, number, plain, spread
 from overhead.reading.graphs import Graph, graphs
 from overhead.reading.intervals import Span, span
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
-from overhead.report.core.draw import (
-    ONE_LINE_INCHES,
-    DotRow,
-    Mark,
-    caller_legend,
-    caller_row,
-    canvas,
-    dot_rows,
-    mark,
-    small_titles,
-    unit_below,
-)
+from overhead.report.core.dots import DotRow, Mark, caller_row, dot_figures, dot_rows, mark, shared_axis
+from overhead.report.core.draw import ONE_LINE_INCHES, caller_shapes, canvas, small_titles
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
@@ -41,14 +32,14 @@ _LAUNCH_FIGURES = ("complete", "host", "device_busy")
 _Rows = dict[str, list[tuple[TargetView, Record]]]
 
 
-@register("launches", "What a launch costs", 25)
+@register("launches", "What a launch costs", 25, page="variants")
 def launches(view: View) -> Iterator[Part]:
     targets = [t for t in view.executing if t.first.api == "CUDA"]
-    units = {unit: rows for unit in ("launch", "step") if (rows := _rows(targets, unit))}
+    rows = _rows(targets)
     found = graphs(view)
-    if units:
-        yield _launch_drawing(units)
-        yield _launch_table(units)
+    if rows:
+        yield _launch_drawing(rows)
+        yield _launch_table(rows)
     if found:
         yield Text([sentence(g) for g in found])
         yield _graph_drawing(found)
@@ -64,8 +55,8 @@ def _is_graph_launch(record: Record) -> bool:
     return record.stack == "cuda-graph" and record.pattern == "launches" and record.workload == "step"
 
 
-def _rows(targets: list[TargetView], unit: str) -> _Rows:
-    """By label, a record a caller: eager launches, and graphs of one node."""
+def _rows(targets: list[TargetView]) -> _Rows:
+    """By label, a record a caller: eager launches, and graphs of one node; the cheapest way first."""
     rows: _Rows = {}
     for t in targets:
         for r in t.records:
@@ -75,49 +66,42 @@ def _rows(targets: list[TargetView], unit: str) -> _Rows:
                 and not _PARAMETERS_SHOWN_ELSEWHERE & set(t.varied(r))
             )
             single = _is_graph_launch(r) and r.params.get("nodes") == 1
-            if r.unit == unit and (eager or single):
+            if r.unit == "launch" and (eager or single):
                 shown = {k: v for k, v in r.params.items() if k not in _PARAMETERS_SHOWN_ELSEWHERE}
-                rows.setdefault(", ".join([t.label, *words(shown)]), []).append((t, r))
-    return rows
+                rows.setdefault(", ".join([t.short, *words(shown)]), []).append((t, r))
+    return dict(sorted(rows.items(), key=lambda row: min(r.value("complete") or math.inf for _, r in row[1])))
 
 
-def _launch_drawing(units: dict[str, _Rows]) -> Drawing:
-    places = {t.label.partition(" on ")[2] for rows in units.values() for records in rows.values() for t, _ in records}
-    figure, grid = canvas([ONE_LINE_INCHES * len(rows) for rows in units.values()], 2, around=0.75)
-    for axes, (unit, rows) in zip(grid, units.items(), strict=True):
-        for ax, name in zip(axes, ("complete", "host"), strict=True):
-            dot_rows(ax, [_row(records, name, alone=len(places) == 1) for records in rows.values()])
-            ax.set_title(name)
-            unit_below(ax, f"{MICRO} per {unit}")
-        axes[1].set_yticklabels([])
-    callers = {r.caller for rows in units.values() for records in rows.values() for _, r in records}
-    caller_legend(figure, callers)
+def _launch_drawing(rows: _Rows) -> Drawing:
+    shapes = caller_shapes({r.caller for records in rows.values() for _, r in records})
+    figure, narrow = dot_figures([_row(records) for records in rows.values()], f"{MICRO} per launch", shapes)
+    ends = [next(iter(rows.values()))[0], list(rows.values())[-1][0]]
+    said = [f"{t.short} {micro(f)}" for t, r in ends if (f := r.figure("complete")) is not None]
     return Drawing(
         "launches", "One more launch, by stack and caller",
-        "Dot plots on log axes: microseconds of the wall clock and of the host per launch for "
-        f"{count(sum(len(rows) for rows in units.values()), 'way')} to launch; the numbers are in the table below.",
-        "Left: the slope of the wall time until everything has finished. Right: what of it keeps the host busy. A "
-        "launch of a graph with one node stands beside the eager ones; a compiled step has an axis of its own.",
-        figure,
+        f"Microseconds per launch for {count(len(rows), 'way')} to launch: from {' to '.join(said)}.",
+        "The slope of the wall time until everything has finished. A launch of a graph with one node stands beside the "
+        "eager ones. The values stand at the right, in the order of the marks.",
+        figure, narrow,
     )  # fmt: skip
 
 
-def _row(records: list[tuple[TargetView, Record]], name: str, *, alone: bool) -> DotRow:
-    """The way in a few words; the device in them only where there are several."""
+def _row(records: list[tuple[TargetView, Record]]) -> DotRow:
+    """The way in a few words."""
     target, first = records[0]
     shown = {k: v for k, v in first.params.items() if k not in _PARAMETERS_SHOWN_ELSEWHERE}
     way = [word if isinstance(v, bool | int) else word.partition("=")[2]
            for word, v in zip(words(shown), shown.values(), strict=True)]  # fmt: skip
-    return caller_row(" ".join([target.stack if alone else f"{target.label},", *way]), records, name)
+    return caller_row(" ".join([target.short, *way]), records)
 
 
-def _launch_table(units: dict[str, _Rows]) -> Table:
+def _launch_table(rows: _Rows) -> Table:
     return Table(
         "Launches",
-        ["target", "caller", "unit", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES), "bound"],
-        [[Cell(label, t.stack), CALLER_WORDS[r.caller], unit, *(micro_cell(r, n) for n in _LAUNCH_FIGURES), r.bound]
-         for unit, rows in units.items() for label, records in rows.items() for t, r in records],
-        numeric=(3, 4, 5), folded=True,
+        ["target", "called", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES), "bound"],
+        [[Cell(label, t.stack), CALLER_WORDS[r.caller], *(micro_cell(r, n) for n in _LAUNCH_FIGURES), r.bound]
+         for label, records in rows.items() for t, r in records],
+        numeric=(2, 3, 4), folded=True,
     )  # fmt: skip
 
 
@@ -154,11 +138,11 @@ def _graph_drawing(found: list[Graph]) -> Drawing:
     figure, grid = canvas([ONE_LINE_INCHES * len(r) for r in rows], around=0.75)
     for (ax,), graph, own in zip(grid, found, rows, strict=True):
         dot_rows(ax, own)
-        small_titles(ax, f"{graph.target.label}, maker={graph.maker}", f"{MICRO} per node")
+        small_titles(ax, f"{graph.target.short}, maker={graph.maker}", f"{MICRO} per node")
+    shared_axis([ax for (ax,) in grid], rows)
     return Drawing(
         "graphs", "A graph's node against a launch, and what making it costs",
-        "Dot plots on log axes: microseconds per node of replaying and of each part of making a graph, beside an "
-        f"eager launch, for {count(len(found), 'maker')}; the numbers are in the table below.",
+        " ".join(sentence(g) for g in found),
         "What one more node adds to each part, beside the eager launch that it stands for. What a part costs once for "
         "a graph, whatever its size, is in the table.",
         figure,
@@ -183,7 +167,7 @@ def _graph_rows(graph: Graph) -> list[DotRow]:
 def _making_table(found: list[Graph]) -> Table:
     rows: list[list[str | Cell]] = []
     for g in found:
-        name = Cell(f"{g.target.label}, maker={g.maker}", g.target.stack)
+        name = Cell(f"{g.target.short}, maker={g.maker}", g.target.stack)
         for part, title in _MAKING_PARTS.items():
             if g.record.figure(f"making:{part}") is not None:
                 figures = [micro_cell(g.record, f"making:{part}{end}") for end in ("", ":fixed")]
@@ -222,11 +206,11 @@ def two_speeds(found: Sequence[Record]) -> str:
 
 def _graph_launch_table(found: list[tuple[TargetView, Record]]) -> Table:
     rows: list[list[str | Cell]] = [
-        [Cell(f"{t.label}, maker={plain(str(r.params.get('maker', '')), 20)}", t.stack), CALLER_WORDS[r.caller],
+        [Cell(f"{t.short}, maker={plain(str(r.params.get('maker', '')), 20)}", t.stack), CALLER_WORDS[r.caller],
          plain(str(r.params.get("nodes", "")), 12), *(micro_cell(r, n) for n in _LAUNCH_FIGURES)] for t, r in found
     ]  # fmt: skip
     return Table(
         "Launching a graph",
-        ["graph", "caller", "nodes", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES)],
+        ["graph", "called", "nodes", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES)],
         rows, numeric=(2, 3, 4, 5),
     )  # fmt: skip

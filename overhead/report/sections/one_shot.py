@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.format import MICRO, factor
+from overhead.reading.format import MICRO, factor, resolved
 from overhead.reading.key_figures import overstatement
 from overhead.reading.view import TargetView, View
-from overhead.report.core.draw import INK, ROW_INCHES, DotRow, Mark, canvas, dot_rows, marker_legend
+from overhead.report.core.dots import DotRow, Mark, dot_figures
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
@@ -17,35 +17,39 @@ _FIGURE_TITLES = {"naive": "T(1), warm", "naive_idle": "T(1) after 50 ms idle", 
 _FIGURE_MARKERS = dict(zip(_FIGURE_TITLES, ("o", "s", "^"), strict=True))
 
 
-@register("naive", "The naive figures beside the slope", 50)
+@register("naive", "What timing a single unit would report", 50, page="cases")
 def naive(view: View) -> Iterator[Part]:
     shown = [t for t in view.stacked if any(t.base.figure(name) for name in _FIGURE_TITLES)]
+    shown.sort(key=lambda t: (t.software, t.first.api == "CPU", -_most(t)))
     if not shown:
         yield Text(["No base case has a one-shot figure."])
         return
-    figure, [[ax]] = canvas([ROW_INCHES * len(shown)])
-    dot_rows(ax, [_row(t) for t in shown])
-    ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
-    ax.set_xlabel("times the slope (1 is right)")
-    marker_legend(figure, {title: _FIGURE_MARKERS[name] for name, title in _FIGURE_TITLES.items()})
+    shapes = {title: _FIGURE_MARKERS[name] for name, title in _FIGURE_TITLES.items()}
+    figure, narrow = dot_figures([_row(t) for t in shown], "times the slope (1 is right)", shapes, one=1)
     yield Drawing(
         "naive", "What one-shot figures make of it",
-        "Dot plot on a log axis: T(1) warm, T(1) after idling and T(100)/100, divided by the slope, by stack; the "
-        "numbers are in the table below.",
+        f"Timing one unit and its wait overstates what one more costs by up to {factor(_most(shown[0]))}, through "
+        f"{shown[0].short}.",
         "Base case of each target. T(1) is what most benchmarks print; T(100)/100 is the published “sequential” "
         "figure. Both hold the fixed cost of the wait. Lines: all ratios that both intervals allow; "
-        "none where the slope's interval reaches zero. Hollow: the figure or the slope is not `ok`.",
-        figure,
+        "no mark where the slope's interval reaches zero. Hollow: the figure or the slope is not `ok`.",
+        figure, narrow,
     )  # fmt: skip
     yield Table(
         "One-shot figures and the slope",
         ["target", "unit", f"slope, {MICRO}", *(f"{title}, {MICRO}" for title in _FIGURE_TITLES.values()),
          *(f"{title}, ratio" for title in _FIGURE_TITLES.values())],
-        [[Cell(t.label, t.stack), t.base.unit, micro_cell(t.base, "complete"),
+        [[Cell(t.short, t.stack), t.base.unit, micro_cell(t.base, "complete"),
           *(micro_cell(t.base, n) for n in _FIGURE_TITLES),
           *(_ratio(t.base, n) for n in _FIGURE_TITLES)] for t in shown],
         numeric=range(2, 9),
     )  # fmt: skip
+
+
+def _most(target: TargetView) -> float:
+    """By how much timing one unit overstates the cost of the base case; 0 where that is not known."""
+    found = overstatement(target.base, "naive")
+    return found[0] if found is not None and resolved(target.base.figure("complete")) else 0.0
 
 
 def _row(target: TargetView) -> DotRow:
@@ -53,12 +57,12 @@ def _row(target: TargetView) -> DotRow:
     for name, shape in _FIGURE_MARKERS.items():
         ratio = overstatement(target.base, name)
         figures = target.base.figure(name), target.base.figure("complete")
-        if ratio is not None:
+        if ratio is not None and resolved(target.base.figure("complete")):
             unsure = any(f is None or f.status != "ok" for f in figures)
-            marks.append(Mark(*ratio, colour(target.stack), shape, unsure))
-    return DotRow(target.label, marks, "" if marks else "no slope or no one-shot figure")
+            marks.append(Mark(*ratio, colour(target.stack), shape, unsure, of=_FIGURE_TITLES[name]))
+    return DotRow(target.short, marks, "" if marks else "no slope or no one-shot figure")
 
 
 def _ratio(record: Record, name: str) -> str:
-    ratio = overstatement(record, name)
+    ratio = overstatement(record, name) if resolved(record.figure("complete")) else None
     return factor(*ratio) if ratio is not None else ""

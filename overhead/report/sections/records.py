@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import has_value, micro_spread, spread
-from overhead.reading.view import View
+from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Figure, Record
@@ -24,7 +24,7 @@ _FIGURE_COLUMNS = (
 )
 
 
-@register("records", "All cases", 98)
+@register("records", "All cases", 98, page="cases")
 def records(view: View) -> Iterator[Part]:
     if not view.fingerprint.records:
         yield Text(["The file holds no case."])
@@ -33,12 +33,19 @@ def records(view: View) -> Iterator[Part]:
     for record in view.fingerprint.records:
         target = view.target(record)
         params = record.case.key.split(" ", 3)[3]
-        head = [Cell(target.label, target.stack), record.pattern, record.caller, params, record.unit, record.status]
+        head = [
+            Cell(target.label, target.stack),
+            record.pattern,
+            CALLER_WORDS[record.caller],
+            params,
+            record.unit,
+            record.status,
+        ]
         rows.append([*head, *(_number(record.figure(name)) for name in _FIGURE_COLUMNS), _window(record)])
     yield Text(
         ["Times in microseconds, with 95 % intervals; per unit, except fixed, naive, prepare and first."], quiet=True
     )
-    columns = ["target", "pattern", "caller", "dependency and parameters", "unit", "status", *_FIGURE_COLUMNS, "window"]
+    columns = ["target", "pattern", "called", "dependency and parameters", "unit", "status", *_FIGURE_COLUMNS, "window"]
     yield Table("All cases", columns, rows, numeric=range(6, 6 + len(_FIGURE_COLUMNS)), folded=True)
 
 

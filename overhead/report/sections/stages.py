@@ -5,28 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.checks import stages_check, verdict
-from overhead.reading.format import MICRO, count, micro_spread, number, plain
+from overhead.reading.format import MICRO, micro, micro_spread, number, plain, valued
 from overhead.reading.host_shares import staged
 from overhead.reading.view import CALLER_WORDS, TargetView, View
-from overhead.report.core.draw import (
-    CALLER_MARKERS,
-    ONE_LINE_INCHES,
-    DotRow,
-    caller_legend,
-    canvas,
-    dot_rows,
-    mark,
-    small_titles,
-)
+from overhead.report.core.dots import DotRow, dot_rows, mark, shared_axis
+from overhead.report.core.draw import CALLER_MARKERS, ONE_LINE_INCHES, caller_legend, canvas, small_titles
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Figure, Record
 
+_LEAST_DRAWN = 2
+"""Calls of a panel at least."""
 _Group = list[tuple[Record, list[Figure]]]
 
 
-@register("stages", "Each call's own time", 75)
+@register("stages", "Each call's own time", 75, page="cases")
 def stages(view: View) -> Iterator[Part]:
     found: list[tuple[TargetView, str, _Group]] = []
     for target in view.executing:
@@ -37,40 +31,48 @@ def stages(view: View) -> Iterator[Part]:
     if not found:
         yield Text(["No case was timed call by call."])
         return
-    yield _drawing(found)
+    if drawn := [(t, pattern, group) for t, pattern, group in found if len(_calls(group)) >= _LEAST_DRAWN]:
+        yield _drawing(drawn)
     yield Table(
         f"Do the calls add up to what issuing costs? {MICRO} per unit",
-        ["target", "pattern", "caller", "sum of the calls", "issue, in the same rounds", "verdict"],
+        ["target", "pattern", "called", "sum of the calls", "issue, in the same rounds", "verdict"],
         [_adds_up(t, pattern, r) for t, pattern, group in found for r, _ in group],
         numeric=(3, 4), folded=True,
     )  # fmt: skip
     rows: list[list[str | Cell]] = [
-        [Cell(t.label, t.stack), pattern, CALLER_WORDS[r.caller], _call(f), micro_spread(f), f.reason]
+        [Cell(t.short, t.stack), pattern, CALLER_WORDS[r.caller], _call(f), micro_spread(f), f.reason]
         for t, pattern, group in found for r, figures in group for f in figures
     ]  # fmt: skip
-    columns = ["target", "pattern", "caller", "call", f"{MICRO} per unit", "remark"]
+    columns = ["target", "pattern", "called", "call", f"{MICRO} per unit", "remark"]
     yield Table("Calls, timed one by one", columns, rows, numeric=(4,), folded=True)
 
 
 def _drawing(found: list[tuple[TargetView, str, _Group]]) -> Drawing:
     figure, grid = canvas([ONE_LINE_INCHES * len(_calls(group)) for _, _, group in found], around=0.75)
+    panels = []
     for (ax,), (target, pattern, group) in zip(grid, found, strict=True):
         rows = [
             DotRow(call, [m for r, figures in group for f in figures if _call(f) == call
-                       for m in mark(f, colour(target.stack), CALLER_MARKERS[r.caller])])
+                       for m in mark(f, colour(target.stack), CALLER_MARKERS[r.caller], CALLER_WORDS[r.caller])])
             for call in _calls(group)
         ]  # fmt: skip
         dot_rows(ax, rows)
-        small_titles(ax, f"{target.label}, {pattern}", f"{MICRO} per {plain(group[0][0].unit, 20)}")
+        panels.append(rows)
+        small_titles(ax, f"{target.short}, {pattern}", f"{MICRO} per {plain(group[0][0].unit, 20)}")
+    shared_axis([ax for (ax,) in grid], panels)
     callers = {r.caller for _, _, group in found for r, _ in group}
     caller_legend(figure, callers)
     return Drawing(
         "stages", "Calls, timed one by one",
-        f"Dot plots on log axes: each API call's own microseconds for {count(len(found), 'chain')}, by caller; the "
-        "numbers are in the table below.",
-        "A clock reading stands between the calls; its own measured cost is subtracted.",
+        f"The dearest call of each chain, in microseconds: {'; '.join(_dearest(*one) for one in found)}.",
+        "A clock reading stands between the calls; its own measured cost is subtracted. All panels share one axis.",
         figure,
     )  # fmt: skip
+
+
+def _dearest(target: TargetView, pattern: str, group: _Group) -> str:
+    found = max((f for _, figures in group for f in figures), key=lambda f: valued(f) or 0.0)
+    return f"{target.short}, {pattern}: {_call(found)} {micro(found)}"
 
 
 def _calls(group: _Group) -> list[str]:
@@ -86,4 +88,4 @@ def _adds_up(target: TargetView, pattern: str, record: Record) -> list[str | Cel
     sums = [number(check.predicted / 1e3)] if check is not None else [""]
     sums += [micro_spread(issue) if issue is not None else "missing"]
     said = verdict(check) if check is not None else "a part has no figure"
-    return [Cell(target.label, target.stack), pattern, CALLER_WORDS[record.caller], *sums, said]
+    return [Cell(target.short, target.stack), pattern, CALLER_WORDS[record.caller], *sums, said]

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead.reading.format import MICRO, count, factor_spread, listed, number, percent, percent_spread, plain, spread
+from overhead.reading.format import MICRO, factor_spread, listed, number, percent, percent_spread, plain, spread
 from overhead.reading.host_shares import BELOW_ZERO
 from overhead.reading.intervals import Span
 from overhead.reading.missing_values import why
 from overhead.reading.synchronising import Synchronised, synchronised
 from overhead.reading.training import Training, trainings
 from overhead.reading.view import View
-from overhead.report.core.draw import (
-    INK,
-    ONE_LINE_INCHES,
-    DotRow,
-    Mark,
-    canvas,
-    dot_rows,
-    mark,
-    marker_legend,
-    small_titles,
-    unit_below,
-)
+from overhead.report.core.dots import DotRow, Mark, dot_rows, mark, shared_axis
+from overhead.report.core.draw import INK, ONE_LINE_INCHES, canvas, marker_legend, small_titles, unit_below
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
@@ -37,26 +27,32 @@ _ACT_TITLES = {
 _STEP_TITLES = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
 _RHYTHM_MARKERS = {1: "o", 4: "v", 10: "s", 100: "D"}
 _OTHER_MARKER = "^"
-_NO_EFFECT = "adds nothing that can be told"
+_NO_EFFECT = "adds nothing measurable"
 _SHAPES_MARKERS = {"fixed": "o", "varying": "s"}
+_LEAST_ACTS_DRAWN = 2
+"""Acts of a panel at least; the sentence says the same of one."""
 _Groups = dict[tuple[str, str], list[Synchronised]]
 """By target and step."""
 
 
-@register("synchronisation", "What a synchronisation costs", 65)
+@register("synchronisation", "What a synchronisation costs", 65, page="synchronisation")
 def synchronisation(view: View) -> Iterator[Part]:
     found = synchronised(view)
     groups: _Groups = {}
     for s in found:
-        groups.setdefault((s.target.label, step_of(s.record)), []).append(s)
-    told = {key: group for key, group in groups.items() if any(s.cost for s in group)}
-    if told:
-        yield Text([sentence(*key, group) for key, group in told.items()])
-        yield _drawing(told)
+        groups.setdefault((s.target.short, step_of(s.record)), []).append(s)
+    costed = {key: group for key, group in groups.items() if any(s.cost for s in group)}
+    if costed:
+        yield Text([sentence(*key, group) for key, group in costed.items()])
+    clear = {key: [s for s in group if _resolved(s)] for key, group in costed.items()}
+    if drawn := {key: group for key, group in clear.items() if len({s.act for s in group}) >= _LEAST_ACTS_DRAWN}:
+        yield _drawing(drawn)
+    if unclear := _unresolved(costed):
+        yield Text(unclear)
     training = trainings(found)
-    if drawn := [t for t in training if t.forward and t.forward_alone is not None and t.alone is not None]:
-        yield Text(apart(drawn))
-        yield _training_drawing(drawn)
+    if drawn_training := [t for t in training if t.forward and t.forward_alone is not None and t.alone is not None]:
+        yield Text(apart(drawn_training))
+        yield _training_drawing(drawn_training)
     if found:
         yield _table(groups)
     if training:
@@ -114,25 +110,44 @@ def in_graph(found: dict[str, str]) -> str:
     return f"Captured in a step, a CUDA graph {'; '.join(said)}." if said else "No verdict of a capture is known."
 
 
+def _resolved(s: Synchronised) -> bool:
+    """Whether the interval of what the act adds lies above zero."""
+    return s.cost is not None and s.cost.value > 0 and (s.cost.low is None or s.cost.low > 0)
+
+
+def _unresolved(groups: _Groups) -> list[str]:
+    """A sentence for each step on the acts whose cost cannot be told from zero."""
+    said = []
+    for (target, step), group in groups.items():
+        acts = [f"{_act(s.act)} {_when(s.every)}" for s in group if s.cost is not None and not _resolved(s)]
+        if acts:
+            said.append(f"{target}, {step}: no measurable cost of {listed(acts)}.")
+    return said
+
+
 def _drawing(groups: _Groups) -> Drawing:
     acts = [list(dict.fromkeys(s.act for s in group)) for group in groups.values()]
     figure, grid = canvas([ONE_LINE_INCHES * len(a) for a in acts], 2, around=0.75)
+    panels: dict[str, list[list[DotRow]]] = {"cost": [], "slowdown": []}
     for axes, ((target, step), group), own in zip(grid, groups.items(), acts, strict=True):
         for ax, name, unit in zip(axes, ("cost", "slowdown"), (1e3, 1.0), strict=True):
-            dot_rows(ax, [_row(act, [s for s in group if s.act == act], name, unit) for act in own])
+            rows = [_row(act, [s for s in group if s.act == act], name, unit) for act in own]
+            dot_rows(ax, rows, values=name == "slowdown")
+            panels[name].append(rows)
         small_titles(axes[0], f"{target}: {step}", f"{MICRO} an act")
         unit_below(axes[1], "times the step alone")
         axes[1].axvline(1, color=INK, linewidth=0.8, zorder=1)
         axes[1].set_yticklabels([])
+    for index, rows_of in enumerate(panels.values()):
+        shared_axis([axes[index] for axes in grid], rows_of)
     rhythms = sorted({s.every for group in groups.values() for s in group})
     marker_legend(figure, {_when(k): _RHYTHM_MARKERS.get(k, _OTHER_MARKER) for k in rhythms})
     return Drawing(
         "synchronisation", "One synchronisation, and what it makes of the step",
-        "Dot plots on log axes: microseconds that one synchronisation adds, and by how much it lengthens the step, for "
-        f"{count(len(groups), 'step')}; the numbers are in the table below.",
+        " ".join(sentence(*key, group) for key, group in groups.items()),
         "Left: the time of the steps and one act, less that of the steps alone. Right: their ratio. Both are formed "
-        "round by round in one process, where the file has such pairs; a hollow mark's interval reaches zero, or one, "
-        "or a figure behind it is noisy.",
+        "round by round in one process, where the file has such pairs. The panels of a side share an axis. Hollow: the "
+        "interval of the ratio reaches one, or a figure behind it is noisy.",
         figure,
     )  # fmt: skip
 
@@ -141,7 +156,7 @@ def apart(found: Sequence[Training]) -> list[str]:
     """By target and shapes: what of a training step is the forward pass, and what each act adds to either."""
     groups: dict[tuple[str, str], list[Training]] = {}
     for t in found:
-        groups.setdefault((t.target.label, t.shapes), []).append(t)
+        groups.setdefault((t.target.short, t.shapes), []).append(t)
     return [_apart(*place, group) for place, group in groups.items()]
 
 
@@ -166,7 +181,7 @@ def _apart(target: str, shapes: str, group: list[Training]) -> str:
 def _training_drawing(found: Sequence[Training]) -> Drawing:
     groups: dict[str, list[Training]] = {}
     for t in found:
-        groups.setdefault(t.target.label, []).append(t)
+        groups.setdefault(t.target.short, []).append(t)
     acts = [list(dict.fromkeys(t.act for t in group)) for group in groups.values()]
     figure, grid = canvas([ONE_LINE_INCHES * 2 * (1 + len(own)) for own in acts], around=0.75)
     for (ax,), (target, group), own in zip(grid, groups.items(), acts, strict=True):
@@ -190,8 +205,7 @@ def _training_drawing(found: Sequence[Training]) -> Drawing:
     )
     return Drawing(
         "training", "Training work and synchronisation",
-        "Dot plot: microseconds of the forward pass and of the whole training step, alone and with one synchronisation "
-        f"after each, for {count(len(groups), 'target')}; the numbers are in the table below.",
+        " ".join(apart(found)),
         "The forward pass runs in inference mode. What the whole step takes beyond it is training; what a step with a "
         "synchronisation takes beyond the same step without is the synchronisation. Drawn: the acts that were measured "
         "on both; the table has all.",
@@ -212,7 +226,7 @@ def _training_table(found: Sequence[Training]) -> Table:
         spans = (t.forward_alone, t.rest, t.alone, t.forward.cost if t.forward else None, t.whole.cost)
         share = "" if t.share is None else percent_spread(t.share.value, t.share.low, t.share.high)
         numbers = [_micro(value) if value else "" for value in spans]
-        rows.append([Cell(t.target.label, t.target.stack), plain(t.shapes, 20), _act(t.act), *numbers, share])
+        rows.append([Cell(t.target.short, t.target.stack), plain(t.shapes, 20), _act(t.act), *numbers, share])
     return Table(
         "Training and synchronisation",
         ["target", "shapes", "act after each step", f"forward pass, {MICRO}", f"rest of the training, {MICRO}",
@@ -232,8 +246,9 @@ def _mark(s: Synchronised, value: Span, unit: float, nothing: float) -> Mark:
     clear = all(f is not None and f.status == "ok" for f in figures)
     reaches = value.low is not None and value.low <= nothing
     return Mark(
-        *value.over(unit), colour(s.target.stack), _RHYTHM_MARKERS.get(s.every, _OTHER_MARKER), reaches or not clear
-    )
+        *value.over(unit), colour(s.target.stack), _RHYTHM_MARKERS.get(s.every, _OTHER_MARKER), reaches or not clear,
+        of=_when(s.every),
+    )  # fmt: skip
 
 
 def _table(groups: _Groups) -> Table:
@@ -265,7 +280,7 @@ def _act(name: str) -> str:
 
 
 def _adds(cost: Span, more: str) -> str:
-    """What an act adds, and ``more`` of it where it is told from nothing."""
+    """What an act adds, and ``more`` of it where that is above zero."""
     if _doubt(cost) == _NO_EFFECT:
         return f"{_NO_EFFECT} {_micro(cost).partition(' ')[2].removesuffix(')')} {MICRO})"
     return f"adds {_micro(cost)} {MICRO}{more}"

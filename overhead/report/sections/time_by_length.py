@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from overhead.reading.format import MICRO, count, micro, plain, valued
 from overhead.reading.view import TargetView, View
-from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, canvas, plain_log_ticks, two_lines
+from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, canvas, plain_log_ticks, two_lines
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Drawing, Part, Text
 from overhead.report.core.registry import register
@@ -22,7 +22,7 @@ _LONGEST_CHAIN_NS = 1e15
 """ns: a longer chain is no measurement, and drawing it overflows."""
 
 
-@register("curves", "The line behind the number", 30)
+@register("curves", "The line behind the number", 60, page="cases")
 def curves(view: View) -> Iterator[Part]:
     shown = [t for t in view.stacked if any(p.n > 0 for p in t.base.curve)]
     if not shown:
@@ -43,13 +43,13 @@ def curves(view: View) -> Iterator[Part]:
         ax.set_visible(False)
     yield Drawing(
         "curves", "Time of a chain of n units",
-        f"Small log-log plots of time against the number of units for {count(len(shown), 'base case')}, each with the "
-        "fitted line, its intercept and slope.",
+        f"Time against the number of units for {count(len(shown), 'base case')}: each follows its fitted line, flat "
+        "where the fixed cost dominates, then rising by the slope.",
         "Filled dots: until everything has finished, medians of all processes with quartiles. Open dots: until the "
         "stack gave control back. Solid line: the fit, intercept plus slope times n, bent here because both axes are "
         "logarithmic. Dotted line: T(1) times n, what timing a single unit predicts. A dashed upright marks the knee, "
         "where the queue is full.",
-        figure,
+        figure, folded=True,
     )  # fmt: skip
 
 
@@ -70,9 +70,9 @@ def _panel(ax: Axes, target: TargetView, record: Record) -> None:
         ax.plot(*zip(*issued, strict=True), "o", markersize=3.2, markerfacecolor=PAPER, markeredgecolor=own,
                 markeredgewidth=0.9, zorder=2)  # fmt: skip
     _fit(ax, record, max(ns, default=1), min(totals, default=1.0), max(totals, default=1.0))
-    ax.set_title(two_lines(target.label), fontsize=8)
-    ax.set_xlabel(f"n, unit {plain(record.unit, 20)} ({record.pattern}, {record.caller})", fontsize=7)
-    ax.tick_params(labelsize=7)
+    ax.set_title(two_lines(target.short), fontsize=8.5)
+    ax.set_xlabel(f"n, {plain(record.unit, 20)} ({record.pattern})", fontsize=SMALL)
+    ax.tick_params(labelsize=SMALL)
     ax.grid(True, color=GRID_COLOUR)
     for axis in (ax.xaxis, ax.yaxis):
         plain_log_ticks(axis)

@@ -5,116 +5,148 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from overhead.reading.format import MICRO, count, listed, plain
-from overhead.reading.sources import Provenance, apart, source_of
+from overhead.reading.format import MICRO, factor_spread, listed
+from overhead.reading.intervals import Span, measured, ratio
+from overhead.reading.sources import apart, source_of
 from overhead.reading.synchronising import synchronises
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
-from overhead.report.core.draw import ONE_LINE_INCHES, DotRow, caller_legend, caller_row, canvas, dot_rows, small_titles
+from overhead.report.core.dots import DotRow, Mark, dot_figures
+from overhead.report.core.draw import CALLER_MARKERS, caller_shapes
+from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Record
 
 
 @dataclasses.dataclass(frozen=True)
-class _Varied:
-    """A base case and the cases that differ from it by parameters alone, all of one run and board.
+class _Change:
+    """A case that differs from ``base`` by parameters alone; both have one caller, one run and one board.
 
-    ``run`` is the start of the run where it is another one than that of the target's own base case.
+    ``run``: the start of the run where it is another one than that of the target's own base case.
     """
 
     target: TargetView
     base: Record
-    variants: list[Record]
+    record: Record
     run: str = ""
 
     @property
-    def records(self) -> list[Record]:
-        return [self.base, *self.variants]
+    def what(self) -> str:
+        """What changed: ``arguments=32``."""
+        return " ".join(words(self.target.varied(self.record)))
 
     @property
     def label(self) -> str:
-        return f"{self.target.label}, {self.target.base.pattern}" + (f", run {self.run[5:16]}" if self.run else "")
+        return f"{self.target.short}, {self.what}"
+
+    @property
+    def times(self) -> Span | None:
+        """The cost with the change over the cost without it; None where one of them has no value."""
+        return ratio(measured(self.record, "complete"), measured(self.base, "complete"))
+
+    @property
+    def matters(self) -> bool:
+        """Whether the interval of the ratio leaves out 1."""
+        found = self.times
+        return found is not None and (found.floor > 1 or found.ceiling < 1)
 
 
-@register("axes", "What one change does", 80)
+@register("axes", "What one change does", 20, page="variants")
 def axes(view: View) -> Iterator[Part]:
-    found, refused = list[_Varied](), list[str]()
+    found, refused = list[_Change](), list[str]()
     for target in view.executing:
-        own, reasons = _compared(view, target)
+        own, reasons = _changes(view, target)
         found += own
         refused += reasons
     if not found:
         yield Text(["No case changes the base case by a parameter.", *refused])
         return
-    figure, grid = canvas([ONE_LINE_INCHES * len(_rows(each)) for each in found], around=0.75)
-    for (ax,), each in zip(grid, found, strict=True):
-        dot_rows(ax, _rows(each))
-        small_titles(ax, each.label, f"{MICRO} per {plain(each.base.unit, 20)}")
-    callers = {r.caller for each in found for r in each.records}
-    caller_legend(figure, callers)
-    yield Drawing(
-        "axes", "The base case and its variants",
-        f"Dot plots on log axes: microseconds per unit of the base case and of each variant, for "
-        f"{count(len({each.target.key for each in found}), 'target')}; the numbers are in the table below.",
-        "One parameter changed at a time. Base and variants of a panel come from one run on one board; a panel of "
-        "another run than the page's names its month, day and time (UTC). They are "
-        "separate measurements, so small differences between rows mean nothing unless the intervals are apart.",
-        figure,
-    )  # fmt: skip
+    if drawn := [c for c in found if c.matters]:
+        yield _drawing(drawn)
+    if same := [c for c in found if not c.matters and c.times is not None]:
+        yield Text([f"No measurable change: {'; '.join(dict.fromkeys(c.label for c in same))}."])
+    yield _table(found)
     if refused:
-        yield Text(refused)
-    yield Table(
-        "The base case and its variants",
-        ["target", "variant", "caller", f"complete, {MICRO}", f"host, {MICRO}", "remark"],
-        [[Cell(each.label, each.target.stack), _variant(each.target, r), CALLER_WORDS[r.caller],
-          micro_cell(r, "complete"), micro_cell(r, "host"), r.reason]
-         for each in found for r in each.records],
-        numeric=(3, 4), folded=True,
+        yield Text(refused, quiet=True)
+
+
+def _drawing(found: list[_Change]) -> Drawing:
+    rows: dict[str, list[_Change]] = {}
+    for change in found:
+        rows.setdefault(change.label, []).append(change)
+    drawn = [DotRow(label, [_mark(c) for c in changes]) for label, changes in rows.items()]
+    shapes = caller_shapes({c.record.caller for c in found})
+    figure, narrow = dot_figures(drawn, "times the cost of the base case", shapes, one=1)
+    most = max(found, key=lambda c: c.times.value if c.times else 0.0)
+    least = min(found, key=lambda c: c.times.value if c.times else 1.0)
+    ends = [most] if most is least else [most, least]
+    said = [f"{c.label} {factor_spread(*c.times.over(1))}" for c in ends if c.times]
+    return Drawing(
+        "axes", "What one change does to the cost of one more unit",
+        f"The cost with one change as a multiple of the base case, at the ends {'; '.join(said)}.",
+        "One parameter changed at a time; left of the line a unit is cheaper with the change. Base case and variant "
+        "come from one run on one board and have one caller, but ran in different processes: the interval is all that "
+        "both intervals allow. Changes whose interval holds 1 are named below.",
+        figure, narrow,
     )  # fmt: skip
 
 
-def _compared(view: View, target: TargetView) -> tuple[list[_Varied], list[str]]:
-    """The target's variants beside the base case of their own run, and sentences on those whose run has none."""
-    by_run: dict[Provenance, list[Record]] = {}
+def _mark(change: _Change) -> Mark:
+    times = change.times or Span(1.0)
+    caller = change.record.caller
+    figures = [r.figure("complete") for r in (change.base, change.record)]
+    unclear = any(f is None or f.status != "ok" for f in figures)
+    return Mark(*times.over(1), colour(change.target.stack), CALLER_MARKERS[caller], unclear, of=CALLER_WORDS[caller])
+
+
+def _table(found: list[_Change]) -> Table:
+    return Table(
+        "Every change",
+        ["target", "change", "called", "per", f"base case, {MICRO}", f"with the change, {MICRO}", "multiple", "remark"],
+        [[Cell(c.target.short, c.target.stack), c.what, CALLER_WORDS[c.record.caller], c.record.unit,
+          micro_cell(c.base, "complete"), micro_cell(c.record, "complete"),
+          factor_spread(*c.times.over(1)) if c.times else "", _remark(c)] for c in found],
+        numeric=(4, 5, 6), folded=True,
+    )  # fmt: skip
+
+
+def _remark(change: _Change) -> str:
+    run = f"both of the run of {change.run[:16].replace('T', ' ')} UTC" if change.run else ""
+    return "; ".join(part for part in (run, change.record.reason) if part)
+
+
+def _changes(view: View, target: TargetView) -> tuple[list[_Change], list[str]]:
+    """The target's variants, each with the base case of its run and caller, and sentences on those without one."""
+    found, lacking = list[_Change](), dict[str, list[str]]()
     for record in target.records:
-        if record is not target.base and _is_variant(target, record):
-            by_run.setdefault(source_of(record), []).append(record)
-    found, refused = list[_Varied](), list[str]()
-    for source, variants in by_run.items():
-        if not apart(variants[0], target.base):
-            found.append(_Varied(target, target.base, variants))
+        if not _is_variant(target, record):
             continue
-        base = _same_case(view.own_run(variants[0]), variants[0], target.base)
-        if base is not None:
-            found.append(_Varied(target, base, variants, source.created))
-        else:
-            names = listed([_variant(target, r) for r in variants])
-            refused.append(f"Not shown, {target.label}: {names}; {apart(variants[0], target.base)}.")
-    return found, refused
+        base = _base(view, target, record)
+        if base is None:
+            reason = "the base case was not measured in the same run by the same caller"
+            lacking.setdefault(reason, []).append(" ".join(words(target.varied(record))))
+            continue
+        run = source_of(record).created if apart(record, target.base) else ""
+        found.append(_Change(target, base, record, run))
+    return found, [
+        f"Not compared, {target.short}: {listed(list(dict.fromkeys(names)))}; {reason}."
+        for reason, names in lacking.items()
+    ]
 
 
-def _same_case(own: View, variant: Record, base: Record) -> Record | None:
-    """The base case in the run and on the board of the variant; None where that run did not measure it."""
+def _base(view: View, target: TargetView, variant: Record) -> Record | None:
+    """The base case by the variant's caller, in its run and on its board; None where that run did not measure it."""
+    base = target.base
     return next(
-        (r for r in own.fingerprint.records
-         if (r.stack, r.api, r.adapter, r.case) == (base.stack, base.api, base.adapter, base.case)
-         and not apart(r, variant)),
+        (r for r in view.own_run(variant).fingerprint.records
+         if (r.stack, r.api, r.adapter, r.pattern, r.workload, r.dependency, r.caller)
+         == (base.stack, base.api, base.adapter, base.pattern, base.workload, base.dependency, variant.caller)
+         and r.params == base.params and not apart(r, variant)),
         None,
     )  # fmt: skip
 
 
 def _is_variant(target: TargetView, record: Record) -> bool:
-    """Whether the record differs from the base case by parameters alone."""
+    """Whether the record differs from the base case by parameters alone, or by parameters and caller."""
     alike = record.pattern == target.base.pattern and record.workload == target.base.workload
     return alike and not synchronises(record) and bool(target.varied(record))
-
-
-def _rows(each: _Varied) -> list[DotRow]:
-    groups: dict[str, list[Record]] = {}
-    for r in each.records:
-        groups.setdefault(_variant(each.target, r), []).append(r)
-    return [caller_row(name, [(each.target, r) for r in group]) for name, group in groups.items()]
-
-
-def _variant(target: TargetView, record: Record) -> str:
-    return " ".join(words(target.varied(record))) or "base"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from overhead.reading.format import MICRO, plain
-from overhead.reading.synchronising import varied_for_label, wait_of
+from overhead.reading.format import MICRO, micro, plain, resolved, time
+from overhead.reading.synchronising import representative_act, varied_for_label, wait_of
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
-from overhead.report.core.draw import ROW_INCHES, DotRow, Mark, canvas, dot_rows, mark, marker_legend
+from overhead.report.core.dots import DotRow, Mark, dot_figures, dot_rows, mark
+from overhead.report.core.draw import ONE_LINE_INCHES, canvas, marker_legend
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
@@ -19,30 +21,53 @@ _PERCENTILE_MARKERS = {"p50": "o", "p95": "s", "p99": "^"}
 _LATENCY_PATTERNS = ("wait-each", "read-each")
 
 
-@register("waits", "What waiting costs", 60)
+@register("waits", "One wait", 60, page="synchronisation")
 def waits(view: View) -> Iterator[Part]:
-    devices = [t for t in view.executing if t.first.api != "CPU"]
-    rows = [(t, r) for t in devices for r in t.records if _is_wait(t, r)]
-    if rows:
-        yield _primitives(rows)
+    rows = [(t, r) for t, r in _waits(view) if r is t.base]
+    native = [(t, r) for t, r in rows if r.caller != "browser"]
+    shown = [(t, r) for t, r in native if not t.software] or native
+    if shown:
+        yield _primitives(shown)
+    if said := [_browser_wait(t, r) for t, r in rows if r.caller == "browser" and resolved(r.figure("naive"))]:
+        yield Text(said)
     latencies = [
         (t, r) for t in view.executing for r in t.records if r.pattern in _LATENCY_PATTERNS and "p50" in _names(r)
     ]
-    if latencies:
-        yield _latency(latencies)
-    if not rows and not latencies:
-        yield Text(["No wait was measured."])
-        return
-    columns = ["target", "pattern", "caller", *(f"{s}, {MICRO}" for s in _WAIT_TITLES.values()), f"fixed, {MICRO}",
+    if drawn := [(t, r) for t, r in latencies if _stands_for_its_stack(t, r)]:
+        yield _latency(drawn)
+    columns = ["target", "pattern", "called", *(f"{s}, {MICRO}" for s in _WAIT_TITLES.values()), f"fixed, {MICRO}",
                *(f"{p}, {MICRO}" for p in _PERCENTILE_MARKERS)]  # fmt: skip
     names = [*_WAIT_TITLES, "fixed", *_PERCENTILE_MARKERS]
-    yield Table(
-        "Waits",
-        columns,
-        [[Cell(_label(t, r), t.stack), r.pattern, CALLER_WORDS[r.caller], *(micro_cell(r, n) for n in names)]
-         for t, r in _unique([*rows, *latencies])],
-        numeric=range(3, 10), folded=True,
-    )  # fmt: skip
+    if every := _unique([*_waits(view), *latencies]):
+        yield Table(
+            "Waits by primitive",
+            columns,
+            [[Cell(_label(t, r), t.stack), r.pattern, CALLER_WORDS[r.caller], *(micro_cell(r, n) for n in names)]
+             for t, r in every],
+            numeric=range(3, 10), folded=True,
+        )  # fmt: skip
+    else:
+        yield Text(["No wait was measured."])
+
+
+def _stands_for_its_stack(target: TargetView, record: Record) -> bool:
+    """Whether the case adds nothing but its wait to the base case; of acts that wait, one stands for all."""
+    if target.first.api == "CPU" or record.caller != target.base.caller:
+        return False
+    act = representative_act(target, record.pattern)
+    return not target.varied(record) if act is None else record is act
+
+
+def _waits(view: View) -> list[tuple[TargetView, Record]]:
+    """The base case of each target that has a device, and the cases that differ from it by their wait alone."""
+    devices = [t for t in view.stacked if t.first.api != "CPU"]
+    return [(t, r) for t in devices for r in t.records if _is_wait(t, r)]
+
+
+def _browser_wait(target: TargetView, record: Record) -> str:
+    one, slope = record.figure("naive"), record.figure("complete")
+    more = f"; one more {record.unit} costs {time(slope)}" if slope is not None and resolved(slope) else ""
+    return f"In {target.short} one {record.unit} and its wait take {time(one) if one else ''}{more}."
 
 
 def _names(record: Record) -> set[str]:
@@ -65,27 +90,34 @@ def _label(target: TargetView, record: Record) -> str:
         plain(v, 24) if isinstance(v, str) else word for v, word in zip(varied.values(), words(varied), strict=True)
     ]
     caller = [] if record.caller == target.base.caller else [CALLER_WORDS[record.caller]]
-    return ", ".join([target.label, *([plain(str(wait), 24)] if wait else []), *told, *caller])
+    return ", ".join([target.short, *([plain(str(wait), 24)] if wait else []), *told, *caller])
 
 
 def _primitives(rows: list[tuple[TargetView, Record]]) -> Drawing:
-    figure, [[ax]] = canvas([ROW_INCHES * len(rows)])
-    dot_rows(ax, [DotRow(_label(t, r), _marks(t, r, _WAIT_MARKERS)) for t, r in rows])
-    ax.set_xlabel(f"{MICRO} per wait")
-    marker_legend(figure, {title: _WAIT_MARKERS[name] for name, title in _WAIT_TITLES.items()})
+    rows = sorted(rows, key=lambda one: one[1].value("naive") or math.inf)
+    shapes = {title: _WAIT_MARKERS[name] for name, title in _WAIT_TITLES.items()}
+    drawn = [DotRow(_label(t, r), _marks(t, r, _WAIT_MARKERS)) for t, r in rows]
+    figure, narrow = dot_figures(drawn, f"{MICRO} per wait", shapes)
     return Drawing(
-        "waits", "One wait, by primitive",
-        "Dot plot on a log axis: microseconds of a wait with nothing issued, after one unit, and after one unit "
-        "following an idle pause, by stack and wait primitive.",
-        "The same chain, ended by different means of waiting. The distance from the first mark to the others is the "
-        "work and what the library deferred into the wait; the last also holds what waking up costs.",
-        figure,
+        "waits", "One wait, by stack",
+        _finding(rows),
+        "The base case of each stack, ended by its usual wait. The distance from the first mark to the second is the "
+        "work, and what the library deferred into the wait; the third also holds what waking up costs. The values "
+        "stand at the right in this order.",
+        figure, narrow,
     )  # fmt: skip
 
 
+def _finding(rows: list[tuple[TargetView, Record]]) -> str:
+    """What the drawing shows, in words."""
+    said = [f"{t.short} {micro(one)}" for t, r in rows if (one := r.figure("naive")) is not None and resolved(one)]
+    return f"Microseconds of one unit and its wait, warm: {', '.join(said)}."
+
+
 def _latency(rows: list[tuple[TargetView, Record]]) -> Drawing:
-    figure, grid = canvas([ROW_INCHES * len(g) for g in _groups(rows).values()])
-    for (ax,), (title, group) in zip(grid, _groups(rows).items(), strict=True):
+    groups = _groups(rows)
+    figure, grid = canvas([ONE_LINE_INCHES * 1.3 * len(g) for g in groups.values()])
+    for (ax,), (title, group) in zip(grid, groups.items(), strict=True):
         dot_rows(ax, [DotRow(_label(t, r), _marks(t, r, _PERCENTILE_MARKERS)) for t, r in group])
         ax.set_title(title)
     marker_legend(figure, _PERCENTILE_MARKERS)
@@ -107,7 +139,11 @@ def _groups(rows: list[tuple[TargetView, Record]]) -> dict[str, list[tuple[Targe
 
 
 def _marks(target: TargetView, record: Record, shapes: dict[str, str]) -> list[Mark]:
-    return [m for name, shape in shapes.items() for m in mark(record.figure(name), colour(target.stack), shape)]
+    return [
+        m
+        for name, shape in shapes.items()
+        for m in mark(record.figure(name), colour(target.stack), shape, _WAIT_TITLES.get(name, name))
+    ]
 
 
 def _unique(rows: list[tuple[TargetView, Record]]) -> list[tuple[TargetView, Record]]:

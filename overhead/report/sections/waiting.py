@@ -70,8 +70,9 @@ def _cell(record: Record | None, name: str) -> str:
 
 def _sentence(rows: list[TargetView]) -> str:
     """The range of one unit and its wait through the cheapest and the dearest stack, where it lies above zero."""
-    known = [(t, low, high) for t in rows if (figure := t.base.figure("naive")) is not None
-             and (low := bounds(figure)[0]) is not None and (high := bounds(figure)[1]) is not None and low > 0]  # fmt: skip
+    figures = [(t, figure) for t in rows if (figure := t.base.figure("naive")) is not None]
+    ranges = [(t, *bounds(figure)) for t, figure in figures]
+    known = [(t, low, high) for t, low, high in ranges if low is not None and high is not None and low > 0]
     if not known:
         return "This run does not resolve the time of a single unit and its wait."
     said = [f"{between(low / 1e3, high / 1e3)} {MICRO} through {stack_name(t)}{_of_it(t)}"

@@ -1,0 +1,112 @@
+"""The console that the commands print to, and tables that fit its width."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from overhead.reading.format import plain
+
+_WIDTH_OFF_A_TERMINAL = 240
+"""Characters per line in a file or a pipe, unless the variable COLUMNS gives a number."""
+_GAP = 3
+"""Characters that each column needs beside its text."""
+_NARROWEST_TEXT = 16
+"""A text column wraps at words; it needs no more than this many characters."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table. ``number``: right-aligned and never wrapped. ``optional``: left out where space is short,
+    the highest number first; 0 for a column that always stays."""
+
+    heading: str
+    number: bool = False
+    optional: int = 0
+
+
+def terminal() -> Console:
+    """A console on standard output: as wide as the terminal, and wide enough for the tables where there is none."""
+    wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(width=_WIDTH_OFF_A_TERMINAL if wide else None)
+
+
+def say(console: Console, text: str, style: str = "") -> None:
+    """Print a sentence, without control characters. It wraps in a terminal only."""
+    console.print(Text(plain(text, 2000), style), soft_wrap=not console.is_terminal)
+
+
+def print_table(
+    console: Console,
+    title: str,
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str | Text]],
+    sections: Iterable[int] = (),
+    styles: Sequence[str] = (),
+) -> list[str]:
+    """Print a table and return the headings of the columns that did not fit.
+
+    ``sections``: indices of rows with a line below. ``styles``: a style for each row.
+    """
+    kept = _that_fit(console.width, columns, rows)
+    table = Table(title=Text(title, "bold") if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False,
+                  show_header=any(columns[i].heading for i in kept))  # fmt: skip
+    for i in kept:
+        column = columns[i]
+        table.add_column(column.heading, justify="right" if column.number else "left", no_wrap=column.number,
+                         overflow="fold", min_width=None if column.number else _longest_word(i, columns, rows))  # fmt: skip
+    ends = set(sections)
+    for n, row in enumerate(rows):
+        cells = [cell if isinstance(cell, Text) else Text(plain(cell, 1000)) for cell in row]
+        table.add_row(*(cells[i] for i in kept), style=Style.parse(styles[n]) if styles else None,
+                      end_section=n in ends)  # fmt: skip
+    console.print(table)
+    return [column.heading for i, column in enumerate(columns) if i not in kept]
+
+
+def _that_fit(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> list[int]:
+    """Indices of the columns to show: all if they fit, else without the optional ones, one after another."""
+    longest = [
+        max([cell_len(column.heading), *(cell_len(str(row[i])) for row in rows)], default=0)
+        for i, column in enumerate(columns)
+    ]
+    least = [n if c.number else _longest_word(i, columns, rows) for i, (n, c) in enumerate(zip(longest, columns, strict=True))]
+    kept = list(range(len(columns)))
+    while sum(least[i] + _GAP for i in kept) > width:
+        droppable = [i for i in kept if columns[i].optional]
+        if not droppable:
+            break
+        kept.remove(max(droppable, key=lambda i: columns[i].optional))
+    return kept
+
+
+def _longest_word(i: int, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> int:
+    words = [word for text in (columns[i].heading, *(str(row[i]) for row in rows)) for word in text.split()]
+    return min(_NARROWEST_TEXT, max(map(cell_len, words), default=1))
+
+
+_CPU = "on CPU"
+_NOTHING = "(runs nothing)"
+
+
+def without_device(labels: Sequence[str]) -> tuple[list[str], str]:
+    """The labels of targets without their device, and the device, if all name the same one; else as they are, and ''.
+
+    A target on the CPU names no device; it gets "on CPU" if another target of its stack is on the device.
+    """
+    devices = {label.partition(" on ")[2] for label in labels if not label.endswith(_NOTHING)} - {""}
+    if len(devices) != 1:
+        return list(labels), ""
+    (device,) = devices
+    short = [label.removesuffix(f" on {device}") for label in labels]
+    dropped = {new for new, label in zip(short, labels, strict=True) if new != label}
+    return [f"{label} {_CPU}" if label in dropped else new for new, label in zip(short, labels, strict=True)], device

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from overhead import results
-from overhead.errors import UsageError
+from overhead.errors import UsageError, unknown
 from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
 from overhead.probes import load_plugin
@@ -109,9 +109,9 @@ def _profile(profile: str, patterns: Sequence[str]) -> Profile:
     allowed = Pattern.__args__  # type: ignore[attr-defined]
     for name in patterns:
         if name not in allowed:
-            raise UsageError(f"unknown pattern {name!r}; known: {', '.join(allowed)}")
+            raise unknown("pattern", name, allowed)
     if profile not in PROFILES:
-        raise UsageError(f"unknown profile {profile!r}; known: {', '.join(PROFILES)}")
+        raise unknown("profile", profile, PROFILES)
     return cast(Profile, profile)
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from overhead import machine, results
-from overhead.errors import UsageError
+from overhead.errors import UsageError, unknown
 from overhead.probes import registry
 from overhead.profiles import PROFILES, Plan
 from overhead.results import HeaderLine, LeftOut, MissingLine, OmittedLine, PlannedLine, Profile, Target, Together
@@ -173,7 +173,7 @@ def known_stacks(stacks: Sequence[str]) -> list[str]:
     known = registry()
     for name in stacks:
         if name not in known:
-            raise UsageError(f"unknown stack {name!r}; known: {', '.join(sorted(known))}")
+            raise unknown("stack", name, known)
     return list(dict.fromkeys(stacks)) or [name for name, probe in known.items() if not probe.on_request]
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from overhead.reading.format import MICRO, TIMES, count, factor, number, percent, spread
 from overhead.reading.markdown import escaped, table
+from overhead.reading.view import without_device
 from overhead.versus.verdicts import CaseVerdict, Verdict, Verdicts
 
 if TYPE_CHECKING:
@@ -58,10 +59,11 @@ def ordered(found: Verdicts) -> list[CaseVerdict]:
 
 def reasons(found: Verdicts) -> list[str]:
     """Each reason for a case without a test once, with the cases that it holds for."""
+    labels, _ = _labels(found)
     by_reason: dict[tuple[Verdict, str], list[str]] = {}
     for case in sorted(found.cases, key=lambda case: _ORDER.index(case.verdict)):
         if case.reason:
-            by_reason.setdefault((case.verdict, case.reason), []).append(_label(case, _device(found)))
+            by_reason.setdefault((case.verdict, case.reason), []).append(labels[case.case])
     return [
         f"{_WORDS.get(verdict, verdict).capitalize()}, {count(len(cases), 'case')}: {reason} ({_few(cases)})."
         for (verdict, reason), cases in by_reason.items()
@@ -73,20 +75,18 @@ def _few(cases: Sequence[str]) -> str:
     return "; ".join(cases[:_MOST_NAMED]) + others
 
 
-def _device(found: Verdicts) -> str:
-    """The device that all cases on a device share; '' where there are several."""
-    devices = {case.device for case in found.cases} - {""}
-    return devices.pop() if len(devices) == 1 else ""
+def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
+    """The label of each case by its key, and the device that all of them share and that they need not name."""
+    short, device = without_device([case.target for case in found.cases])
+    return {
+        case.case: target + case.label.removeprefix(case.target) for case, target in zip(found.cases, short, strict=True)
+    }, device
 
 
-def _label(case: CaseVerdict, device: str) -> str:
-    return case.label.replace(f" on {device}:", ":", 1) if device else case.label
-
-
-def row(case: CaseVerdict, device: str = "") -> tuple[str, ...]:
-    """The cells under ``_HEADINGS``. ``device``: the device that the case's label need not name."""
+def _row(case: CaseVerdict, label: str) -> tuple[str, ...]:
+    """The cells under ``_HEADINGS``."""
     return (
-        _label(case, device),
+        label,
         _micro(case.base_ns),
         _micro(case.new_ns),
         _ratio(case),
@@ -111,17 +111,23 @@ def _ratio(case: CaseVerdict) -> str:
     return spread(case.ratio, case.low, case.high) + TIMES
 
 
-def _without_empty(rows: Iterable[tuple[str, ...]]) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows without the columns that are empty in every row."""
-    held = list(rows)
-    kept = [i for i in range(len(_HEADINGS)) if any(cells[i] for cells in held)]
-    return [_HEADINGS[i] for i in kept], [[cells[i] for i in kept] for cells in held]
+def _rows(found: Verdicts) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of the table, without the columns that are empty in every row."""
+    labels, _ = _labels(found)
+    rows = [_row(case, labels[case.case]) for case in ordered(found)]
+    kept = [i for i in range(len(_HEADINGS)) if any(cells[i] for cells in rows)]
+    return [_HEADINGS[i] for i in kept], [[cells[i] for i in kept] for cells in rows]
+
+
+def _title(found: Verdicts) -> str:
+    _, device = _labels(found)
+    return f"Cases on {device}" if device else ""
 
 
 def markdown(found: Verdicts) -> str:
     """The comparison as GitHub-flavoured Markdown, names from the files escaped."""
     lines = [f"- {escaped(line)}" for line in summary(found)]
-    headings, rows = _without_empty(row(case, _device(found)) for case in ordered(found))
+    headings, rows = _rows(found)
     if rows:
         lines += ["", *table(headings, rows)]
     if said := reasons(found):
@@ -137,13 +143,12 @@ def show(found: Verdicts, console: Console | None = None) -> None:
     console = console or terminal()
     for line in summary(found):
         say(console, line)
-    cases, device = ordered(found), _device(found)
-    headings, rows = _without_empty(row(case, device) for case in cases)
+    headings, rows = _rows(found)
     if rows:
         optional = {_HEADINGS[1]: 2, _HEADINGS[2]: 2, _HEADINGS[5]: 1}
         columns = [Column(h, number=h not in ("case", "verdict"), optional=optional.get(h, 0)) for h in headings]
-        styles = [_COLOUR.get(case.verdict, "") for case in cases]
-        print_table(console, f"Cases on {device}" if device else "", columns, rows, styles=styles)
+        styles = [_COLOUR.get(case.verdict, "") for case in ordered(found)]
+        print_table(console, _title(found), columns, rows, styles=styles)
     for line in (*reasons(found), gate(found)):
         if line:
             say(console, line)

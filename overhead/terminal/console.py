@@ -92,21 +92,3 @@ def _that_fit(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str
 def _longest_word(i: int, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> int:
     words = [word for text in (columns[i].heading, *(str(row[i]) for row in rows)) for word in text.split()]
     return min(_NARROWEST_TEXT, max(map(cell_len, words), default=1))
-
-
-_CPU = "on CPU"
-_NOTHING = "(runs nothing)"
-
-
-def without_device(labels: Sequence[str]) -> tuple[list[str], str]:
-    """The labels of targets without their device, and the device, if all name the same one; else as they are, and ''.
-
-    A target on the CPU names no device; it gets "on CPU" if another target of its stack is on the device.
-    """
-    devices = {label.partition(" on ")[2] for label in labels if not label.endswith(_NOTHING)} - {""}
-    if len(devices) != 1:
-        return list(labels), ""
-    (device,) = devices
-    short = [label.removesuffix(f" on {device}") for label in labels]
-    dropped = {new for new, label in zip(short, labels, strict=True) if new != label}
-    return [f"{label} {_CPU}" if label in dropped else new for new, label in zip(short, labels, strict=True)], device

@@ -14,9 +14,9 @@ from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import NEXT_RUN_SENTENCE
 from overhead.reading.summary import left_out, missing_stacks, overstatement_sentence, software_sentence
-from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns
+from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, without_device
 from overhead.results import Fingerprint, Record
-from overhead.terminal.console import Column, print_table, say, terminal, without_device
+from overhead.terminal.console import Column, print_table, say, terminal
 
 _MET = Column(f"met, {MICRO}", number=True, optional=1)
 _TIMES = (

@@ -173,7 +173,7 @@ def _blank(side: Side, key: str) -> CaseVerdict:
     record = side.record(key)
     target = side.of(key)[-1].view.target(record)
     label = plain(f"{target.label}: {target.pattern_label(record)}, {CALLER_WORDS[record.caller]}")
-    return CaseVerdict(key, label, "undecided", device=target.label.partition(" on ")[2])
+    return CaseVerdict(key, label, "undecided", target=plain(target.label))
 
 
 def _absence(record: Record, side: Side) -> str:

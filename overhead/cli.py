@@ -40,19 +40,29 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="overhead",
-        description="Measure what one more dispatch, launch or operation costs on this machine, through each GPU stack, "
-        "and who takes the time: Python, the library, the driver or the device.",
+        description="Measure what one more dispatch, launch or operation costs on this machine, through each GPU "
+        "stack, and who takes the time: Python, the library, the driver or the device.",
         epilog="'make report' measures this machine and draws the page. docs/ explains the method and the file.",
     )
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
-    run = commands.add_parser("run", help="measure this machine and write a fingerprint: one JSON file with all figures")
+    run = commands.add_parser(
+        "run", help="measure this machine and write a fingerprint: one JSON file with all figures"
+    )
     run.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack (repeatable)")
     run.add_argument("--pattern", metavar="PATTERN", action="append", default=[], help="only this pattern (repeatable)")
-    run.add_argument("--workload", metavar="WORKLOAD", action="append", default=[], help="only this workload (repeatable)")
+    run.add_argument(
+        "--workload", metavar="WORKLOAD", action="append", default=[], help="only this workload (repeatable)"
+    )
     run.add_argument("--software", action="store_true", help="measure software adapters too on a machine with a GPU")
-    run.add_argument("--require", metavar="STACK", action="append", default=[], help="exit 1 unless this stack gave a figure (repeatable)")
+    run.add_argument(
+        "--require",
+        metavar="STACK",
+        action="append",
+        default=[],
+        help="exit 1 unless this stack gave a figure (repeatable)",
+    )
     run.add_argument("--resume", metavar="FILE", type=Path, help="continue the interrupted run of this journal")
     run.add_argument(
         "--python",
@@ -77,7 +87,11 @@ def _parser() -> argparse.ArgumentParser:
 
     show = commands.add_parser("show", help="print the figures of a run as tables")
     show.add_argument(
-        "file", metavar="FILE", nargs="?", type=Path, help="fingerprint or journal (default: the newest in reports/local)"
+        "file",
+        metavar="FILE",
+        nargs="?",
+        type=Path,
+        help="fingerprint or journal (default: the newest in reports/local)",
     )
     show.add_argument("--all", action="store_true", dest="every", help="print all cases, not only the base cases")
     _add_json(show)
@@ -85,10 +99,17 @@ def _parser() -> argparse.ArgumentParser:
 
     browser = commands.add_parser("browser", help="measure in a real browser, or import what a page measured")
     browser.add_argument(
-        "--browser", metavar="BROWSER", default="chromium", help="chromium (default), firefox, safari, the path of a program, or open: the desktop's default browser"
+        "--browser",
+        metavar="BROWSER",
+        default="chromium",
+        help="chromium (default), firefox, safari, the path of a program, or open: the desktop's default browser",
     )
-    browser.add_argument("--import", dest="file", metavar="FILE", type=Path, help="convert the file that a page offered for download")
-    browser.add_argument("--page", metavar="FILE.html", type=Path, help="write the page as one file that you can open in any browser")
+    browser.add_argument(
+        "--import", dest="file", metavar="FILE", type=Path, help="convert the file that a page offered for download"
+    )
+    browser.add_argument(
+        "--page", metavar="FILE.html", type=Path, help="write the page as one file that you can open in any browser"
+    )
     _add_measuring_options(browser)
     _add_json(browser)
     browser.set_defaults(call=_browser)
@@ -101,7 +122,9 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="files or folders (default: reports/local, compared with reports/data)",
     )
-    report.add_argument("--out", metavar="DIR", type=Path, default=Path("reports"), help="folder to write index.html to")
+    report.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path("reports"), help="folder to write index.html to"
+    )
     _add_json(report)
     report.set_defaults(call=_report)
 
@@ -110,7 +133,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_argument("base", metavar="BASE", type=Path, help="fingerprint, journal, or folder of runs")
     compare.add_argument("new", metavar="NEW", type=Path, help="the same; ratios are NEW over BASE")
-    compare.add_argument("--fail-over", metavar="PCT", type=float, help="exit 1 if a case is slower by more than this, with its whole interval")
+    compare.add_argument(
+        "--fail-over",
+        metavar="PCT",
+        type=float,
+        help="exit 1 if a case is slower by more than this, with its whole interval",
+    )
     _add_markdown(compare)
     _add_json(compare)
     compare.set_defaults(call=_compare)
@@ -158,9 +186,7 @@ def _add_markdown(parser: argparse.ArgumentParser) -> None:
 def _add_measuring_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", choices=["quick", "default", "thorough"], default="default",
                         help="quick: under 4 minutes; default: under 10; thorough: as long as it takes")  # fmt: skip
-    parser.add_argument(
-        "--out", metavar="FILE", type=Path, help="file to write, or a folder (default: reports/local)"
-    )
+    parser.add_argument("--out", metavar="FILE", type=Path, help="file to write, or a folder (default: reports/local)")
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

@@ -27,10 +27,10 @@ _LONGEST_TEXT = 4000
 
 
 def export(path: Path, format: str) -> str:
-    """The file text of the run in ``format``: ``csv``, ``json``, ``github`` or ``pyperf``. Only the first two take several runs.
+    """The file text of the run in ``format``: ``csv``, ``json``, ``github`` or ``pyperf``.
 
-    Raises ``UsageError`` for an unknown format, or for several runs in a format that holds one, and ``BadFile`` for a
-    bad file.
+    Only the first two take several runs. Raises ``UsageError`` for an unknown format, or for several runs in a format
+    that holds one, and ``BadFile`` for a bad file.
     """
     if format not in FORMATS:
         raise unknown("format", format, FORMATS)

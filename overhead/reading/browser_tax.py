@@ -10,7 +10,7 @@ from overhead.named_comparisons import BETWEEN_WORKERS, NamedComparison, compara
 from overhead.reading.format import factor, listed, plain, time
 from overhead.reading.intervals import Span, measured, ratio, span
 from overhead.reading.missing_values import why
-from overhead.reading.view import TargetView, View, by_patterns
+from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns
 from overhead.results import Caller, Record, Scalar
 
 LIBRARY_CALLERS: tuple[Caller, ...] = ("binding", "native")
@@ -86,12 +86,12 @@ def _like(
         if r.caller == caller and comparable(named, (here, record.case), (_as_target(r, place), r.case))
     ]  # fmt: skip
     if not alike:
-        return None, f"{library} has no such case by {caller}"
+        return None, f"{library} has no such case {CALLER_WORDS[caller]}"
     best = min(alike, key=lambda r: r.params != record.params)
     difference = _window(record.window, best.window, named.differs)
     if difference:
         return None, difference
-    return best, "" if best.value(named.figure) is not None else f"{library} by {caller}: {why(best, named.figure)}"
+    return best, "" if best.value(named.figure) is not None else f"{library} {CALLER_WORDS[caller]}: {why(best, named.figure)}"
 
 
 def _as_target(record: Record, place: Record) -> results.Target:
@@ -116,7 +116,7 @@ def tax_sentence(tax: Tax) -> str:
     said = f"{where}: a {unit} costs {time(slope)}"
     if tax.target.software:
         said += "; what the browser adds is in the table, as a smoke test"
-    elif ratios := [f"{times} as much as {tax.library} by {c}" for c in tax.against if (times := _times(tax.times(c)))]:
+    elif ratios := [f"{times} as much as {tax.library} {CALLER_WORDS[c]}" for c in tax.against if (times := _times(tax.times(c)))]:
         said += f", {listed(ratios)}"
     elif tax.refused:
         said += f" ({'; '.join(dict.fromkeys(tax.refused.values()))})"

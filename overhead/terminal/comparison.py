@@ -79,7 +79,8 @@ def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
     """The label of each case by its key, and the device that all of them share and that they need not name."""
     short, device = without_device([case.target for case in found.cases])
     return {
-        case.case: target + case.label.removeprefix(case.target) for case, target in zip(found.cases, short, strict=True)
+        case.case: target + case.label.removeprefix(case.target)
+        for case, target in zip(found.cases, short, strict=True)
     }, device
 
 

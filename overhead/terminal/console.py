@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -21,7 +22,9 @@ _WIDTH_OFF_A_TERMINAL = 240
 _GAP = 3
 """Characters that each column needs beside its text."""
 _NARROWEST_TEXT = 16
-"""A text column wraps at words; it needs no more than this many characters."""
+"""A text column wraps at words down to this many characters."""
+_COMFORTABLE_TEXT = 24
+"""Optional columns are left out until each text column can have this many characters."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,9 @@ def print_table(
     table = Table(title=Text(title, "bold") if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False,
                   show_header=any(columns[i].heading for i in kept))  # fmt: skip
     for i in kept:
-        column = columns[i]
-        table.add_column(column.heading, justify="right" if column.number else "left", no_wrap=column.number,
-                         overflow="fold", min_width=None if column.number else _longest_word(i, columns, rows))  # fmt: skip
+        justify: Literal["left", "right"] = "right" if columns[i].number else "left"
+        table.add_column(columns[i].heading, justify=justify, no_wrap=columns[i].number, overflow="fold",
+                         min_width=_narrowest(i, columns, rows))  # fmt: skip
     ends = set(sections)
     for n, row in enumerate(rows):
         cells = [cell if isinstance(cell, Text) else Text(plain(cell, 1000)) for cell in row]
@@ -75,11 +78,8 @@ def print_table(
 
 def _that_fit(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> list[int]:
     """Indices of the columns to show: all if they fit, else without the optional ones, one after another."""
-    longest = [
-        max([cell_len(column.heading), *(cell_len(str(row[i])) for row in rows)], default=0)
-        for i, column in enumerate(columns)
-    ]
-    least = [n if c.number else _longest_word(i, columns, rows) for i, (n, c) in enumerate(zip(longest, columns, strict=True))]
+    longest = [max(map(cell_len, _texts(i, columns, rows))) for i in range(len(columns))]
+    least = [n if c.number else min(n, _COMFORTABLE_TEXT) for n, c in zip(longest, columns, strict=True)]
     kept = list(range(len(columns)))
     while sum(least[i] + _GAP for i in kept) > width:
         droppable = [i for i in kept if columns[i].optional]
@@ -89,6 +89,13 @@ def _that_fit(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str
     return kept
 
 
-def _longest_word(i: int, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> int:
-    words = [word for text in (columns[i].heading, *(str(row[i]) for row in rows)) for word in text.split()]
+def _narrowest(i: int, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> int | None:
+    """The fewest characters for a column of texts: its longest word, at most ``_NARROWEST_TEXT``."""
+    if columns[i].number:
+        return None
+    words = [word for text in _texts(i, columns, rows) for word in text.split()]
     return min(_NARROWEST_TEXT, max(map(cell_len, words), default=1))
+
+
+def _texts(i: int, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> list[str]:
+    return [columns[i].heading, *(str(row[i]) for row in rows)]

@@ -65,16 +65,22 @@ def show_key_figures(fingerprint: Fingerprint, console: Console | None = None) -
     console = console or terminal()
     figures = key_figures(fingerprint)
     of, device = without_device([k.of for k in figures])
-    columns = [Column(""), Column("this run", number=True), Column(f"next run, {MICRO}", number=True, optional=1), Column("")]
-    rows, styles = [], []
+    columns = [
+        Column(""),
+        Column("this run", number=True),
+        Column(f"next run, {MICRO}", number=True, optional=1),
+        Column(""),
+    ]
+    rows: list[list[str | Text]] = []
     for k, target in zip(figures, of, strict=True):
         if k.value is None:
             continue
-        note = [] if device else [target]
-        rows.append([k.label, Text(k.with_interval, "bold"), k.next_run, "; ".join([*note, k.reason.partition(":")[0]])])
-        styles.append("")
+        note = [part for part in ("" if device else target, k.reason.partition(":")[0]) if part]
+        rows.append(
+            [k.label, Text(k.with_interval, "bold"), k.next_run, "; ".join(note)]
+        )
     if rows:
-        print_table(console, "Key figures" + (f", {device}" if device else ""), columns, rows, styles=styles)
+        print_table(console, "Key figures" + (f", {device}" if device else ""), columns, rows)
     if any(k.next_run for k in figures):
         say(console, NEXT_RUN_SENTENCE)
     _missing_figures([k for k in figures if k.value is None], console)
@@ -139,7 +145,13 @@ def _all_cases(target: TargetView, records: Sequence[Record], console: Console) 
 
 def _row(target: TargetView, record: Record) -> list[str]:
     times = [_met(record) if name == "met" else _number(record, name) for name in _FIGURES]
-    return [target.pattern_label(record), CALLER_WORDS[record.caller], record.unit, *times, "" if record.status == "ok" else record.status]
+    return [
+        target.pattern_label(record),
+        CALLER_WORDS[record.caller],
+        record.unit,
+        *times,
+        "" if record.status == "ok" else record.status,
+    ]
 
 
 def _reasons(cases: Sequence[tuple[TargetView, Record]], console: Console) -> None:
@@ -159,9 +171,7 @@ def _costs(
 ) -> None:
     """Print the table without the columns that are empty in every row, and name those that did not fit."""
     kept = [i for i, column in enumerate(columns) if not column.optional or any(row[i] for row in rows)]
-    hidden = print_table(
-        console, title, [columns[i] for i in kept], [[row[i] for i in kept] for row in rows], sections
-    )
+    hidden = print_table(console, title, [columns[i] for i in kept], [[row[i] for i in kept] for row in rows], sections)
     if hidden:
         say(console, f"Too narrow for {listed(hidden)}; a wider terminal, a file or --json has them.", "dim")
 

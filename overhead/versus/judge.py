@@ -140,9 +140,11 @@ def _yardstick(tested: list[BothSides]) -> str:
     spreads = [s for case in tested if (s := run_spread(case)) is not None]
     if spreads and tested[0].paired:
         spread = percent(statistics.median(spreads))
-        return f"BASE and NEW in turn; pairs of processes differ by {spread} (standard deviation, the median case)"
+        return f"measured in turn; pairs of processes differ by {spread} (standard deviation, the median case)"
     if not spreads:
-        return f"one run a side; the means of runs are assumed to spread by {percent(decide.FLOOR)} (standard deviation)"
+        return (
+            f"one run a side; the means of runs are assumed to spread by {percent(decide.FLOOR)} (standard deviation)"
+        )
     widest = max(tested, key=lambda case: len(case.base) + len(case.new))
     runs = f"{len(widest.base)} and {len(widest.new)} runs"
     return f"{runs}; their means spread by {percent(statistics.median(spreads))} (standard deviation, the median case)"

@@ -89,7 +89,7 @@ def test_wait_and_dispatches_may_differ_but_the_pattern_may_not() -> None:
     fused = case("chromium", "browser", 100.0, pattern="fused", unit="step", window=cut)
     (tax,) = taxed(fused, case("dawn", "native", 90.0, pattern="fused", unit="step"), BINDING)
     assert list(tax.against) == ["native"]
-    assert tax.refused == {"binding": "dawn has no such case by binding"}
+    assert tax.refused == {"binding": "dawn has no such case from Python"}
 
 
 def test_a_case_with_the_same_wait_is_preferred() -> None:
@@ -136,7 +136,7 @@ def test_show_has_the_table_and_the_sentence() -> None:
     show(fingerprint(BROWSER, BINDING, NATIVE), console)
     said = console.file.getvalue()  # type: ignore[attr-defined]
     assert "What the browser adds" in said
-    assert "dawn, native" in said
+    assert "dawn, from compiled code" in said
 
 
 def test_markup_in_names_is_shown_as_text() -> None:

@@ -240,7 +240,7 @@ def test_on_a_full_disk_the_lines_written_so_far_are_kept(tmp_path: Path, monkey
         (["show", "{tmp}/foreign.json"], "not a fingerprint"),
         (["show", "{tmp}/cut.json"], "not a fingerprint"),
         (["show", "{tmp}/foreign.jsonl"], "line 1"),
-        (["show", "{tmp}"], "Is a directory"),
+        (["show", "{tmp}"], "a folder; name one of its files"),
         (["report", "{tmp}/foreign.json"], "not a fingerprint"),
     ],
 )

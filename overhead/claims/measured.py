@@ -20,8 +20,8 @@ class ClaimValue:
     """A quantity measured on one machine, in the unit of the test.
 
     ``of`` and ``against``: keys of the records. ``label``: target and case in words. ``machine``: its GPUs, or its CPU.
-    ``status``: the status of the case. ``reason``: why there is no value, if ``value`` is None. ``run``: the profile and
-    the time of the run.
+    ``status``: the status of the case. ``reason``: why there is no value, if ``value`` is None.
+    ``run``: the profile and the time of the run.
     """
 
     machine: str

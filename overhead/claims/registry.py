@@ -77,7 +77,7 @@ class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class Attribution(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """What the source says that the number is the cost of. ``test`` gives the share (0 to 1) that this part has of it."""
+    """What the source says that the number is the cost of. ``test`` gives the share (0 to 1) of this part."""
 
     said: ClaimText
     test: ClaimTest

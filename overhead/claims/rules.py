@@ -16,7 +16,7 @@ VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "partial", "refuted", "incon
 _OUR_LIMIT = "time limit"
 """Text in the reason of a case that the suite stopped because it took too long."""
 _REPRODUCED_WITHIN = 1.5
-"""A value within this factor of the published one reproduces it. Of a published range the geometric mean counts."""
+"""A value within this factor of the published one, or of the nearer end of a published range, reproduces it."""
 _PARTIAL_WITHIN = 5.0
 """A time or a share within this factor partly reproduces it: hardware and versions change it as much."""
 _SAME_DIRECTION = 1.1
@@ -25,12 +25,12 @@ _LEAST_SHARE = 0.5
 """An attribution is right if the named part takes at least this share of the number."""
 AttributionVerdict = Literal["", "right", "wrong", "undecided"]
 TOLERANCE = (
-    f"A time or a share is reproduced within a factor of {_REPRODUCED_WITHIN:g} of the published one, and partial "
-    f"within {_PARTIAL_WITHIN:g}. A ratio is reproduced within {_REPRODUCED_WITHIN:g} and partial if it points the same "
-    f"way by at least {_SAME_DIRECTION - 1:.0%}; a claim of no difference is reproduced within {_SAME_DIRECTION - 1:.0%}. "
-    f"An attribution is right if the named part takes at least {_LEAST_SHARE:.0%} of the number. "
-    "The whole interval must lie inside."
-).replace("0%", "0 %")
+    f"A time or a share is reproduced within a factor of {_REPRODUCED_WITHIN:g} of the published one (of a range: of "
+    f"its nearer end), and partial within {_PARTIAL_WITHIN:g}. A ratio is reproduced within {_REPRODUCED_WITHIN:g} and "
+    f"partial if it points the same way by at least {100 * (_SAME_DIRECTION - 1):.0f} %; a claim of no difference is "
+    f"reproduced within {100 * (_SAME_DIRECTION - 1):.0f} %. An attribution is right if the named part takes at least "
+    f"{100 * _LEAST_SHARE:.0f} % of the number. The whole interval must lie inside."
+)
 """The rules in words, the same for all claims."""
 
 
@@ -38,10 +38,10 @@ def reproduced_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
     """Lowest and highest value that count as reproducing the claim, in the unit of the claim."""
     if test.no_effect:
         return 1 / _SAME_DIRECTION, _SAME_DIRECTION
-    middle = math.sqrt(math.prod(published(claim)))
-    low, high = middle / _REPRODUCED_WITHIN, middle * _REPRODUCED_WITHIN
+    least, most = published(claim)
+    low, high = least / _REPRODUCED_WITHIN, most * _REPRODUCED_WITHIN
     if test.unit == "ratio":
-        return (max(low, _SAME_DIRECTION), high) if middle > 1 else (low, min(high, 1 / _SAME_DIRECTION))
+        return (max(low, _SAME_DIRECTION), high) if least > 1 else (low, min(high, 1 / _SAME_DIRECTION))
     return low, min(high, 1.0) if test.unit == "share" else high
 
 
@@ -49,11 +49,11 @@ def partial_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
     """Lowest and highest value that count as partly reproducing the claim, in the unit of the claim."""
     if test.no_effect:
         return reproduced_bounds(claim, test)
-    middle = math.sqrt(math.prod(published(claim)))
+    least, most = published(claim)
     if test.unit == "ratio":
-        return (_SAME_DIRECTION, math.inf) if middle > 1 else (0.0, 1 / _SAME_DIRECTION)
-    high = middle * _PARTIAL_WITHIN
-    return middle / _PARTIAL_WITHIN, min(high, 1.0) if test.unit == "share" else high
+        return (_SAME_DIRECTION, math.inf) if least > 1 else (0.0, 1 / _SAME_DIRECTION)
+    high = most * _PARTIAL_WITHIN
+    return least / _PARTIAL_WITHIN, min(high, 1.0) if test.unit == "share" else high
 
 
 def published(claim: Claim) -> tuple[float, float]:

@@ -91,7 +91,9 @@ def _like(
     difference = _window(record.window, best.window, named.differs)
     if difference:
         return None, difference
-    return best, "" if best.value(named.figure) is not None else f"{library} {CALLER_WORDS[caller]}: {why(best, named.figure)}"
+    return best, "" if best.value(
+        named.figure
+    ) is not None else f"{library} {CALLER_WORDS[caller]}: {why(best, named.figure)}"
 
 
 def _as_target(record: Record, place: Record) -> results.Target:
@@ -116,7 +118,9 @@ def tax_sentence(tax: Tax) -> str:
     said = f"{where}: a {unit} costs {time(slope)}"
     if tax.target.software:
         said += "; what the browser adds is in the table, as a smoke test"
-    elif ratios := [f"{times} as much as {tax.library} {CALLER_WORDS[c]}" for c in tax.against if (times := _times(tax.times(c)))]:
+    elif ratios := [
+        f"{times} as much as {tax.library} {CALLER_WORDS[c]}" for c in tax.against if (times := _times(tax.times(c)))
+    ]:
         said += f", {listed(ratios)}"
     elif tax.refused:
         said += f" ({'; '.join(dict.fromkeys(tax.refused.values()))})"

@@ -55,18 +55,23 @@ def print_table(
     rows: Sequence[Sequence[str | Text]],
     sections: Iterable[int] = (),
     styles: Sequence[str] = (),
+    one_line: bool = False,
 ) -> list[str]:
     """Print a table and return the headings of the columns that did not fit.
 
-    ``sections``: indices of rows with a line below. ``styles``: a style for each row.
+    ``sections``: indices of rows with a line below. ``styles``: a style for each row. ``one_line``: cut the text
+    of the only column without numbers instead of wrapping it.
     """
     kept = _that_fit(console.width, columns, rows)
     table = Table(title=Text(title, "bold") if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False,
                   show_header=any(columns[i].heading for i in kept))  # fmt: skip
+    numbers = sum(_narrowest(i, columns, rows) + _GAP for i in kept if columns[i].number)
     for i in kept:
-        justify: Literal["left", "right"] = "right" if columns[i].number else "left"
-        table.add_column(columns[i].heading, justify=justify, no_wrap=columns[i].number, overflow="fold",
-                         min_width=_narrowest(i, columns, rows))  # fmt: skip
+        number = columns[i].number
+        justify: Literal["left", "right"] = "right" if number else "left"
+        table.add_column(columns[i].heading, justify=justify, no_wrap=number or one_line,
+                         overflow="ellipsis" if one_line else "fold", min_width=_narrowest(i, columns, rows),
+                         max_width=console.width - numbers - _GAP if one_line and not number else None)  # fmt: skip
     ends = set(sections)
     for n, row in enumerate(rows):
         cells = [cell if isinstance(cell, Text) else Text(plain(cell, 1000)) for cell in row]
@@ -89,10 +94,10 @@ def _that_fit(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str
     return kept
 
 
-def _narrowest(i: int, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> int | None:
-    """The fewest characters for a column of texts: its longest word, at most ``_NARROWEST_TEXT``."""
+def _narrowest(i: int, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> int:
+    """The fewest characters for a column: all of its longest number, or its longest word if that is short."""
     if columns[i].number:
-        return None
+        return max(map(cell_len, _texts(i, columns, rows)))
     words = [word for text in _texts(i, columns, rows) for word in text.split()]
     return min(_NARROWEST_TEXT, max(map(cell_len, words), default=1))
 

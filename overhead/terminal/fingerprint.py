@@ -76,9 +76,7 @@ def show_key_figures(fingerprint: Fingerprint, console: Console | None = None) -
         if k.value is None:
             continue
         note = [part for part in ("" if device else target, k.reason.partition(":")[0]) if part]
-        rows.append(
-            [k.label, Text(k.with_interval, "bold"), k.next_run, "; ".join(note)]
-        )
+        rows.append([k.label, Text(k.with_interval, "bold"), k.next_run, "; ".join(note)])
     if rows:
         print_table(console, "Key figures" + (f", {device}" if device else ""), columns, rows)
     if any(k.next_run for k in figures):

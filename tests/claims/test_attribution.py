@@ -10,7 +10,7 @@ from overhead.claims.judging import Judged
 from overhead.claims.measured import ClaimValue
 from overhead.claims.rules import AttributionVerdict, attributed
 from overhead.results import Fingerprint
-from tests.fakes.report import figure, fingerprint, record, share
+from tests.fakes.report import fingerprint, record, share
 
 
 def judged(claim: str, *runs: Fingerprint) -> Judged:
@@ -52,7 +52,7 @@ def test_a_right_number_can_be_attributed_to_the_wrong_part() -> None:
 
 def test_the_published_method_gets_a_verdict_of_its_own() -> None:
     kind = {"stack": "firefox", "caller": "browser", "software": True, "adapter": "llvmpipe"}
-    made = record(each=20_000.0, fixed=100e6, more=(figure("legacy", 1e6),), **kind)  # type: ignore[arg-type]
+    made = record(each=20_000.0, fixed=100e6, **kind)  # type: ignore[arg-type]
     one = judged("firefox-1.04ms", fingerprint(made))
     assert (one.verdict, one.as_published, one.attribution) == ("refuted", "reproduced", "wrong")
 

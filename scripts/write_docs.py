@@ -1,9 +1,10 @@
-"""Write the JSON Schema and the generated tables of the documents, from the code and the committed fingerprints."""
+"""Write the JSON Schema, tables and headline figures of the documents, from the code and the committed fingerprints."""
 
 from __future__ import annotations
 
 import functools
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -16,8 +17,12 @@ sys.path.insert(0, str(ROOT))
 from overhead import results  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
+from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.key_figures import KeyFigure  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
+from overhead.reading.view import View  # noqa: E402
+from overhead.report.core import draw  # noqa: E402
+from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
 
 
@@ -89,6 +94,27 @@ def _references() -> list[tuple[str, results.Fingerprint]]:
     return [(path.name, read_fingerprint(path)) for path in sorted(_DATA.glob("*.json"))]
 
 
+def headline_figures(folder: Path) -> list[Path]:
+    """Write the headline figure of each committed machine as ``headline-NAME.png`` to the folder; returns the files."""
+    by_machine: dict[str, list[Path]] = {}
+    for name, run in _references():
+        by_machine.setdefault(run.machine.id, []).append(_DATA / name)
+    from PIL import Image
+
+    written = []
+    for paths in by_machine.values():
+        costs = dispatch_costs(View(from_paths(paths).full))
+        if costs is not None:
+            name = re.sub(r"[^a-z0-9]+", "-", costs.device.lower()).strip("-")
+            written.append(folder / f"headline-{name}.png")
+            with draw.style():
+                headline_figure(costs).savefig(written[-1])
+            with Image.open(written[-1]) as picture:  # 64 colours take a fourth of the bytes
+                few = picture.convert("RGB").quantize(64)
+            few.save(written[-1], optimize=True)
+    return written
+
+
 def operating() -> str:
     """The figures of ``scripts/bench/compare.py``, one row per setting."""
     measured = json.loads((ROOT / "docs" / "compare-bench.json").read_text("utf-8"))
@@ -130,5 +156,6 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 if __name__ == "__main__":
     (ROOT / "docs" / "fingerprint.schema.json").write_text(schema(), "utf-8")
+    headline_figures(ROOT / "docs")
     for document in DOCUMENTS:
         document.write_text(filled(document.read_text("utf-8")), "utf-8")

@@ -51,8 +51,8 @@ def speed_change(view: View) -> str:
     if not isinstance(least, float | int) or not isinstance(most, float | int) or not 0 < least * _STEADY_RATIO < most:
         return ""
     return (
-        f"The processor's own speed moved by {percent(most / least - 1)} from process to process: a fixed loop beside "
-        f"every sample, the canary, took {least:.4g} to {most:.4g} {MICRO}. What the host bounds moved with it."
+        f"The processor's speed changed by {percent(most / least - 1)} between processes: the canary, a loop that is "
+        f"timed beside every sample, took {least:.4g} to {most:.4g} {MICRO}. CPU-bound costs changed with it."
     )
 
 
@@ -111,15 +111,18 @@ def software_sentence(view: View) -> str:
     )
 
 
-def missing_stacks(view: View) -> str:
-    """The stacks without a target on this machine, and the commands that add them; '' where there are none."""
+def missing_stacks(view: View, where: str = "below") -> str:
+    """The stacks without a target on this machine, and the commands that add them; '' where there are none.
+
+    ``where``: where the reader finds the reasons.
+    """
     absent = [u for u in view.fingerprint.unavailable if u.stack not in {t.stack for t in view.targets}]
     if not absent:
         return ""
     stacks = list(dict.fromkeys(u.stack for u in absent))
     mends = list(dict.fromkeys(u.mend for u in absent if u.mend))
     adds = f" What adds them: {'; '.join(mends)}." if mends else ""
-    return f"Missing on this machine: {listed(stacks)}; the reasons are below.{adds}"
+    return f"Missing on this machine: {listed(stacks)}; the reasons are {where}.{adds}"
 
 
 def left_out(number_of: int) -> str:

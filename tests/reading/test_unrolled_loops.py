@@ -202,7 +202,7 @@ def test_the_speed_up_is_eager_time_divided_by_loop_time() -> None:
 
 
 def test_the_page_draws_lengths_and_failures(tmp_path: Path) -> None:
-    text = render([run_of_loops()], tmp_path).read_text(encoding="utf-8")
+    text = (render([run_of_loops()], tmp_path).parent / "pages" / "chains.html").read_text(encoding="utf-8")
     assert "A whole loop under torch.compile: torch-compile, torch 2.13.0" in text
     assert "RecursionError after 3.0 s" in text
     assert (tmp_path / "figures" / "unrolled.png").exists()

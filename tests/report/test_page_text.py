@@ -40,7 +40,7 @@ def page_text() -> str:
 
 
 def _lines(name: str, title: str, parts: Sequence[object]) -> Iterator[str]:
-    from overhead.report.core.parts import Cards, Cell, Table, Text
+    from overhead.report.core.parts import Cards, Cell, Listing, Table, Terms, Text
 
     yield f"== {name}: {title}"
     for part in parts:
@@ -48,6 +48,10 @@ def _lines(name: str, title: str, parts: Sequence[object]) -> Iterator[str]:
             yield from (part.folded, *part.paragraphs) if part.folded else part.paragraphs
         elif isinstance(part, Cards):
             yield from (f"{card.label}: {card.text}" for card in part.figures)
+        elif isinstance(part, Listing):
+            yield from (line for item in part.items for line in item)
+        elif isinstance(part, Terms):
+            yield from (f"{term.name}: {term.meaning}" for term in part.terms)
         elif isinstance(part, Table):
             cells = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in part.rows]
             yield from (part.caption, *(" | ".join(row) for row in (part.columns, *cells)))

@@ -295,7 +295,7 @@ def test_without_figures_there_are_no_checks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "said"), [(70.0, 87.5, "moved by 25 %"), (70.0, 72.0, ""), ("no", [], ""), (None, None, "")]
+    ("least", "most", "said"), [(70.0, 87.5, "changed by 25 %"), (70.0, 72.0, ""), ("no", [], ""), (None, None, "")]
 )
 def test_a_changed_processor_speed_is_reported(least: object, most: object, said: str) -> None:
     text = speed_change(View(fingerprint(volatile={"canary_us_least": least, "canary_us_most": most})))

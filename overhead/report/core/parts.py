@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from overhead.reading.format import micro_spread
+from overhead.reading.glossary import Term
 from overhead.reading.key_figures import KeyFigure
 from overhead.results import Record
 
@@ -56,6 +57,7 @@ class Table:
     """A table. The first cell of a row is its heading. ``numeric``: columns that align right.
 
     ``folded``: the reader can open the table. ``prose``: cells hold sentences, so a phone shows a row as a block.
+    ``sortable``: a script lets the reader sort and filter it.
     """
 
     kind: ClassVar[str] = "table"
@@ -65,11 +67,31 @@ class Table:
     numeric: Sequence[int] = ()
     folded: bool = False
     prose: bool = False
+    sortable: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Listing:
+    """A numbered list: for each item a sentence that stands out, and details in small type."""
+
+    kind: ClassVar[str] = "listing"
+    items: Sequence[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """Terms with their meanings; the first place of each term on the pages links to it."""
+
+    kind: ClassVar[str] = "terms"
+    terms: Sequence[Term]
 
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt`` describes it for screen readers."""
+    """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt`` describes it for screen readers.
+
+    ``narrow``: the same figure drawn for a phone, which the page shows there instead.
+    """
 
     kind: ClassVar[str] = "drawing"
     name: str
@@ -77,6 +99,7 @@ class Drawing:
     alt: str
     caption: str
     figure: Figure
+    narrow: Figure | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,4 +114,4 @@ class Sketch:
     svg: str
 
 
-Part = Text | Cards | Table | Drawing | Sketch
+Part = Text | Cards | Table | Listing | Terms | Drawing | Sketch

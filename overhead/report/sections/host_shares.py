@@ -39,7 +39,7 @@ _MOST_TITLE_LETTERS = 76
 """Longest panel title in the smaller font size; a longer one leaves out the device."""
 
 
-@register("ladder", "Who takes the time", 15)
+@register("ladder", "CPU time by layer", 15, page="cases")
 def who(view: View) -> Iterator[Part]:
     found = host_shares.ladders(view)
     if not found:

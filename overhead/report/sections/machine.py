@@ -11,7 +11,7 @@ from overhead.report.core.registry import register
 from overhead.results import Scalar
 
 
-@register("machine", "The machine", 90, brief=True)
+@register("machine", "The machine", 90, page="cases", brief=True)
 def machine(view: View) -> Iterator[Part]:
     run = view.fingerprint
     gpus = [g.name + (" (software)" if g.software else "") for g in run.machine.gpus]

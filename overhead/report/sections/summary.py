@@ -12,7 +12,7 @@ from overhead.report.core.parts import Cards, Part, Text
 from overhead.report.core.registry import register
 
 
-@register("summary", "In short", 10, brief=True)
+@register("summary", "Key figures", 10, page="cases", brief=True)
 def summary(view: View) -> Iterator[Part]:
     lead = headline(view)
     yield Text(lead or ["No stack could be measured on this machine; the reasons are below."], lead=True)

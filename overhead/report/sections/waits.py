@@ -19,7 +19,7 @@ _PERCENTILE_MARKERS = {"p50": "o", "p95": "s", "p99": "^"}
 _LATENCY_PATTERNS = ("wait-each", "read-each")
 
 
-@register("waits", "What waiting costs", 60)
+@register("waits", "What waiting costs", 60, page="synchronisation")
 def waits(view: View) -> Iterator[Part]:
     devices = [t for t in view.executing if t.first.api != "CPU"]
     rows = [(t, r) for t in devices for r in t.records if _is_wait(t, r)]

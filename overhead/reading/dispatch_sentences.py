@@ -1,0 +1,82 @@
+"""Sentences on what a dispatch costs: the cheapest stack, WebGPU, batches, and how far one timed dispatch misleads."""
+
+from __future__ import annotations
+
+import math
+
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, cheapest
+from overhead.reading.format import MICRO, factor, listed, number, percent
+from overhead.reading.key_figures import overstatement
+from overhead.reading.next_run import committed_table, half_width
+from overhead.results import Record
+
+_WEBGPU = ("dawn", "wgpu-native")
+
+
+def lead_sentences(costs: DispatchCosts) -> list[str]:
+    """The sentences above the headline figure; those whose figures are missing are left out."""
+    said = (_cheapest(costs), _webgpu(costs), _batched(costs), _overstated(costs))
+    return [sentence for sentence in said if sentence]
+
+
+def _cheapest(costs: DispatchCosts) -> str:
+    row = cheapest(costs)
+    if row is None:
+        return ""
+    unit = "dispatch" if costs.hardware else "unit of work"
+    again = f" (in another run: {row.next_run})" if row.next_run else ""
+    return f"Called from Python, the cheapest {unit} here goes through {row.name}: {_of(row, 'python')} {MICRO}{again}."
+
+
+def _webgpu(costs: DispatchCosts) -> str:
+    """What WebGPU costs from Python and from compiled code."""
+    rows = [row for row in costs.rows if row.stack in _WEBGPU and "python" in row.marks]
+    if not rows:
+        return ""
+    python = listed([f"{_of(row, 'python')} {MICRO} through {row.name}" for row in rows])
+    compiled = [f"{_of(row, 'compiled')}" for row in rows if "compiled" in row.marks]
+    rest = f"; from compiled code {listed(compiled)} {MICRO}" if len(compiled) == len(rows) else ""
+    return f"WebGPU costs {python}{rest}."
+
+
+def _batched(costs: DispatchCosts) -> str:
+    """What a batch saves, for the WebGPU stack or else the first row that has one."""
+    rows = [row for row in costs.rows if {"batched", row.first} <= row.marks.keys() and row.first != "batched"]
+    row = min(rows, key=lambda row: row.stack not in _WEBGPU, default=None)
+    if row is None:
+        return ""
+    how = "In one pass instead of a submit for each" if row.stack in _WEBGPU else "Batched"
+    return f"{how}, a dispatch through {row.name} costs {_of(row, 'batched')} {MICRO}."
+
+
+def _overstated(costs: DispatchCosts) -> str:
+    """How far the time of a single dispatch and its wait lies above its cost."""
+    found: list[tuple[DispatchRow, Record]] = [(row, row.records[row.first]) for row in costs.rows if row.marks]
+    told = [(times, row) for row, record in found if (times := overstatement(record, "naive")) is not None
+            and times[2] is not None]  # fmt: skip
+    if not told:
+        return ""
+    times, row = max(told, key=lambda one: one[0][0])
+    return f"Timing one dispatch plus its wait would report up to {factor(*times)} the real cost ({row.name})."
+
+
+def _of(row: DispatchRow, kind: str) -> str:
+    value = next(value for name, value in row.marks.items() if name == kind)
+    return number(value, value * 0.99, value * 1.01)
+
+
+def trust_sentence(costs: DispatchCosts) -> str:
+    """How far another run, and a program that is not pinned, may lie from these figures; '' without a GPU."""
+    spread = committed_table().classes.get("host")
+    if not costs.hardware or spread is None:
+        return ""
+    within = percent(math.exp(half_width(spread)) - 1)
+    bands = [row for row in costs.rows if row.met is not None]
+    unpinned = (
+        "the bands show what programs meet that are not pinned to a quiet processor"
+        if bands else "this run did not measure what a program meets that is not pinned to a quiet processor"
+    )  # fmt: skip
+    return (
+        f"How far to trust it: on another machine of this kind a CPU-bound figure lies within {within} of this one in "
+        f"9 of 10 runs; {unpinned}."
+    )

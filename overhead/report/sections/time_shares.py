@@ -1,0 +1,79 @@
+"""Who takes the time, in short: the CPU time of one dispatch through each stack, by layer, on one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.named_comparisons import WEBGPU_STACKS
+from overhead.reading import host_shares
+from overhead.reading.dispatch_costs import targets_shown
+from overhead.reading.format import MICRO, listed, micro_spread, percent_spread, valued
+from overhead.reading.host_shares import HostShares
+from overhead.reading.stack_names import stack_name
+from overhead.reading.view import View
+from overhead.report.core import template_figures
+from overhead.report.core.draw import MUTED
+from overhead.report.core.palette import LAYER_COLOURS
+from overhead.report.core.parts import Cell, Part, Sketch, Table, Text
+from overhead.report.core.registry import register
+
+
+@register("time-shares", "Who takes the time", 15)
+def time_shares(view: View) -> Iterator[Part]:
+    own = view.runs[0]
+    found = _base_cases(own)
+    if not found:
+        yield Text(["No stack was measured both from Python and from compiled code, so its CPU time is not split."])
+        return
+    if said := _sentence(found):
+        yield Text([said])
+    rows = [
+        template_figures.BarRow(
+            stack_name(each.target),
+            [(host_shares.TITLES[name], value / 1e3, LAYER_COLOURS.get(name, MUTED))
+             for name, value in host_shares.drawn(each.shares)],
+            f"{micro_spread(each.host).split(' ')[0]} {MICRO}" if each.host is not None else "",
+        )
+        for each in found
+    ]  # fmt: skip
+    yield Sketch(
+        "time-shares", "CPU time of one dispatch, by layer",
+        "Stacked bars of the CPU time per dispatch or launch, from the cheapest stack to the dearest; the table below "
+        "has the numbers.",
+        "From left to right: library and driver (the same calls from compiled code), then what the interpreter and the "
+        "library's wrapper objects add. The bar ends at the CPU time from Python. All cases has every pattern.",
+        template_figures.bars([template_figures.TemplatePanel(f"{MICRO} of CPU time per dispatch or launch", rows)]),
+    )  # fmt: skip
+    yield _table(found)
+
+
+def _sentence(found: list[HostShares]) -> str:
+    """Python's share of the CPU time through WebGPU, else through the stack where it is largest."""
+    shares = {each.target.stack: (each, share) for each in found if (share := each.python) is not None}
+    of_webgpu = [shares[stack] for stack in sorted(WEBGPU_STACKS & shares.keys())]
+    told = of_webgpu or sorted(shares.values(), key=lambda one: -one[1].value)[:1]
+    if not told:
+        return ""
+    said = [f"{percent_spread(*share.over(1))} through {stack_name(each.target)}" for each, share in told]
+    unit = told[0][0].top.unit
+    return f"Of the CPU time of a {unit}, Python takes {listed(said)}; the rest is the library and the driver."
+
+
+def _base_cases(view: View) -> list[HostShares]:
+    """The split CPU times of the base cases of the targets shown, the cheapest first."""
+    keys = {target.key: target for target in targets_shown(view)[0]}
+    found = [each for each in view.once(host_shares.ladders)
+             if each.target.key in keys and each.top.key == each.target.base.key and each.split]  # fmt: skip
+    return sorted(found, key=lambda each: valued(each.host) or 0.0)
+
+
+def _table(found: list[HostShares]) -> Table:
+    rows: list[list[str | Cell]] = [
+        [Cell(stack_name(each.target), each.target.stack), each.top.unit,
+         micro_spread(each.host) if each.host is not None else "",
+         percent_spread(*each.python.over(1)) if each.python is not None else "",
+         micro_spread(each.levels[-1].figure("host") or each.shares[-1].figure)]
+        for each in found
+    ]  # fmt: skip
+    columns = ["stack", "unit", f"CPU time from Python, {MICRO}", "Python's share", f"from compiled code, {MICRO}"]
+    return Table("CPU time and Python's share of it", columns, rows, numeric=(2, 3, 4))

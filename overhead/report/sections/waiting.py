@@ -1,0 +1,88 @@
+"""What waiting costs, in short: one wait through each stack, with nothing to wait for, after one unit, after each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.reading.dispatch_costs import targets_shown
+from overhead.reading.format import MICRO, between, bounds, micro, micro_spread, valued
+from overhead.reading.stack_names import stack_name
+from overhead.reading.synchronising import wait_of
+from overhead.reading.view import TargetView, View
+from overhead.report.core.parts import Cell, Part, Table, Text
+from overhead.report.core.registry import register
+from overhead.results import Record
+
+_FIGURES = {
+    "empty_wait": f"a wait with nothing to wait for, {MICRO}",
+    "naive": f"one unit and its wait, T(1), {MICRO}",
+    "naive_idle": f"the same after 50 ms idle, {MICRO}",
+}
+
+
+@register("waiting", "What waiting costs", 20)
+def waiting(view: View) -> Iterator[Part]:
+    targets = [t for t in targets_shown(view.runs[0])[0] if t.first.api != "CPU" and t.stack != "cuda-graph"]
+    rows = sorted(
+        (t for t in targets if any(valued(t.base.figure(name)) is not None for name in _FIGURES)), key=_single
+    )
+    if not rows:
+        yield Text(["No wait was measured."])
+        return
+    yield Text([_sentence(rows)])
+    columns = [
+        "stack",
+        "wait",
+        *_FIGURES.values(),
+        f"each unit waited for, {MICRO}",
+        f"each unit not waited for, {MICRO}",
+    ]
+    yield Table(
+        "One wait, and a wait after each unit", columns,
+        [[Cell(stack_name(t), t.stack), str(wait_of(t.base) or ""), *(_cell(t.base, name) for name in _FIGURES),
+          _cell(_waited(t), "complete"), _cell(t.base, "complete")] for t in rows],
+        numeric=range(2, 7),
+    )  # fmt: skip
+
+
+def _single(target: TargetView) -> float:
+    return target.base.value("naive") or float("inf")
+
+
+def _waited(target: TargetView) -> Record | None:
+    """The case that waits after each unit and differs from the base case in nothing else."""
+    return next(
+        (r for r in target.records if (r.pattern, r.caller, r.workload) == ("wait-each", target.base.caller, "step")
+         and set(target.varied(r)) <= {"sync", "every"} and r.params.get("sync", "stream") == "stream"),
+        None,
+    )  # fmt: skip
+
+
+def _cell(record: Record | None, name: str) -> str:
+    figure = record.figure(name) if record is not None else None
+    if figure is None:
+        return ""
+    low, high = bounds(figure)
+    if figure.status == "ok" or low is None or high is None:
+        return micro_spread(figure)
+    return f"{figure.status}, {between(low / 1e3, high / 1e3)}"
+
+
+def _sentence(rows: list[TargetView]) -> str:
+    """One unit and its wait through the cheapest and the dearest stack."""
+    known = [(t, figure) for t in rows if (figure := t.base.figure("naive")) is not None and figure.status == "ok"]
+    if not known:
+        return "This run does not resolve the time of a single unit and its wait."
+    if len(known) == 1:
+        target, figure = known[0]
+        return f"One {target.base.unit} and its wait takes {micro(figure)} {MICRO} through {stack_name(target)}."
+    said = [f"{micro(figure)} {MICRO} through {stack_name(t)}{_of_it(t)}" for t, figure in (known[0], known[-1])]
+    return f"One unit of work and its wait takes from {said[0]} to {said[1]}."
+
+
+def _of_it(target: TargetView) -> str:
+    """``, of which the launch costs 4.40``; '' where its cost has no value."""
+    figure = target.base.figure("complete")
+    if figure is None or figure.status != "ok":
+        return ""
+    return f" (of which the {target.base.unit} costs {micro(figure)})"

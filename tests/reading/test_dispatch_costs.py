@@ -1,0 +1,142 @@
+"""The rows of the headline figure: one run, one GPU, and words instead of marks for what is not resolved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, cheapest, dispatch_costs
+from overhead.reading.dispatch_sentences import lead_sentences, trust_sentence
+from overhead.reading.joined_runs import joined_run, measured_cases, run_by_place, run_to_show
+from overhead.reading.view import View
+from overhead.results import Figure, Record
+from tests.fakes.report import figure, fingerprint, record
+
+GPU: dict[str, Any] = {"adapter": "Fake GPU 3000", "api": "CUDA", "unit": "launch"}
+VULKAN: dict[str, Any] = {"adapter": "Fake GPU 3000"}
+
+
+def met(low: float, high: float, processes: int = 5) -> Figure:
+    return Figure(name="met", value=(low + high) / 2, low=low, high=high, processes=processes)
+
+
+def gpu_run() -> list[Record]:
+    return [
+        record("wgpu-native", each=40_000.0, **VULKAN), record("wgpu-native", each=16_000.0, caller="native", **VULKAN),
+        record("dawn", each=25_000.0, more=(met(29_000.0, 70_000.0),), **VULKAN),
+        record("dawn", "one-pass", 3_000.0, **VULKAN), record("dawn", "fused", 40.0, **{**VULKAN, "unit": "step"}),
+        record("vulkan", each=11_000.0, caller="native", **VULKAN),
+        record("cuda-driver", each=4_000.0, **GPU), record("cuda-driver", each=3_500.0, caller="native", **GPU),
+        record("cuda-graph", "replay", 900.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}),
+        record("torch", each=2_000.0, api="CPU", adapter="CPU"), record("lavapipe", each=1_000.0, software=True),
+    ]  # fmt: skip
+
+
+def costs(*records: Record, **fields: Any) -> DispatchCosts:
+    found = dispatch_costs(View(fingerprint(*records, **fields)))
+    assert found is not None
+    return found
+
+
+def row(found: DispatchCosts, label: str) -> DispatchRow:
+    return next(one for one in found.rows if one.label == label)
+
+
+def test_rows_are_sorted_by_the_cost_from_python_and_hold_hardware_only() -> None:
+    found = costs(*gpu_run())
+    assert found.title == "GPU dispatch overhead on Fake GPU 3000"
+    assert [one.label for one in found.rows] == ["CUDA driver", "raw Vulkan", "WebGPU, Dawn", "WebGPU, wgpu-native"]
+    assert cheapest(found) is found.rows[0]
+
+
+def test_marks_are_by_caller_and_a_graphs_node_stands_in_the_row_of_its_launch() -> None:
+    found = costs(*gpu_run())
+    assert row(found, "CUDA driver").marks == {"python": 4.0, "compiled": 3.5, "batched": 0.9}
+    assert row(found, "WebGPU, Dawn").marks == {"python": 25.0, "batched": 3.0}
+    assert row(found, "raw Vulkan").marks == {"compiled": 11.0}
+
+
+def test_one_fused_kernel_is_no_batch() -> None:
+    found = costs(record("dawn", **VULKAN), record("dawn", "fused", 40.0, unit="step", adapter="Fake GPU 3000"))
+    assert row(found, "WebGPU, Dawn").marks == {"python": 20.0}
+    assert row(found, "WebGPU, Dawn").notes == ("batched: not measured in this run",)
+
+
+def test_the_met_range_is_there_where_the_run_measured_it() -> None:
+    found = costs(*gpu_run())
+    assert row(found, "WebGPU, Dawn").met == (29.0, 70.0)
+    assert row(found, "CUDA driver").met is None
+    assert "bands show what programs meet" in trust_sentence(found)
+    assert "did not measure" in trust_sentence(costs(record("dawn", **VULKAN)))
+
+
+@pytest.mark.parametrize(
+    ("status", "note"),
+    [("noisy", "from Python: noisy, 19.6 to 20.4"), ("bimodal", "from Python: bimodal, 19.6 to 20.4")],
+)
+def test_what_is_not_resolved_is_words_and_no_mark(status: Any, note: str) -> None:
+    found = costs(record("dawn", status=status, **VULKAN), record("dawn", caller="native", each=9_000.0, **VULKAN))
+    assert row(found, "WebGPU, Dawn").marks == {"compiled": 9.0}
+    assert row(found, "WebGPU, Dawn").notes[0] == note
+
+
+def test_an_interval_that_reaches_zero_is_no_mark() -> None:
+    wide = record("dawn", each=None, more=(figure("complete", 12_000.0, width=2.0),), **VULKAN)
+    assert row(costs(wide), "WebGPU, Dawn").notes[0] == "from Python: not above zero, −12 to 36"
+
+
+def test_a_row_says_where_the_unit_or_the_operation_differs() -> None:
+    compiled = record("torch-compile", each=38_000.0, params={"mode": "default", "ops": 1}, **{**GPU, "unit": "step"})
+    number = record("torch", each=7_000.0, params={"operand": "number"}, **GPU)
+    tensor = record("torch", each=6_000.0, params={"operand": "tensor"}, **GPU)
+    native = record("torch", each=5_000.0, params={"operand": "tensor"}, caller="native", **GPU)
+    found = costs(compiled, number, tensor, native)
+    assert row(found, "torch.compile, 1 op").notes == ("per step (one call)",)
+    assert row(found, "PyTorch x.add_(1)").marks == {"python": 7.0, "compiled": 5.0}
+    assert row(found, "PyTorch x.add_(1)").notes == ("from compiled code: x.add_(y), 6.00 from Python",)
+
+
+def test_software_adapters_stand_in_where_there_is_no_gpu() -> None:
+    found = costs(record("dawn", software=True), record("numpy", each=700.0, api="CPU", adapter="CPU"))
+    assert found.title == "Dispatch overhead on Fake CPU, no GPU"
+    assert [one.label for one in found.rows] == ["NumPy x += 1 (CPU)", "WebGPU, Dawn (software)"]
+    assert trust_sentence(found) == ""
+
+
+def test_an_unknown_stack_has_a_row_under_its_own_name() -> None:
+    assert [one.label for one in costs(record("my-stack", **VULKAN)).rows] == ["my-stack"]
+
+
+def test_a_second_gpu_adds_no_rows() -> None:
+    other = record("wgpu-native", each=90_000.0, adapter="Integrated Chip 7")
+    found = costs(other, record("dawn", **VULKAN), record("vulkan", caller="native", **VULKAN))
+    assert {one.stack for one in found.rows} == {"dawn", "vulkan"}
+
+
+def test_figures_of_a_joined_run_are_left_out_and_named() -> None:
+    """Two runs on two days: the newer one heads the page, and only its figures are in the rows."""
+    newer = fingerprint(*gpu_run(), created="2026-01-03T00:00:00Z")
+    added = record("dawn", each=99_000.0, caller="native", **VULKAN), record("firefox", caller="browser", **VULKAN)
+    older = fingerprint(*added, created="2026-01-02T00:00:00Z")
+    runs = [newer, older]
+    have = [measured_cases(run) for run in runs]
+    view = View(joined_run(dict(enumerate(runs)), run_to_show(have), run_by_place(have)))
+    found = dispatch_costs(view)
+    assert found is not None
+    assert view.record(older.records[0].key) is not None
+    assert row(found, "WebGPU, Dawn").marks == {"python": 25.0, "batched": 3.0}
+    assert found.others == ("WebGPU, Firefox",)
+    assert [run.fingerprint.created[:10] for run in view.runs] == ["2026-01-03", "2026-01-02"]
+
+
+def test_the_sentences_answer_in_figures() -> None:
+    said = " ".join(lead_sentences(costs(*gpu_run())))
+    assert "the cheapest dispatch here goes through the CUDA driver: 4.00 µs (in another run: 3.4 to 4.8)" in said
+    assert "WebGPU costs 25.0 µs through Dawn and 40.0 µs through wgpu-native." in said
+    assert "In one pass instead of a submit for each, a dispatch through Dawn costs 3.00 µs." in said
+    assert lead_sentences(costs(record("dawn", each=None, status="failed", **VULKAN))) == []
+
+
+def test_there_are_no_rows_without_a_stack_that_ran_the_step() -> None:
+    assert dispatch_costs(View(fingerprint())) is None

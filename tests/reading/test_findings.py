@@ -1,0 +1,191 @@
+"""Each rule fires where the intervals allow it, and is silent where they do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from overhead.errors import UsageError
+from overhead.reading import findings
+from overhead.reading.findings import Finding, findings_of, rule
+from overhead.reading.view import View
+from overhead.results import Figure, ProcessorCost, Record
+from tests.fakes.report import figure, fingerprint, record, share
+
+CUDA: dict[str, Any] = {"adapter": "Fake GPU 3000", "api": "CUDA", "unit": "launch"}
+VULKAN: dict[str, Any] = {"adapter": "Fake GPU 3000"}
+
+
+def found(*records: Record, **fields: Any) -> dict[str, Finding]:
+    """The findings by the name of their rule."""
+    return {one.rule: one for one in findings_of(View(fingerprint(*records, **fields)))}
+
+
+def dawn(each: float, pattern: Any = "per-submit", **more: Any) -> Record:
+    return record("dawn", pattern, each, **{**VULKAN, **more})
+
+
+def wide(one: Record, width: float) -> Record:
+    """The record with a wider interval of its cost."""
+    figures = [figure(f.name, f.value, f.status, width) if f.name == "complete" else f for f in one.figures]
+    return msgspec.structs.replace(one, figures=figures)
+
+
+def test_one_pass_instead_of_a_submit_for_each() -> None:
+    one = found(dawn(25_000.0), dawn(3_000.0, "one-pass"))["batch"]
+    assert one.title == "Batch: one pass instead of a submit per dispatch takes Dawn from 25.0 to 3.00 µs a dispatch."
+    assert "8.33× (8.01 to 8.67)" in one.detail
+    assert "batch" not in found(dawn(25_000.0), dawn(20_000.0, "one-pass"))
+    assert "batch" not in found(dawn(25_000.0), dawn(3_000.0, "one-pass", status="noisy"))
+    assert "batch" not in found(dawn(25_000.0), dawn(12_000.0, "one-pass", params={"k": 4}))
+    assert "batch" not in found(wide(dawn(25_000.0), 0.5), dawn(12_000.0, "one-pass"))
+
+
+def test_a_batch_with_two_speeds_is_told_with_both() -> None:
+    both = Figure(name="complete", value=4_500.0, low=3_400.0, high=4_900.0, status="bimodal", modes=[3_700.0, 4_500.0])
+    one = found(dawn(25_000.0), _with(dawn(4_500.0, "one-pass"), both))
+    assert "from 25.0 to 3.7 or 4.5 µs a dispatch" in one["batch"].title
+
+
+def _with(one: Record, complete: Figure) -> Record:
+    return msgspec.structs.replace(one, figures=[complete if f.name == "complete" else f for f in one.figures])
+
+
+def graph(node: float, making: float) -> list[Record]:
+    parts = [figure(f"making:{part}{end}", value) for part in ("capture", "instantiate", "upload")
+             for end, value in (("", making), (":fixed", making))]  # fmt: skip
+    replay = record(
+        "cuda-graph", "replay", node, params={"maker": "driver"}, **{**CUDA, "unit": "node"}, more=tuple(parts)
+    )
+    return [record("cuda-driver", each=4_000.0, **CUDA), replay]
+
+
+def test_a_graph_and_the_replays_that_repay_it() -> None:
+    one = found(*graph(1_000.0, 3_000.0))["graph"]
+    assert (
+        "the CUDA driver goes from 4.00 to 1.00 µs a launch; a graph of 100 nodes repays its making after" in one.title
+    )
+    assert "replays" in one.title
+    assert "graph" not in found(*graph(3_500.0, 3_000.0))
+
+
+def test_a_graph_whose_making_is_unknown_is_told_without_replays() -> None:
+    eager, replay = graph(1_000.0, 3_000.0)
+    bare = msgspec.structs.replace(replay, figures=[f for f in replay.figures if "making" not in f.name])
+    assert (
+        found(eager, bare)["graph"].title == "Replay a CUDA graph: the CUDA driver goes from 4.00 to 1.00 µs a launch."
+    )
+
+
+def test_calls_from_compiled_code() -> None:
+    one = found(dawn(25_000.0), dawn(11_000.0, caller="native"))["compiled"]
+    assert one.title == "Call Dawn from compiled code: 11.0 instead of 25.0 µs a dispatch."
+    assert "compiled" not in found(dawn(25_000.0), dawn(20_000.0, caller="native"))
+    assert "compiled" not in found(dawn(25_000.0, status="noisy"), dawn(11_000.0, caller="native"))
+    cpu: dict[str, Any] = {"api": "CPU", "adapter": "CPU"}
+    assert "compiled" not in found(record("numpy", **cpu), record("numpy", each=20.0, caller="native", **cpu))
+
+
+def test_a_shorter_way_into_the_library() -> None:
+    jit = record("triton", each=12_000.0, params={"entry": "jit"}, **CUDA)
+    one = found(jit, record("triton", each=8_000.0, params={"entry": "compiled"}, **CUDA))["short-way"]
+    assert one.title == "Launch Triton's compiled kernel instead of the jit function: 8.00 instead of 12.0 µs a launch."
+    assert "short-way" not in found(jit, record("triton", each=10_000.0, params={"entry": "compiled"}, **CUDA))
+
+
+def test_dispatch_indirect() -> None:
+    one = found(dawn(23_000.0), dawn(211_000.0, params={"indirect": True}))["indirect"]
+    assert one.title == "Avoid dispatchIndirect in Dawn: 211 µs against 23.0 a dispatch."
+    assert "indirect" not in found(dawn(23_000.0), dawn(24_000.0, params={"indirect": True}))
+
+
+def test_a_new_bind_group_for_each_dispatch() -> None:
+    one = found(dawn(20_000.0), dawn(30_000.0, params={"bindgroup": "fresh"}))["bind-group"]
+    assert "a new one for each dispatch in Dawn costs 30.0 µs against 20.0 a dispatch" in one.title
+    assert "bind-group" not in found(dawn(20_000.0), dawn(22_000.0, params={"bindgroup": "fresh"}))
+
+
+def compiled_step(mode: str, each: float, ops: int = 1) -> Record:
+    return record("torch-compile", each=each, params={"mode": mode, "ops": ops}, **{**CUDA, "unit": "step"})
+
+
+def test_torch_compile_of_one_tiny_operation() -> None:
+    five = compiled_step("default", 38_000.0, 5), compiled_step("eager", 36_000.0, 5)
+    one = found(compiled_step("default", 39_000.0), compiled_step("eager", 7_500.0), *five)["torch-compile"]
+    assert one.title == "Do not use torch.compile for one tiny operation: 39.0 µs against 7.50 eager."
+    assert "A step of 5 operations: 38.0 µs compiled and 36.0 eager." in one.detail
+    assert "torch-compile" not in found(compiled_step("default", 7_000.0), compiled_step("eager", 7_500.0))
+
+
+def test_a_wait_after_each_dispatch() -> None:
+    one = found(dawn(25_000.0), dawn(87_000.0, "wait-each"))["wait-each"]
+    assert one.title == "Wait once, not after each dispatch: in Dawn 25.0 instead of 87.0 µs a dispatch."
+    assert "wait-each" not in found(dawn(25_000.0), dawn(30_000.0, "wait-each"))
+    assert "wait-each" not in found(dawn(25_000.0), dawn(87_000.0, "wait-each", status="noisy"))
+
+
+def test_a_synchronisation_in_each_step() -> None:
+    plain = record("torch", each=5_000.0, **CUDA)
+    acting = record("torch", "read-each", 15_000.0, params={"sync": "item", "every": 1}, **CUDA)
+    one = found(plain, acting)["synchronise"]
+    assert one.title == "Take .item() out of the loop: each one adds 10.0 µs to a step of 5.00 µs."
+    cheap = record("torch", "read-each", 6_000.0, params={"sync": "item", "every": 1}, **CUDA)
+    assert "synchronise" not in found(plain, cheap)
+    paired = share("sync-cost", acting, plain, 9_000.0)
+    assert "adds 9.00 µs" in found(plain, acting, comparisons=[paired])["synchronise"].title
+
+
+def met(low: float, high: float, processes: int = 5) -> Record:
+    return dawn(25_000.0, more=(Figure(name="met", value=low, low=low, high=high, processes=processes),))
+
+
+def test_processors_that_differ() -> None:
+    one = found(met(29_000.0, 70_000.0))["processors"]
+    assert one.title == "Expect more than one speed: 5 fresh processes met 29 to 70 µs a dispatch through Dawn."
+    assert "processors" not in found(met(29_000.0, 40_000.0))
+    assert "processors" not in found(met(29_000.0, 70_000.0, processes=2))
+    assert "processors" not in found(dawn(25_000.0))
+    costs = [ProcessorCost(cpu=3, ns=25_000.0), ProcessorCost(cpu=14, ns=85_000.0, serves_interrupts=True)]
+    by_processor = msgspec.structs.replace(met(29_000.0, 70_000.0), by_processor=costs)
+    assert "Processor 3 takes 25 µs, processor 14 85 µs." in found(by_processor)["processors"].detail
+
+
+def test_the_largest_share_of_time_comes_first_and_warnings_last() -> None:
+    run = [met(29_000.0, 70_000.0), dawn(3_000.0, "one-pass"), dawn(12_000.0, caller="native"),
+           dawn(250_000.0, params={"indirect": True}), *graph(1_000.0, 3_000.0),
+           dawn(87_000.0, "wait-each"), dawn(40_000.0, params={"bindgroup": "fresh"})]  # fmt: skip
+    assert list(found(*run)) == ["indirect", "batch", "graph", "wait-each", "compiled", "processors"]
+
+
+def test_a_figure_of_another_run_takes_no_part() -> None:
+    """The base case is of one run and the variant of another: no rule may divide them."""
+    from overhead.reading.joined_runs import joined_run, measured_cases, run_by_place, run_to_show
+
+    newer = fingerprint(dawn(25_000.0), dawn(24_000.0, caller="ffi"), created="2026-01-03T00:00:00Z")
+    older = fingerprint(dawn(211_000.0, params={"indirect": True}), created="2026-01-02T00:00:00Z")
+    have = [measured_cases(run) for run in (newer, older)]
+    view = View(joined_run({0: newer, 1: older}, run_to_show(have), run_by_place(have)))
+    assert view.record(older.records[0].key) is not None
+    assert findings_of(view) == []
+    whole = fingerprint(dawn(23_000.0), dawn(211_000.0, params={"indirect": True}), created="2026-01-02T00:00:00Z")
+    have = [measured_cases(run) for run in (newer, whole)]
+    view = View(joined_run({0: newer, 1: whole}, run_to_show(have), run_by_place(have)))
+    (one,) = findings_of(view)
+    assert (one.rule, one.created) == ("indirect", "2026-01-02T00:00:00Z")
+    assert "211 µs against 23.0" in one.title
+
+
+def test_no_finding_on_an_empty_run() -> None:
+    assert findings_of(View(fingerprint())) == []
+
+
+def test_a_rule_of_ones_own() -> None:
+    rule("mine")(lambda view: Finding("Do this.", "Because.", 2.0, ()))
+    try:
+        assert [one.title for one in findings_of(View(fingerprint()))] == ["Do this."]
+        with pytest.raises(UsageError, match="taken"):
+            rule("batch")(lambda view: None)
+    finally:
+        del findings._rules._items["mine"]

@@ -1,0 +1,118 @@
+"""The front page: order, the headline figure, the script of its table, links to the glossary, and its limits."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+from overhead.reading.dispatch_costs import dispatch_costs
+from overhead.reading.glossary import GLOSSARY
+from overhead.reading.view import View
+from tests.fakes.report import fingerprint, record
+from tests.reading.test_dispatch_costs import GPU, VULKAN, gpu_run, met
+from tests.report.report_page import Page
+
+pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
+
+
+@pytest.fixture(scope="module")
+def front(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    from overhead.report import render
+
+    out = tmp_path_factory.mktemp("front")
+    return Page(render([fingerprint(*gpu_run())], out).read_text(encoding="utf-8"))
+
+
+def test_the_sections_are_in_the_readers_order(front: Page) -> None:
+    wanted = ["headline", "to-do", "time-shares", "waiting", "stacks", "this-machine", "glossary"]
+    assert [name for name in front.ids if name in wanted] == wanted
+    assert "<h1>GPU dispatch overhead on Fake GPU</h1>" in front.text
+
+
+def test_the_script_is_small_and_the_policy_allows_it_alone(front: Page) -> None:
+    (script,) = re.findall(r"<script>(.*?)</script>", front.text, re.DOTALL)
+    hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{hashed}';" in front.text
+    assert len(script) < 3_000
+    assert "unsafe-inline" not in front.text.split("script-src")[1].split(";")[0]
+
+
+def test_the_page_stays_small(front: Page) -> None:
+    assert len(front.text.encode()) < 700_000
+
+
+def test_a_term_links_to_the_glossary_where_it_stands_first(front: Page) -> None:
+    links = [link for link in front.links if link.startswith("#term-")]
+    assert len(links) == len(set(links)) > 5
+    assert {term.id for term in GLOSSARY} <= set(front.ids)
+
+
+def test_glossary_links_escape_the_text() -> None:
+    from overhead.report.core.glossary_links import GlossaryLinks
+
+    link = GlossaryLinks("pages/cases.html")
+    assert link("<b> from Python & noisy") == (
+        '&lt;b&gt; <a class="term" href="../index.html#term-from-python">from Python</a> &amp; '
+        '<a class="term" href="../index.html#term-noisy">noisy</a>'
+    )
+    assert link("from Python, noisy, denoisy") == "from Python, noisy, denoisy"
+
+
+def test_terms_have_one_line_and_one_id_each() -> None:
+    assert len({term.id for term in GLOSSARY}) == len(GLOSSARY)
+    assert all(len(term.meaning) < 160 for term in GLOSSARY)
+
+
+def test_a_run_with_nothing_resolved_says_so_and_why(tmp_path: Path) -> None:
+    from overhead.report import render
+
+    noisy = render([fingerprint(record("dawn", status="noisy", **VULKAN))], tmp_path).read_text(encoding="utf-8")
+    assert "does not resolve the cost of a dispatch" in noisy
+    assert "WebGPU, Dawn: from Python: noisy, 19.6 to 20.4" in re.sub("<[^>]*>", "", noisy)
+    assert "No stack could be measured" not in noisy
+
+
+def test_a_plugins_stack_alone_is_measured(tmp_path: Path) -> None:
+    from overhead.report import render
+
+    text = render([fingerprint(record("my-stack", api="CPU", adapter="CPU"))], tmp_path).read_text(encoding="utf-8")
+    assert "No stack could be measured" not in "".join(p.read_text() for p in tmp_path.rglob("*.html"))
+    assert "the cheapest unit of work here goes through my-stack (CPU)" in re.sub("<[^>]*>", "", text)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_printed_values_do_not_overlap(narrow: bool) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    from overhead.report.core import draw
+    from overhead.report.core.headline_figure import headline_figure
+
+    near = [record("cuda-driver", each=4_000.0, more=(met(3_900.0, 4_400.0),), **GPU),
+            record("cuda-driver", each=3_990.0, caller="native", **GPU),
+            record("cuda-graph", "replay", 3_980.0, params={"maker": "driver"}, **{**GPU, "unit": "node"})]  # fmt: skip
+    costs = dispatch_costs(View(fingerprint(*near, *gpu_run()[:6])))
+    assert costs is not None
+    with draw.style():
+        figure = headline_figure(costs, narrow=narrow)
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        (ax,) = figure.axes
+        values = [t for t in ax.findobj(Text) if re.match(r"[\d.]+$|met ", t.get_text()) and t in ax.texts]
+        boxes = [t.get_window_extent(renderer) for t in values]
+    assert len(values) >= 10
+    assert not [1 for a, b in itertools.combinations(boxes, 2) if a.overlaps(b)]
+    assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for box in boxes)
+
+
+def test_values_are_spaced_inside_their_limits() -> None:
+    from overhead.report.core.headline_figure import spaced
+
+    assert spaced([10.0, 50.0], [8.0, 8.0], 0.0, 100.0) == [10.0, 50.0]
+    assert spaced([50.0, 50.0, 50.0], [10.0, 10.0, 10.0], 0.0, 100.0) == [40.0, 50.0, 60.0]
+    assert spaced([99.0, 99.0], [10.0, 10.0], 0.0, 100.0) == [85.0, 95.0]
+    assert spaced([], [], 0.0, 1.0) == []

@@ -242,7 +242,8 @@ def test_without_raw_samples_there_is_a_ratio_but_no_verdict(tmp_path: Path) -> 
     base = Made(seed=1).write(tmp_path / "a.json", samples=False)
     new = Made(seed=2).write(tmp_path / "b.json")
     found = compare(base, new)
-    assert {(c.verdict, c.reason) for c in found.cases} == {("undecided", "no raw samples beside a.json, so there is no test")}
+    reason = "no raw samples beside a.json, so there is no test"
+    assert {(c.verdict, c.reason) for c in found.cases} == {("undecided", reason)}
     assert all(c.ratio is not None and c.low is not None for c in found.cases)
 
 

@@ -83,7 +83,7 @@ def run(
         load_plugin(plugin)
     names = [str(p) for p in plugins]
     if len(pythons) > len(SIDES):
-        raise UsageError(f"--python: {len(pythons)} interpreters; one measures, two are compared")
+        raise UsageError(f"--python: {len(pythons)} interpreters given; give one, or two to compare")
     with interpreters(pythons) as given:
         if resume is not None:
             plan, runs = resume_run(resume, given, names, listener, plan)
@@ -121,9 +121,9 @@ def journal_path(out: Path | None) -> Path:
     Creates the folder.
     """
     if out is not None and out.exists() and not out.is_dir():
-        raise UsageError(f"{out}: exists; measured results are not overwritten")
+        raise UsageError(f"{out}: exists already; choose another name, results are never overwritten")
     if out is not None and out.suffix not in ("", ".json"):
-        raise UsageError(f"{out}: neither a folder nor a name that ends in .json")
+        raise UsageError(f"{out}: must be a folder or a file name that ends in .json")
     time = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
     path = out.with_suffix(".jsonl") if out and out.suffix else (out or DEFAULT_FOLDER) / f"{time}.jsonl"
     try:

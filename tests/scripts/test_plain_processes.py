@@ -46,7 +46,7 @@ def test_one_plain_process_is_not_enough() -> None:
 
 def test_the_gpu_of_a_stack_comes_before_its_cpu() -> None:
     """A plain process takes the hardware target, whichever the file lists first."""
-    cpu, gpu = (with_met(record("torch", api=api, adapter=api)) for api in ("CPU", "CUDA"))  # type: ignore[arg-type]
+    cpu, gpu = (with_met(record("torch", api=api, adapter=api)) for api in ("CPU", "CUDA"))
     for records in ([cpu, gpu], [gpu, cpu]):
         (found,) = plain_processes.beside(records, {"torch binding": [1e3, 2e3]})
         assert found["case"] == gpu.key

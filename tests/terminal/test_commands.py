@@ -145,7 +145,7 @@ def test_a_comparison_gives_each_reason_once(tmp_path: Path) -> None:
     from overhead.terminal.comparison import reasons
 
     paths = [Made(seed=seed).write(tmp_path / f"{seed}.json", samples=False) for seed in (1, 2)]
-    (only,) = reasons(compare(*paths))
+    (only,) = reasons(compare(paths[0], paths[1]))
     assert only.startswith("Undecided, 3 cases: no raw samples")
     assert all(case.target for case in compared().cases)
 

@@ -167,9 +167,7 @@ def _same_builds(path: Path, header: HeaderLine, targets: Sequence[Target], inte
     now = _versions(targets, interpreter)
     for name in ("python", *_distributions(targets)):
         if name in now and name in header.versions and header.versions[name] != now[name]:
-            raise UsageError(
-                f"{path}: started with {name} {header.versions[name]}, but {now[name]} is installed now; a run cannot mix versions"
-            )
+            raise UsageError(f"{path}: started with {name} {header.versions[name]}, but {now[name]} is installed now")
 
 
 def known_stacks(stacks: Sequence[str]) -> list[str]:

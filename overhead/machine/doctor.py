@@ -18,7 +18,7 @@ _ADVICE = {
     "power": "plug the charger in",
     "free cores": "stop other programs, or wait until the load has gone",
     "clock source": "each clock reading is a slow system call: boot with the processor's own clock source, such as tsc",
-    "hyper-threading": "two threads share a core: stop other programs, or write off to /sys/devices/system/cpu/smt/control",
+    "hyper-threading": "threads share a core: stop other programs, or write off to /sys/devices/system/cpu/smt/control",
     "CPU throttling": "let it cool; check fans and power limits",
     "virtual machine": "other VMs on the host add noise; the figures hold for this VM only",
     "CPU quota": "below 2 cores the system pauses processes while they are measured: raise the limit of the container",

@@ -13,7 +13,7 @@ from overhead.results import Record
 _STEADY_RATIO = 1.05
 """Slowest over fastest canary up to which the processor counts as steady."""
 _HEADLINE_STACKS = ("dawn", "wgpu-native", "chromium", "firefox", "safari", "vulkan", "cuda-driver", "torch", "numpy")
-"""The page opens with the figure of one of these, in this order of preference; hardware comes before software."""
+"""Key figures open with one of these, in this order, then with any other stack; hardware comes before software."""
 
 
 def opening(view: View) -> list[str]:
@@ -29,7 +29,8 @@ def headline(view: View) -> list[str]:
 
     A sentence without the figures that it needs is left out.
     """
-    targets = [t for t in view.best_of(_HEADLINE_STACKS) if has_value(t.base.figure("complete"))]
+    stacks = dict.fromkeys((*_HEADLINE_STACKS, *view.stacks))
+    targets = [t for t in view.best_of(list(stacks)) if has_value(t.base.figure("complete"))]
     if not targets:
         return [sentence for sentence in (software_sentence(view), missing_stacks(view)) if sentence]
     first = min(targets, key=lambda t: (t.first.api == "CPU", t.software, t.base.status != "ok"))

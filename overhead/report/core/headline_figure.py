@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind
-from overhead.reading.format import MICRO, number, plain
+from overhead.reading.format import MICRO, between, number, plain
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER
 from overhead.report.core.palette import CALL_COLOURS
 
@@ -155,10 +155,9 @@ def _print_values(ax: Axes, row: DispatchRow, y: float, size: _Size) -> None:
         for kind, value in sorted(row.marks.items(), key=lambda one: one[1])
     ]  # fmt: skip
     if row.met is not None:
-        low, high = row.met
-        end = max(high, *row.marks.values(), high)
-        texts.append(ax.text(max(end, high), y, f"met {number(low)} to {number(high)}", ha="center", va="bottom",
-                             fontsize=size.value - 1, color=MUTED, zorder=4))  # fmt: skip
+        end = max(row.met[1], *row.marks.values())
+        texts.append(ax.text(end, y, f"met {between(*row.met)}", ha="center", va="bottom", fontsize=size.value - 1,
+                             color=MUTED, zorder=4))  # fmt: skip
     _move_apart(ax, texts)
 
 

@@ -23,7 +23,7 @@ def time_shares(view: View) -> Iterator[Part]:
     own = view.runs[0]
     found = _base_cases(own)
     if not found:
-        yield Text(["No stack was measured both from Python and from compiled code, so its CPU time is not split."])
+        yield Text(["No CPU time is split here: that needs a resolved time both from Python and from compiled code."])
         return
     if said := _sentence(found):
         yield Text([said])

@@ -69,15 +69,17 @@ def _cell(record: Record | None, name: str) -> str:
 
 
 def _sentence(rows: list[TargetView]) -> str:
-    """One unit and its wait through the cheapest and the dearest stack."""
-    known = [(t, figure) for t in rows if (figure := t.base.figure("naive")) is not None and figure.status == "ok"]
+    """The range of one unit and its wait through the cheapest and the dearest stack, where it lies above zero."""
+    figures = [(t, figure) for t in rows if (figure := t.base.figure("naive")) is not None]
+    ranges = [(t, *bounds(figure)) for t, figure in figures]
+    known = [(t, low, high) for t, low, high in ranges if low is not None and high is not None and low > 0]
     if not known:
         return "This run does not resolve the time of a single unit and its wait."
+    said = [f"{between(low / 1e3, high / 1e3)} {MICRO} through {stack_name(t)}{_of_it(t)}"
+            for t, low, high in (known[0], known[-1])]  # fmt: skip
     if len(known) == 1:
-        target, figure = known[0]
-        return f"One {target.base.unit} and its wait takes {micro(figure)} {MICRO} through {stack_name(target)}."
-    said = [f"{micro(figure)} {MICRO} through {stack_name(t)}{_of_it(t)}" for t, figure in (known[0], known[-1])]
-    return f"One unit of work and its wait takes from {said[0]} to {said[1]}."
+        return f"One {known[0][0].base.unit} and its wait takes {said[0]}."
+    return f"One unit of work and its wait takes {said[0]}, and {said[1]}."
 
 
 def _of_it(target: TargetView) -> str:

@@ -40,86 +40,125 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="overhead",
-        description="What does one more piece of work on the device cost here, by stack, and who takes the time?",
+        description="Measure what one more dispatch, launch or operation costs on this machine, through each GPU "
+        "stack, and who takes the time: Python, the library, the driver or the device.",
         epilog="'make report' measures this machine and draws the page. docs/ explains the method and the file.",
     )
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
-    run = commands.add_parser("run", help="measure this machine and write its fingerprint")
+    run = commands.add_parser(
+        "run", help="measure this machine and write a fingerprint: one JSON file with all figures"
+    )
     run.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack (repeatable)")
-    run.add_argument("--pattern", action="append", default=[], help="only this pattern (repeatable)")
-    run.add_argument("--workload", action="append", default=[], help="only this workload (repeatable)")
-    run.add_argument("--software", action="store_true", help="software adapters too, where there is a GPU")
-    run.add_argument("--require", metavar="STACK", action="append", default=[], help="exit 1 unless it gave a figure")
-    run.add_argument("--resume", metavar="FILE", type=Path, help="go on with an interrupted run's journal")
+    run.add_argument("--pattern", metavar="PATTERN", action="append", default=[], help="only this pattern (repeatable)")
+    run.add_argument(
+        "--workload", metavar="WORKLOAD", action="append", default=[], help="only this workload (repeatable)"
+    )
+    run.add_argument("--software", action="store_true", help="measure software adapters too on a machine with a GPU")
+    run.add_argument(
+        "--require",
+        metavar="STACK",
+        action="append",
+        default=[],
+        help="exit 1 unless this stack gave a figure (repeatable)",
+    )
+    run.add_argument("--resume", metavar="FILE", type=Path, help="continue the interrupted run of this journal")
     run.add_argument(
         "--python",
         metavar="PYTHON",
         action="append",
         default=[],
-        help="measure under this interpreter; given twice, under both in turn, and compare",
+        help="measure with this Python; given twice: measure with both in turn, and compare",
     )
     _add_measuring_options(run)
     _add_plugin(run)
     _add_json(run)
     run.set_defaults(call=_run)
 
-    listing = commands.add_parser("list", help="every stack and device here, or why not and what mends it")
+    listing = commands.add_parser("list", help="list stacks and devices; what is missing and how to add it")
     _add_plugin(listing)
     _add_json(listing)
     listing.set_defaults(call=_list)
 
-    doctor = commands.add_parser("doctor", help="what would disturb a measurement on this machine")
+    doctor = commands.add_parser("doctor", help="check what would disturb a measurement on this machine")
     _add_json(doctor)
     doctor.set_defaults(call=_doctor)
 
-    show = commands.add_parser("show", help="a run's figures as tables in the terminal")
-    show.add_argument("file", metavar="FILE", type=Path, help="fingerprint or journal")
+    show = commands.add_parser("show", help="print the figures of a run as tables")
+    show.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        type=Path,
+        help="fingerprint or journal (default: the newest in reports/local)",
+    )
+    show.add_argument("--all", action="store_true", dest="every", help="print all cases, not only the base cases")
     _add_json(show)
     show.set_defaults(call=_show)
 
-    browser = commands.add_parser("browser", help="measure in a real browser, or take in what a page measured by hand")
+    browser = commands.add_parser("browser", help="measure in a real browser, or import what a page measured")
     browser.add_argument(
-        "--browser", metavar="BROWSER", default="chromium", help="chromium, firefox, safari, a program, or open"
+        "--browser",
+        metavar="BROWSER",
+        default="chromium",
+        help="chromium (default), firefox, safari, the path of a program, or open: the desktop's default browser",
     )
-    browser.add_argument("--import", dest="file", metavar="FILE", type=Path, help="a page's download")
-    browser.add_argument("--page", metavar="FILE.html", type=Path, help="write the page as one file to open by hand")
+    browser.add_argument(
+        "--import", dest="file", metavar="FILE", type=Path, help="convert the file that a page offered for download"
+    )
+    browser.add_argument(
+        "--page", metavar="FILE.html", type=Path, help="write the page as one file that you can open in any browser"
+    )
     _add_measuring_options(browser)
     _add_json(browser)
     browser.set_defaults(call=_browser)
 
-    report = commands.add_parser("report", help="draw the page and its figures, from files alone")
+    report = commands.add_parser("report", help="draw the pages from files; measures nothing")
     report.add_argument(
         "paths",
         metavar="PATH",
         nargs="*",
         type=Path,
-        help="files or folders (default reports/local and, behind it, reports/data)",
+        help="files or folders (default: reports/local, compared with reports/data)",
     )
-    report.add_argument("--out", metavar="DIR", type=Path, default=Path("reports"), help="folder of index.html")
+    report.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path("reports"), help="folder to write index.html to"
+    )
+    _add_json(report)
     report.set_defaults(call=_report)
 
     compare = commands.add_parser(
-        "compare", help="two runs, or two sets of runs, case by case: faster, slower or the same"
+        "compare", help="compare two runs, or two sets of runs, case by case: faster, slower or no difference"
     )
-    compare.add_argument("base", metavar="BASE", type=Path, help="file, or folder of several runs of this side")
-    compare.add_argument("new", metavar="NEW", type=Path)
-    compare.add_argument("--fail-over", metavar="PCT", type=float, help="exit 1 if a case is surely this much slower")
+    compare.add_argument("base", metavar="BASE", type=Path, help="fingerprint, journal, or folder of runs")
+    compare.add_argument("new", metavar="NEW", type=Path, help="the same; ratios are NEW over BASE")
+    compare.add_argument(
+        "--fail-over",
+        metavar="PCT",
+        type=float,
+        help="exit 1 if a case is slower by more than this, with its whole interval",
+    )
     _add_markdown(compare)
     _add_json(compare)
     compare.set_defaults(call=_compare)
 
-    claims = commands.add_parser("claims", help="published claims, judged by these measurements")
-    claims.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default reports/local)")
+    claims = commands.add_parser("claims", help="judge published claims by measured runs")
+    claims.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default: reports/local)")
+    claims.add_argument("-v", "--verbose", action="store_true", help="print the reasons and values too")
     _add_markdown(claims)
     _add_json(claims)
     claims.set_defaults(call=_claims)
 
-    export = commands.add_parser("export", help="a run's figures for other programs")
-    export.add_argument("path", metavar="PATH", type=Path, help="fingerprint or journal")
-    export.add_argument("--format", choices=["csv", "github", "pyperf"], default="csv")
+    export = commands.add_parser("export", help="convert the figures of runs for other programs")
+    export.add_argument("path", metavar="PATH", type=Path, help="file, or a folder of files (csv and json only)")
+    export.add_argument("--format", choices=["csv", "json", "github", "pyperf"], default="csv", help="default: csv")
+    export.add_argument("--json", dest="format", action="store_const", const="json", help="print JSON: --format json")
     export.set_defaults(call=_export)
+
+    completion = commands.add_parser("completion", help="print a script that completes commands and names in a shell")
+    completion.add_argument("shell", choices=["bash", "zsh", "tcsh"])
+    completion.set_defaults(call=_completion)
     return parser
 
 
@@ -136,23 +175,22 @@ def _add_plugin(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=Path,
-        help="a Python file that registers a stack of your own (repeatable)",
+        help="a Python file with a stack or workload of your own (repeatable)",
     )
 
 
 def _add_markdown(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--markdown", action="store_true", help="as Markdown, for a pull request")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
 
 
 def _add_measuring_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--profile", choices=["quick", "default", "thorough"], default="default")
-    parser.add_argument(
-        "--out", metavar="FILE", type=Path, help="fingerprint to write, or a folder (default reports/local)"
-    )
+    parser.add_argument("--profile", choices=["quick", "default", "thorough"], default="default",
+                        help="quick: under 4 minutes; default: under 10; thorough: as long as it takes")  # fmt: skip
+    parser.add_argument("--out", metavar="FILE", type=Path, help="file to write, or a folder (default: reports/local)")
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="for machines, on standard output")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _run(a: argparse.Namespace) -> int:
@@ -255,15 +293,18 @@ def _doctor(a: argparse.Namespace) -> int:
 
 def _show(a: argparse.Namespace) -> int:
     from overhead import results
+    from overhead.loading.folders import newest
     from overhead.loading.reduce import load
 
-    fingerprint = load(a.file)
+    if a.file is not None and a.file.is_dir():
+        raise UsageError(f"{a.file}: a folder; name one of its files, the newest is {newest(a.file)}")
+    fingerprint = load(a.file or newest(_LOCAL))
     if a.json:
         _print_json(results.to_builtins(fingerprint))
     else:
         from overhead.terminal.fingerprint import show
 
-        show(fingerprint)
+        show(fingerprint, every=a.every)
     return _DONE
 
 
@@ -271,7 +312,10 @@ def _report(a: argparse.Namespace) -> int:
     from overhead.report import build
 
     page = build(a.paths or [p for p in (_LOCAL, _REFERENCES) if p.is_dir()] or [_LOCAL], a.out)
-    print(f"page: {page}")
+    if a.json:
+        _print_json({"page": str(page)})
+    else:
+        print(f"page: {page}")
     return _DONE
 
 
@@ -304,7 +348,7 @@ def _claims(a: argparse.Namespace) -> int:
     elif a.markdown:
         print(claims.markdown(found), end="")
     else:
-        claims.show(found)
+        claims.show(found, verbose=a.verbose)
     return _DONE
 
 
@@ -312,6 +356,13 @@ def _export(a: argparse.Namespace) -> int:
     from overhead.export import export
 
     print(export(a.path, a.format), end="")
+    return _DONE
+
+
+def _completion(a: argparse.Namespace) -> int:
+    from overhead.terminal.completion import script
+
+    print(script(_parser(), a.shell), end="")
     return _DONE
 
 

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class UsageError(ValueError):
     """Wrong use or bad input. The message is one line that says what and where; the command line exits with 2."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that does not exist: ``unknown stack 'tourch', did you mean 'torch'? known: ...``."""
+    import difflib
+
+    names = sorted(known)
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    hint = f", did you mean {near[0]!r}?" if near else ";"
+    return UsageError(f"unknown {kind} {name!r}{hint} known: {', '.join(names)}")
 
 
 class BadFile(UsageError):

@@ -1,4 +1,4 @@
-"""Write a run in the formats of other tools: CSV, JSON for GitHub's benchmark action, and JSON for pyperf."""
+"""Write runs in the formats of other tools: CSV, JSON, JSON for GitHub's benchmark action, and JSON for pyperf."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from overhead.errors import UsageError
+from overhead.errors import UsageError, unknown
 from overhead.loading.folders import Loaded, collect, report_skipped
 from overhead.loading.reduce import series_of
 from overhead.reading.format import plain, valued
@@ -27,13 +27,13 @@ _LONGEST_TEXT = 4000
 
 
 def export(path: Path, format: str) -> str:
-    """The file text of the run in ``format``: ``csv``, ``github`` or ``pyperf``. Only ``csv`` takes several runs.
+    """The file text of the run in ``format``: ``csv``, ``json``, ``github`` or ``pyperf``.
 
-    Raises ``UsageError`` for an unknown format, or for several runs in a format that holds one, and ``BadFile`` for a
-    bad file.
+    Only the first two take several runs. Raises ``UsageError`` for an unknown format, or for several runs in a format
+    that holds one, and ``BadFile`` for a bad file.
     """
     if format not in FORMATS:
-        raise UsageError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
+        raise unknown("format", format, FORMATS)
     loaded, skipped = collect([path])
     report_skipped(skipped)
     return FORMATS[format](loaded)
@@ -50,6 +50,11 @@ def to_csv(loaded: Sequence[Loaded]) -> str:
     for one in loaded:
         writer.writerows([_cell(value) for value in row] for row in rows(one.fingerprint))
     return out.getvalue()
+
+
+def to_json(loaded: Sequence[Loaded]) -> str:
+    """A JSON list with one object per figure, whose members are ``tables.COLUMNS``; times in ns."""
+    return _json([dict(zip(COLUMNS, row, strict=True)) for one in loaded for row in rows(one.fingerprint)])
 
 
 def _cell(value: Any) -> Any:
@@ -120,7 +125,7 @@ def _benchmark(record: Record, seconds: Sequence[float], *, from_samples: bool) 
 
 def _single(loaded: Sequence[Loaded]) -> Loaded:
     if len(loaded) != 1:
-        raise UsageError(f"{loaded[0].path.parent}: {len(loaded)} runs; this format holds one, name its file")
+        raise UsageError(f"{loaded[0].path.parent}: {len(loaded)} runs, but this format holds one: name one file")
     return loaded[0]
 
 
@@ -132,5 +137,10 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-FORMATS: dict[str, Callable[[Sequence[Loaded]], str]] = {"csv": to_csv, "github": to_github, "pyperf": to_pyperf}
+FORMATS: dict[str, Callable[[Sequence[Loaded]], str]] = {
+    "csv": to_csv,
+    "json": to_json,
+    "github": to_github,
+    "pyperf": to_pyperf,
+}
 """The function of each format, in the order of the help text."""

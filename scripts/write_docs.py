@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import functools
+import io
 import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
 _DATA = ROOT / "reports" / "data"
 sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
+from overhead.claims import judge  # noqa: E402
+from overhead.claims.measured import ClaimValue  # noqa: E402
+from overhead.claims.registry import ClaimTest  # noqa: E402
+from overhead.claims.sentences import quantity  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
 from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
+from overhead.reading.findings import findings_of  # noqa: E402
+from overhead.reading.format import listed  # noqa: E402
 from overhead.reading.key_figures import KeyFigure  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
+from overhead.terminal import comparison  # noqa: E402
+from overhead.versus import compare  # noqa: E402
 
 
 def schema() -> str:
@@ -115,11 +126,66 @@ def headline_figures(folder: Path) -> list[Path]:
     return written
 
 
+def findings() -> str:
+    """The first findings of the reference machine that the README shows, one a line."""
+    found = findings_of(View(_machine_of_the_readme()))[:3]
+    return "\n".join(f"- **{one.title}** {one.detail}" for one in found)
+
+
+def _machine_of_the_readme() -> results.Fingerprint:
+    """The joined runs of the H100."""
+    return from_paths([_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]).full
+
+
+_SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhead-2.78x")
+"""The claims that the README shows: those whose verdict says most."""
+
+
+def verdicts() -> str:
+    """The verdicts on some published claims, from the committed fingerprints."""
+    judged = {one.claim.id: one for one in judge([_DATA])}
+    head = ["published", "measured like for like", "measured with the published method", "number", "attribution"]
+    rows = []
+    for one in (judged[name] for name in _SHOWN_CLAIMS):
+        test, flawed = one.claim.test, one.claim.flawed
+        assert test is not None
+        rows.append([
+            one.claim.said,
+            _on_one_machine(test, [value for value, _ in one.measured]),
+            _on_one_machine(flawed, one.flawed) if flawed else "",
+            one.verdict,
+            f"{one.attribution} ({one.claim.attribution.said})" if one.claim.attribution else "",
+        ])  # fmt: skip
+    return _table(head, rows)
+
+
+def _on_one_machine(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
+    """The values of the first machine, each with its interval; '' without one."""
+    values = [one for one in found if one.value is not None]
+    own = [one for one in values if one.machine == values[0].machine]
+    said = [quantity(one.value or 0.0, test.unit, one.low, one.high) for one in own]
+    return f"{listed(said)} ({own[0].machine})" if own else ""
+
+
+def compared() -> str:
+    """The output of ``overhead compare`` for the committed pair of runs, in both directions."""
+    folder = ROOT / "docs" / "examples" / "compare"
+    old, new = folder / "numpy-1.26.json", folder / "numpy-2.4.json"
+    blocks = []
+    for base, other in ((old, new), (new, old)):
+        out = io.StringIO()
+        comparison.show(compare(base, other), Console(file=out, width=200, color_system=None))
+        text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
+        command = f"overhead compare docs/examples/compare/{base.name} docs/examples/compare/{other.name}"
+        blocks.append(f"```text\n$ {command}\n{text}\n```")
+    return "\n\n".join(blocks)
+
+
 def operating() -> str:
     """The figures of ``scripts/bench/compare.py``, one row per setting."""
     measured = json.loads((ROOT / "docs" / "compare-bench.json").read_text("utf-8"))
     head = ["machine (standard deviations)", "cases", "processes", "taken", "pairs with a false call"]
-    head += ["smallest shift told", "called when there", "5 % called"]
+    head += ["smallest detectable change", "called when there", "5 % called"]
     rows = []
     for row in measured:
         taken = "in turn" if row["in_turn"] else f"{row['runs']} {'run' if row['runs'] == 1 else 'runs'} a side"
@@ -135,6 +201,9 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "simulated": operating,
     "references": references,
     "next-run": next_runs,
+    "findings": findings,
+    "verdicts": verdicts,
+    "compared": compared,
 }
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "compare.md", ROOT / "docs" / "method.md", _DATA / "README.md")
 """The documents with generated blocks."""

@@ -162,7 +162,7 @@ def test_an_empty_export_and_several_runs_give_one_line_errors(tmp_path: Path, n
 
 
 def test_unknown_formats_and_bad_files_are_refused(path: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"unknown format 'xml'; known: csv, github, pyperf"):
+    with pytest.raises(UsageError, match=r"unknown format 'xml'; known: csv, github, json, pyperf"):
         export(path, "xml")
     (tmp_path / "bad.json").write_text("[")
     for name in FORMATS:

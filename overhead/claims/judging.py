@@ -6,25 +6,30 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from overhead.claims.measured import ClaimValue, measure
 from overhead.claims.registry import Claim, Source, claims, sources
-from overhead.claims.rules import VERDICTS, ClaimVerdict, implied, of_one, overall
+from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, attributed, implied, of_one, overall
 from overhead.claims.select import making
 from overhead.claims.sentences import explain
 from overhead.loading.folders import collect, report_skipped
+from overhead.reading.format import count
+from overhead.reading.joined_runs import MeasuredCases, measured_cases, run_to_show
 from overhead.reading.view import View
 from overhead.results import Fingerprint
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim, its verdict, the sentence that explains the verdict, and the measured values.
+    """A claim, the verdicts on it, the sentence that explains them, and the measured values.
 
-    ``measured``: each value with its own verdict. ``flawed``: the values that the flawed published method gives.
+    ``verdict``: of the number, measured like for like. ``as_published``: of the number that the published method gives,
+    where the registry holds a flaw of it. ``attribution``: whether the number is the cost of what the source says.
+    ``measured``: each value with its own verdict. ``flawed``: the values that the published method gives; ``shares``:
+    the share that the named part has of the number.
     ``making``: the command that measures what the test needs; '' if no measurement can test the claim.
     """
 
@@ -34,6 +39,9 @@ class Judged:
     sentence: str
     measured: tuple[tuple[ClaimValue, ClaimVerdict], ...] = ()
     flawed: tuple[ClaimValue, ...] = ()
+    as_published: ClaimVerdict | Literal[""] = ""
+    shares: tuple[ClaimValue, ...] = ()
+    attribution: AttributionVerdict = ""
     making: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -46,6 +54,9 @@ class Judged:
             "source": msgspec.to_builtins(self.source),
             "measured": [{**asdict(one), "verdict": verdict} for one, verdict in self.measured],
             "flawed": [asdict(one) for one in self.flawed],
+            "as_published": self.as_published,
+            "shares": [asdict(one) for one in self.shares],
+            "attribution": self.attribution,
             "making": self.making,
         }
 
@@ -67,35 +78,47 @@ def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
 
 @dataclass(frozen=True)
 class RunEvidence:
-    """The values of one run by claim id. ``flawed``: the values that the flawed published methods give."""
+    """The values of one run by claim id. ``flawed``: the values that the flawed published methods give; ``shares``: of
+    the attributions. ``cases``: what the run measured."""
 
     machine: str
     created: str
+    cases: MeasuredCases
     found: dict[str, list[ClaimValue]]
     flawed: dict[str, list[ClaimValue]]
+    shares: dict[str, list[ClaimValue]]
 
 
 def gather(view: View) -> RunEvidence:
     """The values that one run has for each claim."""
     found: dict[str, list[ClaimValue]] = {}
     flawed: dict[str, list[ClaimValue]] = {}
+    shares: dict[str, list[ClaimValue]] = {}
     for claim in claims():
         if claim.test is None or claim.test.kind == "implied" or not (own := measure(claim.test, view)):
             continue
         found[claim.id] = own
         flawed[claim.id] = measure(claim.flawed, view) if claim.flawed else []
+        shares[claim.id] = measure(claim.attribution.test, view) if claim.attribution else []
     run = view.fingerprint
-    return RunEvidence(run.machine.id, run.created, found, flawed)
+    return RunEvidence(run.machine.id, run.created, measured_cases(run), found, flawed, shares)
 
 
 def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
     """The verdict on every claim, from the values of the runs.
 
-    For each machine the newest run with a value is used. If no run has a value, or the claim says that a case fails,
-    the newest run with the records is used.
+    For each machine the run that its page shows in full is used if it has a value, so that a claim and a key figure
+    agree; else the newest run with a value. If no run has a value, or the claim says that a case fails, the first of
+    them with the records is used.
     """
-    ordered = sorted(runs, key=lambda run: run.created, reverse=True)
-    return [_judged(claim, ordered) for claim in claims()]
+    by_machine: dict[str, list[RunEvidence]] = {}
+    for run in sorted(runs, key=lambda run: run.created, reverse=True):
+        by_machine.setdefault(run.machine, []).append(run)
+    preferred = []
+    for own in by_machine.values():
+        shown = run_to_show([run.cases for run in own])
+        preferred += [own[shown], *own[:shown], *own[shown + 1 :]]
+    return [_judged(claim, preferred) for claim in claims()]
 
 
 def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
@@ -108,14 +131,30 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
     with_records = [run for run in runs if claim.id in run.found]
     if test.kind != "fails":
         with_records.sort(key=lambda run: not _valued(run.found[claim.id]))
-    newest: dict[str, RunEvidence] = {}
+    first: dict[str, RunEvidence] = {}
     for run in with_records:
-        newest.setdefault(run.machine, run)
-    measured = tuple((one, of_one(claim, test, one)) for run in newest.values() for one in run.found[claim.id])
-    flawed = tuple(one for run in newest.values() for one in run.flawed[claim.id])
-    verdict = overall([each for _, each in measured])
-    sentence = explain(claim, verdict, measured, flawed)
-    return Judged(claim, source, verdict, sentence, measured, flawed, making(test, claim.flawed))
+        first.setdefault(run.machine, run)
+    measured = tuple((one, of_one(claim, test, one)) for run in first.values() for one in run.found[claim.id])
+    flawed = _first_valued([run.flawed[claim.id] for run in with_records], [run.machine for run in with_records])
+    shares = _first_valued([run.shares[claim.id] for run in with_records], [run.machine for run in with_records])
+    verdict, attribution = overall([each for _, each in measured]), attributed(shares)
+    as_published: ClaimVerdict | Literal[""] = ""
+    if claim.flawed and any(one.value is not None for one in flawed):
+        as_published = overall([of_one(claim, claim.flawed, one) for one in flawed])
+    sentence = explain(claim, verdict, measured, flawed, shares)
+    return Judged(
+        claim, source, verdict, sentence, measured, flawed, as_published, shares, attribution,
+        making(test, claim.flawed),
+    )  # fmt: skip
+
+
+def _first_valued(found: Sequence[Sequence[ClaimValue]], machines: Sequence[str]) -> tuple[ClaimValue, ...]:
+    """The values of the first run of each machine that has one. ``found`` and ``machines``: an item for each run."""
+    first: dict[str, Sequence[ClaimValue]] = {}
+    for own, machine in zip(found, machines, strict=True):
+        if _valued(own):
+            first.setdefault(machine, own)
+    return tuple(one for own in first.values() for one in own)
 
 
 def _valued(found: Sequence[ClaimValue]) -> bool:
@@ -135,7 +174,9 @@ def summary(found: Sequence[Judged]) -> str:
     """A sentence that counts the claims by verdict."""
     counts = Counter(one.verdict for one in found)
     said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-    return f"{len(found)} published claims: {said}."
+    wrong = sum(one.attribution == "wrong" for one in found)
+    blamed = f" {count(wrong, 'number')} attributed to the wrong part." if wrong else ""
+    return f"{len(found)} published claims: {said}.{blamed}"
 
 
 def ordered(found: Sequence[Judged]) -> list[Judged]:

@@ -9,7 +9,7 @@ from overhead.claims.select import against_of, pairs
 from overhead.reading.format import plain, valued
 from overhead.reading.intervals import Span, ratio, span
 from overhead.reading.missing_values import missing_figure, why
-from overhead.reading.view import View, named, words
+from overhead.reading.view import CALLER_WORDS, View, named, words
 from overhead.results import Record, Status
 
 _NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -21,6 +21,7 @@ class ClaimValue:
 
     ``of`` and ``against``: keys of the records. ``label``: target and case in words. ``machine``: its GPUs, or its CPU.
     ``status``: the status of the case. ``reason``: why there is no value, if ``value`` is None.
+    ``run``: the profile and the time of the run.
     """
 
     machine: str
@@ -33,6 +34,7 @@ class ClaimValue:
     low: float | None = None
     high: float | None = None
     reason: str = ""
+    run: str = ""
 
 
 class _Missing(Exception):
@@ -53,6 +55,7 @@ def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
             against=against.key if against else "",
             software=any(record.software for record in records),
             status=of.status,
+            run=plain(f"{view.fingerprint.profile} run of {view.fingerprint.created[:16]}"),
         )
         try:
             got = _quantity(test, view, of, against) * test.scale
@@ -77,6 +80,8 @@ def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -
         if amounts is None:
             raise _Missing("a figure that is not positive has no ratio")
         found = amounts
+    if test.kind == "share-left":
+        return Span(1.0, 1.0, 1.0) - found.share_saved
     return found.share_saved if test.kind == "share" else found
 
 
@@ -119,7 +124,7 @@ def _label(view: View, of: Record, against: Record | None) -> str:
     def case(record: Record) -> str:
         target = view.target(record)
         if record.workload == "step":
-            return f"{target.pattern_label(record)}, {record.caller}"
+            return f"{target.pattern_label(record)}, {CALLER_WORDS[record.caller]}"
         return " ".join([record.workload, record.pattern, *words(record.params)])
 
     where, other = view.target(of).label, against and view.target(against).label

@@ -15,8 +15,7 @@ Number = int | float
 ClaimText = Annotated[str, Meta(min_length=1, max_length=1000)]
 Id = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,39}$")]
 Unit = Literal["ratio", "share", "s", "ms", "us", "ns", "GB/s", "1/s"]
-TestKind = Literal["value", "ratio", "share", "stage-share", "fails", "implied"]
-Bounds = Annotated[list[float], Meta(min_length=2, max_length=2)]
+TestKind = Literal["value", "ratio", "share", "share-left", "stage-share", "fails", "implied"]
 
 
 class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -47,20 +46,20 @@ class Selector(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """What to compute from the records, and which values confirm the claim.
+    """What to compute from the records. ``rules`` has the tolerance, the same for all claims of a kind.
 
     ``kind`` is one of:
 
     - ``value``: the figure of ``of``;
     - ``ratio``: ``of`` divided by ``against``;
     - ``share``: the fraction of ``of`` that ``against`` saves;
+    - ``share-left``: the fraction of ``of`` that is left in ``against``;
     - ``stage-share``: the stage ``figure`` divided by the sum of all stages;
     - ``fails``: whether the case has no figure, for a reason that contains ``reason``;
     - ``implied``: ``formula`` of the published parts, compared with ``limit``; needs no records.
 
     ``via``: use this named comparison, formed in each round, instead of two records. ``scale``: factor for the result.
-    ``reproduced`` and ``partial``: lowest and highest value in ``unit`` for these verdicts; by default ``reproduced``
-    is the published value within a factor of ``NEAR``.
+    ``no_effect``: the claim is that a ratio does not differ from 1.
     """
 
     quantity: ClaimText
@@ -73,14 +72,21 @@ class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     reason: str = ""
     formula: str = ""
     limit: float = 0.0
-    reproduced: Bounds | None = None
-    partial: Bounds | None = None
+    no_effect: bool = False
     software: Literal["smoke test", "counts"] = "smoke test"
+
+
+class Attribution(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What the source says that the number is the cost of. ``test`` gives the share (0 to 1) of this part."""
+
+    said: ClaimText
+    test: ClaimTest
 
 
 class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """One published claim. ``value``: the published figure, or its range; ``formula`` computes it from ``parts``.
 
+    ``attribution``: what the number is said to be the cost of, judged apart from the number.
     ``flaw``: what is wrong with the published method. ``flawed``: a test that repeats this flaw. ``cross``: the
     published ratio compares two machines. ``withdrawn``: a later statement of the author. ``untested``: why our
     records cannot test the claim, if it has no ``test``.
@@ -100,6 +106,7 @@ class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     withdrawn: str = ""
     test: ClaimTest | None = None
     flawed: ClaimTest | None = None
+    attribution: Attribution | None = None
     untested: str = ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -15,27 +16,44 @@ VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "partial", "refuted", "incon
 _OUR_LIMIT = "time limit"
 """Text in the reason of a case that the suite stopped because it took too long."""
 _REPRODUCED_WITHIN = 1.5
-"""A figure within this factor of the published one reproduces it, if the registry gives no bounds."""
+"""A value within this factor of the published one, or of the nearer end of a published range, reproduces it."""
 _PARTIAL_WITHIN = 5.0
-"""A time within this factor of the published one partly reproduces it: hardware and versions change it as much."""
+"""A time or a share within this factor partly reproduces it: hardware and versions change it as much."""
+_SAME_DIRECTION = 1.1
+"""A ratio partly reproduces a published one if it lies on the same side of 1 by at least this factor."""
+_LEAST_SHARE = 0.5
+"""An attribution is right if the named part takes at least this share of the number."""
+AttributionVerdict = Literal["", "right", "wrong", "undecided"]
+TOLERANCE = (
+    f"A time or a share is reproduced within a factor of {_REPRODUCED_WITHIN:g} of the published one (of a range: of "
+    f"its nearer end), and partial within {_PARTIAL_WITHIN:g}. A ratio is reproduced within {_REPRODUCED_WITHIN:g} and "
+    f"partial if it points the same way by at least {100 * (_SAME_DIRECTION - 1):.0f} %; a claim of no difference is "
+    f"reproduced within {100 * (_SAME_DIRECTION - 1):.0f} %. An attribution is right if the named part takes at least "
+    f"{100 * _LEAST_SHARE:.0f} % of the number. The whole interval must lie inside."
+)
+"""The rules in words, the same for all claims."""
 
 
 def reproduced_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
     """Lowest and highest value that count as reproducing the claim, in the unit of the claim."""
-    if test.reproduced is not None:
-        return test.reproduced[0], test.reproduced[1]
-    low, high = published(claim)
-    return low / _REPRODUCED_WITHIN, high * _REPRODUCED_WITHIN
+    if test.no_effect:
+        return 1 / _SAME_DIRECTION, _SAME_DIRECTION
+    least, most = published(claim)
+    low, high = least / _REPRODUCED_WITHIN, most * _REPRODUCED_WITHIN
+    if test.unit == "ratio":
+        return (max(low, _SAME_DIRECTION), high) if least > 1 else (low, min(high, 1 / _SAME_DIRECTION))
+    return low, min(high, 1.0) if test.unit == "share" else high
 
 
 def partial_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
     """Lowest and highest value that count as partly reproducing the claim, in the unit of the claim."""
-    if test.partial is not None:
-        return test.partial[0], test.partial[1]
-    if test.kind == "value" and test.reproduced is None:
-        low, high = published(claim)
-        return low / _PARTIAL_WITHIN, high * _PARTIAL_WITHIN
-    return reproduced_bounds(claim, test)
+    if test.no_effect:
+        return reproduced_bounds(claim, test)
+    least, most = published(claim)
+    if test.unit == "ratio":
+        return (_SAME_DIRECTION, math.inf) if least > 1 else (0.0, 1 / _SAME_DIRECTION)
+    high = most * _PARTIAL_WITHIN
+    return least / _PARTIAL_WITHIN, min(high, 1.0) if test.unit == "share" else high
 
 
 def published(claim: Claim) -> tuple[float, float]:
@@ -59,6 +77,16 @@ def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
     if _inside(found, outer):
         return "partial"
     return "refuted" if _outside(found, inner) and _outside(found, outer) else "inconclusive"
+
+
+def attributed(found: Sequence[ClaimValue]) -> AttributionVerdict:
+    """The verdict on an attribution, from the share of the named part on each target; '' without a value."""
+    shares = [one for one in found if one.low is not None and one.high is not None]
+    if not shares:
+        return "undecided" if found else ""
+    if all(_inside(one, (_LEAST_SHARE, math.inf)) for one in shares):
+        return "right"
+    return "wrong" if all(_inside(one, (-math.inf, _LEAST_SHARE)) for one in shares) else "undecided"
 
 
 def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import Claim, ClaimTest, Unit
-from overhead.claims.rules import ClaimVerdict, implied, partial_bounds, published, reproduced_bounds
+from overhead.claims.rules import ClaimVerdict, implied, published
 from overhead.claims.select import making
 from overhead.reading.format import MICRO, TIMES, count, listed, spread
 
 _MOST_TARGETS = 3
-"""The highest number of targets that a sentence names; it counts the others."""
+"""The most targets that a sentence names; it counts the others."""
 _UNITS = {"us": MICRO, "ms": "ms", "ns": "ns", "s": "s", "GB/s": "GB/s", "1/s": "a second"}
 
 
 def explain(
-    claim: Claim, verdict: ClaimVerdict, found: Sequence[tuple[ClaimValue, ClaimVerdict]], flawed: Sequence[ClaimValue]
+    claim: Claim,
+    verdict: ClaimVerdict,
+    found: Sequence[tuple[ClaimValue, ClaimVerdict]],
+    flawed: Sequence[ClaimValue],
+    shares: Sequence[ClaimValue] = (),
 ) -> str:
     """The sentences that explain the verdict, as one text."""
     test = claim.test
@@ -26,15 +29,15 @@ def explain(
     if test.kind == "implied":
         said = [_implied(claim, test)]
     elif not found:
-        return f"No file here holds such a record; {making(test, claim.flawed)} would make it."
+        return f"Not measured in these files. To measure it: {making(test, claim.flawed)}."
     elif test.kind == "fails":
         said = [_fails(test, [one for one, _ in found])]
     else:
-        said = [_sized(claim, test, found), *_with_flaw(claim, flawed)]
+        said = [_sized(claim, test, found), *_with_flaw(claim, flawed), *_attributed(claim, shares)]
     if claim.cross:
-        said.append("The published figure sets two machines against each other; here both sides ran on one.")
+        said.append("The published figure compares two machines; here both sides ran on one machine.")
     if verdict == "inconclusive" and any(one.software for one, _ in found) and test.software != "counts":
-        said.append("A software adapter computes on the caller's own cores: a smoke test, no judge of this claim.")
+        said.append("A software adapter runs on the CPU, so it cannot judge this claim.")
     if claim.withdrawn:
         said.append(claim.withdrawn)
     return " ".join(said)
@@ -60,10 +63,16 @@ def _sized(claim: Claim, test: ClaimTest, found: Sequence[tuple[ClaimValue, Clai
     parts = [_one(test, one) for one, _ in found[:_MOST_TARGETS]]
     if len(found) > _MOST_TARGETS:
         parts.append(f"and {count(len(found) - _MOST_TARGETS, 'more target')}")
-    inner, outer = reproduced_bounds(claim, test), partial_bounds(claim, test)
-    said = f"{_capital(test.quantity)}: {'; '.join(parts)}. Published: {exact(claim)} ({claim.hardware})"
-    partly = f", partly {_between(*outer, test.unit)}" if outer != inner else ""
-    return f"{said}; reproduced {_between(*inner, test.unit)}{partly}."
+    return f"{_capital(test.quantity)}: {'; '.join(parts)}. Published: {exact(claim)} ({claim.hardware})."
+
+
+def measured_range(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
+    """The lowest to the highest value in a few characters: ``25.6 to 44.7 µs``; '' without a value."""
+    values = sorted(one.value for one in found if one.value is not None)
+    if not values:
+        return ""
+    low, high = quantity(values[0], test.unit), quantity(values[-1], test.unit)
+    return low if low == high else f"{low.rsplit(' ', 1)[0].removesuffix(TIMES)} to {high}"
 
 
 def _capital(text: str) -> str:
@@ -77,14 +86,9 @@ def _one(test: ClaimTest, one: ClaimValue) -> str:
 
 
 def place(one: ClaimValue) -> str:
-    """The label, followed by the machine unless the label already names it."""
-    return one.label if f" on {one.machine} " in one.label else f"{one.label} on {one.machine}"
-
-
-def _between(low: float, high: float, unit: Unit) -> str:
-    if math.isinf(high):
-        return f"from {quantity(low, unit)} up"
-    return f"from {quantity(low, unit)} to {quantity(high, unit)}"
+    """The label, followed by the machine unless the label already names it, and the run."""
+    where = one.label if f" on {one.machine} " in one.label else f"{one.label} on {one.machine}"
+    return f"{where}, {one.run}" if one.run else where
 
 
 def _with_flaw(claim: Claim, flawed: Sequence[ClaimValue]) -> list[str]:
@@ -93,7 +97,15 @@ def _with_flaw(claim: Claim, flawed: Sequence[ClaimValue]) -> list[str]:
     if test is None or not values:
         return []
     parts = listed([_one(test, one) for one in values[:_MOST_TARGETS]])
-    return [f"With the published flaw put back ({test.quantity}): {parts}."]
+    return [f"With the published mistake put back ({test.quantity}): {parts}."]
+
+
+def _attributed(claim: Claim, shares: Sequence[ClaimValue]) -> list[str]:
+    values = [one for one in shares if one.value is not None]
+    if claim.attribution is None or not values:
+        return []
+    parts = listed([_one(claim.attribution.test, one) for one in values[:_MOST_TARGETS]])
+    return [f"Attributed to {claim.attribution.said}. Measured, {claim.attribution.test.quantity}: {parts}."]
 
 
 def _fails(test: ClaimTest, found: Sequence[ClaimValue]) -> str:

@@ -30,7 +30,7 @@ def read_fingerprint(path: Path) -> Fingerprint:
     """The fingerprint in a file. Raises ``BadFile``."""
     raw = _bounded(path, MAX_FINGERPRINT_BYTES)
     if raw.startswith(b'{"format":"overhead-browser"'):
-        raise BadFile(f"{path}: what a page measured by hand; take it in with: overhead browser --import {path}")
+        raise BadFile(f"{path}: downloaded from the browser page; convert it first: overhead browser --import {path}")
     try:
         found = _fingerprint_decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:

@@ -108,6 +108,14 @@ def _description(machine: Machine) -> tuple[str, int, int, int]:
     return machine.cpu, machine.cores, machine.memory_gib, sum(not gpu.software for gpu in machine.gpus)
 
 
+def newest(folder: Path) -> Path:
+    """The fingerprint or journal in the folder that was written last. Raises ``BadFile`` if there is none."""
+    found = [path for _, path in files([folder])] if folder.is_dir() else []
+    if not found:
+        raise BadFile(f"{folder}: no fingerprint or journal here; overhead run makes one")
+    return max(found, key=lambda path: path.stat().st_mtime)
+
+
 def files(paths: Iterable[Path]) -> list[tuple[int, Path]]:
     """The files to load, each with the index of its path in ``paths``.
 

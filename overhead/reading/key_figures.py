@@ -94,7 +94,8 @@ def _fused(stack: str, caller: Caller) -> Callable[[View, str], KeyFigure]:
             return _absent(view, label, stack)
         found = [r for r in target.records if (r.pattern, r.workload, r.caller) == ("fused", "step", caller)]
         if not found:
-            return _missing(label, f"no fused case of the step was measured {CALLER_WORDS[caller]}", target)
+            run = _to_measure(stack, "fused")
+            return _missing(label, f"not measured {CALLER_WORDS[caller]} as one kernel; {run}", target)
         return _time(label, target, min(found, key=lambda r: bool(target.varied(r))), "complete")
 
     return make
@@ -108,7 +109,7 @@ def _submit(view: View, label: str) -> KeyFigure:
     comparison = view.comparison("marginal", record.key) if record is not None else None
     figure = named(comparison, "per_submit") if comparison is not None else None
     if record is None or figure is None:
-        return _missing(label, "the patterns that the fit needs were not measured: per-submit and one-pass", target)
+        return _missing(label, f"not measured; {_to_measure('vulkan', 'per-submit', 'one-pass')}", target)
     return _of_figure(label, target, record, figure)
 
 
@@ -141,7 +142,7 @@ def _node(view: View, label: str) -> KeyFigure:
     found = [r for r in target.records if (r.pattern, r.workload) == ("replay", "step")
              and r.params.get("maker", "driver") == "driver"]  # fmt: skip
     if not found:
-        return _missing(label, "no replay of the driver's graph of the step was measured here", target)
+        return _missing(label, f"not measured; {_to_measure('cuda-graph', 'replay')}", target)
     made = _time(label, target, found[0], "complete")
     figure = found[0].figure("complete")
     if figure is None or made.value is None:
@@ -182,8 +183,14 @@ def _by_caller(target: TargetView, caller: Caller) -> Record | None:
                  and not target.varied(r)), None)  # fmt: skip
 
 
+def _to_measure(stack: str, *patterns: str) -> str:
+    """How to get the figure, in words: ``to measure it: overhead run -p STACK --pattern PATTERN``."""
+    return " ".join([f"to measure it: overhead run -p {stack}", *(f"--pattern {name}" for name in patterns)])
+
+
 def _not_by(label: str, target: TargetView, caller: Caller) -> KeyFigure:
-    return _missing(label, f"the base case was not measured {CALLER_WORDS[caller]}", target)
+    run = _to_measure(target.stack, "per-submit")
+    return _missing(label, f"not measured {CALLER_WORDS[caller]}; {run}", target)
 
 
 def overstatement(record: Record, figure: str) -> tuple[float, float | None, float | None] | None:
@@ -226,12 +233,12 @@ def _missing(label: str, reason: str, target: TargetView | None = None, record: 
 def _absent(view: View, label: str, stack: str) -> KeyFigure:
     """The line where the stack has no target that ran the step, with the reason from the run."""
     if view.best(stack) is not None:
-        return _missing(label, "the step was not part of this run")
+        return _missing(label, f"not part of this run; {_to_measure(stack)} --workload step")
     known = absent_stacks(view.fingerprint, (stack,))
     if known:
         mend = f"; {known[0].mend}" if known[0].mend else ""
         return _missing(label, f"{known[0].stack}: {known[0].reason}{mend}")
-    return _missing(label, f"{stack} was not part of this run")
+    return _missing(label, f"{stack} was not part of this run; {_to_measure(stack)}")
 
 
 _LIST: tuple[tuple[str, Callable[[View, str], KeyFigure]], ...] = (

@@ -127,5 +127,5 @@ def missing_stacks(view: View, where: str = "below") -> str:
 
 
 def left_out(number_of: int) -> str:
-    """How many cases the planner left out, as a sentence."""
-    return f"The planner left out {count(number_of, 'case')}." if number_of else "The planner left nothing out."
+    """How many cases the run left out, as a sentence; '' for none."""
+    return f"Left out of this run: {count(number_of, 'case')}." if number_of else ""

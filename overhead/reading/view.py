@@ -191,6 +191,20 @@ def named(comparison: Comparison, figure: str) -> Figure | None:
     return next((f for f in comparison.figures if f.name == figure), None)
 
 
+def without_device(labels: Sequence[str]) -> tuple[list[str], str]:
+    """The labels of targets without their device, and the device, if all name the same one; else as they are, and ''.
+
+    A target on the CPU names no device; it gets "on CPU" if another target of its stack is on the device.
+    """
+    devices = {label.partition(" on ")[2] for label in labels if not label.endswith("(runs nothing)")} - {""}
+    if len(devices) != 1:
+        return list(labels), ""
+    (device,) = devices
+    short = [label.removesuffix(f" on {device}") for label in labels]
+    dropped = {new for new, label in zip(short, labels, strict=True) if new != label}
+    return [f"{label} on CPU" if label in dropped else new for new, label in zip(short, labels, strict=True)], device
+
+
 def _labels(firsts: list[Record]) -> dict[str, str]:
     """Short labels by target key: stack and adapter, then API, device and a number as far as needed to be unique."""
 

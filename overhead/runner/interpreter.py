@@ -93,7 +93,7 @@ def _other(path: str, folder: str) -> Interpreter:
         raise UsageError(f"--python {path}: {found['python']}; {oldest} or newer is needed")
     if found["lacks"]:
         names = " ".join(found["lacks"])
-        raise UsageError(f"--python {path}: lacks {names} (mend: {path} -m pip install {names})")
+        raise UsageError(f"--python {path}: {names} missing; to add: {path} -m pip install {names}")
     inherited = os.environ.get("PYTHONPATH")
     return Interpreter(
         command=(program, "-P", *_WORKER),
@@ -113,5 +113,5 @@ def _ask(path: str, program: str) -> dict[str, Any]:
         raise UsageError(f"--python {path}: {getattr(error, 'strerror', None) or 'gave no answer'}") from None
     except (IndexError, ValueError):
         last_line = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise UsageError(f"--python {path}: not a Python that works: {last_line[:200]}") from None
+        raise UsageError(f"--python {path}: this Python does not work: {last_line[:200]}") from None
     return answer

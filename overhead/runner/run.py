@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from overhead import results
-from overhead.errors import UsageError
+from overhead.errors import UsageError, unknown
 from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
 from overhead.probes import load_plugin
@@ -83,7 +83,7 @@ def run(
         load_plugin(plugin)
     names = [str(p) for p in plugins]
     if len(pythons) > len(SIDES):
-        raise UsageError(f"--python: {len(pythons)} interpreters; one measures, two are compared")
+        raise UsageError(f"--python: {len(pythons)} interpreters given; give one, or two to compare")
     with interpreters(pythons) as given:
         if resume is not None:
             plan, runs = resume_run(resume, given, names, listener, plan)
@@ -109,9 +109,9 @@ def _profile(profile: str, patterns: Sequence[str]) -> Profile:
     allowed = Pattern.__args__  # type: ignore[attr-defined]
     for name in patterns:
         if name not in allowed:
-            raise UsageError(f"unknown pattern {name!r}; known: {', '.join(allowed)}")
+            raise unknown("pattern", name, allowed)
     if profile not in PROFILES:
-        raise UsageError(f"unknown profile {profile!r}; known: {', '.join(PROFILES)}")
+        raise unknown("profile", profile, PROFILES)
     return cast(Profile, profile)
 
 
@@ -121,9 +121,9 @@ def journal_path(out: Path | None) -> Path:
     Creates the folder.
     """
     if out is not None and out.exists() and not out.is_dir():
-        raise UsageError(f"{out}: exists; measured results are not overwritten")
+        raise UsageError(f"{out}: exists already; choose another name, results are never overwritten")
     if out is not None and out.suffix not in ("", ".json"):
-        raise UsageError(f"{out}: neither a folder nor a name that ends in .json")
+        raise UsageError(f"{out}: must be a folder or a file name that ends in .json")
     time = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
     path = out.with_suffix(".jsonl") if out and out.suffix else (out or DEFAULT_FOLDER) / f"{time}.jsonl"
     try:

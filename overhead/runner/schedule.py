@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from overhead.devices import same_decorated_name
-from overhead.errors import UsageError
+from overhead.errors import unknown
 from overhead.measure.sampling import met
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable
 from overhead.probes import registry
@@ -119,11 +119,10 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
 
 def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
     """Raise ``UsageError`` if a workload is neither registered nor a workload of any case."""
-    if unknown := choice.workloads - RESERVED - workloads().keys():
-        unknown -= {case.workload for space in spaces for case in space.cross()}
-    if unknown:
-        known = ", ".join(sorted(RESERVED | workloads().keys()))
-        raise UsageError(f"unknown workload {min(unknown)!r}; known: {known}")
+    if strange := choice.workloads - RESERVED - workloads().keys():
+        strange -= {case.workload for space in spaces for case in space.cross()}
+    if strange:
+        raise unknown("workload", min(strange), RESERVED | workloads().keys())
 
 
 def resumed(

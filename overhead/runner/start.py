@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from overhead import machine, results
-from overhead.errors import UsageError
+from overhead.errors import UsageError, unknown
 from overhead.probes import registry
 from overhead.profiles import PROFILES, Plan
 from overhead.results import HeaderLine, LeftOut, MissingLine, OmittedLine, PlannedLine, Profile, Target, Together
@@ -98,7 +98,9 @@ def _side_path(path: Path, side: str) -> Path:
     """The path of the journal of one of two interpreters, in a separate folder. Creates the folder."""
     own = path.parent / side / path.name
     if own.with_suffix(".json").exists():
-        raise UsageError(f"{own.with_suffix('.json')}: exists; measured results are not overwritten")
+        raise UsageError(
+            f"{own.with_suffix('.json')}: exists already; choose another name, results are never overwritten"
+        )
     try:
         own.parent.mkdir(exist_ok=True)
     except OSError as error:
@@ -138,7 +140,7 @@ def resume_run(
         _same_builds(journal, past.header, found, interpreter)
         tasks, gone = resumed(past.planned, past.header.profile, plan, found)
         for key in sorted(gone):
-            listener.note(f"{key}: planned, but not found any more")
+            listener.note(f"{key}: planned, but the device or library is missing now")
         runs.append(InterpreterRun(Journal(journal, append=True), tasks, past, interpreter, past.header.together))
     return plan, runs
 
@@ -149,14 +151,14 @@ def _journals(path: Path, count: int) -> list[Path]:
     if together is None and count == 1:
         return [path]
     if together is None:
-        raise UsageError(f"{path}: measured under one interpreter; two cannot go on with it")
+        raise UsageError(f"{path}: measured with one Python; continue it with at most one --python")
     if count == 1:
-        raise UsageError(f"{path}: one of two measured together; give both again: --python BASE --python NEW")
+        raise UsageError(f"{path}: measured with two Pythons; to continue, give both again: --python BASE --python NEW")
     both = [path.parent.parent / side / path.name for side in SIDES]
     for journal in both:
         other = Past(journal).header.together
         if other is None or other.id != together.id:
-            raise UsageError(f"{journal}: not measured together with {path}")
+            raise UsageError(f"{journal}: this is not the other half of {path}")
     return both
 
 
@@ -165,7 +167,7 @@ def _same_builds(path: Path, header: HeaderLine, targets: Sequence[Target], inte
     now = _versions(targets, interpreter)
     for name in ("python", *_distributions(targets)):
         if name in now and name in header.versions and header.versions[name] != now[name]:
-            raise UsageError(f"{path}: begun with {name} {header.versions[name]}, here it is {now[name]}")
+            raise UsageError(f"{path}: started with {name} {header.versions[name]}, but {now[name]} is installed now")
 
 
 def known_stacks(stacks: Sequence[str]) -> list[str]:
@@ -173,7 +175,7 @@ def known_stacks(stacks: Sequence[str]) -> list[str]:
     known = registry()
     for name in stacks:
         if name not in known:
-            raise UsageError(f"unknown stack {name!r}; known: {', '.join(sorted(known))}")
+            raise unknown("stack", name, known)
     return list(dict.fromkeys(stacks)) or [name for name, probe in known.items() if not probe.on_request]
 
 
@@ -196,5 +198,5 @@ def _note_left_out(listener: Listener, left_out: Iterable[LeftOut]) -> None:
 
 
 def _nothing_to_measure(missing: Sequence[results.MissingStack]) -> str:
-    why = "; ".join(f"{m.stack}: {m.reason}" + (f" (mend: {m.mend})" if m.mend else "") for m in missing)
-    return f"nothing to measure: {why or 'no case matches what was asked for'}"
+    why = "; ".join(f"{m.stack}: {m.reason}" + (f" (to add it: {m.mend})" if m.mend else "") for m in missing)
+    return f"nothing to measure: {why or 'no case matches the options given'}"

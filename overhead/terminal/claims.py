@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from overhead.claims.judging import Judged, ordered, summary
 from overhead.claims.registry import cited
+from overhead.claims.rules import TOLERANCE
+from overhead.claims.sentences import exact, measured_range
 from overhead.reading.markdown import table
 
 if TYPE_CHECKING:
@@ -15,21 +17,53 @@ if TYPE_CHECKING:
 _COLOUR = {"reproduced": "green", "partial": "yellow", "refuted": "red"}
 
 
-def show(found: Sequence[Judged], console: Console | None = None) -> None:
-    """Print the verdicts to the terminal."""
-    from rich.console import Console
-    from rich.table import Table
+def _row(one: Judged) -> tuple[str, ...]:
+    """Verdict, claim, published figure, measured like for like, measured by the published method, attribution."""
+    test, flawed = one.claim.test, one.claim.flawed
+    return (
+        one.verdict,
+        one.claim.said,
+        "" if test is not None and test.kind == "fails" else exact(one.claim),
+        measured_range(test, [value for value, _ in one.measured]) if test else "",
+        measured_range(flawed, one.flawed) if flawed else "",
+        one.attribution,
+    )
+
+
+def show(found: Sequence[Judged], console: Console | None = None, verbose: bool = False) -> None:
+    """Print a line for each claim; with ``verbose`` its id, its source and the reasons too."""
     from rich.text import Text
 
-    console = console or Console()
-    grid = Table(show_lines=True)
-    for heading in ("claim", "verdict", "why"):
-        grid.add_column(heading, overflow="fold")
+    from overhead.terminal.console import Column, print_table, say, terminal
+
+    console = console or terminal()
+    say(console, summary(found))
+    say(console, TOLERANCE)
+    if verbose:
+        for one in ordered(found):
+            console.print()
+            console.print(Text.assemble((one.verdict, _COLOUR.get(one.verdict, "")), " ", (one.claim.said, "bold")),
+                          soft_wrap=not console.is_terminal)  # fmt: skip
+            for line in (f"{one.claim.id}; {cited(one.source)}", one.sentence, _flaw(one)):
+                if line:
+                    say(console, f"  {line}")
+        return
+    columns = [Column("verdict", number=True), Column("claim"), Column("published", number=True, optional=2),
+               Column("measured", number=True, optional=1), Column("with their method", number=True, optional=3),
+               Column("attribution", number=True, optional=2)]  # fmt: skip
+    rows: list[list[str | Text]] = []
     for one in ordered(found):
-        said = f"{one.claim.id}: {one.claim.said}"
-        grid.add_row(Text(said), Text(one.verdict, _COLOUR.get(one.verdict, "")), Text(one.sentence))
-    console.print(Text(summary(found)))
-    console.print(grid)
+        verdict, *others = _row(one)
+        rows.append([Text(verdict, _COLOUR.get(verdict, "")), *others])
+    print_table(console, "", columns, rows, one_line=True)
+    say(
+        console,
+        "Attribution: whether the number is the cost of what the source says. Reasons: overhead claims --verbose",
+    )
+
+
+def _flaw(one: Judged) -> str:
+    return f"What is wrong with the published method: {one.claim.flaw}" if one.claim.flaw else ""
 
 
 def markdown(found: Sequence[Judged]) -> str:
@@ -37,4 +71,5 @@ def markdown(found: Sequence[Judged]) -> str:
     rows = [
         (f"{one.claim.id}: {one.claim.said}", cited(one.source), one.verdict, one.sentence) for one in ordered(found)
     ]
-    return "\n".join([summary(found), "", *table(("claim", "published by", "verdict", "why"), rows)]) + "\n"
+    heading = [summary(found), "", TOLERANCE, ""]
+    return "\n".join([*heading, *table(("claim", "published by", "verdict", "why"), rows)]) + "\n"

@@ -1,33 +1,39 @@
-"""A comparison of two sets of runs as a table, printed to the terminal or written as Markdown."""
+"""A comparison of two sets of runs, printed to the terminal or written as Markdown."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from overhead.reading.format import MICRO, TIMES, count, factor, number, percent, spread
 from overhead.reading.markdown import escaped, table
+from overhead.reading.view import without_device
 from overhead.versus.verdicts import CaseVerdict, Verdict, Verdicts
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_HEADINGS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "smallest shift told")
-_TEXT_COLUMNS = ("case", "verdict")
-_COLOUR = {"slower": "red", "faster": "green", "refused": "yellow"}
-_ORDER: tuple[Verdict, ...] = ("slower", "faster", "refused", "undecided", "not tested", "same")
+_HEADINGS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "detectable from")
+_COLOUR = {"slower": "red", "faster": "green"}
+_ORDER: tuple[Verdict, ...] = ("slower", "faster", "same", "undecided", "not tested", "refused")
+_WORDS: dict[Verdict, str] = {"same": "no difference", "refused": "not comparable"}
+"""Verdicts as people read them, where that differs from the file."""
+_MOST_NAMED = 3
+"""The most cases that a reason names; it counts the others."""
 
 
 def summary(found: Verdicts) -> list[str]:
-    """The lines above the table: counts, the run-to-run spread, and in what the sides differ."""
-    counts = [f"{found.count(verdict)} {verdict}" for verdict in _ORDER if found.count(verdict)]
-    lines = [f"{', '.join(found.base)} against {', '.join(found.new)}: {', '.join(counts) or 'no case'}."]
+    """The lines above the table: in what the sides differ, the verdicts by count, and how the test was made."""
+    changed = [f"{d.field} {d.base} \u2192 {d.new}" for d in found.differences]
+    lines = [f"BASE {', '.join(found.base)}; NEW {', '.join(found.new)}."]
     if not found.same_machine:
-        lines.append("Two machines: ratios only, no test. What differs is the machine first of all:")
-    else:
-        lines.append(f"Yardstick: {found.yardstick}.")
-    lines += [f"{d.field}: {d.base} \u2192 {d.new}" for d in found.differences]
-    lines += [f"skipped {reason}" for reason in found.skipped]
-    return lines
+        lines.append("BASE and NEW are two machines: ratios only, no test.")
+    lines.append(f"What changed: {'; '.join(changed)}." if changed else "What changed: nothing that the files record.")
+    counts = [f"{found.count(verdict)} {_WORDS.get(verdict, verdict)}" for verdict in _ORDER if found.count(verdict)]
+    lines.append(f"Result: {', '.join(counts) or 'no case'}.")
+    if found.same_machine:
+        lines.append(f"How it was tested: {found.yardstick}.")
+    return lines + [f"Skipped: {reason}" for reason in found.skipped]
 
 
 def gate(found: Verdicts) -> str:
@@ -36,25 +42,56 @@ def gate(found: Verdicts) -> str:
         return ""
     limit = f"{found.fail_over:g} %"
     tested = sum(case.p is not None for case in found.cases)
-    said = count(len(found.failed), "case") if found.failed else "No case is"
+    said = f"{count(len(found.failed), 'case') if found.failed else 'No case'} slower by more than {limit}."
     untested = f" {tested} of {count(len(found.cases), 'case')} could be tested." if tested < len(found.cases) else ""
-    return f"{said} slower by more than {limit} beyond doubt.{untested}"
+    return f"{said}{untested}"
 
 
 def ordered(found: Verdicts) -> list[CaseVerdict]:
-    """The cases, slower and faster ones first."""
-    return sorted(found.cases, key=lambda case: _ORDER.index(case.verdict))
+    """The cases that have a ratio: slower and faster ones first, the largest change first."""
+
+    def key(case: CaseVerdict) -> tuple[int, float]:
+        ratio = case.ratio or 1.0
+        return _ORDER.index(case.verdict), -max(ratio, 1 / ratio)
+
+    return sorted((case for case in found.cases if case.ratio is not None), key=key)
 
 
-def row(case: CaseVerdict) -> tuple[str, ...]:
+def reasons(found: Verdicts) -> list[str]:
+    """Each reason for a case without a test once, with the cases that it holds for."""
+    labels, _ = _labels(found)
+    by_reason: dict[tuple[Verdict, str], list[str]] = {}
+    for case in sorted(found.cases, key=lambda case: _ORDER.index(case.verdict)):
+        if case.reason:
+            by_reason.setdefault((case.verdict, case.reason), []).append(labels[case.case])
+    return [
+        f"{_WORDS.get(verdict, verdict).capitalize()}, {count(len(cases), 'case')}: {reason} ({_few(cases)})."
+        for (verdict, reason), cases in by_reason.items()
+    ]
+
+
+def _few(cases: Sequence[str]) -> str:
+    others = f"; and {len(cases) - _MOST_NAMED} more" if len(cases) > _MOST_NAMED else ""
+    return "; ".join(cases[:_MOST_NAMED]) + others
+
+
+def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
+    """The label of each case by its key, and the device that all of them share and that they need not name."""
+    short, device = without_device([case.target for case in found.cases])
+    return {
+        case.case: target + case.label.removeprefix(case.target)
+        for case, target in zip(found.cases, short, strict=True)
+    }, device
+
+
+def _row(case: CaseVerdict, label: str) -> tuple[str, ...]:
     """The cells under ``_HEADINGS``."""
-    verdict = case.verdict + (" (over the limit)" if case.failed else "")
     return (
-        case.label,
+        label,
         _micro(case.base_ns),
         _micro(case.new_ns),
         _ratio(case),
-        f"{verdict}: {case.reason}" if case.reason else verdict,
+        _WORDS.get(case.verdict, case.verdict) + (" (over the limit)" if case.failed else ""),
         _smallest(case.smallest),
     )
 
@@ -75,29 +112,44 @@ def _ratio(case: CaseVerdict) -> str:
     return spread(case.ratio, case.low, case.high) + TIMES
 
 
+def _rows(found: Verdicts) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of the table, without the columns that are empty in every row."""
+    labels, _ = _labels(found)
+    rows = [_row(case, labels[case.case]) for case in ordered(found)]
+    kept = [i for i in range(len(_HEADINGS)) if any(cells[i] for cells in rows)]
+    return [_HEADINGS[i] for i in kept], [[cells[i] for i in kept] for cells in rows]
+
+
+def _title(found: Verdicts) -> str:
+    _, device = _labels(found)
+    return f"Cases on {device}" if device else ""
+
+
 def markdown(found: Verdicts) -> str:
     """The comparison as GitHub-flavoured Markdown, names from the files escaped."""
-    head, *rest = summary(found)
-    lines = [escaped(head), "", *(f"- {escaped(line)}" for line in rest), ""]
-    lines += table(_HEADINGS, map(row, ordered(found)))
-    said = gate(found)
-    return "\n".join([*lines, *(["", said] if said else [])]) + "\n"
+    lines = [f"- {escaped(line)}" for line in summary(found)]
+    headings, rows = _rows(found)
+    if rows:
+        lines += ["", *table(headings, rows)]
+    if said := reasons(found):
+        lines += ["", *(f"- {escaped(line)}" for line in said)]
+    said_gate = gate(found)
+    return "\n".join([*lines, *(["", said_gate] if said_gate else [])]) + "\n"
 
 
 def show(found: Verdicts, console: Console | None = None) -> None:
     """Print the comparison to the terminal."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from overhead.terminal.console import Column, print_table, say, terminal
 
-    console = console or Console()
+    console = console or terminal()
     for line in summary(found):
-        console.print(Text(line))
-    table = Table()
-    for heading in _HEADINGS:
-        table.add_column(heading, overflow="fold", justify="left" if heading in _TEXT_COLUMNS else "right")
-    for case in ordered(found):
-        table.add_row(*map(Text, row(case)), style=_COLOUR.get(case.verdict, ""))
-    console.print(table)
-    if gate(found):
-        console.print(Text(gate(found)))
+        say(console, line)
+    headings, rows = _rows(found)
+    if rows:
+        optional = {_HEADINGS[1]: 2, _HEADINGS[2]: 2, _HEADINGS[5]: 1}
+        columns = [Column(h, number=h not in ("case", "verdict"), optional=optional.get(h, 0)) for h in headings]
+        styles = [_COLOUR.get(case.verdict, "") for case in ordered(found)]
+        print_table(console, _title(found), columns, rows, styles=styles)
+    for line in (*reasons(found), gate(found)):
+        if line:
+            say(console, line)

@@ -1,130 +1,248 @@
-"""A fingerprint in the terminal: key figures, costs by target, the host's time by layer, what is missing."""
+"""A fingerprint in the terminal: key figures, base cases, the host's time by layer, what is missing."""
 
 from __future__ import annotations
 
-from rich.box import SIMPLE_HEAD
+from collections.abc import Sequence
+
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
-from overhead.reading.format import MICRO, between, factor_spread, has_value, in_micro, micro_spread, plain, valued
-from overhead.reading.host_shares import HostShares, ladder_sentences, ladders, share_of_host
-from overhead.reading.key_figures import key_figures
+from overhead.reading.format import MICRO, between, count, factor_spread, has_value, in_micro, listed, micro_spread
+from overhead.reading.host_shares import HostShares, ladders, share_of_host
+from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import NEXT_RUN_SENTENCE
-from overhead.reading.summary import left_out, opening
-from overhead.reading.view import TargetView, View, by_patterns
+from overhead.reading.summary import left_out, missing_stacks, overstatement_sentence, software_sentence
+from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, without_device
 from overhead.results import Fingerprint, Record
+from overhead.terminal.console import Column, print_table, say, terminal
 
-_FIGURES = ("complete", "host", "fixed", "naive")
+_MET = Column(f"met, {MICRO}", number=True, optional=1)
+_TIMES = (
+    Column(f"complete, {MICRO}", number=True),
+    _MET,
+    Column(f"host, {MICRO}", number=True, optional=2),
+    Column(f"fixed, {MICRO}", number=True, optional=3),
+    Column(f"naive, {MICRO}", number=True, optional=4),
+)
+"""The columns of times; ``docs/method.md`` defines each figure."""
+_MOST_NAMED = 3
+"""The most cases that a sentence names; it counts the others."""
+_FIGURES = ("complete", "met", "host", "fixed", "naive")
 
 
-def show(fingerprint: Fingerprint, console: Console | None = None) -> None:
-    """Print the most important tables; ``overhead report`` draws all of them."""
-    console = console or Console()
+def show(fingerprint: Fingerprint, console: Console | None = None, every: bool = False) -> None:
+    """Print the key figures and the base cases; with ``every`` all other cases too."""
+    console = console or terminal()
     view = View(fingerprint)
     machine = fingerprint.machine
     gpus = [g.name + (" (software)" if g.software else "") for g in machine.gpus]
-    head = f"{machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB, {', '.join(gpus) or 'no GPU'}"
-    _say(console, head)
-    _say(console, f"measured {fingerprint.created}, profile {fingerprint.profile}, machine {machine.id}")
+    say(console, f"{', '.join(gpus) or 'no GPU'}; {machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB")
+    say(console, f"measured {fingerprint.created}, profile {fingerprint.profile}, machine {machine.id}")
     show_key_figures(fingerprint, console)
-    for sentence in opening(view):
-        _say(console, sentence)
-    for target in view.targets:
-        console.print()
-        console.print(_costs(target))
-    found = [each for each in ladders(view) if each.split]
-    if found:
-        console.print()
-        console.print(_ladders(found))
-        for sentence in ladder_sentences(found):
-            _say(console, sentence)
-    if taxed := taxes(view):
-        for label in dict.fromkeys(t.target.label for t in taxed):
-            console.print()
-            console.print(_taxes([t for t in taxed if t.target.label == label]))
-        for tax in first_of_each(taxed):
-            _say(console, tax_sentence(tax))
+    for sentence in (*_overstated(view), software_sentence(view), missing_stacks(view)):
+        if sentence:
+            say(console, sentence)
+    console.print()
+    _base_cases(view, console)
+    others = {target.key: _others(target) for target in view.targets}
+    if every:
+        for target in view.targets:
+            if others[target.key]:
+                console.print()
+                _all_cases(target, others[target.key], console)
+    elif left := sum(map(len, others.values())):
+        say(console, f"{count(left, 'more case')}: overhead show --all", "dim")
+    _ladders(view, console)
+    _browsers(view, console)
     console.print()
     _missing(view, console)
 
 
 def show_key_figures(fingerprint: Fingerprint, console: Console | None = None) -> None:
     """Print the key figures alone, as at the end of a run."""
-    console = console or Console()
+    console = console or terminal()
     figures = key_figures(fingerprint)
-    table = _table("Key figures", ["", "", f"next run, {MICRO}", ""], right=(1, 2))
-    for k in figures:
-        caution = k.reason if k.value is None else k.reason.partition(":")[0]
-        detail = "; ".join(part for part in (k.of, caution) if part)
-        table.add_row(
-            _text(k.label), Text(k.text, style="dim" if k.value is None else "bold"), _text(k.next_run),
-            Text(plain(detail), "dim"),
-        )  # fmt: skip
-    console.print(table)
+    of, device = without_device([k.of for k in figures])
+    columns = [
+        Column(""),
+        Column("this run", number=True),
+        Column(f"next run, {MICRO}", number=True, optional=1),
+        Column(""),
+    ]
+    rows: list[list[str | Text]] = []
+    for k, target in zip(figures, of, strict=True):
+        if k.value is None:
+            continue
+        note = [part for part in ("" if device else target, k.reason.partition(":")[0]) if part]
+        rows.append([k.label, Text(k.with_interval, "bold"), k.next_run, "; ".join(note)])
+    if rows:
+        print_table(console, "Key figures" + (f", {device}" if device else ""), columns, rows)
     if any(k.next_run for k in figures):
-        _say(console, NEXT_RUN_SENTENCE)
+        say(console, NEXT_RUN_SENTENCE)
+    _missing_figures([k for k in figures if k.value is None], console)
 
 
-def _costs(target: TargetView) -> Table:
-    names = list(_FIGURES)
-    if any(r.figure("met") for r in target.records):  # a run of an earlier version has none
-        names.insert(1, "met")
-    columns = ["pattern", "caller", "unit", *(f"{n}, {MICRO}" for n in names), "remark"]
-    table = _table(plain(target.label), columns, right=range(3, 3 + len(names)))
-    for r in by_patterns(target.records):
-        numbers = [_met(r) if n == "met" else _number(r, n) for n in names]
-        table.add_row(*map(_text, [target.pattern_label(r), r.caller, r.unit, *numbers, _remark(r)]))
-    return table
+def _missing_figures(figures: Sequence[KeyFigure], console: Console) -> None:
+    """Each reason once, with the key figures that it explains."""
+    by_reason: dict[str, list[str]] = {}
+    for k in figures:
+        by_reason.setdefault(k.reason, []).append(k.label)
+    if by_reason:
+        say(console, "Missing key figures:")
+    for reason, labels in by_reason.items():
+        say(console, f"  {'; '.join(labels)}: {reason}", "dim")
 
 
-def _ladders(found: list[HostShares]) -> Table:
-    """A table with a block for each case and a line for each layer."""
-    table = _table("Who takes the host's time", ["target", "pattern", "layer", "share", MICRO, ""], right=(3, 4))
-    for each in found:
-        host = micro_spread(each.host) if each.host else "missing"
-        table.add_row(*map(_text, [each.target.label, each.case, "host, all of it", "", host, ""]))
-        for s in each.shares:
-            table.add_row(*map(_text, ["", "", s.title, share_of_host(each, s), micro_spread(s.figure), s.doubt]))
-        if each.minimal is not None:
-            minimal = ["", "", "a minimal Vulkan program", "", micro_spread(each.minimal), "no layer"]
-            table.add_row(*map(_text, minimal))
-        table.add_section()
-    return table
+def _overstated(view: View) -> list[str]:
+    best = [t for stack in view.stacks if (t := view.best(stack)) is not None and t.stepped]
+    return [overstatement_sentence(best)]
 
 
-def _taxes(found: list[Tax]) -> Table:
-    """A table of one browser: a block for each case, with a line for it and one for each caller of its library."""
+def base_cases(target: TargetView) -> list[Record]:
+    """Of each pattern and caller the case with the fewest differences from the target's base case, in table order.
+
+    A target without the step has one for each of its workloads.
+    """
+    found: dict[tuple[str, str, str], Record] = {}
+    for record in target.records:
+        if target.stepped and record.workload != target.base.workload:
+            continue
+        key = (record.workload, record.pattern, record.caller)
+        held = found.setdefault(key, record)
+        if len(target.varied(record)) < len(target.varied(held)):
+            found[key] = record
+    return by_patterns(found.values())
+
+
+def _others(target: TargetView) -> list[Record]:
+    base = {record.key for record in base_cases(target)}
+    return [record for record in by_patterns(target.records) if record.key not in base]
+
+
+def _base_cases(view: View, console: Console) -> None:
+    """One table of all targets, a section each."""
+    labels, device = without_device([target.label for target in view.targets])
+    columns = [Column("stack"), Column("case"), Column("called"), Column("per", optional=5), *_TIMES, Column("status")]
+    rows: list[list[str]] = []
+    ends = []
+    for label, target in zip(labels, view.targets, strict=True):
+        for n, record in enumerate(base_cases(target)):
+            rows.append(["" if n else label, *_row(target, record)])
+        ends.append(len(rows) - 1)
+    _costs("Base cases" + (f", {device}" if device else ""), columns, rows, console, ends)
+    _reasons([(target, record) for target in view.targets for record in base_cases(target)], console)
+
+
+def _all_cases(target: TargetView, records: Sequence[Record], console: Console) -> None:
+    columns = [Column("case"), Column("called"), Column("per", optional=5), *_TIMES, Column("status")]
+    _costs(f"More cases: {target.label}", columns, [_row(target, record) for record in records], console)
+    _reasons([(target, record) for record in records], console)
+
+
+def _row(target: TargetView, record: Record) -> list[str]:
+    times = [_met(record) if name == "met" else _number(record, name) for name in _FIGURES]
+    return [
+        target.pattern_label(record),
+        CALLER_WORDS[record.caller],
+        record.unit,
+        *times,
+        "" if record.status == "ok" else record.status,
+    ]
+
+
+def _reasons(cases: Sequence[tuple[TargetView, Record]], console: Console) -> None:
+    """Each reason for a missing cost once, with the cases that it explains."""
+    by_reason: dict[str, list[str]] = {}
+    for target, record in cases:
+        if record.value("complete") is None:
+            case = f"{target.label} {target.pattern_label(record)} {CALLER_WORDS[record.caller]}"
+            by_reason.setdefault(why(record, "complete"), []).append(case)
+    for reason, named in by_reason.items():
+        others = f" and {count(len(named) - _MOST_NAMED, 'more case')}" if len(named) > _MOST_NAMED else ""
+        say(console, f"No cost of {'; '.join(named[:_MOST_NAMED])}{others}: {reason}", "dim")
+
+
+def _costs(
+    title: str, columns: list[Column], rows: list[list[str]], console: Console, sections: Sequence[int] = ()
+) -> None:
+    """Print the table without the columns that are empty in every row, and name those that did not fit."""
+    kept = [i for i, column in enumerate(columns) if not column.optional or any(row[i] for row in rows)]
+    hidden = print_table(console, title, [columns[i] for i in kept], [[row[i] for i in kept] for row in rows], sections)
+    if hidden:
+        say(console, f"Too narrow for {listed(hidden)}; a wider terminal, a file or --json has them.", "dim")
+
+
+def _ladders(view: View, console: Console) -> None:
+    """A table of the host's time with a section for each case and a line for each layer, and its sentences."""
+    found = [each for each in ladders(view) if each.split]
+    if not found:
+        return
+    labels, device = without_device([each.target.label for each in found])
+    columns = [Column("stack"), Column("case"), Column("layer"), Column("share", number=True),
+               Column(MICRO, number=True), Column("")]  # fmt: skip
+    rows: list[list[str]] = []
+    ends = []
+    for label, each in zip(labels, found, strict=True):
+        rows += _layers(label, each)
+        ends.append(len(rows) - 1)
+    console.print()
+    print_table(console, "Who takes the host's time" + (f", {device}" if device else ""), columns, rows, ends)
+
+
+def _layers(label: str, each: HostShares) -> list[list[str]]:
+    rows = [[label, each.case, "all of the host's time", "", micro_spread(each.host) if each.host else "missing", ""]]
+    rows += [["", "", s.title, share_of_host(each, s), micro_spread(s.figure), s.doubt] for s in each.shares]
+    if each.minimal is not None:
+        rows.append(["", "", "a minimal Vulkan program", "", micro_spread(each.minimal), "for comparison, no layer"])
+    return rows
+
+
+def _browsers(view: View, console: Console) -> None:
+    """What each browser adds to its library: a table a browser, and a sentence for its base case."""
+    taxed = taxes(view)
+    for label in dict.fromkeys(t.target.label for t in taxed):
+        console.print()
+        _taxes([t for t in taxed if t.target.label == label], console)
+    for tax in first_of_each(taxed):
+        say(console, tax_sentence(tax))
+
+
+def _taxes(found: list[Tax], console: Console) -> None:
+    """A table of one browser: a section for each case, with a line for it and one for each caller of its library."""
     names = ("complete", "fixed", "naive")
-    columns = ["case", "through", *(f"{n}, {MICRO}" for n in names), "browser's slope is", "remark"]
-    table = _table(f"What the browser adds: {found[0].target.label}", columns, right=range(2, 6))
+    columns = [Column("case"), Column("through"), *(Column(f"{n}, {MICRO}", number=True) for n in names),
+               Column("browser / library", number=True), Column("remark", optional=1)]  # fmt: skip
+    rows: list[list[str]] = []
+    ends = []
     for tax in found:
-        case = [tax.target.pattern_label(tax.record), "browser"]
-        table.add_row(*map(_text, [*case, *(_number(tax.record, n) for n in names), "", _remark(tax.record)]))
-        for caller in sorted({*tax.against, *tax.refused}):
+        case = [tax.target.pattern_label(tax.record), "the browser"]
+        rows.append([*case, *(_number(tax.record, n) for n in names), "", _remark(tax.record)])
+        for caller in sorted({*tax.against, *tax.refused}, key=CALLERS.index):
             record, times = tax.against.get(caller), tax.times(caller)
             numbers = [_number(record, n) if record is not None else "" for n in names]
             ratio = "" if times is None else factor_spread(*times.over(1))
-            table.add_row(*map(_text, ["", f"{tax.library}, {caller}", *numbers, ratio, tax.refused.get(caller, "")]))
-        table.add_section()
-    return table
+            through = f"{tax.library}, {CALLER_WORDS[caller]}"
+            rows.append(["", through, *numbers, ratio, tax.refused.get(caller, "")])
+        ends.append(len(rows) - 1)
+    print_table(console, f"What the browser adds: {found[0].target.label}", columns, rows, ends)
 
 
 def _missing(view: View, console: Console) -> None:
     run = view.fingerprint
     for u in run.unavailable:
-        mend = f" Mend: {u.mend}" if u.mend else ""
-        _say(console, f"{u.stack} is not available: {u.reason.removesuffix('.')}.{mend}")
+        mend = f" To add it: {u.mend}" if u.mend else ""
+        say(console, f"{u.stack} is not available: {u.reason.removesuffix('.')}.{mend}")
     for flag in run.flags:
-        _say(console, f"Flag: {flag}")
-    _say(console, left_out(len(run.left_out)))
+        say(console, f"Note: {flag}")
+    if said := left_out(len(run.left_out)):
+        say(console, said)
 
 
 def _number(record: Record, name: str) -> str:
     figure = record.figure(name)
-    return micro_spread(figure) if figure is not None and valued(figure) is not None else ""
+    return micro_spread(figure) if figure is not None and has_value(figure) else ""
 
 
 def _met(record: Record) -> str:
@@ -141,22 +259,3 @@ def _remark(record: Record) -> str:
     if record.value("complete") is None:
         return why(record, "complete")
     return record.status if record.status != "ok" else ""
-
-
-def _table(title: str, columns: list[str], right: range | tuple[int, ...] = ()) -> Table:
-    table = Table(title=Text(title, "bold"), title_justify="left", show_header=any(columns), box=SIMPLE_HEAD,
-                  pad_edge=False)  # fmt: skip
-    for index, column in enumerate(columns):
-        table.add_column(
-            column, justify="right" if index in right else "left", overflow="fold", no_wrap=not columns[0] and index < 2
-        )
-    return table
-
-
-def _text(text: str) -> Text:
-    """Text from a file, without markup and control characters."""
-    return Text(plain(text))
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(Text(plain(text, 1000)))

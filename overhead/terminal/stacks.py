@@ -14,6 +14,7 @@ from rich.table import Table
 from overhead.probes import load_plugin, registry
 from overhead.results import MissingStack, Target
 from overhead.runner.discovery import discover
+from overhead.terminal.console import terminal
 
 if TYPE_CHECKING:
     from overhead.machine.doctor import DoctorCheck
@@ -49,7 +50,7 @@ def listing(plugins: Sequence[Path] = ()) -> list[Listed]:
 
 def show_listing(rows: Sequence[Listed], console: Console | None = None) -> None:
     """Print the stacks, and what is missing with the command that adds it."""
-    console = console or Console()
+    console = console or terminal()
     table = Table(title="Stacks on this machine", title_justify="left")
     for column in ("stack", "api", "device", "driver"):
         table.add_column(column, overflow="fold")
@@ -67,12 +68,12 @@ def show_listing(rows: Sequence[Listed], console: Console | None = None) -> None
         where = "".join(f" with {k}={v}" for k, v in missing.environment.items())
         console.print(f"  [bold]{row.stack}[/bold]{escape(where)}: {escape(missing.reason)}")
         if missing.mend:
-            console.print(f"    mend: {escape(missing.mend)}")
+            console.print(f"    to add it: {escape(missing.mend)}")
 
 
 def show_checks(checks: Sequence[DoctorCheck], console: Console | None = None) -> None:
     """Print what would disturb a measurement and what to do about it."""
-    console = console or Console()
+    console = console or terminal()
     colour = {"ok": "green", "warn": "yellow", "bad": "red"}
     table = Table(title="What would disturb a measurement here", title_justify="left")
     for column in ("", "check", "found", "advice"):

@@ -25,13 +25,13 @@ def compare(base: Paths, new: Paths, fail_over: float | None = None) -> Verdicts
     differ.
     """
     if fail_over is not None and not (math.isfinite(fail_over) and fail_over >= 0):
-        raise UsageError(f"--fail-over {fail_over}: a number of per cent, 0 or more, is needed")
+        raise UsageError(f"--fail-over {fail_over}: must be a percentage of 0 or more")
     left, right = read_side("BASE", _paths(base)), read_side("NEW", _paths(new))
     mine, theirs = (side.runs[0].fingerprint.method_version for side in (left, right))
     if not results.same_figures(mine, theirs):
         raise BadFile(
             f"{right.runs[0].path}: method_version is {theirs}, that of {left.runs[0].path} is {mine}; "
-            "figures of different methods are not compared"
+            "figures of these methods cannot be compared"
         )
     return verdicts(left, right, fail_over)
 

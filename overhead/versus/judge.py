@@ -12,6 +12,7 @@ import numpy as np
 from overhead.reading.format import percent, plain, valued
 from overhead.reading.intervals import span
 from overhead.reading.missing_values import missing_record, why
+from overhead.reading.view import CALLER_WORDS
 from overhead.results import Fingerprint, Record
 from overhead.versus import decide
 from overhead.versus.calls import BothSides, Decision, decisions, run_spread
@@ -68,10 +69,9 @@ def _opened(
     """The verdict if the case needs no test, else the input of the test. ``pairs``: runs that were taken together."""
     if base_key is None or new_key is None:
         only, key, other = (new, new_key or "", base) if base_key is None else (base, base_key, new)
-        return CaseVerdict(
-            key, _label(only, key), "undecided", f"only in {only.name}{_absence(only.record(key), other)}"
-        )
-    blank = CaseVerdict(base_key, _label(base, base_key), "undecided")
+        reason = f"only in {only.name}{_absence(only.record(key), other)}"
+        return replace(_blank(only, key), reason=reason)
+    blank = _blank(base, base_key)
     refused = refusal(base, base_key, new, new_key)
     if refused:
         return replace(blank, verdict="refused", reason=plain(refused))
@@ -81,15 +81,15 @@ def _opened(
             return replace(blank, reason=f"no value in {side.name}: {why(side.record(key), FIGURE)}")
     by_figures = _by_figures(blank, base.record(base_key), new.record(new_key))
     if not same_machine:
-        return replace(by_figures, verdict="not tested", reason="two machines")
+        return replace(by_figures, verdict="not tested", reason="BASE and NEW are two machines")
     unsampled = [run.path.name for side, key in sides for run in side.of(key) if run.sampled is None]
     if unsampled:
-        return replace(by_figures, reason=f"no raw samples beside {plain(unsampled[0])}")
+        return replace(by_figures, reason=f"no raw samples beside {plain(unsampled[0])}, so there is no test")
     held = _in_turn(base_key, new_key, pairs) if pairs else [_held(side, key) for side, key in sides]
     counts = [sum(s.slopes.size for s in samples) for samples in held]
     counted = replace(by_figures, processes=(counts[0], counts[1]), runs=(len(held[0]), len(held[1])))
     if min(counts) < 2:
-        return replace(counted, reason="one process a side gives no spread")
+        return replace(counted, reason="one process a side: no spread is known")
     return _Open(counted, BothSides(held[0], held[1], paired=bool(pairs)))
 
 
@@ -136,16 +136,18 @@ def _by_figures(blank: CaseVerdict, base: Record, new: Record) -> CaseVerdict:
 def _yardstick(tested: list[BothSides]) -> str:
     """A sentence on the run-to-run spread that the verdicts use."""
     if not tested:
-        return "none, no case could be tested"
+        return "no case could be tested"
     spreads = [s for case in tested if (s := run_spread(case)) is not None]
     if spreads and tested[0].paired:
         spread = percent(statistics.median(spreads))
-        return f"measured in turn: pairs of processes differ by {spread} (standard deviation, the median case)"
+        return f"measured in turn; pairs of processes differ by {spread} (standard deviation, the median case)"
     if not spreads:
-        return f"one run a side: the means of runs are taken to spread by {percent(decide.FLOOR)} (standard deviation)"
+        return (
+            f"one run a side; the means of runs are assumed to spread by {percent(decide.FLOOR)} (standard deviation)"
+        )
     widest = max(tested, key=lambda case: len(case.base) + len(case.new))
     runs = f"{len(widest.base)} and {len(widest.new)} runs"
-    return f"{runs}: their means spread by {percent(statistics.median(spreads))} (standard deviation, the median case)"
+    return f"{runs}; their means spread by {percent(statistics.median(spreads))} (standard deviation, the median case)"
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
@@ -168,10 +170,12 @@ def _state(fingerprint: Fingerprint) -> dict[str, object]:
     return {key: value for key, value in fingerprint.volatile.items() if not isinstance(value, float)}
 
 
-def _label(side: Side, key: str) -> str:
+def _blank(side: Side, key: str) -> CaseVerdict:
+    """An undecided verdict with the case in words."""
     record = side.record(key)
     target = side.of(key)[-1].view.target(record)
-    return plain(f"{target.label}: {target.pattern_label(record)}, {record.caller}")
+    label = plain(f"{target.label}: {target.pattern_label(record)}, {CALLER_WORDS[record.caller]}")
+    return CaseVerdict(key, label, "undecided", target=plain(target.label))
 
 
 def _absence(record: Record, side: Side) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from overhead.devices import processor
@@ -9,6 +10,8 @@ from overhead.results import Record, Scalar
 from overhead.versus.sides import Run, Sampled, Side
 
 ABSENT = "absent"
+_SINGULAR = re.compile(r"\b(1 node)s\b")
+"""Earlier versions wrote "1 nodes" where files now say "1 node"."""
 
 
 def match(base: Side, new: Side) -> list[tuple[str | None, str | None]]:
@@ -90,7 +93,9 @@ def _opened(side: Side, key: str) -> list[Record]:
 
 
 def _declared(record: Record) -> dict[str, Scalar]:
-    return {**record.window, "unit": record.unit, "overlap": record.overlap}
+    window = {name: _SINGULAR.sub(r"\1", value) if isinstance(value, str) else value
+              for name, value in record.window.items()}  # fmt: skip
+    return {**window, "unit": record.unit, "overlap": record.overlap}
 
 
 def _common(hashes: Mapping[str, str], of_all: list[tuple[Side, Mapping[str, str]]]) -> dict[str, Scalar]:

@@ -14,12 +14,14 @@ class CaseVerdict:
     """The verdict on one case. ``low`` and ``high``: interval of the ratio, at the level from Holm's procedure.
 
     ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty; None without a test.
+    ``label``: target, case and caller in words, ``target`` its first part.
     ``p``: uncorrected p value of no shift. ``processes`` and ``runs``: counts of BASE and NEW.
     """
 
     case: str
     label: str
     verdict: Verdict
+    target: str = ""
     reason: str = ""
     base_ns: float | None = None
     new_ns: float | None = None

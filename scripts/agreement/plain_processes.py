@@ -36,6 +36,8 @@ _PROCESS_S = 0.5
 _OPEN_TOGETHER = 4
 _LIMIT_S = 120.0
 """A process that takes longer is ended and does not count."""
+_WITHOUT_A_BASE_CASE = frozenset({("torch", "native")})
+"""The base case of these stacks (``x.add_(1)``) has no such caller."""
 _PERCENTILES_FROM = 8
 """From so many processes on the spread is given by the 10th and the 90th percentile, as in a fingerprint."""
 
@@ -50,7 +52,7 @@ def measure(stack: str, caller: str) -> tuple[str, float]:
     """
     probe = registry()[stack]
     targets = probe.targets()
-    target = next((t for t in targets if not t.software and t.api != "CPU"), targets[0])
+    target = min(targets, key=lambda t: (t.software, t.api == "CPU"))
     base = probe.space(target).base
     case = vary(base, "caller", caller) if caller else base
     chain = probe.open(target, case)
@@ -108,7 +110,7 @@ def beside(records: Sequence[Record], plain: Mapping[str, Sequence[float]]) -> l
     processes between the ends of met. ``bands``: the width of met over that of the plain processes.
     """
     found: dict[str, dict[str, Any]] = {}
-    for record in records:
+    for record in sorted(records, key=lambda r: (r.software, r.api == "CPU")):  # the target that a process takes first
         name, met = f"{record.stack} {record.caller}", record.figure("met")
         own = plain.get(name, ())
         base = record.pattern == "per-submit" and record.workload == "step" and name not in found
@@ -132,6 +134,11 @@ def _compared(met: Figure, own: Sequence[float]) -> dict[str, Any]:
     }
 
 
+def jobs_of(stacks: Sequence[str], callers: Sequence[str]) -> list[StackAndCaller]:
+    """Every stack with every caller that its base case has."""
+    return [(s, c) for s in stacks for c in callers if (s, c) not in _WITHOUT_A_BASE_CASE]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=16, help="of each stack and caller")
@@ -149,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.against:
         print(json.dumps(beside(load(options.against).records, plain), indent=1))
         return 0
-    jobs = [(stack, caller) for stack in options.stacks.split(",") for caller in options.callers.split(",")]
+    jobs = jobs_of(options.stacks.split(","), options.callers.split(","))
     for _ in range(options.processes):
         for start in range(0, len(jobs), _OPEN_TOGETHER):
             for name, value in measure_together(jobs[start : start + _OPEN_TOGETHER]):

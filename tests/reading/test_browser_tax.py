@@ -136,7 +136,7 @@ def test_show_has_the_table_and_the_sentence() -> None:
     show(fingerprint(BROWSER, BINDING, NATIVE), console)
     said = console.file.getvalue()  # type: ignore[attr-defined]
     assert "What the browser adds" in said
-    assert "dawn, native" in said
+    assert "dawn, from compiled code" in said
 
 
 def test_markup_in_names_is_shown_as_text() -> None:

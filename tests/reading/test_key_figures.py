@@ -78,7 +78,9 @@ def test_python_share_is_of_the_measured_levels() -> None:
     assert share_of.value == pytest.approx(0.5)
     assert (share_of.low, share_of.high) == pytest.approx((1 - 1.02 / 0.98 / 2, 1 - 0.98 / 1.02 / 2))
     assert (share_of.text, share_of.with_interval, share_of.unit) == ("50 %", "50.0 % (48.0 to 52.0)", "share")
-    assert by_label(fingerprint(top))[label].reason == "the base case was not measured from compiled code"
+    assert by_label(fingerprint(top))[label].reason == (
+        "not measured from compiled code; to measure it: overhead run -p dawn --pattern per-submit"
+    )
     lacking = msgspec.structs.replace(native, figures=[])
     assert by_label(fingerprint(top, lacking))[label].value is None
 
@@ -86,7 +88,10 @@ def test_python_share_is_of_the_measured_levels() -> None:
 def test_a_key_figure_is_of_its_own_stack_and_caller_or_missing() -> None:
     found = by_label(fingerprint(record("vulkan", caller="ffi", each=9_000), record("firefox", caller="browser")))
     raw = found["One dispatch, raw Vulkan, from compiled code"]
-    assert (raw.value, raw.reason) == (None, "the base case was not measured from compiled code")
+    assert (raw.value, raw.reason) == (
+        None,
+        "not measured from compiled code; to measure it: overhead run -p vulkan --pattern per-submit",
+    )
     assert found["One dispatch, Chromium, from JavaScript"].value is None
     both = by_label(fingerprint(record("dawn"), record("dawn", caller="native", each=9_000)))
     assert both["One dispatch, Dawn, from compiled code"].value == 9_000
@@ -125,7 +130,9 @@ def test_a_run_of_one_workload_has_no_figures_of_the_step() -> None:
     alone = msgspec.structs.replace(made, workload="simulation")
     found = by_label(fingerprint(alone))
     assert {(k.value, k.record) for k in found.values()} == {(None, "")}
-    assert found["One dispatch, Dawn, from Python"].reason == "the step was not part of this run"
+    assert found["One dispatch, Dawn, from Python"].reason == (
+        "not part of this run; to measure it: overhead run -p dawn --workload step"
+    )
     beside = by_label(fingerprint(alone, record("dawn", each=20_000)))
     assert beside["One dispatch, Dawn, from Python"].value == 20_000
     assert "dawn" not in " ".join(opening(View(fingerprint(alone))))

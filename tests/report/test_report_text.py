@@ -263,7 +263,7 @@ def test_the_terminal_shows_everything_and_ignores_markup_in_files() -> None:
         assert shown_text in text
     assert "\x1b[2J" not in text
     assert "\x1b]0" not in text
-    assert text.index("Key figures") < text.index("One dispatch through") < text.index("Who takes the host's time")
+    assert text.index("Key figures") < text.index("Base cases") < text.index("Who takes the host's time")
 
 
 def test_the_terminal_shows_the_key_figures_alone() -> None:

@@ -203,7 +203,7 @@ def test_ctrl_c_keeps_everything_and_names_the_command_to_resume(tmp_path: Path)
 
 
 def test_a_missing_stack_is_reported_with_its_reason_and_remedy(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"absent: the library is not installed \(mend: pip install absent\)"):
+    with pytest.raises(UsageError, match=r"absent: the library is not installed \(to add it: pip install absent\)"):
         short_run(["absent"], profile="quick", plugins=[PLUGIN], out=tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -240,7 +240,7 @@ def test_on_a_full_disk_the_lines_written_so_far_are_kept(tmp_path: Path, monkey
         (["show", "{tmp}/foreign.json"], "not a fingerprint"),
         (["show", "{tmp}/cut.json"], "not a fingerprint"),
         (["show", "{tmp}/foreign.jsonl"], "line 1"),
-        (["show", "{tmp}"], "Is a directory"),
+        (["show", "{tmp}"], "a folder; name one of its files"),
         (["report", "{tmp}/foreign.json"], "not a fingerprint"),
     ],
 )

@@ -210,7 +210,7 @@ def test_ctrl_c_keeps_both_journals_and_resume_continues_both(tmp_path: Path, bu
     assert sorted(str(path.relative_to(tmp_path)) for path in (base, new)) == ["base/r.jsonl", "new/r.jsonl"]
     with pytest.raises(UsageError, match="give both again: --python BASE --python NEW"):
         short_run(plugins=[PLUGIN], resume=base)
-    with pytest.raises(UsageError, match=r"begun with steadylib 1\.0, here it is 1\.5"):
+    with pytest.raises(UsageError, match=r"started with steadylib 1\.0, but 1\.5 is installed now"):
         short_run(plugins=[PLUGIN], resume=base, pythons=builds[::-1])
     outcome = short_run(plugins=[PLUGIN], resume=new, pythons=builds)
     for side in (outcome, outcome.second):
@@ -249,11 +249,11 @@ def test_an_unsuitable_interpreter_gives_a_one_line_error(tmp_path: Path, capsys
     silent.chmod(0o755)
     good = sys.executable
     wanted = {
-        (bare, good): f"--python {bare}: lacks msgspec numpy psutil scipy "
-        f"(mend: {bare} -m pip install msgspec numpy psutil scipy)",
+        (bare, good): f"--python {bare}: msgspec numpy psutil scipy missing; "
+        f"to add: {bare} -m pip install msgspec numpy psutil scipy",
         (good, str(tmp_path / "nowhere")): "nowhere: no such program",
         (good, str(tmp_path)): "no such program",
-        (str(silent), good): "not a Python that works: nonsense",
+        (str(silent), good): "this Python does not work: nonsense",
         (good, good, good): "3 interpreters",
     }
     for pythons, words in wanted.items():
@@ -303,7 +303,7 @@ def test_journals_of_different_runs_are_not_resumed_together(tmp_path: Path, bui
             together=results.Together(id=common, side=side),  # type: ignore[arg-type]
         )
         (tmp_path / side / "r.jsonl").write_bytes(results.encode_line(header))
-    with pytest.raises(UsageError, match="not measured together with"):
+    with pytest.raises(UsageError, match="this is not the other half of"):
         run(resume=tmp_path / "base" / "r.jsonl", pythons=builds)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.claims import published_points, sources
-from overhead.claims.judging import ordered, summary
+from overhead.claims.judging import Judged, ordered, summary
 from overhead.claims.registry import cited
+from overhead.claims.rules import TOLERANCE
 from overhead.claims.sentences import exact
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.machines import Machines
@@ -18,18 +19,23 @@ def claims(machines: Machines) -> Iterator[Part]:
     found = ordered(machines.judged)
     yield Text([
         summary(found),
-        "A verdict comes from a rule that was written down before the measurements were looked at; each is explained "
-        "by a sentence made of the figures.",
+        TOLERANCE,
     ])  # fmt: skip
     columns = ["claim", "published", "verdict", "why", "source"]
     for title, open_ones in (("Claims with a verdict", True), ("Claims that these files cannot judge", False)):
         rows: list[list[str | Cell]] = [
-            [one.claim.said, exact(one.claim), one.verdict, one.sentence, cited(one.source)]
+            [one.claim.said, exact(one.claim), _verdicts(one), one.sentence, cited(one.source)]
             for one in found
             if (one.verdict != "not testable here") is open_ones
         ]
         if rows:
             yield Table(title, columns, rows, folded=not open_ones, prose=True)
+
+
+def _verdicts(one: Judged) -> str:
+    """The verdict on the number, on the number by the published method, and on its attribution."""
+    published = f"; {one.as_published} with the published method" if one.as_published else ""
+    return one.verdict + published + (f"; attribution {one.attribution}" if one.attribution else "")
 
 
 @register_across("points", "Published points", 80, page="claims")

@@ -44,7 +44,8 @@ def missing(view: View) -> Iterator[Part]:
         yield Table("Figures without a value", [*places, "figures", "status", "reason"], figures, folded=True)
     if not run.unavailable and not cases and not figures:
         yield Text(["Nothing is missing."])
-    yield Text([left_out(len(run.left_out))])
+    if said := left_out(len(run.left_out)):
+        yield Text([said])
     if run.left_out:
         rows_left = [(x.target, *_parts(x.case), x.reason) for x in run.left_out]
         columns = ["target", "workload and pattern", "called", "parameters", "reason"]

@@ -27,9 +27,7 @@ def choose(browser: str) -> str:
         return browser
     if browser != OPEN:
         if shutil.which(browser) is None:
-            raise UsageError(
-                f"{browser}: no browser's program; one of {', '.join(_BROWSER_KINDS)}, a program, or {OPEN}"
-            )
+            raise UsageError(f"{browser}: no such browser; give {', '.join(_BROWSER_KINDS)}, a program, or {OPEN}")
         os.environ[BROWSER] = browser
         return kind_of(browser)
     os.environ[BROWSER] = OPEN

@@ -73,9 +73,9 @@ def import_file(path: Path) -> list[JournalLine]:
     """The journal lines for a download, the header first. Raises ``BadFile``."""
     found = read_download(path)
     if found.page.adapter is None:
-        raise BadFile(f"{path}: measured on no adapter")
+        raise BadFile(f"{path}: the browser found no WebGPU adapter")
     if found.page.kernels != hashes():
-        raise BadFile(f"{path}: measured with other kernels than this version's")
+        raise BadFile(f"{path}: measured with the kernels of another version of overhead")
     stack = identity.engine(found.page)
     target = identity.target(stack, found.page, Browser(stack))
     flags = [*identity.flags(found.page), "replicates-in-one-browser", *(["hidden-page"] if found.hidden else [])]

@@ -1,0 +1,66 @@
+"""A claim's number and its attribution are judged apart."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from overhead.claims import judge_runs
+from overhead.claims.judging import Judged
+from overhead.claims.measured import ClaimValue
+from overhead.claims.rules import AttributionVerdict, attributed
+from overhead.results import Fingerprint
+from tests.fakes.report import fingerprint, record, share
+
+
+def judged(claim: str, *runs: Fingerprint) -> Judged:
+    return next(one for one in judge_runs(runs) if one.claim.id == claim)
+
+
+def of_share(low: float, high: float) -> ClaimValue:
+    return ClaimValue("GPU", "case", "", "", False, "ok", (low + high) / 2, low, high)
+
+
+@pytest.mark.parametrize(
+    ("shares", "verdict"),
+    [
+        ([(0.6, 0.7)], "right"),
+        ([(0.2, 0.3), (0.3, 0.4)], "wrong"),
+        ([(0.2, 0.3), (0.6, 0.7)], "undecided"),
+        ([(0.4, 0.6)], "undecided"),
+        ([], ""),
+    ],
+)
+def test_an_attribution_is_right_if_its_part_takes_half(
+    shares: list[tuple[float, float]], verdict: AttributionVerdict
+) -> None:
+    assert attributed([of_share(*share) for share in shares]) == verdict
+
+
+def test_a_right_number_can_be_attributed_to_the_wrong_part() -> None:
+    top, compiled = record(each=30_000.0), record(each=9_000.0, caller="native")
+    python = share("python-share", top, compiled, 21_000.0)
+    ratio = [
+        msgspec.structs.replace(f, value=3.3, low=3.0, high=3.6) if f.name == "ratio" else f for f in python.figures
+    ]
+    one = judged(
+        "vulkan-24-36us", fingerprint(top, compiled, comparisons=[msgspec.structs.replace(python, figures=ratio)])
+    )
+    assert (one.verdict, one.attribution) == ("reproduced", "wrong")
+    assert "Attributed to the WebGPU API alone." in one.sentence
+
+
+def test_the_published_method_gets_a_verdict_of_its_own() -> None:
+    kind = {"stack": "firefox", "caller": "browser", "software": True, "adapter": "llvmpipe"}
+    made = record(each=20_000.0, fixed=100e6, **kind)  # type: ignore[arg-type]
+    one = judged("firefox-1.04ms", fingerprint(made))
+    assert (one.verdict, one.as_published, one.attribution) == ("refuted", "reproduced", "wrong")
+
+
+def test_the_run_that_the_page_shows_in_full_comes_before_a_newer_part() -> None:
+    """A claim and a key figure then have the same value."""
+    others = [record(stack, each=5_000.0) for stack in ("dawn", "vulkan", "torch")]
+    whole = fingerprint(record(each=20_000.0), *others, created="2026-01-01T00:00:00Z")
+    part = fingerprint(record(each=30_000.0), created="2026-02-01T00:00:00Z")
+    values = [one.value for one, _ in judged("vulkan-24-36us", whole, part).measured if "wgpu" in one.label]
+    assert values == [20.0]

@@ -1,0 +1,54 @@
+"""The first half of a gated MLP in one dispatch: ``act(gate x) * (up x)``."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from overhead.lowering.buffers import View
+from overhead.lowering.kernel import Kernel, combined
+from overhead.lowering.operation import THREADS, Operation
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GatedGemv(Operation):
+    """``activation``: an expression of ``x0``, the product with the gate. Without biases."""
+
+    x: View
+    gate: View
+    up: View
+    activation: str
+    output: View
+
+    @property
+    def label(self) -> str:
+        return "gated_gemv"
+
+    @property
+    def reads(self) -> tuple[View, ...]:
+        return (self.x, self.gate, self.up)
+
+    @property
+    def writes(self) -> tuple[View, ...]:
+        return (self.output,)
+
+    def kernel(self) -> Kernel:
+        rows, inner, columns = self.x.count // self.x.shape[-1], self.x.shape[-1], self.gate.shape[0]
+        body = f"""\
+u32 row = group / {columns}u;
+u32 column = group % {columns}u;
+f32 gated = 0.0;
+f32 raised = 0.0;
+for (u32 k = lane; k < {inner}u; k += {THREADS}u) {{
+  f32 x = {self.in_row(self.x, "row", "k")};
+  gated += x * {self.element(self.gate, "column", "k")};
+  raised += x * {self.element(self.up, "column", "k")};
+}}
+gates[lane] = gated;
+{combined("gates", "x + y", THREADS)}
+ups[lane] = raised;
+{combined("ups", "x + y", THREADS)}
+if (lane == 0u) {{
+  f32 x0 = gates[0];
+  {self.in_row(self.output, "row", "column")} = ({self.activation}) * ups[0];
+}}"""
+        return self.compose(body, rows * columns, shared=(("gates", THREADS), ("ups", THREADS)))

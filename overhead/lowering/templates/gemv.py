@@ -1,0 +1,67 @@
+"""A matrix times each row of the input, with bias; or two matrices times the same row in one dispatch."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from overhead.lowering.buffers import View
+from overhead.lowering.kernel import Kernel, combined
+from overhead.lowering.operation import THREADS, Operation
+
+
+@dataclasses.dataclass(frozen=True)
+class Product:
+    """``output[r, c] = sum over k of x[r, k] * matrix[c, k] + bias[c]`` for an ``x`` that is given elsewhere."""
+
+    matrix: View
+    bias: View | None
+    output: View
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Gemv(Operation):
+    """One or more products of the same input. A group of threads computes one number."""
+
+    x: View
+    products: tuple[Product, ...]
+
+    @property
+    def label(self) -> str:
+        return "gemv" if len(self.products) == 1 else f"gemv_{len(self.products)}"
+
+    @property
+    def reads(self) -> tuple[View, ...]:
+        views = ((p.matrix, p.bias) for p in self.products)
+        return (self.x, *(view for pair in views for view in pair if view is not None))
+
+    @property
+    def writes(self) -> tuple[View, ...]:
+        return tuple(p.output for p in self.products)
+
+    def kernel(self) -> Kernel:
+        rows, inner = self.x.count // self.x.shape[-1], self.x.shape[-1]
+        columns = [p.matrix.shape[0] for p in self.products]
+        body = [f"u32 row = group / {sum(columns)}u;", f"u32 column = group % {sum(columns)}u;", "f32 sum = 0.0;"]
+        sums, ends, first = [], [], 0
+        for product, count in zip(self.products, columns, strict=True):
+            own = f"(column - {first}u)" if first else "column"
+            bias = f" + {self.element(product.bias, own)}" if product.bias else ""
+            term = f"{self.in_row(self.x, 'row', 'k')} * {self.element(product.matrix, own, 'k')}"
+            sums.append(f"for (u32 k = lane; k < {inner}u; k += {THREADS}u) {{ sum += {term}; }}")
+            ends.append(f"{self.in_row(product.output, 'row', own)} = part[0]{bias};")
+            first += count
+        body += [*chosen(sums, columns), "part[lane] = sum;", combined("part", "x + y", THREADS)]
+        body += ["if (lane == 0u) {", *(f"  {line}" for line in chosen(ends, columns)), "}"]
+        return self.compose("\n".join(body), rows * sum(columns), shared=(("part", THREADS),))
+
+
+def chosen(statements: list[str], columns: list[int]) -> list[str]:
+    """Statements that run one of these, by the range of columns in which ``column`` lies."""
+    if len(statements) == 1:
+        return statements
+    lines, limit = [], 0
+    for statement, count in zip(statements, columns, strict=True):
+        limit += count
+        start = "if" if limit == count and not lines else "} else if"
+        lines += [f"{start} (column < {limit}u) {{", f"  {statement}"]
+    return [*lines, "}"]

@@ -66,7 +66,7 @@ class View:
         terms = [f"{self.offset}u"] if self.offset else []
         base = index if index.isidentifier() else f"({index})"
         inner = 1
-        for size, stride in reversed(self._merged()):
+        for size, stride in reversed(self._merged()) if index != "0u" else ():
             place = base if inner == 1 else f"({base} / {inner}u)"
             inner *= size
             if inner < self.count:

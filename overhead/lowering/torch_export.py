@@ -99,7 +99,7 @@ class GraphReader:
         arguments = self._arguments(node)
         leaves = torch.utils._pytree.tree_leaves(arguments)
         if not any(isinstance(leaf, View) for leaf in leaves) and not node.target._schema.is_mutable:
-            return self._folded(node, arguments)
+            return self._folded(node)
         return lowered(self, node.target, node.meta.get("val"), arguments)
 
     def _arguments(self, node: Any) -> dict[str, Any]:
@@ -109,15 +109,13 @@ class GraphReader:
         given |= {name: self._value(value) for name, value in node.kwargs.items()}
         return {argument.name: given.get(argument.name, argument.default_value) for argument in schema}
 
-    def _folded(self, node: Any, arguments: dict[str, Any]) -> Folded:
+    def _folded(self, node: Any) -> Folded:
         def real(value: Any) -> Any:
             return value.tensor if isinstance(value, Folded) else value
 
-        given = torch.utils._pytree.tree_map(real, arguments)
-        if "device" in given:
-            given["device"] = "cpu"
-        positional = [a.name for a in node.target._schema.arguments if not a.kwarg_only]
-        result = node.target(*(given.pop(name) for name in positional), **given)
+        values = [self._value(part) for part in node.args]
+        named = {name: "cpu" if name == "device" else self._value(part) for name, part in node.kwargs.items()}
+        result = node.target(*torch.utils._pytree.tree_map(real, values), **torch.utils._pytree.tree_map(real, named))
         if not isinstance(result, torch.Tensor):
             raise UnsupportedOperation(f"{self.place}: {node.target} of constants cannot be lowered")
         return Folded(result)

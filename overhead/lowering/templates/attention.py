@@ -42,16 +42,22 @@ class Attention(Operation):
         keys, deep = self.key.shape[2], self.value.shape[3]
         shared_by = heads // self.key.shape[1]
         head = f"head / {shared_by}u" if shared_by > 1 else "head"
-        key = self.element(self.key, "batch", head, "j", "d")
+        row = "row" if queries > 1 else "0u"
+        item = "item" if batch > 1 else "0u"
+        start = [f"u32 head = group / {queries}u % {heads}u;" if queries * batch > 1 else "u32 head = group;"]
+        start += [f"u32 row = group % {queries}u;"] * (queries > 1)
+        start += [f"u32 item = group / {queries * heads}u;"] * (batch > 1)
+        key = self.element(self.key, item, head, "j", "d")
+        query = self.element(self.query, item, "head", row, "d")
+        value = self.element(self.value, item, head, "j", "d")
+        score = self._masked(f"sum * {self.scale!r}", (batch, heads, queries, keys), item, row)
         body = f"""\
-u32 row = group % {queries}u;
-u32 head = group / {queries}u % {heads}u;
-u32 batch = group / {queries * heads}u;
+{chr(10).join(start)}
 f32 highest = -3.4e38;
 for (u32 j = lane; j < {keys}u; j += {THREADS}u) {{
   f32 sum = 0.0;
-  for (u32 d = 0u; d < {width}u; d += 1u) {{ sum += {self.element(self.query, "batch", "head", "row", "d")} * {key}; }}
-  f32 score = {self._masked(f"sum * {self.scale!r}", (batch, heads, queries, keys))};
+  for (u32 d = 0u; d < {width}u; d += 1u) {{ sum += {query} * {key}; }}
+  f32 score = {score};
   scores[j] = score;
   highest = max(highest, score);
 }}
@@ -69,15 +75,15 @@ part[lane] = sum;
 {combined("part", "x + y", THREADS)}
 for (u32 d = lane; d < {deep}u; d += {THREADS}u) {{
   f32 mixed = 0.0;
-  for (u32 j = 0u; j < {keys}u; j += 1u) {{ mixed += scores[j] * {self.element(self.value, "batch", head, "j", "d")}; }}
-  {self.element(self.output, "batch", "head", "row", "d")} = mixed / part[0];
+  for (u32 j = 0u; j < {keys}u; j += 1u) {{ mixed += scores[j] * {value}; }}
+  {self.element(self.output, item, "head", row, "d")} = mixed / part[0];
 }}"""
         return self.compose(body, batch * heads * queries, shared=(("part", THREADS), ("scores", keys)))
 
-    def _masked(self, score: str, shape: tuple[int, ...]) -> str:
+    def _masked(self, score: str, shape: tuple[int, ...], item: str, row: str) -> str:
         if self.causal:
-            score = f"select(-3.4e38, {score}, j <= row)"
+            score = f"select(-3.4e38, {score}, j <= {row})"
         if self.mask is None:
             return score
-        mask = self.element(self.mask.broadcast(shape), "batch", "head", "row", "j")
+        mask = self.element(self.mask.broadcast(shape), item, "head", row, "j")
         return f"select(-3.4e38, {score}, {mask} != 0u)" if self.mask.number == "u32" else f"{score} + {mask}"

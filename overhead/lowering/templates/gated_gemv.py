@@ -7,6 +7,7 @@ import dataclasses
 from overhead.lowering.buffers import View
 from overhead.lowering.kernel import Kernel, combined
 from overhead.lowering.operation import THREADS, Operation
+from overhead.lowering.templates.gemv import split
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,13 +34,13 @@ class GatedGemv(Operation):
 
     def kernel(self) -> Kernel:
         rows, inner, columns = self.x.count // self.x.shape[-1], self.x.shape[-1], self.gate.shape[0]
+        start, row = split(rows, columns)
         body = f"""\
-u32 row = group / {columns}u;
-u32 column = group % {columns}u;
+{chr(10).join(start)}
 f32 gated = 0.0;
 f32 raised = 0.0;
 for (u32 k = lane; k < {inner}u; k += {THREADS}u) {{
-  f32 x = {self.in_row(self.x, "row", "k")};
+  f32 x = {self.in_row(self.x, row, "k")};
   gated += x * {self.element(self.gate, "column", "k")};
   raised += x * {self.element(self.up, "column", "k")};
 }}
@@ -49,6 +50,6 @@ ups[lane] = raised;
 {combined("ups", "x + y", THREADS)}
 if (lane == 0u) {{
   f32 x0 = gates[0];
-  {self.in_row(self.output, "row", "column")} = ({self.activation}) * ups[0];
+  {self.in_row(self.output, row, "column")} = ({self.activation}) * ups[0];
 }}"""
         return self.compose(body, rows * columns, shared=(("gates", THREADS), ("ups", THREADS)))

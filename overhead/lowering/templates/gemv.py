@@ -41,18 +41,26 @@ class Gemv(Operation):
     def kernel(self) -> Kernel:
         rows, inner = self.x.count // self.x.shape[-1], self.x.shape[-1]
         columns = [p.matrix.shape[0] for p in self.products]
-        body = [f"u32 row = group / {sum(columns)}u;", f"u32 column = group % {sum(columns)}u;", "f32 sum = 0.0;"]
+        body, row = split(rows, sum(columns))
+        body.append("f32 sum = 0.0;")
         sums, ends, first = [], [], 0
         for product, count in zip(self.products, columns, strict=True):
-            own = f"(column - {first}u)" if first else "column"
+            own = f"column - {first}u" if first else "column"
             bias = f" + {self.element(product.bias, own)}" if product.bias else ""
-            term = f"{self.in_row(self.x, 'row', 'k')} * {self.element(product.matrix, own, 'k')}"
+            term = f"{self.in_row(self.x, row, 'k')} * {self.element(product.matrix, own, 'k')}"
             sums.append(f"for (u32 k = lane; k < {inner}u; k += {THREADS}u) {{ sum += {term}; }}")
-            ends.append(f"{self.in_row(product.output, 'row', own)} = part[0]{bias};")
+            ends.append(f"{self.in_row(product.output, row, own)} = part[0]{bias};")
             first += count
         body += [*chosen(sums, columns), "part[lane] = sum;", combined("part", "x + y", THREADS)]
         body += ["if (lane == 0u) {", *(f"  {line}" for line in chosen(ends, columns)), "}"]
         return self.compose("\n".join(body), rows * sum(columns), shared=(("part", THREADS),))
+
+
+def split(rows: int, columns: int) -> tuple[list[str], str]:
+    """Statements that find the row and the column of a group of threads, and the text that stands for the row."""
+    if rows == 1:
+        return ["u32 column = group;"], "0u"
+    return [f"u32 row = group / {columns}u;", f"u32 column = group % {columns}u;"], "row"
 
 
 def chosen(statements: list[str], columns: list[int]) -> list[str]:

@@ -79,7 +79,10 @@ class GraphReader:
         if not isinstance(node.meta.get("val"), torch.Tensor):
             raise UnsupportedOperation(f"the input {node.name} is no tensor")
         role: Role = "input" if kind == "USER_INPUT" else "state" if written else "weight"
-        view = self._buffer(name, number_of(node.meta["val"].dtype, name), tuple(node.meta["val"].shape), role)
+        shape, number = tuple(node.meta["val"].shape), number_of(node.meta["val"].dtype, name)
+        lifted = kind == "CONSTANT_TENSOR" and not self._exported.constants[spec.target].is_meta
+        values = _values(self._exported.constants[spec.target]) if lifted else ()
+        view = self._buffer(name, number, shape, role, values)
         if role == "input":
             self._inputs.append(view)
         return view
@@ -132,8 +135,8 @@ class GraphReader:
         if not isinstance(value, Folded):
             raise UnsupportedOperation(f"{self.place}: {value!r} is no tensor")
         number = number_of(value.tensor.dtype, self.place)
-        values = tuple(float(v) if number == "f32" else int(v) for v in value.tensor.reshape(-1).tolist())
-        return self._buffer(f"constant_{next(self._numbered)}", number, tuple(value.tensor.shape), "constant", values)
+        name = f"constant_{next(self._numbered)}"
+        return self._buffer(name, number, tuple(value.tensor.shape), "constant", _values(value.tensor))
 
     def temporary(self, number: Number, shape: Iterable[int]) -> View:
         """A new temporary buffer in row-major order."""
@@ -142,6 +145,10 @@ class GraphReader:
     def dispatch(self, operation: Operation) -> None:
         """Append a dispatch."""
         self._operations.append(dataclasses.replace(operation, place=self.place))
+
+
+def _values(tensor: Any) -> tuple[float | int, ...]:
+    return tuple(tensor.reshape(-1).tolist())
 
 
 def _place(node: Any) -> str:

@@ -40,27 +40,42 @@ class Attention(Operation):
     def kernel(self) -> Kernel:
         batch, heads, queries, width = self.query.shape
         keys, deep = self.key.shape[2], self.value.shape[3]
-        shared_by = heads // self.key.shape[1]
-        head = f"head / {shared_by}u" if shared_by > 1 else "head"
+        start, item, head, _ = self.place_of_group()
         row = "row" if queries > 1 else "0u"
-        item = "item" if batch > 1 else "0u"
-        start = [f"u32 head = group / {queries}u % {heads}u;" if queries * batch > 1 else "u32 head = group;"]
-        start += [f"u32 row = group % {queries}u;"] * (queries > 1)
-        start += [f"u32 item = group / {queries * heads}u;"] * (batch > 1)
-        key = self.element(self.key, item, head, "j", "d")
-        query = self.element(self.query, item, "head", row, "d")
+        product = f"{self.element(self.query, item, 'head', row, 'd')} * {self.element(self.key, item, head, 'j', 'd')}"
+        score = self.masked(f"sum * {self.scale!r}", (batch, heads, queries, keys), item, row)
         value = self.element(self.value, item, head, "j", "d")
-        score = self._masked(f"sum * {self.scale!r}", (batch, heads, queries, keys), item, row)
         body = f"""\
-{chr(10).join(start)}
+{start}
 f32 highest = -3.4e38;
 for (u32 j = lane; j < {keys}u; j += {THREADS}u) {{
   f32 sum = 0.0;
-  for (u32 d = 0u; d < {width}u; d += 1u) {{ sum += {query} * {key}; }}
+  for (u32 d = 0u; d < {width}u; d += 1u) {{ sum += {product}; }}
   f32 score = {score};
   scores[j] = score;
   highest = max(highest, score);
 }}
+{self.weigh(keys)}
+for (u32 d = lane; d < {deep}u; d += {THREADS}u) {{
+  f32 mixed = 0.0;
+  for (u32 j = 0u; j < {keys}u; j += 1u) {{ mixed += scores[j] * {value}; }}
+  {self.element(self.output, item, "head", row, "d")} = mixed / part[0];
+}}"""
+        return self.compose(body, batch * heads * queries, shared=(("part", THREADS), ("scores", keys)))
+
+    def place_of_group(self) -> tuple[str, str, str, int]:
+        """Statements that find the place of a group, texts for the batch and the head of keys, query heads per key head."""
+        batch, heads, queries, _ = self.query.shape
+        shared_by = heads // self.key.shape[1]
+        lines = [f"u32 head = group / {queries}u % {heads}u;" if queries * batch > 1 else "u32 head = group;"]
+        lines += [f"u32 row = group % {queries}u;"] * (queries > 1)
+        lines += [f"u32 item = group / {queries * heads}u;"] * (batch > 1)
+        head = f"head / {shared_by}u" if shared_by > 1 else "head"
+        return "\n".join(lines), "item" if batch > 1 else "0u", head, shared_by
+
+    def weigh(self, keys: int) -> str:
+        """Statements that turn ``scores`` into unnormalised weights, and leave their sum in ``part[0]``."""
+        return f"""\
 part[lane] = highest;
 {combined("part", "max(x, y)", THREADS)}
 highest = part[0];
@@ -72,15 +87,10 @@ for (u32 j = lane; j < {keys}u; j += {THREADS}u) {{
   sum += weight;
 }}
 part[lane] = sum;
-{combined("part", "x + y", THREADS)}
-for (u32 d = lane; d < {deep}u; d += {THREADS}u) {{
-  f32 mixed = 0.0;
-  for (u32 j = 0u; j < {keys}u; j += 1u) {{ mixed += scores[j] * {value}; }}
-  {self.element(self.output, item, "head", row, "d")} = mixed / part[0];
-}}"""
-        return self.compose(body, batch * heads * queries, shared=(("part", THREADS), ("scores", keys)))
+{combined("part", "x + y", THREADS)}"""
 
-    def _masked(self, score: str, shape: tuple[int, ...], item: str, row: str) -> str:
+    def masked(self, score: str, shape: tuple[int, ...], item: str, row: str) -> str:
+        """The expression of a score after the mask. ``shape``: (batch, heads, queries, keys)."""
         if self.causal:
             score = f"select(-3.4e38, {score}, j <= {row})"
         if self.mask is None:

@@ -20,6 +20,9 @@ from overhead.lowering.torch_operations import IGNORED, lowered, name_of
 def lower(module: Any, inputs: Sequence[Any] = (), *, fusions: Iterable[str] = tuple(FUSIONS)) -> Program:
     """The program of ``module(*inputs)``. ``inputs``: example tensors; only their shapes and types matter.
 
+    A tensor that the module changes in place should be a registered buffer. Otherwise its state starts at zero, because
+    ``torch.export`` itself may have changed the tensor.
+
     ``fusions``: the names of the fusions to apply, in order; none of them with ``()``. Raises ``UnsupportedOperation``.
 
     >>> print(overhead.lower(model, (token, position)))  # doctest: +SKIP
@@ -80,9 +83,7 @@ class GraphReader:
             raise UnsupportedOperation(f"the input {node.name} is no tensor")
         role: Role = "input" if kind == "USER_INPUT" else "state" if written else "weight"
         shape, number = tuple(node.meta["val"].shape), number_of(node.meta["val"].dtype, name)
-        lifted = kind == "CONSTANT_TENSOR" and not self._exported.constants[spec.target].is_meta
-        values = _values(self._exported.constants[spec.target]) if lifted else ()
-        view = self._buffer(name, number, shape, role, values)
+        view = self._buffer(name, number, shape, role)
         if role == "input":
             self._inputs.append(view)
         return view
@@ -136,7 +137,7 @@ class GraphReader:
             raise UnsupportedOperation(f"{self.place}: {value!r} is no tensor")
         number = number_of(value.tensor.dtype, self.place)
         name = f"constant_{next(self._numbered)}"
-        return self._buffer(name, number, tuple(value.tensor.shape), "constant", _values(value.tensor))
+        return self._buffer(name, number, tuple(value.tensor.shape), "constant", tuple(value.tensor.reshape(-1).tolist()))
 
     def temporary(self, number: Number, shape: Iterable[int]) -> View:
         """A new temporary buffer in row-major order."""
@@ -145,10 +146,6 @@ class GraphReader:
     def dispatch(self, operation: Operation) -> None:
         """Append a dispatch."""
         self._operations.append(dataclasses.replace(operation, place=self.place))
-
-
-def _values(tensor: Any) -> tuple[float | int, ...]:
-    return tuple(tensor.reshape(-1).tolist())
 
 
 def _place(node: Any) -> str:

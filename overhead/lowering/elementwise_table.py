@@ -7,7 +7,9 @@ import math
 from overhead.lowering.buffers import Number
 
 # erf after Abramowitz and Stegun, 7.1.26; its error is at most 1.5e-7.
-_POLYNOMIAL = "{t} * (0.254829592 + {t} * (-0.284496736 + {t} * (1.421413741 + {t} * (-1.453152027 + {t} * 1.061405429))))"
+_POLYNOMIAL = (
+    "{t} * (0.254829592 + {t} * (-0.284496736 + {t} * (1.421413741 + {t} * (-1.453152027 + {t} * 1.061405429))))"
+)
 _T = "(1.0 / (1.0 + 0.3275911 * abs({0}) * 0.70710678))"
 _ERF = f"(1.0 - {_POLYNOMIAL.format(t=_T)} * exp(-0.5 * {{0}} * {{0}}))"
 

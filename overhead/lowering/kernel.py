@@ -88,7 +88,9 @@ class Kernel:
     @property
     def cuda(self) -> str:
         """The text in CUDA C. The function is ``extern "C" main_kernel(b0, b1, ...)``, all pointers."""
-        arguments = ", ".join(f"{'' if b.written else 'const '}{b.number}* __restrict__ b{i}" for i, b in enumerate(self.bindings))
+        arguments = ", ".join(
+            f"{'' if b.written else 'const '}{b.number}* __restrict__ b{i}" for i, b in enumerate(self.bindings)
+        )
         lines = [
             _CUDA_HEAD,
             f'extern "C" __global__ void __launch_bounds__({self.threads}) main_kernel({arguments}) {{',

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -46,8 +46,3 @@ def row_last(view: View, dimension: int) -> View:
     order = [i for i in range(len(view.shape)) if i != dimension % len(view.shape)] + [dimension % len(view.shape)]
     shape, strides = (tuple(values[i] for i in order) for values in (view.shape, view.strides))
     return dataclasses.replace(view, shape=shape, strides=strides)
-
-
-def same_storage(tensor: Any) -> tuple[int, int, Sequence[int]]:
-    """A key that is equal for two tensors with the same data."""
-    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.shape)

@@ -137,7 +137,9 @@ class GraphReader:
             raise UnsupportedOperation(f"{self.place}: {value!r} is no tensor")
         number = number_of(value.tensor.dtype, self.place)
         name = f"constant_{next(self._numbered)}"
-        return self._buffer(name, number, tuple(value.tensor.shape), "constant", tuple(value.tensor.reshape(-1).tolist()))
+        return self._buffer(
+            name, number, tuple(value.tensor.shape), "constant", tuple(value.tensor.reshape(-1).tolist())
+        )
 
     def temporary(self, number: Number, shape: Iterable[int]) -> View:
         """A new temporary buffer in row-major order."""

@@ -5,24 +5,25 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from overhead.lowering import elementwise_table as table
-from overhead.lowering.buffers import Number, View
-from overhead.lowering.operation import SHARED_NUMBERS, THREADS, Operation, UnsupportedOperation
+from overhead.lowering.buffers import View
+from overhead.lowering.operation import SHARED_NUMBERS, THREADS
+from overhead.lowering.sink import Sink, refused
 from overhead.lowering.templates.argmax import Argmax
 from overhead.lowering.templates.attention import Attention
 from overhead.lowering.templates.concat import Concat
-from overhead.lowering.templates.elementwise import Elementwise
 from overhead.lowering.templates.gather import Gather
 from overhead.lowering.templates.gemv import Gemv, Product
 from overhead.lowering.templates.index_write import IndexWrite
 from overhead.lowering.templates.norm import Norm
 from overhead.lowering.templates.row_reduction import RowReduction
 from overhead.lowering.templates.softmax import Softmax
-from overhead.lowering.tensors import number_of, row_last, viewed
+from overhead.lowering.tensors import row_last, viewed
+from overhead.lowering.torch_elementwise import converted, copied, elementwise, gelu, power
 
 IGNORED = {"_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range_for_size"}
 """Checks that compute nothing."""
@@ -33,14 +34,9 @@ _VIEWS = {
 }  # fmt: skip
 
 
-class Sink(Protocol):
-    """What receives buffers and dispatches: the reader of the graph."""
-
-    place: str
-
-    def view(self, value: Any) -> View: ...
-    def temporary(self, number: Number, shape: Any) -> View: ...
-    def dispatch(self, operation: Operation) -> None: ...
+def name_of(target: Any) -> str:
+    """The name of an operation without its overload, such as ``add``."""
+    return str(target._schema.name).removeprefix("aten::")
 
 
 def lowered(sink: Sink, target: Any, result: Any, arguments: dict[str, Any]) -> Any:
@@ -55,17 +51,8 @@ def lowered(sink: Sink, target: Any, result: Any, arguments: dict[str, Any]) -> 
         return _OWN[name](sink, result, arguments)
     kind = name.removesuffix("_")
     if kind in table.ARITHMETIC or kind in table.REAL or kind in table.COMPARISONS:
-        return _elementwise(sink, kind, result, arguments, in_place=name.endswith("_"))
-    raise _refused(sink, name, "is not supported")
-
-
-def name_of(target: Any) -> str:
-    """The name of an operation without its overload, such as ``add``."""
-    return str(target._schema.name).removeprefix("aten::")
-
-
-def _refused(sink: Sink, name: str, why: str) -> UnsupportedOperation:
-    return UnsupportedOperation(f"{sink.place}: the operation aten.{name} {why}")
+        return elementwise(sink, kind, result, arguments, in_place=name.endswith("_"))
+    raise refused(sink, name, "is not supported")
 
 
 def _view(sink: Sink, target: Any, arguments: dict[str, Any]) -> Any:
@@ -80,87 +67,7 @@ def _view(sink: Sink, target: Any, arguments: dict[str, Any]) -> Any:
 
     source = sink.view(source)
     found = viewed(source, change)
-    return viewed(_copied(sink, source), change) if found is None else found
-
-
-def _copied(sink: Sink, source: View) -> View:
-    made = sink.temporary(source.number, source.shape)
-    sink.dispatch(Elementwise(kind="copy", expression="x0", inputs=(source,), output=made))
-    return made
-
-
-def _converted(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
-    source, wanted = sink.view(arguments["self"]), number_of(result.dtype, sink.place)
-    if source.number == wanted:
-        return source
-    made = sink.temporary(wanted, source.shape)
-    expression = table.converted("x0", source.number, wanted)
-    sink.dispatch(Elementwise(kind="convert", expression=expression, inputs=(source,), output=made))
-    return made
-
-
-def _elementwise(sink: Sink, kind: str, result: Any, arguments: dict[str, Any], *, in_place: bool) -> View:
-    if arguments.get("alpha", 1) != 1 or arguments.get("rounding_mode"):
-        raise _refused(sink, kind, "is supported only without alpha and rounding_mode")
-    operands = [arguments[name] for name in ("self", "other", "src") if name in arguments]
-    made = number_of(result.dtype, sink.place)
-    if kind in table.COMPARISONS:
-        tensors = [_example(sink, operand) for operand in operands]
-        taken = number_of(torch.result_type(*tensors), sink.place)
-        left, right = "{0}", "{1}"
-        form = f"select(0u, 1u, {left} {table.COMPARISONS[kind]} {right})"
-    else:
-        taken = "f32" if kind in table.REAL else made
-        form = table.REAL.get(kind) or table.ARITHMETIC[kind]
-    if kind == "copy":  # copy_(self, src) reads only src
-        form = "{1}"
-    return _expressed(sink, kind, form, operands, taken, result, operands[0] if in_place else None)
-
-
-def _expressed(
-    sink: Sink, kind: str, form: str, operands: list[Any], taken: Number, result: Any, into: Any = None
-) -> View:
-    """The result of an expression whose operands are tensors or numbers, converted to the type ``taken``."""
-    inputs: list[View] = []
-    texts, scalars = [], []
-    for position, operand in enumerate(operands):
-        if isinstance(operand, int | float):
-            texts.append(table.literal(operand, taken))
-            scalars.append(float(operand))
-        elif f"{{{position}}}" not in form:
-            texts.append("")
-        else:
-            view = sink.view(operand)
-            texts.append(table.converted(f"x{len(inputs)}", view.number, taken))
-            inputs.append(view)
-    output = sink.temporary(number_of(result.dtype, sink.place), result.shape) if into is None else sink.view(into)
-    if any(view.buffer == output.buffer and view != output for view in inputs):
-        raise _refused(sink, kind, "writes into a tensor that it reads in another order")
-    expression = form.format(*texts)
-    sink.dispatch(
-        Elementwise(kind=kind, expression=expression, inputs=tuple(inputs), output=output, scalars=tuple(scalars))
-    )
-    return output
-
-
-def _example(sink: Sink, operand: Any) -> Any:
-    if isinstance(operand, int | float):
-        return operand
-    view = sink.view(operand)
-    dtype = {"f32": torch.float32, "i32": torch.int64, "u32": torch.bool}[view.number]
-    return torch.empty(view.shape, dtype=dtype, device="meta")
-
-
-def _power(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
-    exponent = arguments["exponent"]
-    if not isinstance(exponent, int | float):
-        raise _refused(sink, "pow", "is supported only with a constant exponent")
-    return _expressed(sink, "pow", table.power(float(exponent)), [arguments["self"], exponent], "f32", result)
-
-
-def _gelu(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
-    kind = "tanh_gelu" if arguments["approximate"] == "tanh" else "erf_gelu"
-    return _expressed(sink, kind, table.REAL[kind], [arguments["self"]], "f32", result)
+    return viewed(copied(sink, source), change) if found is None else found
 
 
 def _linear(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
@@ -173,7 +80,7 @@ def _matrix_product(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
     left = arguments.get("mat1", arguments["self"])
     right = sink.view(arguments.get("mat2", arguments.get("other")))
     if len(right.shape) != 2 or arguments.get("alpha", 1) != 1 or arguments.get("beta", 1) != 1:
-        raise _refused(sink, "matmul", "is supported only with a matrix on the right, without alpha and beta")
+        raise refused(sink, "matmul", "is supported only with a matrix on the right, without alpha and beta")
     return _product(sink, left, row_last(right, 0), bias, result)
 
 
@@ -188,7 +95,7 @@ def _reduction(kind: Any) -> Callable[[Sink, Any, dict[str, Any]], View]:
     def reduced(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
         x, dimensions = sink.view(arguments["self"]), arguments["dim"]
         if x.number != "f32" or not dimensions or len(dimensions) != 1:
-            raise _refused(sink, kind, "is supported only for f32 along one dimension")
+            raise refused(sink, kind, "is supported only for f32 along one dimension")
         output = sink.temporary("f32", result.shape)
         sink.dispatch(RowReduction(kind=kind, x=row_last(x, dimensions[0]), output=output))
         return output
@@ -205,10 +112,8 @@ def _softmax(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
 
 def _norm(sink: Sink, result: Any, arguments: dict[str, Any], *, centred: bool) -> View:
     if len(arguments["normalized_shape"]) != 1:
-        raise _refused(sink, "norm", "is supported only over the last dimension")
-    weight, bias = (
-        None if arguments.get(name) is None else sink.view(arguments[name]) for name in ("weight", "bias")
-    )
+        raise refused(sink, "norm", "is supported only over the last dimension")
+    weight, bias = (None if arguments.get(name) is None else sink.view(arguments[name]) for name in ("weight", "bias"))
     epsilon = arguments["eps"]
     epsilon = torch.finfo(torch.float32).eps if epsilon is None else float(epsilon)
     output, x = sink.temporary("f32", result.shape), sink.view(arguments["input"])
@@ -227,7 +132,7 @@ def _embedding(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
     table_view = sink.view(arguments.get("weight", arguments.get("self")))
     index = arguments.get("indices", arguments.get("index"))
     if arguments.get("dim", 0) != 0:
-        raise _refused(sink, "index_select", "is supported only along the first dimension")
+        raise refused(sink, "index_select", "is supported only along the first dimension")
     output = sink.temporary(table_view.number, result.shape)
     sink.dispatch(Gather(table=table_view, index=sink.view(index), output=output))
     return output
@@ -240,19 +145,19 @@ def _index_copy(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
 def _index_put(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
     given = [(i, index) for i, index in enumerate(arguments["indices"]) if index is not None]
     if len(given) != 1 or arguments["accumulate"]:
-        raise _refused(sink, "index_put_", "is supported only with one index tensor, without accumulate")
+        raise refused(sink, "index_put_", "is supported only with one index tensor, without accumulate")
     ((dimension, index),) = given
     target, index_view = sink.view(arguments["self"]), sink.view(index)
     shape = (*target.shape[:dimension], *index_view.shape, *target.shape[dimension + 1 :])
     if len(index_view.shape) != 1 or index_view.number != "i32":
-        raise _refused(sink, "index_put_", "is supported only with an index of one dimension")
+        raise refused(sink, "index_put_", "is supported only with an index of one dimension")
     return _index_written(sink, target, dimension, index_view, sink.view(arguments["values"]).broadcast(shape))
 
 
 def _index_written(sink: Sink, target: Any, dimension: int, index: Any, source: Any) -> View:
     into, taken = sink.view(target), sink.view(source)
     if into.number != taken.number:
-        raise _refused(sink, "index_copy_", "is supported only for tensors of one type")
+        raise refused(sink, "index_copy_", "is supported only for tensors of one type")
     along = dimension % len(into.shape)
     sink.dispatch(IndexWrite(target=into, dimension=along, index=sink.view(index), source=taken))
     return into
@@ -263,7 +168,7 @@ def _attention(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
     query, key, value = (sink.view(arguments[part]) for part in ("query", "key", "value"))
     if len(query.shape) != 4 or arguments["dropout_p"] or key.shape[2] > SHARED_NUMBERS - THREADS:
         most = SHARED_NUMBERS - THREADS
-        raise _refused(sink, name, f"is supported only with four dimensions, without dropout, to {most} keys")
+        raise refused(sink, name, f"is supported only with four dimensions, without dropout, to {most} keys")
     output = sink.temporary("f32", result.shape)
     scale = arguments.get("scale")
     sink.dispatch(
@@ -284,10 +189,10 @@ def _argmax(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
     x, along = sink.view(arguments["self"]), arguments["dim"]
     if along is None:
         if len(x.shape) != 1:
-            raise _refused(sink, "argmax", "is supported only along one dimension")
+            raise refused(sink, "argmax", "is supported only along one dimension")
         along = 0
     if x.shape[along] > 1 << 24:
-        raise _refused(sink, "argmax", "is supported only to 2^24 columns")
+        raise refused(sink, "argmax", "is supported only to 2^24 columns")
     output = sink.temporary("i32", result.shape)
     sink.dispatch(Argmax(x=row_last(x, along), output=output))
     return output
@@ -296,16 +201,16 @@ def _argmax(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
 def _unchanged(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
     name = "input" if "input" in arguments else "self"
     if arguments.get("train"):
-        raise _refused(sink, "dropout", "is supported only in evaluation")
+        raise refused(sink, "dropout", "is supported only in evaluation")
     return sink.view(arguments[name])
 
 
 _OWN: dict[str, Callable[[Sink, Any, dict[str, Any]], View]] = {
-    "to": _converted,
-    "_to_copy": _converted,
-    "type_as": _converted,
-    "pow": _power,
-    "gelu": _gelu,
+    "to": converted,
+    "_to_copy": converted,
+    "type_as": converted,
+    "pow": power,
+    "gelu": gelu,
     "linear": _linear,
     "mm": _matrix_product,
     "matmul": _matrix_product,

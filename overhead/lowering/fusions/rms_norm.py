@@ -31,7 +31,12 @@ def match(flow: DataFlow, position: int) -> Replacement | None:
     if not squared or epsilon.kind != "add" or len(epsilon.scalars) != 1 or root.kind != "rsqrt":
         return None
     weight = _other(weighed, scaled.output)
-    if _other(scaled, root.output) != x or weight is None or weight.shape != x.shape[-1:] or scaled.output.shape != x.shape:
+    if (
+        _other(scaled, root.output) != x
+        or weight is None
+        or weight.shape != x.shape[-1:]
+        or scaled.output.shape != x.shape
+    ):
         return None
     new = Norm(
         x=x, weight=weight, bias=None, epsilon=epsilon.scalars[0], centred=False, output=weighed.output,

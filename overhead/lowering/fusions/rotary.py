@@ -35,7 +35,12 @@ def match(flow: DataFlow, position: int) -> Replacement | None:
     neg, sine, cosine, add = (step for step in steps if isinstance(step, Elementwise))
     found = _factors(cosine, first_half, neg.inputs[0])
     sin = next((view for view in sine.inputs if view.buffer != concat.output.buffer), None)
-    if found is None or sin is None or add.output.shape != found[0].shape or concat.dimension != len(add.output.shape) - 1:
+    if (
+        found is None
+        or sin is None
+        or add.output.shape != found[0].shape
+        or concat.dimension != len(add.output.shape) - 1
+    ):
         return None
     x, cos = found
     new = Rotary(x=x, cos=cos, sin=sin, output=add.output, place=concat.place)

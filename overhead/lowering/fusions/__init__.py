@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from overhead.errors import UsageError
 from overhead.lowering.fusions import attention, k_and_v, mlp, residual_norm, rms_norm, rotary

@@ -45,7 +45,7 @@ def match(flow: DataFlow, position: int) -> Replacement | None:
 
 
 def _before_copy(flow: DataFlow, view: View, reader: int) -> tuple[View, int | None]:
-    """The view of fewer heads that was repeated to make this one, and the position of the copy; else the view itself."""
+    """The view whose heads were repeated to make this one, and the position of the copy; or else this view."""
     found = flow.writer(view)
     copy = flow.operations[found] if found is not None else None
     if not isinstance(copy, Elementwise) or copy.kind != "copy" or flow.only_reader(view) != reader:

@@ -64,7 +64,9 @@ for (u32 d = lane; d < {deep}u; d += {THREADS}u) {{
         return self.compose(body, batch * heads * queries, shared=(("part", THREADS), ("scores", keys)))
 
     def place_of_group(self) -> tuple[str, str, str, int]:
-        """Statements that find the place of a group, texts for the batch and the head of keys, query heads per key head."""
+        """The place of a group: statements that find it, the batch and the head of the keys as text, and query heads
+        for each head of keys.
+        """
         batch, heads, queries, _ = self.query.shape
         shared_by = heads // self.key.shape[1]
         lines = [f"u32 head = group / {queries}u % {heads}u;" if queries * batch > 1 else "u32 head = group;"]

@@ -67,9 +67,10 @@ def chosen(statements: list[str], columns: list[int]) -> list[str]:
     """Statements that run one of these, by the range of columns in which ``column`` lies."""
     if len(statements) == 1:
         return statements
-    lines, limit = [], 0
+    lines: list[str] = []
+    limit = 0
     for statement, count in zip(statements, columns, strict=True):
         limit += count
-        start = "if" if limit == count and not lines else "} else if"
+        start = "} else if" if lines else "if"
         lines += [f"{start} (column < {limit}u) {{", f"  {statement}"]
     return [*lines, "}"]

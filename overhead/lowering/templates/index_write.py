@@ -11,7 +11,10 @@ from overhead.lowering.operation import THREADS, Operation
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class IndexWrite(Operation):
-    """``target[..., index[j], ...] = source[..., j, ...]`` along ``dimension``. An index out of range writes nothing."""
+    """``target[..., index[j], ...] = source[..., j, ...]`` along ``dimension``.
+
+    An index out of range writes nothing.
+    """
 
     target: View
     dimension: int

@@ -11,9 +11,9 @@ from overhead.lowering.operation import THREADS, Operation
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Norm(Operation):
-    """``output = x / sqrt(mean of x^2 + epsilon) * weight + bias``; with ``centred``, the mean of x is subtracted first.
+    """``output = x / sqrt(mean of x^2 + epsilon) * weight + bias``.
 
-    With ``residual``, x is the sum of both, and the sum is written to ``total``.
+    With ``centred``, the mean of x is subtracted first. With ``residual``, x is the sum of both, and the sum is written to ``total``.
     """
 
     x: View

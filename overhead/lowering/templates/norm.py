@@ -13,7 +13,8 @@ from overhead.lowering.operation import THREADS, Operation
 class Norm(Operation):
     """``output = x / sqrt(mean of x^2 + epsilon) * weight + bias``.
 
-    With ``centred``, the mean of x is subtracted first. With ``residual``, x is the sum of both, and the sum is written to ``total``.
+    With ``centred``, the mean of x is subtracted first. With ``residual``, x is the sum of both, and the sum is
+    written to ``total``.
     """
 
     x: View

@@ -25,7 +25,7 @@ from overhead.lowering.torch_values import values_of  # noqa: E402
 pytestmark = pytest.mark.needs("torch")
 TOLERANCE = 1e-4
 TOKENS = (5, 7, 290, 33, 12, 264, 1, 2)
-ZERO = (torch.zeros(1, dtype=torch.int64),) * 2
+ZERO = (torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64))
 on_lavapipe = pytest.mark.needs("wgpu", "numba", "lavapipe")
 
 

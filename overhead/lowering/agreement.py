@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 @dataclasses.dataclass(frozen=True)
-class Agreement:
+class LogitAgreement:
     """The comparison of logits of shape (steps, vocabulary). ``ok``: within the tolerance, and no token differs.
 
     ``largest``: the largest difference. ``wrong_tokens``: steps where the largest logit is another one although the
@@ -35,7 +35,7 @@ class Agreement:
         return text
 
 
-def agreement(found: NDArray[Any], reference: NDArray[Any], tolerance: float) -> Agreement:
+def agreement(found: NDArray[Any], reference: NDArray[Any], tolerance: float) -> LogitAgreement:
     """The comparison. A logit that is not a number counts as an infinite difference."""
     differences = np.abs(np.asarray(found, np.float64) - reference)
     largest = float("inf") if not np.isfinite(differences).all() else float(differences.max())
@@ -43,4 +43,4 @@ def agreement(found: NDArray[Any], reference: NDArray[Any], tolerance: float) ->
     close = top[:, 1] - top[:, 0] <= 2 * tolerance
     other = found.argmax(axis=1) != reference.argmax(axis=1)
     wrong, ties = (tuple(np.flatnonzero(steps).tolist()) for steps in (other & ~close, close))
-    return Agreement(tolerance, largest, wrong, ties)
+    return LogitAgreement(tolerance, largest, wrong, ties)

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Literal
 
-Number = Literal["f32", "i32", "u32"]
+NumberType = Literal["f32", "i32", "u32"]
 """The type of the numbers in a buffer. Truth values are u32, 0 or 1. Each number has four bytes."""
 Role = Literal["weight", "state", "input", "constant", "temporary"]
 """``weight``: a parameter. ``state``: kept from step to step. ``input``: written before each step. ``constant``: has
@@ -18,7 +18,7 @@ class Buffer:
     """A named piece of device memory. ``name``: for weights and state, the name of the tensor in the module."""
 
     name: str
-    number: Number
+    number: NumberType
     count: int
     role: Role
     values: tuple[float | int, ...] = ()
@@ -30,11 +30,11 @@ class Buffer:
 
 
 @dataclasses.dataclass(frozen=True)
-class View:
+class TensorView:
     """A tensor in a buffer, with strides and offset in numbers, as in PyTorch. A broadcast dimension has stride 0."""
 
     buffer: str
-    number: Number
+    number: NumberType
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int = 0
@@ -44,7 +44,7 @@ class View:
         """The number of elements, which is more than the numbers read if a dimension is broadcast."""
         return math.prod(self.shape)
 
-    def broadcast(self, shape: tuple[int, ...]) -> View:
+    def broadcast(self, shape: tuple[int, ...]) -> TensorView:
         """This view as if repeated to a larger shape, by the rules of PyTorch."""
         new = len(shape) - len(self.shape)
         paired = zip(self.shape, self.strides, shape[new:], strict=True)
@@ -97,10 +97,10 @@ class View:
         return found
 
 
-def packed(buffer: str, number: Number, shape: tuple[int, ...]) -> View:
+def packed(buffer: str, number: NumberType, shape: tuple[int, ...]) -> TensorView:
     """A view of a whole buffer in row-major order."""
     strides, inner = [], 1
     for size in reversed(shape):
         strides.append(inner)
         inner *= size
-    return View(buffer, number, shape, tuple(reversed(strides)))
+    return TensorView(buffer, number, shape, tuple(reversed(strides)))

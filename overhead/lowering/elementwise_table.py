@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from overhead.lowering.buffers import Number
+from overhead.lowering.buffers import NumberType
 
 # erf after Abramowitz and Stegun, 7.1.26; its error is at most 1.5e-7.
 _POLYNOMIAL = (
@@ -54,7 +54,7 @@ def power(exponent: float) -> str:
     return known.get(exponent, f"pow({{0}}, {literal(exponent, 'f32')})")
 
 
-def literal(value: float, number: Number) -> str:
+def literal(value: float, number: NumberType) -> str:
     """A number as source text. Infinities become the largest f32, because WGSL has no infinity."""
     if number == "u32":
         return f"{int(value)}u"
@@ -64,7 +64,7 @@ def literal(value: float, number: Number) -> str:
     return repr(float(bounded)) if bounded >= 0 else f"({float(bounded)!r})"
 
 
-def converted(text: str, given: Number, wanted: Number) -> str:
+def converted(text: str, given: NumberType, wanted: NumberType) -> str:
     """An expression of one type as another type. A truth value is 0 or 1."""
     if given == wanted:
         return text

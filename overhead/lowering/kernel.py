@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from overhead.lowering.buffers import Number
+from overhead.lowering.buffers import NumberType
 
 WIDEST = 32_768
 """Groups in the first dimension of a grid. WebGPU allows 65,535 in each dimension, so larger grids get a second one."""
@@ -37,7 +37,7 @@ __device__ inline f32 inverseSqrt(f32 x) { return 1.0f / sqrtf(x); }
 class Binding:
     """A buffer of a kernel: its type, and whether the kernel writes it."""
 
-    number: Number
+    number: NumberType
     written: bool
 
 

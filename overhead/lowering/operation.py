@@ -6,10 +6,10 @@ import abc
 import dataclasses
 
 from overhead.errors import UsageError
-from overhead.lowering.buffers import View
+from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Binding, Kernel
 
-THREADS = 64
+GROUP_THREADS = 64
 """Threads in a group, unless a template needs more."""
 SHARED_NUMBERS = 4_096
 """The most f32 numbers that the threads of a group share: 16 KiB, the least that every WebGPU device offers."""
@@ -32,12 +32,12 @@ class Operation(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def reads(self) -> tuple[View, ...]:
+    def reads(self) -> tuple[TensorView, ...]:
         """The views whose numbers the kernel reads."""
 
     @property
     @abc.abstractmethod
-    def writes(self) -> tuple[View, ...]:
+    def writes(self) -> tuple[TensorView, ...]:
         """The views whose numbers the kernel writes."""
 
     @property
@@ -50,7 +50,7 @@ class Operation(abc.ABC):
         """The kernel. Operations with the same views, but in other buffers, have equal kernels."""
 
     def compose(
-        self, body: str, groups: int, *, threads: int = THREADS, shared: tuple[tuple[str, int], ...] = ()
+        self, body: str, groups: int, *, threads: int = GROUP_THREADS, shared: tuple[tuple[str, int], ...] = ()
     ) -> Kernel:
         """A kernel with the bindings of this operation."""
         written = {view.buffer for view in self.writes}
@@ -58,18 +58,18 @@ class Operation(abc.ABC):
         bindings = tuple(Binding(numbers[name], name in written) for name in self.bindings)
         return Kernel(self.label, bindings, threads, groups, body, shared)
 
-    def name(self, view: View) -> str:
+    def name(self, view: TensorView) -> str:
         """The name of the buffer of this view in the text of the kernel."""
         return f"b{self.bindings.index(view.buffer)}"
 
-    def flat(self, view: View, index: str) -> str:
+    def flat(self, view: TensorView, index: str) -> str:
         """Source text for the element of the view with this number in row-major order."""
         return f"{self.name(view)}[{view.at(index)}]"
 
-    def in_row(self, view: View, row: str, column: str) -> str:
+    def in_row(self, view: TensorView, row: str, column: str) -> str:
         """Source text for an element of the view; a row is what the last dimension spans."""
         return f"{self.name(view)}[{view.in_row(row, column)}]"
 
-    def element(self, view: View, *indices: str) -> str:
+    def element(self, view: TensorView, *indices: str) -> str:
         """Source text for the element of the view with these indices."""
         return f"{self.name(view)}[{view.element(*indices)}]"

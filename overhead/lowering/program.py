@@ -7,7 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 
-from overhead.lowering.buffers import Buffer, View
+from overhead.lowering.buffers import Buffer, TensorView
 from overhead.lowering.kernel import Kernel
 from overhead.lowering.operation import Operation
 
@@ -42,7 +42,7 @@ class Saving:
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
+class DeviceLimits:
     """What a device must offer to run a program."""
 
     binding_bytes: int
@@ -70,8 +70,8 @@ class Program:
 
     buffers: Mapping[str, Buffer]
     operations: tuple[Operation, ...]
-    inputs: tuple[View, ...]
-    outputs: tuple[View, ...]
+    inputs: tuple[TensorView, ...]
+    outputs: tuple[TensorView, ...]
     savings: tuple[Saving, ...] = ()
 
     @functools.cached_property
@@ -115,11 +115,11 @@ class Program:
         return found
 
     @functools.cached_property
-    def limits(self) -> Limits:
+    def limits(self) -> DeviceLimits:
         """What a device must offer."""
         kernels = self.kernels.values()
         used = {name for operation in self.operations for name in operation.bindings}
-        return Limits(
+        return DeviceLimits(
             binding_bytes=max((self.buffers[name].bytes for name in used), default=0),
             bindings=max((len(kernel.bindings) for kernel in kernels), default=0),
             threads=max((kernel.threads for kernel in kernels), default=0),

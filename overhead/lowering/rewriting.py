@@ -6,7 +6,7 @@ import collections
 import dataclasses
 from collections.abc import Callable
 
-from overhead.lowering.buffers import View
+from overhead.lowering.buffers import TensorView
 from overhead.lowering.operation import Operation
 from overhead.lowering.program import Program
 
@@ -35,17 +35,17 @@ class DataFlow:
                 self._readers[name].append(i)
         self._outputs = {view.buffer for view in program.outputs}
 
-    def writers(self, view: View) -> list[int]:
+    def writers(self, view: TensorView) -> list[int]:
         """The positions of all operations that write the buffer of this view."""
         return self._writers[view.buffer]
 
-    def writer(self, view: View) -> int | None:
+    def writer(self, view: TensorView) -> int | None:
         """The position of the only operation that writes this temporary buffer; None if it is not so."""
         found = self._writers[view.buffer]
         temporary = self._program.buffers[view.buffer].role == "temporary"
         return found[0] if temporary and len(found) == 1 else None
 
-    def only_reader(self, view: View) -> int | None:
+    def only_reader(self, view: TensorView) -> int | None:
         """The position of the only operation that reads this temporary buffer; None if it is not so.
 
         The buffer must have one writer and must not be an output, so that nothing misses it if both are replaced.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from overhead.lowering.buffers import Number, View
+from overhead.lowering.buffers import NumberType, TensorView
 from overhead.lowering.operation import Operation, UnsupportedOperation
 
 
@@ -14,10 +14,10 @@ class Sink(Protocol):
 
     place: str
 
-    def view(self, value: Any) -> View:
+    def view(self, value: Any) -> TensorView:
         """The value as a view. Raises ``UnsupportedOperation`` if it is no tensor."""
 
-    def temporary(self, number: Number, shape: Iterable[int]) -> View:
+    def temporary(self, number: NumberType, shape: Iterable[int]) -> TensorView:
         """A new temporary buffer in row-major order."""
 
     def dispatch(self, operation: Operation) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from overhead.lowering.buffers import Number, View
+from overhead.lowering.buffers import NumberType, TensorView
 from overhead.lowering.operation import UnsupportedOperation
 
-_NUMBERS: dict[Any, Number] = {
+_NUMBERS: dict[Any, NumberType] = {
     torch.float32: "f32",
     torch.int64: "i32",
     torch.int32: "i32",
@@ -19,14 +19,14 @@ _NUMBERS: dict[Any, Number] = {
 }
 
 
-def number_of(dtype: Any, place: str) -> Number:
+def number_of(dtype: Any, place: str) -> NumberType:
     """The type of the numbers of a tensor on the device. Integers are kept as 32 bits."""
     if dtype not in _NUMBERS:
         raise UnsupportedOperation(f"{place}: tensors of {dtype} cannot be lowered; float32, int64 and bool can")
     return _NUMBERS[dtype]
 
 
-def viewed(view: View, change: Callable[[Any], Any]) -> View | list[View] | None:
+def viewed(view: TensorView, change: Callable[[Any], Any]) -> TensorView | list[TensorView] | None:
     """What an operation of PyTorch that returns views makes of this view; None if it would have to copy."""
     last = view.offset + sum((size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True))
     base = torch.empty(max(last + 1, 1), device="meta")
@@ -41,7 +41,7 @@ def viewed(view: View, change: Callable[[Any], Any]) -> View | list[View] | None
     return views if isinstance(changed, list | tuple) else views[0]
 
 
-def row_last(view: View, dimension: int) -> View:
+def row_last(view: TensorView, dimension: int) -> TensorView:
     """The view with this dimension moved to the end, so that it spans the rows."""
     order = [i for i in range(len(view.shape)) if i != dimension % len(view.shape)] + [dimension % len(view.shape)]
     shape, strides = (tuple(values[i] for i in order) for values in (view.shape, view.strides))

@@ -7,19 +7,19 @@ from typing import Any
 import torch
 
 from overhead.lowering import elementwise_table as table
-from overhead.lowering.buffers import Number, View
+from overhead.lowering.buffers import NumberType, TensorView
 from overhead.lowering.sink import Sink, refused
 from overhead.lowering.templates.elementwise import Elementwise
 from overhead.lowering.tensors import number_of
 
 
-def copied(sink: Sink, source: View) -> View:
+def copied(sink: Sink, source: TensorView) -> TensorView:
     made = sink.temporary(source.number, source.shape)
     sink.dispatch(Elementwise(kind="copy", expression="x0", inputs=(source,), output=made))
     return made
 
 
-def converted(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def converted(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
     source, wanted = sink.view(arguments["self"]), number_of(result.dtype, sink.place)
     if source.number == wanted:
         return source
@@ -29,7 +29,7 @@ def converted(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
     return made
 
 
-def elementwise(sink: Sink, kind: str, result: Any, arguments: dict[str, Any], *, in_place: bool) -> View:
+def elementwise(sink: Sink, kind: str, result: Any, arguments: dict[str, Any], *, in_place: bool) -> TensorView:
     if arguments.get("alpha", 1) != 1 or arguments.get("rounding_mode"):
         raise refused(sink, kind, "is supported only without alpha and rounding_mode")
     operands = [arguments[name] for name in ("self", "other", "src") if name in arguments]
@@ -48,10 +48,10 @@ def elementwise(sink: Sink, kind: str, result: Any, arguments: dict[str, Any], *
 
 
 def _expressed(
-    sink: Sink, kind: str, form: str, operands: list[Any], taken: Number, result: Any, into: Any = None
-) -> View:
+    sink: Sink, kind: str, form: str, operands: list[Any], taken: NumberType, result: Any, into: Any = None
+) -> TensorView:
     """The result of an expression whose operands are tensors or numbers, converted to the type ``taken``."""
-    inputs: list[View] = []
+    inputs: list[TensorView] = []
     texts, scalars = [], []
     for position, operand in enumerate(operands):
         if isinstance(operand, int | float):
@@ -81,13 +81,13 @@ def _example(sink: Sink, operand: Any) -> Any:
     return torch.empty(view.shape, dtype=dtype, device="meta")
 
 
-def power(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def power(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
     exponent = arguments["exponent"]
     if not isinstance(exponent, int | float):
         raise refused(sink, "pow", "is supported only with a constant exponent")
     return _expressed(sink, "pow", table.power(float(exponent)), [arguments["self"], exponent], "f32", result)
 
 
-def gelu(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def gelu(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
     kind = "tanh_gelu" if arguments["approximate"] == "tanh" else "erf_gelu"
     return _expressed(sink, kind, table.REAL[kind], [arguments["self"]], "f32", result)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from overhead.lowering.buffers import Buffer, Number, Role, View, packed
+from overhead.lowering.buffers import Buffer, NumberType, Role, TensorView, packed
 from overhead.lowering.fusions import FUSIONS, fused
 from overhead.lowering.operation import Operation, UnsupportedOperation
 from overhead.lowering.program import Program
@@ -47,13 +47,13 @@ class GraphReader:
         self._buffers: dict[str, Buffer] = {}
         self._operations: list[Operation] = []
         self._values: dict[Any, Any] = {}
-        self._inputs: list[View] = []
+        self._inputs: list[TensorView] = []
         self._numbered = itertools.count()
         self.place = ""
 
     def program(self) -> Program:
         """The program. Raises ``UnsupportedOperation``."""
-        outputs: tuple[View, ...] = ()
+        outputs: tuple[TensorView, ...] = ()
         specs = {spec.arg.name: spec for spec in self._exported.graph_signature.input_specs}
         written = _written_placeholders(self._exported.graph)
         for node in self._exported.graph.nodes:
@@ -73,7 +73,7 @@ class GraphReader:
         made = Program(self._buffers, tuple(self._operations), tuple(self._inputs), outputs)
         return made.with_operations(made.operations)
 
-    def _placeholder(self, node: Any, spec: Any, written: bool) -> View | Folded | None:
+    def _placeholder(self, node: Any, spec: Any, written: bool) -> TensorView | Folded | None:
         kind, name = spec.kind.name, spec.target or spec.arg.name
         if kind == "CONSTANT_TENSOR" and not written and not self._exported.constants[spec.target].is_meta:
             return Folded(self._exported.constants[spec.target])
@@ -88,7 +88,9 @@ class GraphReader:
             self._inputs.append(view)
         return view
 
-    def _buffer(self, name: str, number: Number, shape: tuple[int, ...], role: Role, values: Any = ()) -> View:
+    def _buffer(
+        self, name: str, number: NumberType, shape: tuple[int, ...], role: Role, values: Any = ()
+    ) -> TensorView:
         view = packed(name, number, shape)
         self._buffers[name] = Buffer(name, number, view.count, role, values)
         return view
@@ -102,7 +104,7 @@ class GraphReader:
             return None
         arguments = self._arguments(node)
         leaves = torch.utils._pytree.tree_leaves(arguments)
-        if not any(isinstance(leaf, View) for leaf in leaves) and not node.target._schema.is_mutable:
+        if not any(isinstance(leaf, TensorView) for leaf in leaves) and not node.target._schema.is_mutable:
             return self._folded(node)
         return lowered(self, node.target, node.meta.get("val"), arguments)
 
@@ -129,9 +131,9 @@ class GraphReader:
             return self._values[given]
         return [self._value(part) for part in given] if isinstance(given, list | tuple) else given
 
-    def view(self, value: Any) -> View:
+    def view(self, value: Any) -> TensorView:
         """The value as a view; a folded tensor becomes a constant buffer."""
-        if isinstance(value, View):
+        if isinstance(value, TensorView):
             return value
         if not isinstance(value, Folded):
             raise UnsupportedOperation(f"{self.place}: {value!r} is no tensor")
@@ -141,7 +143,7 @@ class GraphReader:
             name, number, tuple(value.tensor.shape), "constant", tuple(value.tensor.reshape(-1).tolist())
         )
 
-    def temporary(self, number: Number, shape: Iterable[int]) -> View:
+    def temporary(self, number: NumberType, shape: Iterable[int]) -> TensorView:
         """A new temporary buffer in row-major order."""
         return self._buffer(f"t{next(self._numbered)}", number, tuple(shape), "temporary")
 

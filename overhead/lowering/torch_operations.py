@@ -10,14 +10,14 @@ from typing import Any
 import torch
 
 from overhead.lowering import elementwise_table as table
-from overhead.lowering.buffers import View
-from overhead.lowering.operation import SHARED_NUMBERS, THREADS
+from overhead.lowering.buffers import TensorView
+from overhead.lowering.operation import GROUP_THREADS, SHARED_NUMBERS
 from overhead.lowering.sink import Sink, refused
 from overhead.lowering.templates.argmax import Argmax
 from overhead.lowering.templates.attention import Attention
 from overhead.lowering.templates.concat import Concat
 from overhead.lowering.templates.gather import Gather
-from overhead.lowering.templates.gemv import Gemv, Product
+from overhead.lowering.templates.gemv import Gemv, MatrixProduct
 from overhead.lowering.templates.index_write import IndexWrite
 from overhead.lowering.templates.norm import Norm
 from overhead.lowering.templates.row_reduction import RowReduction
@@ -57,7 +57,7 @@ def lowered(sink: Sink, target: Any, result: Any, arguments: dict[str, Any]) -> 
 
 def _view(sink: Sink, target: Any, arguments: dict[str, Any]) -> Any:
     source, *others = arguments.values()
-    rest = [torch.empty(v.shape, device="meta") if isinstance(v, View) else v for v in others]
+    rest = [torch.empty(v.shape, device="meta") if isinstance(v, TensorView) else v for v in others]
     names = [a.name for a in target._schema.arguments if a.kwarg_only]
     named = dict(zip(names, rest[len(rest) - len(names) :], strict=True))
     positional = rest[: len(rest) - len(names)]
@@ -70,11 +70,11 @@ def _view(sink: Sink, target: Any, arguments: dict[str, Any]) -> Any:
     return viewed(copied(sink, source), change) if found is None else found
 
 
-def _linear(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def _linear(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
     return _product(sink, arguments["input"], sink.view(arguments["weight"]), arguments["bias"], result)
 
 
-def _matrix_product(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def _matrix_product(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
     """``mm(self, mat2)``, ``matmul(self, other)`` and ``addmm(self, mat1, mat2)`` with a matrix on the right."""
     bias = arguments["self"] if "mat1" in arguments else None
     left = arguments.get("mat1", arguments["self"])
@@ -84,15 +84,15 @@ def _matrix_product(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
     return _product(sink, left, row_last(right, 0), bias, result)
 
 
-def _product(sink: Sink, x: Any, matrix: View, bias: Any, result: Any) -> View:
+def _product(sink: Sink, x: Any, matrix: TensorView, bias: Any, result: Any) -> TensorView:
     output = sink.temporary("f32", result.shape)
     added = sink.view(bias) if bias is not None else None
-    sink.dispatch(Gemv(x=sink.view(x), products=(Product(matrix, added, output),)))
+    sink.dispatch(Gemv(x=sink.view(x), products=(MatrixProduct(matrix, added, output),)))
     return output
 
 
-def _reduction(kind: Any) -> Callable[[Sink, Any, dict[str, Any]], View]:
-    def reduced(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def _reduction(kind: Any) -> Callable[[Sink, Any, dict[str, Any]], TensorView]:
+    def reduced(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
         x, dimensions = sink.view(arguments["self"]), arguments["dim"]
         if x.number != "f32" or not dimensions or len(dimensions) != 1:
             raise refused(sink, kind, "is supported only for f32 along one dimension")
@@ -103,14 +103,14 @@ def _reduction(kind: Any) -> Callable[[Sink, Any, dict[str, Any]], View]:
     return reduced
 
 
-def _softmax(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def _softmax(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
     x, output = sink.view(arguments["self"]), sink.temporary("f32", result.shape)
     along = arguments["dim"]
     sink.dispatch(Softmax(x=row_last(x, along), output=row_last(output, along)))
     return output
 
 
-def _norm(sink: Sink, result: Any, arguments: dict[str, Any], *, centred: bool) -> View:
+def _norm(sink: Sink, result: Any, arguments: dict[str, Any], *, centred: bool) -> TensorView:
     if len(arguments["normalized_shape"]) != 1:
         raise refused(sink, "norm", "is supported only over the last dimension")
     weight, bias = (None if arguments.get(name) is None else sink.view(arguments[name]) for name in ("weight", "bias"))
@@ -121,14 +121,14 @@ def _norm(sink: Sink, result: Any, arguments: dict[str, Any], *, centred: bool) 
     return output
 
 
-def _concat(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def _concat(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
     inputs = tuple(sink.view(part) for part in arguments["tensors"])
     output = sink.temporary(inputs[0].number, result.shape)
     sink.dispatch(Concat(inputs=inputs, dimension=arguments["dim"] % len(result.shape), output=output))
     return output
 
 
-def _embedding(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def _embedding(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
     table_view = sink.view(arguments.get("weight", arguments.get("self")))
     index = arguments.get("indices", arguments.get("index"))
     if arguments.get("dim", 0) != 0:
@@ -138,11 +138,11 @@ def _embedding(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
     return output
 
 
-def _index_copy(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def _index_copy(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
     return _index_written(sink, arguments["self"], arguments["dim"], arguments["index"], arguments["source"])
 
 
-def _index_put(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def _index_put(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
     given = [(i, index) for i, index in enumerate(arguments["indices"]) if index is not None]
     if len(given) != 1 or arguments["accumulate"]:
         raise refused(sink, "index_put_", "is supported only with one index tensor, without accumulate")
@@ -154,7 +154,7 @@ def _index_put(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
     return _index_written(sink, target, dimension, index_view, sink.view(arguments["values"]).broadcast(shape))
 
 
-def _index_written(sink: Sink, target: Any, dimension: int, index: Any, source: Any) -> View:
+def _index_written(sink: Sink, target: Any, dimension: int, index: Any, source: Any) -> TensorView:
     into, taken = sink.view(target), sink.view(source)
     if into.number != taken.number:
         raise refused(sink, "index_copy_", "is supported only for tensors of one type")
@@ -163,11 +163,11 @@ def _index_written(sink: Sink, target: Any, dimension: int, index: Any, source: 
     return into
 
 
-def _attention(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def _attention(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
     name = "scaled_dot_product_attention"
     query, key, value = (sink.view(arguments[part]) for part in ("query", "key", "value"))
-    if len(query.shape) != 4 or arguments["dropout_p"] or key.shape[2] > SHARED_NUMBERS - THREADS:
-        most = SHARED_NUMBERS - THREADS
+    if len(query.shape) != 4 or arguments["dropout_p"] or key.shape[2] > SHARED_NUMBERS - GROUP_THREADS:
+        most = SHARED_NUMBERS - GROUP_THREADS
         raise refused(sink, name, f"is supported only with four dimensions, without dropout, to {most} keys")
     output = sink.temporary("f32", result.shape)
     scale = arguments.get("scale")
@@ -185,7 +185,7 @@ def _attention(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
     return output
 
 
-def _argmax(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def _argmax(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
     x, along = sink.view(arguments["self"]), arguments["dim"]
     if along is None:
         if len(x.shape) != 1:
@@ -198,14 +198,14 @@ def _argmax(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
     return output
 
 
-def _unchanged(sink: Sink, result: Any, arguments: dict[str, Any]) -> View:
+def _unchanged(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
     name = "input" if "input" in arguments else "self"
     if arguments.get("train"):
         raise refused(sink, "dropout", "is supported only in evaluation")
     return sink.view(arguments[name])
 
 
-_OWN: dict[str, Callable[[Sink, Any, dict[str, Any]], View]] = {
+_OWN: dict[str, Callable[[Sink, Any, dict[str, Any]], TensorView]] = {
     "to": converted,
     "_to_copy": converted,
     "type_as": converted,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import overhead
-from overhead.lowering.agreement import Agreement, agreement
+from overhead.lowering.agreement import LogitAgreement, agreement
 from overhead.lowering.operation import UnsupportedOperation
 from overhead.lowering.program import Program
 from overhead.lowering.templates.gemv import Gemv
@@ -49,7 +49,7 @@ def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[
         device.close()
 
 
-def compared(module: Any, program: Program, shift: int = 0) -> Agreement:
+def compared(module: Any, program: Program, shift: int = 0) -> LogitAgreement:
     reference = copy.deepcopy(module).double()
     expected = [reference(torch.tensor([t]), torch.tensor([i]))[1].numpy().copy() for i, t in enumerate(TOKENS)]
     steps = [{"token": np.array([t]), "position": np.array([i + shift])} for i, t in enumerate(TOKENS)]
@@ -114,5 +114,5 @@ def test_the_document_has_the_counts_of_the_programs() -> None:
 
 def test_an_unsupported_operation_is_named_with_its_place() -> None:
     module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LogSigmoid())
-    with pytest.raises(UnsupportedOperation, match="1: the operation aten.log_sigmoid is not supported"):
+    with pytest.raises(UnsupportedOperation, match=r"1: the operation aten\.log_sigmoid is not supported"):
         overhead.lower(module, (torch.zeros(1, 4),))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from overhead.lowering.buffers import View, packed
+from overhead.lowering.buffers import TensorView, packed
 from overhead.lowering.operation import Operation
 from overhead.lowering.rewriting import DataFlow, Replacement
 from overhead.lowering.templates.attention import Attention
@@ -44,7 +44,7 @@ def match(flow: DataFlow, position: int) -> Replacement | None:
     return Replacement(frozenset(removed), new, position) if len(removed) > 1 else None
 
 
-def _before_copy(flow: DataFlow, view: View, reader: int) -> tuple[View, int | None]:
+def _before_copy(flow: DataFlow, view: TensorView, reader: int) -> tuple[TensorView, int | None]:
     """The view whose heads were repeated to make this one, and the position of the copy; or else this view."""
     found = flow.writer(view)
     copy = flow.operations[found] if found is not None else None
@@ -60,7 +60,7 @@ def _before_copy(flow: DataFlow, view: View, reader: int) -> tuple[View, int | N
     return dataclasses.replace(source, shape=(batch, heads, rows, width), strides=strides), found
 
 
-def _write(flow: DataFlow, cache: View, before: int) -> tuple[int, IndexWrite] | None:
+def _write(flow: DataFlow, cache: TensorView, before: int) -> tuple[int, IndexWrite] | None:
     """The position of the only write of one row into this cache, if it comes before the attention; and the write."""
     writers = flow.writers(cache)
     write = flow.operations[writers[0]] if len(writers) == 1 and writers[0] < before else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.lowering.buffers import View
+from overhead.lowering.buffers import TensorView
 from overhead.lowering.rewriting import DataFlow, Replacement
 from overhead.lowering.templates.attention import Attention
 from overhead.lowering.templates.gemv import Gemv
@@ -26,7 +26,7 @@ def match(flow: DataFlow, position: int) -> Replacement | None:
     return Replacement(removed, new, min(removed))
 
 
-def _projection(flow: DataFlow, view: View, before: int) -> int | None:
+def _projection(flow: DataFlow, view: TensorView, before: int) -> int | None:
     """The position of the last product that contributes to this view; found by going back from writer to writer."""
     waiting, seen = [view], set[str]()
     products: list[int] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.lowering.buffers import View
+from overhead.lowering.buffers import TensorView
 from overhead.lowering.elementwise_table import REAL
 from overhead.lowering.rewriting import DataFlow, Replacement
 from overhead.lowering.templates.elementwise import Elementwise
@@ -41,7 +41,7 @@ def match(flow: DataFlow, position: int) -> Replacement | None:
     return Replacement(frozenset({position, last, gate, up}), new, last)
 
 
-def _product(flow: DataFlow, view: View, reader: int) -> int | None:
+def _product(flow: DataFlow, view: TensorView, reader: int) -> int | None:
     """The position of the product without bias whose whole output is this view, read only by ``reader``."""
     found = flow.writer(view)
     operation = flow.operations[found] if found is not None else None

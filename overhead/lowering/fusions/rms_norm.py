@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.lowering.buffers import View
+from overhead.lowering.buffers import TensorView
 from overhead.lowering.rewriting import DataFlow, Replacement
 from overhead.lowering.templates.elementwise import Elementwise
 from overhead.lowering.templates.norm import Norm
@@ -45,7 +45,7 @@ def match(flow: DataFlow, position: int) -> Replacement | None:
     return Replacement(frozenset(positions), new, positions[-1])
 
 
-def _other(product: Elementwise, one: View) -> View | None:
+def _other(product: Elementwise, one: TensorView) -> TensorView | None:
     """The other factor of a product of two views, of which one is in the buffer of ``one``."""
     if product.kind != "mul" or len(product.inputs) != 2:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from overhead.lowering.buffers import View
+from overhead.lowering.buffers import TensorView
 from overhead.lowering.rewriting import DataFlow, Replacement
 from overhead.lowering.templates.concat import Concat
 from overhead.lowering.templates.elementwise import Elementwise
@@ -47,7 +47,9 @@ def match(flow: DataFlow, position: int) -> Replacement | None:
     return Replacement(frozenset({negate, position, turned, straight, last}), new, last)
 
 
-def _factors(product: Elementwise, first_half: View, second_half: View) -> tuple[View, View] | None:
+def _factors(
+    product: Elementwise, first_half: TensorView, second_half: TensorView
+) -> tuple[TensorView, TensorView] | None:
     """The rotated view and the other factor, if the halves are those of one of the two."""
     if len(product.inputs) != 2:
         return None

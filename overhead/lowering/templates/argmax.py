@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from overhead.lowering.buffers import View
+from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel
 from overhead.lowering.operation import Operation
 
@@ -15,19 +15,19 @@ _THREADS = 256
 class Argmax(Operation):
     """The first column with the largest number. A row is what the last dimension spans. The output is i32."""
 
-    x: View
-    output: View
+    x: TensorView
+    output: TensorView
 
     @property
     def label(self) -> str:
         return "argmax"
 
     @property
-    def reads(self) -> tuple[View, ...]:
+    def reads(self) -> tuple[TensorView, ...]:
         return (self.x,)
 
     @property
-    def writes(self) -> tuple[View, ...]:
+    def writes(self) -> tuple[TensorView, ...]:
         return (self.output,)
 
     def kernel(self) -> Kernel:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from overhead.lowering.buffers import View
+from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel, combined
-from overhead.lowering.operation import THREADS, Operation
+from overhead.lowering.operation import GROUP_THREADS, Operation
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -17,24 +17,24 @@ class Attention(Operation):
     0 hides a key) or numbers (f32) to add, broadcast to (batch, heads, queries, keys). ``causal``: hide later keys.
     """
 
-    query: View
-    key: View
-    value: View
-    mask: View | None
+    query: TensorView
+    key: TensorView
+    value: TensorView
+    mask: TensorView | None
     scale: float
     causal: bool
-    output: View
+    output: TensorView
 
     @property
     def label(self) -> str:
         return "attention"
 
     @property
-    def reads(self) -> tuple[View, ...]:
+    def reads(self) -> tuple[TensorView, ...]:
         return tuple(view for view in (self.query, self.key, self.value, self.mask) if view is not None)
 
     @property
-    def writes(self) -> tuple[View, ...]:
+    def writes(self) -> tuple[TensorView, ...]:
         return (self.output,)
 
     def kernel(self) -> Kernel:
@@ -48,7 +48,7 @@ class Attention(Operation):
         body = f"""\
 {start}
 f32 highest = -3.4e38;
-for (u32 j = lane; j < {keys}u; j += {THREADS}u) {{
+for (u32 j = lane; j < {keys}u; j += {GROUP_THREADS}u) {{
   f32 sum = 0.0;
   for (u32 d = 0u; d < {width}u; d += 1u) {{ sum += {product}; }}
   f32 score = {score};
@@ -56,12 +56,12 @@ for (u32 j = lane; j < {keys}u; j += {THREADS}u) {{
   highest = max(highest, score);
 }}
 {self.weigh(keys)}
-for (u32 d = lane; d < {deep}u; d += {THREADS}u) {{
+for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{
   f32 mixed = 0.0;
   for (u32 j = 0u; j < {keys}u; j += 1u) {{ mixed += scores[j] * {value}; }}
   {self.element(self.output, item, "head", row, "d")} = mixed / part[0];
 }}"""
-        return self.compose(body, batch * heads * queries, shared=(("part", THREADS), ("scores", keys)))
+        return self.compose(body, batch * heads * queries, shared=(("part", GROUP_THREADS), ("scores", keys)))
 
     def place_of_group(self) -> tuple[str, str, str, int]:
         """The place of a group: statements that find it, the batch and the head of the keys as text, and query heads
@@ -79,17 +79,17 @@ for (u32 d = lane; d < {deep}u; d += {THREADS}u) {{
         """Statements that turn ``scores`` into unnormalised weights, and leave their sum in ``part[0]``."""
         return f"""\
 part[lane] = highest;
-{combined("part", "max(x, y)", THREADS)}
+{combined("part", "max(x, y)", GROUP_THREADS)}
 highest = part[0];
 workgroupBarrier();
 f32 sum = 0.0;
-for (u32 j = lane; j < {keys}u; j += {THREADS}u) {{
+for (u32 j = lane; j < {keys}u; j += {GROUP_THREADS}u) {{
   f32 weight = exp(scores[j] - highest);
   scores[j] = weight;
   sum += weight;
 }}
 part[lane] = sum;
-{combined("part", "x + y", THREADS)}"""
+{combined("part", "x + y", GROUP_THREADS)}"""
 
     def masked(self, score: str, shape: tuple[int, ...], item: str, row: str) -> str:
         """The expression of a score after the mask. ``shape``: (batch, heads, queries, keys)."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from overhead.lowering.buffers import View
+from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel
-from overhead.lowering.operation import THREADS
+from overhead.lowering.operation import GROUP_THREADS
 from overhead.lowering.templates.attention import Attention
 
 
@@ -17,21 +17,21 @@ class CachedAttention(Attention):
     ``new_key`` and ``new_value`` have one row. ``index`` has one element; out of range, it replaces nothing.
     """
 
-    new_key: View
-    new_value: View
-    index: View
+    new_key: TensorView
+    new_value: TensorView
+    index: TensorView
 
     @property
     def label(self) -> str:
         return "cached_attention"
 
     @property
-    def reads(self) -> tuple[View, ...]:
+    def reads(self) -> tuple[TensorView, ...]:
         given = (self.query, self.new_key, self.new_value, self.index, self.mask)
         return tuple(view for view in given if view is not None)
 
     @property
-    def writes(self) -> tuple[View, ...]:
+    def writes(self) -> tuple[TensorView, ...]:
         return (self.output, self.key, self.value)
 
     def kernel(self) -> Kernel:
@@ -41,7 +41,7 @@ class CachedAttention(Attention):
         query = self.element(self.query, item, "head", "0u", "d")
         score = self.masked(f"sum * {self.scale!r}", (batch, heads, 1, keys), item, "0u")
 
-        def at(view: View, row: str) -> str:
+        def at(view: TensorView, row: str) -> str:
             return self.element(view, item, head, row, "d")
 
         # All groups take the new row from where it was computed, because one of them is writing it into the cache.
@@ -49,11 +49,11 @@ class CachedAttention(Attention):
 {start}
 u32 at = u32({self.flat(self.index, "0u")});
 if (head % {shared_by}u == 0u && at < {keys}u) {{
-  for (u32 d = lane; d < {width}u; d += {THREADS}u) {{ {at(self.key, "at")} = {at(self.new_key, "0u")}; }}
-  for (u32 d = lane; d < {deep}u; d += {THREADS}u) {{ {at(self.value, "at")} = {at(self.new_value, "0u")}; }}
+  for (u32 d = lane; d < {width}u; d += {GROUP_THREADS}u) {{ {at(self.key, "at")} = {at(self.new_key, "0u")}; }}
+  for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{ {at(self.value, "at")} = {at(self.new_value, "0u")}; }}
 }}
 f32 highest = -3.4e38;
-for (u32 j = lane; j < {keys}u; j += {THREADS}u) {{
+for (u32 j = lane; j < {keys}u; j += {GROUP_THREADS}u) {{
   f32 sum = 0.0;
   if (j == at) {{
     for (u32 d = 0u; d < {width}u; d += 1u) {{ sum += {query} * {at(self.new_key, "0u")}; }}
@@ -65,7 +65,7 @@ for (u32 j = lane; j < {keys}u; j += {THREADS}u) {{
   highest = max(highest, score);
 }}
 {self.weigh(keys)}
-for (u32 d = lane; d < {deep}u; d += {THREADS}u) {{
+for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{
   f32 mixed = 0.0;
   for (u32 j = 0u; j < {keys}u; j += 1u) {{
     if (j == at) {{
@@ -76,4 +76,4 @@ for (u32 d = lane; d < {deep}u; d += {THREADS}u) {{
   }}
   {self.element(self.output, item, "head", "0u", "d")} = mixed / part[0];
 }}"""
-        return self.compose(body, batch * heads, shared=(("part", THREADS), ("scores", keys)))
+        return self.compose(body, batch * heads, shared=(("part", GROUP_THREADS), ("scores", keys)))

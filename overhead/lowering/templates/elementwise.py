@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from overhead.lowering.buffers import View
+from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel
-from overhead.lowering.operation import THREADS, Operation
+from overhead.lowering.operation import GROUP_THREADS, Operation
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -18,8 +18,8 @@ class Elementwise(Operation):
 
     kind: str
     expression: str
-    inputs: tuple[View, ...]
-    output: View
+    inputs: tuple[TensorView, ...]
+    output: TensorView
     scalars: tuple[float, ...] = ()
 
     @property
@@ -27,11 +27,11 @@ class Elementwise(Operation):
         return self.kind
 
     @property
-    def reads(self) -> tuple[View, ...]:
+    def reads(self) -> tuple[TensorView, ...]:
         return self.inputs
 
     @property
-    def writes(self) -> tuple[View, ...]:
+    def writes(self) -> tuple[TensorView, ...]:
         return (self.output,)
 
     def kernel(self) -> Kernel:
@@ -41,10 +41,10 @@ class Elementwise(Operation):
         ]
         count = self.output.count
         body = [
-            f"u32 i = group * {THREADS}u + lane;",
+            f"u32 i = group * {GROUP_THREADS}u + lane;",
             f"if (i < {count}u) {{",
             *loads,
             f"  {self.flat(self.output, 'i')} = {self.expression};",
             "}",
         ]
-        return self.compose("\n".join(body), -(-count // THREADS))
+        return self.compose("\n".join(body), -(-count // GROUP_THREADS))

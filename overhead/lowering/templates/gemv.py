@@ -4,38 +4,38 @@ from __future__ import annotations
 
 import dataclasses
 
-from overhead.lowering.buffers import View
+from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel, combined
-from overhead.lowering.operation import THREADS, Operation
+from overhead.lowering.operation import GROUP_THREADS, Operation
 
 
 @dataclasses.dataclass(frozen=True)
-class Product:
+class MatrixProduct:
     """``output[r, c] = sum over k of x[r, k] * matrix[c, k] + bias[c]`` for an ``x`` that is given elsewhere."""
 
-    matrix: View
-    bias: View | None
-    output: View
+    matrix: TensorView
+    bias: TensorView | None
+    output: TensorView
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Gemv(Operation):
     """One or more products of the same input. A group of threads computes one number."""
 
-    x: View
-    products: tuple[Product, ...]
+    x: TensorView
+    products: tuple[MatrixProduct, ...]
 
     @property
     def label(self) -> str:
         return "gemv" if len(self.products) == 1 else f"gemv_{len(self.products)}"
 
     @property
-    def reads(self) -> tuple[View, ...]:
+    def reads(self) -> tuple[TensorView, ...]:
         views = ((p.matrix, p.bias) for p in self.products)
         return (self.x, *(view for pair in views for view in pair if view is not None))
 
     @property
-    def writes(self) -> tuple[View, ...]:
+    def writes(self) -> tuple[TensorView, ...]:
         return tuple(p.output for p in self.products)
 
     def kernel(self) -> Kernel:
@@ -48,12 +48,12 @@ class Gemv(Operation):
             own = f"column - {first}u" if first else "column"
             bias = f" + {self.element(product.bias, own)}" if product.bias else ""
             term = f"{self.in_row(self.x, row, 'k')} * {self.element(product.matrix, own, 'k')}"
-            sums.append(f"for (u32 k = lane; k < {inner}u; k += {THREADS}u) {{ sum += {term}; }}")
+            sums.append(f"for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u) {{ sum += {term}; }}")
             ends.append(f"{self.in_row(product.output, row, own)} = part[0]{bias};")
             first += count
-        body += [*chosen(sums, columns), "part[lane] = sum;", combined("part", "x + y", THREADS)]
+        body += [*chosen(sums, columns), "part[lane] = sum;", combined("part", "x + y", GROUP_THREADS)]
         body += ["if (lane == 0u) {", *(f"  {line}" for line in chosen(ends, columns)), "}"]
-        return self.compose("\n".join(body), rows * sum(columns), shared=(("part", THREADS),))
+        return self.compose("\n".join(body), rows * sum(columns), shared=(("part", GROUP_THREADS),))
 
 
 def split(rows: int, columns: int) -> tuple[list[str], str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from overhead.lowering.buffers import View
+from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel
-from overhead.lowering.operation import THREADS, Operation
+from overhead.lowering.operation import GROUP_THREADS, Operation
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -16,21 +16,21 @@ class IndexWrite(Operation):
     An index out of range writes nothing.
     """
 
-    target: View
+    target: TensorView
     dimension: int
-    index: View
-    source: View
+    index: TensorView
+    source: TensorView
 
     @property
     def label(self) -> str:
         return "index_write"
 
     @property
-    def reads(self) -> tuple[View, ...]:
+    def reads(self) -> tuple[TensorView, ...]:
         return (self.index, self.source)
 
     @property
-    def writes(self) -> tuple[View, ...]:
+    def writes(self) -> tuple[TensorView, ...]:
         return (self.target,)
 
     def kernel(self) -> Kernel:
@@ -43,11 +43,11 @@ class IndexWrite(Operation):
         which = indices[self.dimension]
         indices[self.dimension] = "at"
         body = f"""\
-u32 i = group * {THREADS}u + lane;
+u32 i = group * {GROUP_THREADS}u + lane;
 if (i < {self.source.count}u) {{
   u32 at = u32({self.flat(self.index, which)});
   if (at < {self.target.shape[self.dimension]}u) {{
     {self.element(self.target, *indices)} = {self.flat(self.source, "i")};
   }}
 }}"""
-        return self.compose(body, -(-self.source.count // THREADS))
+        return self.compose(body, -(-self.source.count // GROUP_THREADS))

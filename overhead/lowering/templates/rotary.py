@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 
-from overhead.lowering.buffers import View
+from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel
-from overhead.lowering.operation import THREADS, Operation
+from overhead.lowering.operation import GROUP_THREADS, Operation
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rotary(Operation):
     """``x * cos + turned * sin``, where ``turned`` is the second half of each row, negated, and then the first half."""
 
-    x: View
-    cos: View
-    sin: View
-    output: View
+    x: TensorView
+    cos: TensorView
+    sin: TensorView
+    output: TensorView
 
     @property
     def label(self) -> str:
         return "rotary"
 
     @property
-    def reads(self) -> tuple[View, ...]:
+    def reads(self) -> tuple[TensorView, ...]:
         return (self.x, self.cos, self.sin)
 
     @property
-    def writes(self) -> tuple[View, ...]:
+    def writes(self) -> tuple[TensorView, ...]:
         return (self.output,)
 
     def kernel(self) -> Kernel:
         shape = self.output.shape
         width, half = shape[-1], shape[-1] // 2
         body = f"""\
-u32 i = group * {THREADS}u + lane;
+u32 i = group * {GROUP_THREADS}u + lane;
 if (i < {self.output.count}u) {{
   bool first = i % {width}u < {half}u;
   u32 other = select(i - {half}u, i + {half}u, first);
@@ -42,4 +42,4 @@ if (i < {self.output.count}u) {{
   f32 straight = {self.flat(self.x, "i")} * {self.flat(self.cos.broadcast(shape), "i")};
   {self.flat(self.output, "i")} = straight + turned * {self.flat(self.sin.broadcast(shape), "i")};
 }}"""
-        return self.compose(body, -(-self.output.count // THREADS))
+        return self.compose(body, -(-self.output.count // GROUP_THREADS))

@@ -59,6 +59,6 @@ def _factors(
         half = x.shape[-1] // 2
         low = dataclasses.replace(x, shape=(*x.shape[:-1], half))
         high = dataclasses.replace(low, offset=x.offset + half * x.strides[-1])
-        if x.shape[-1] % 2 == 0 and (low, high) == (first_half, second_half):
+        if x.shape[-1] % 2 == 0 and (low, high) == (low_half, high_half):
             return x, other
     return None

@@ -47,9 +47,7 @@ def match(flow: DataFlow, position: int) -> Replacement | None:
     return Replacement(frozenset({negate, position, turned, straight, last}), new, last)
 
 
-def _factors(
-    product: Elementwise, first_half: TensorView, second_half: TensorView
-) -> tuple[TensorView, TensorView] | None:
+def _factors(product: Elementwise, low_half: TensorView, high_half: TensorView) -> tuple[TensorView, TensorView] | None:
     """The rotated view and the other factor, if the halves are those of one of the two."""
     if len(product.inputs) != 2:
         return None

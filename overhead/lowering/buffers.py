@@ -1,0 +1,106 @@
+"""Buffers of a program, and views: which numbers of a buffer a kernel reads or writes, in which order."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Literal
+
+NumberType = Literal["f32", "i32", "u32"]
+"""The type of the numbers in a buffer. Truth values are u32, 0 or 1. Each number has four bytes."""
+Role = Literal["weight", "state", "input", "constant", "temporary"]
+"""``weight``: a parameter. ``state``: kept from step to step. ``input``: written before each step. ``constant``: has
+``values``. ``temporary``: written and read inside one step. An output of the step may have any role."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Buffer:
+    """A named piece of device memory. ``name``: for weights and state, the name of the tensor in the module."""
+
+    name: str
+    number: NumberType
+    count: int
+    role: Role
+    values: tuple[float | int, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """The size in bytes; at least four, because no binding may be empty."""
+        return 4 * max(self.count, 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorView:
+    """A tensor in a buffer, with strides and offset in numbers, as in PyTorch. A broadcast dimension has stride 0."""
+
+    buffer: str
+    number: NumberType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    @property
+    def count(self) -> int:
+        """The number of elements, which is more than the numbers read if a dimension is broadcast."""
+        return math.prod(self.shape)
+
+    def broadcast(self, shape: tuple[int, ...]) -> TensorView:
+        """This view as if repeated to a larger shape, by the rules of PyTorch."""
+        new = len(shape) - len(self.shape)
+        paired = zip(self.shape, self.strides, shape[new:], strict=True)
+        strides = [0] * new + [stride if size == wanted else 0 for size, stride, wanted in paired]
+        return dataclasses.replace(self, shape=shape, strides=tuple(strides))
+
+    def in_row(self, row: str, column: str) -> str:
+        """The position of an element as source text. A row is what the last dimension spans."""
+        starts = dataclasses.replace(self, shape=self.shape[:-1], strides=self.strides[:-1]).at(row)
+        inside = packed(self.buffer, self.number, self.shape[-1:])
+        ends = dataclasses.replace(inside, strides=self.strides[-1:]).element(column)
+        return " + ".join(term for term in (starts, ends) if term != "0u") or "0u"
+
+    def at(self, index: str) -> str:
+        """The position in the buffer of the element with this number in row-major order, as source text.
+
+        ``index``: an expression of type u32.
+        """
+        terms = [f"{self.offset}u"] if self.offset else []
+        base = index if index.isidentifier() else f"({index})"
+        inner = 1
+        for size, stride in reversed(self._merged()) if index != "0u" else ():
+            place = base if inner == 1 else f"({base} / {inner}u)"
+            inner *= size
+            if inner < self.count:
+                place = f"({place} % {size}u)"
+            if stride:
+                terms.append(place if stride == 1 else f"{place} * {stride}u")
+        return " + ".join(terms) or "0u"
+
+    def element(self, *indices: str) -> str:
+        """The position in the buffer of the element with these indices, one for each dimension, as source text."""
+        terms = [f"{self.offset}u"] if self.offset else []
+        for index, size, stride in zip(indices, self.shape, self.strides, strict=True):
+            if stride and size > 1 and index != "0u":
+                place = index if index.isidentifier() else f"({index})"
+                terms.append(place if stride == 1 else f"{place} * {stride}u")
+        return " + ".join(terms) or "0u"
+
+    def _merged(self) -> list[tuple[int, int]]:
+        """(size, stride) of each dimension, without those of size 1; neighbours that can be one are one."""
+        found: list[tuple[int, int]] = []
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            if size == 1:
+                continue
+            if found and found[-1][1] == stride * size:
+                found[-1] = (found[-1][0] * size, stride)
+            else:
+                found.append((size, stride))
+        return found
+
+
+def packed(buffer: str, number: NumberType, shape: tuple[int, ...]) -> TensorView:
+    """A view of a whole buffer in row-major order."""
+    strides, inner = [], 1
+    for size in reversed(shape):
+        strides.append(inner)
+        inner *= size
+    return TensorView(buffer, number, shape, tuple(reversed(strides)))

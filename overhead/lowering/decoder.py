@@ -1,0 +1,172 @@
+"""A decoder of the family of Qwen2 and Llama in plain PyTorch: one token a step, with a cache of fixed size.
+
+Weights come from ``randomised``. The shapes are those of published models; their weights are not needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+@dataclasses.dataclass(frozen=True)
+class DecoderShape:
+    """The sizes of a decoder. ``slots``: tokens that fit into the cache. ``biased``: q, k and v have biases."""
+
+    vocabulary: int
+    width: int
+    inner: int
+    layers: int
+    heads: int
+    kv_heads: int
+    biased: bool
+    tied: bool
+    theta: float
+    epsilon: float
+    slots: int = 64
+
+
+SHAPES = {
+    "qwen2.5-tiny": DecoderShape(512, 64, 160, 2, 4, 2, True, True, 1e6, 1e-6),
+    "qwen2.5-0.5b": DecoderShape(151_936, 896, 4_864, 24, 14, 2, True, True, 1e6, 1e-6),
+    "qwen2.5-1.5b": DecoderShape(151_936, 1_536, 8_960, 28, 12, 2, True, True, 1e6, 1e-6),
+    "llama-tiny": DecoderShape(320, 48, 96, 2, 6, 3, False, False, 1e4, 1e-5),
+    "llama-1.1b": DecoderShape(32_000, 2_048, 5_632, 22, 32, 4, False, False, 1e4, 1e-5),
+}
+"""Shapes by name. The tiny ones are for tests and for adapters that compute on the CPU."""
+
+
+class _RMSNorm(nn.Module):  # type: ignore[misc]
+    def __init__(self, width: int, epsilon: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.epsilon = epsilon
+
+    def forward(self, x: Any) -> Any:
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.epsilon))
+
+
+def _rotated(x: Any, cos: Any, sin: Any) -> Any:
+    half = x.shape[-1] // 2
+    return x * cos + torch.cat((-x[..., half:], x[..., :half]), -1) * sin
+
+
+class _Attention(nn.Module):  # type: ignore[misc]
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.heads, self.kv_heads = shape.heads, shape.kv_heads
+        self.head_width = shape.width // shape.heads
+        kv_width = self.kv_heads * self.head_width
+        self.q_proj = nn.Linear(shape.width, shape.width, bias=shape.biased)
+        self.k_proj = nn.Linear(shape.width, kv_width, bias=shape.biased)
+        self.v_proj = nn.Linear(shape.width, kv_width, bias=shape.biased)
+        self.o_proj = nn.Linear(shape.width, shape.width, bias=False)
+        for name in ("keys", "values"):
+            self.register_buffer(name, torch.zeros(1, self.kv_heads, shape.slots, self.head_width))
+
+    def forward(self, x: Any, cos: Any, sin: Any, position: Any, visible: Any) -> Any:
+        def by_head(y: Any, heads: int) -> Any:
+            return y.view(1, 1, heads, self.head_width).transpose(1, 2)
+
+        query = by_head(self.q_proj(x), self.heads)
+        key = by_head(self.k_proj(x), self.kv_heads)
+        value = by_head(self.v_proj(x), self.kv_heads)
+        query, key = _rotated(query, cos, sin), _rotated(key, cos, sin)
+        keys = self.keys.index_copy_(2, position, key)
+        values = self.values.index_copy_(2, position, value)
+        mixed = functional.scaled_dot_product_attention(query, keys, values, attn_mask=visible, enable_gqa=True)
+        return self.o_proj(mixed.transpose(1, 2).reshape(1, 1, -1))
+
+
+class _Mlp(nn.Module):  # type: ignore[misc]
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(shape.width, shape.inner, bias=False)
+        self.up_proj = nn.Linear(shape.width, shape.inner, bias=False)
+        self.down_proj = nn.Linear(shape.inner, shape.width, bias=False)
+
+    def forward(self, x: Any) -> Any:
+        return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class _Layer(nn.Module):  # type: ignore[misc]
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.input_norm = _RMSNorm(shape.width, shape.epsilon)
+        self.attention = _Attention(shape)
+        self.post_norm = _RMSNorm(shape.width, shape.epsilon)
+        self.mlp = _Mlp(shape)
+
+    def forward(self, x: Any, *shared: Any) -> Any:
+        x = x + self.attention(self.input_norm(x), *shared)
+        return x + self.mlp(self.post_norm(x))
+
+
+class Decoder(nn.Module):  # type: ignore[misc]
+    """One decode step: ``forward(token, position)`` returns the next token and the logits of the vocabulary.
+
+    Token and position are int64 of shape (1,). The step writes the token's key and value into slot ``position``.
+    """
+
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(shape.vocabulary, shape.width)
+        self.layers = nn.ModuleList(_Layer(shape) for _ in range(shape.layers))
+        self.norm = _RMSNorm(shape.width, shape.epsilon)
+        self.lm_head = nn.Linear(shape.width, shape.vocabulary, bias=False)
+        if shape.tied:
+            self.lm_head.weight = self.embedding.weight
+        head_width = shape.width // shape.heads
+        powers = torch.arange(0, head_width, 2).float() / head_width
+        self.register_buffer("frequencies", shape.theta**-powers)
+        self.register_buffer("slots", torch.arange(shape.slots))
+
+    def forward(self, token: Any, position: Any) -> tuple[Any, Any]:
+        angles = position.to(self.frequencies.dtype).unsqueeze(1) * self.frequencies
+        angles = torch.cat((angles, angles), -1)
+        cos, sin = angles.cos(), angles.sin()
+        visible = (self.slots <= position).view(1, 1, 1, -1)
+        x = self.embedding(token).unsqueeze(0)
+        for layer in self.layers:
+            x = layer(x, cos, sin, position, visible)
+        logits = self.lm_head(self.norm(x)).view(-1)
+        return logits.argmax(-1, keepdim=True), logits
+
+
+class FedBackStep(nn.Module):  # type: ignore[misc]
+    """A decode step without inputs: the next token and position are kept in the state, on the device."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        super().__init__()
+        self.decoder = decoder
+        for name in ("token", "position"):
+            self.register_buffer(name, torch.zeros(1, dtype=torch.int64))
+
+    def forward(self) -> tuple[Any, Any]:
+        following, logits = self.decoder(self.token, self.position)
+        self.token.copy_(following)
+        self.position.add_(1)
+        return following, logits
+
+
+def randomised(module: Any, seed: int) -> Any:
+    """The module with random parameters of which none is near zero, so that a dropped one changes the result.
+
+    Magnitudes are uniform within a factor of three around a size that keeps activations near 1; signs are random,
+    except in the weights of norms.
+    """
+    random = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            size = parameter.shape[-1] ** -0.5 if parameter.dim() > 1 else 0.5
+            drawn = size * (0.5 + torch.rand(parameter.shape, generator=random))
+            signs = torch.randint(0, 2, parameter.shape, generator=random) * 2 - 1
+            parameter.copy_(drawn * signs)
+        for part in module.modules():
+            if isinstance(part, _RMSNorm | nn.LayerNorm):
+                part.weight.abs_().mul_(2)
+    return module.requires_grad_(False)

@@ -1,0 +1,79 @@
+"""Attention that also writes the new key and value into the cache."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from overhead.lowering.buffers import TensorView
+from overhead.lowering.kernel import Kernel
+from overhead.lowering.operation import GROUP_THREADS
+from overhead.lowering.templates.attention import Attention
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CachedAttention(Attention):
+    """Attention of one query row. ``key`` and ``value`` are the cache; row ``index`` of both is replaced first.
+
+    ``new_key`` and ``new_value`` have one row. ``index`` has one element; out of range, it replaces nothing.
+    """
+
+    new_key: TensorView
+    new_value: TensorView
+    index: TensorView
+
+    @property
+    def label(self) -> str:
+        return "cached_attention"
+
+    @property
+    def reads(self) -> tuple[TensorView, ...]:
+        given = (self.query, self.new_key, self.new_value, self.index, self.mask)
+        return tuple(view for view in given if view is not None)
+
+    @property
+    def writes(self) -> tuple[TensorView, ...]:
+        return (self.output, self.key, self.value)
+
+    def kernel(self) -> Kernel:
+        batch, heads, _, width = self.query.shape
+        keys, deep = self.key.shape[2], self.value.shape[3]
+        start, item, head, shared_by = self.place_of_group()
+        query = self.element(self.query, item, "head", "0u", "d")
+        score = self.masked(f"sum * {self.scale!r}", (batch, heads, 1, keys), item, "0u")
+
+        def at(view: TensorView, row: str) -> str:
+            return self.element(view, item, head, row, "d")
+
+        # All groups take the new row from where it was computed, because one of them is writing it into the cache.
+        body = f"""\
+{start}
+u32 at = u32({self.flat(self.index, "0u")});
+if (head % {shared_by}u == 0u && at < {keys}u) {{
+  for (u32 d = lane; d < {width}u; d += {GROUP_THREADS}u) {{ {at(self.key, "at")} = {at(self.new_key, "0u")}; }}
+  for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{ {at(self.value, "at")} = {at(self.new_value, "0u")}; }}
+}}
+f32 highest = -3.4e38;
+for (u32 j = lane; j < {keys}u; j += {GROUP_THREADS}u) {{
+  f32 sum = 0.0;
+  if (j == at) {{
+    for (u32 d = 0u; d < {width}u; d += 1u) {{ sum += {query} * {at(self.new_key, "0u")}; }}
+  }} else {{
+    for (u32 d = 0u; d < {width}u; d += 1u) {{ sum += {query} * {at(self.key, "j")}; }}
+  }}
+  f32 score = {score};
+  scores[j] = score;
+  highest = max(highest, score);
+}}
+{self.weigh(keys)}
+for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{
+  f32 mixed = 0.0;
+  for (u32 j = 0u; j < {keys}u; j += 1u) {{
+    if (j == at) {{
+      mixed += scores[j] * {at(self.new_value, "0u")};
+    }} else {{
+      mixed += scores[j] * {at(self.value, "j")};
+    }}
+  }}
+  {self.element(self.output, item, "head", "0u", "d")} = mixed / part[0];
+}}"""
+        return self.compose(body, batch * heads, shared=(("part", GROUP_THREADS), ("scores", keys)))

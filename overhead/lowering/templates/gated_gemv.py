@@ -1,0 +1,55 @@
+"""The first half of a gated MLP in one dispatch: ``act(gate x) * (up x)``."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from overhead.lowering.buffers import TensorView
+from overhead.lowering.kernel import Kernel, combined
+from overhead.lowering.operation import GROUP_THREADS, Operation
+from overhead.lowering.templates.gemv import split
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GatedGemv(Operation):
+    """``activation``: an expression of ``x0``, the product with the gate. Without biases."""
+
+    x: TensorView
+    gate: TensorView
+    up: TensorView
+    activation: str
+    output: TensorView
+
+    @property
+    def label(self) -> str:
+        return "gated_gemv"
+
+    @property
+    def reads(self) -> tuple[TensorView, ...]:
+        return (self.x, self.gate, self.up)
+
+    @property
+    def writes(self) -> tuple[TensorView, ...]:
+        return (self.output,)
+
+    def kernel(self) -> Kernel:
+        rows, inner, columns = self.x.count // self.x.shape[-1], self.x.shape[-1], self.gate.shape[0]
+        start, row = split(rows, columns)
+        body = f"""\
+{chr(10).join(start)}
+f32 gated = 0.0;
+f32 raised = 0.0;
+for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u) {{
+  f32 x = {self.in_row(self.x, row, "k")};
+  gated += x * {self.element(self.gate, "column", "k")};
+  raised += x * {self.element(self.up, "column", "k")};
+}}
+gates[lane] = gated;
+{combined("gates", "x + y", GROUP_THREADS)}
+ups[lane] = raised;
+{combined("ups", "x + y", GROUP_THREADS)}
+if (lane == 0u) {{
+  f32 x0 = gates[0];
+  {self.in_row(self.output, row, "column")} = ({self.activation}) * ups[0];
+}}"""
+        return self.compose(body, rows * columns, shared=(("gates", GROUP_THREADS), ("ups", GROUP_THREADS)))

@@ -1,0 +1,44 @@
+"""The sum, mean or maximum of each row."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+from overhead.lowering.buffers import TensorView
+from overhead.lowering.kernel import Kernel, combined
+from overhead.lowering.operation import GROUP_THREADS, Operation
+
+_HOW = {"sum": "x + y", "mean": "x + y", "max": "max(x, y)"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RowReduction(Operation):
+    """One number for each row. A row is what the last dimension spans. ``output`` has one element for each row."""
+
+    kind: Literal["sum", "mean", "max"]
+    x: TensorView
+    output: TensorView
+
+    @property
+    def label(self) -> str:
+        return f"row_{self.kind}"
+
+    @property
+    def reads(self) -> tuple[TensorView, ...]:
+        return (self.x,)
+
+    @property
+    def writes(self) -> tuple[TensorView, ...]:
+        return (self.output,)
+
+    def kernel(self) -> Kernel:
+        inner = self.x.shape[-1]
+        start, taken = ("-3.4e38", "max(found, {})") if self.kind == "max" else ("0.0", "found + {}")
+        body = f"""\
+f32 found = {start};
+for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u) {{ found = {taken.format(self.in_row(self.x, "group", "k"))}; }}
+part[lane] = found;
+{combined("part", _HOW[self.kind], GROUP_THREADS)}
+if (lane == 0u) {{ {self.flat(self.output, "group")} = part[0]{f" / {float(inner)!r}" * (self.kind == "mean")}; }}"""
+        return self.compose(body, self.x.count // inner, shared=(("part", GROUP_THREADS),))

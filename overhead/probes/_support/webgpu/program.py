@@ -1,0 +1,115 @@
+"""A lowered program on a WebGPU device: its buffers, pipelines and bind groups, and the dispatches of one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from overhead.lowering.buffers import Buffer
+from overhead.lowering.kernel import Kernel
+from overhead.lowering.program import Program
+from overhead.probes._support.webgpu.library import Library
+from overhead.probes._support.webgpu.resources import COMPUTE_STAGE
+from overhead.probes.base import Unsupported
+
+_DTYPES = {"f32": np.float32, "i32": np.int32, "u32": np.uint32}
+
+
+class WebGpuProgram:
+    """A program with all its buffers on a device of its own, because it may need larger limits than others.
+
+    ``values``: the contents of weights and state by name, in any numeric type. State without contents starts at zero.
+    Raises ``Unsupported`` if the adapter is too small.
+    """
+
+    def __init__(self, loaded: Library, adapter: Any, program: Program, values: Mapping[str, NDArray[Any]]) -> None:
+        self.program, self._library = program, loaded
+        needed = program.limits.beyond_webgpu()
+        for name, least in needed.items():
+            if int(adapter.limits[name]) < least:
+                raise Unsupported(f"the program needs a {name} of {least:,}; the adapter has {adapter.limits[name]:,}")
+        self.device = adapter.request_device_sync(required_limits=needed)
+        self.queue = self.device.queue
+        loaded.forget_errors()
+        self._buffers = {name: self._buffer(buffer, values.get(name)) for name, buffer in program.buffers.items()}
+        pipelines = {name: self._pipeline(kernel) for name, kernel in program.kernels.items()}
+        self.dispatches = [
+            (pipelines[d.kernel][1], self._group(pipelines[d.kernel][0], d.bindings), d.grid)
+            for d in program.dispatches
+        ]
+        loaded.raise_errors()
+
+    def _buffer(self, buffer: Buffer, given: NDArray[Any] | None) -> Any:
+        flags = self._library.webgpu.BufferUsage
+        usage = flags.STORAGE | flags.COPY_SRC | flags.COPY_DST
+        if given is None and not buffer.values:
+            if buffer.role == "weight":
+                raise ValueError(f"the weight {buffer.name} has no values")
+            return self.device.create_buffer(size=buffer.bytes, usage=usage)
+        data = np.asarray(buffer.values if given is None else given).astype(_DTYPES[buffer.number]).ravel()
+        if data.size != buffer.count:
+            raise ValueError(f"{buffer.name} has {buffer.count} numbers, not {data.size}")
+        return self.device.create_buffer_with_data(data=data, usage=usage)
+
+    def _pipeline(self, kernel: Kernel) -> tuple[Any, Any]:
+        kinds = ["storage" if binding.written else "read-only-storage" for binding in kernel.bindings]
+        layout = self.device.create_bind_group_layout(
+            entries=[
+                {"binding": i, "visibility": COMPUTE_STAGE, "buffer": {"type": kind}} for i, kind in enumerate(kinds)
+            ]
+        )
+        module = self.device.create_shader_module(code=kernel.wgsl)
+        shared = self.device.create_pipeline_layout(bind_group_layouts=[layout])
+        compute = {"module": module, "entry_point": "main"}
+        return layout, self.device.create_compute_pipeline(layout=shared, compute=compute)
+
+    def _group(self, layout: Any, names: tuple[str, ...]) -> Any:
+        bound = [self._buffers[name] for name in names]
+        return self.device.create_bind_group(
+            layout=layout,
+            entries=[
+                {"binding": i, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
+                for i, buffer in enumerate(bound)
+            ],
+        )
+
+    def put(self, name: str, values: NDArray[Any]) -> None:
+        """Write a whole buffer."""
+        number = self.program.buffers[name].number
+        self.queue.write_buffer(self._buffers[name], 0, np.ascontiguousarray(values, dtype=_DTYPES[number]))
+
+    def get(self, name: str) -> NDArray[Any]:
+        """The numbers of a buffer after all submitted work. Raises ``Unverified`` if the library reported an error."""
+        buffer = self.program.buffers[name]
+        found = np.frombuffer(self.queue.read_buffer(self._buffers[name]), _DTYPES[buffer.number])[: buffer.count]
+        self._library.raise_errors()
+        return found
+
+    def outputs(self) -> list[NDArray[Any]]:
+        """The outputs of the last step, by the order of the module's outputs, in their shapes."""
+        found = []
+        for view in self.program.outputs:
+            numbers = self.get(view.buffer)
+            strides = [stride * numbers.itemsize for stride in view.strides]
+            found.append(np.lib.stride_tricks.as_strided(numbers[view.offset :], view.shape, strides))
+        return found
+
+    def step(self) -> None:
+        """Submit all dispatches of one step, in one pass."""
+        encoder = self.device.create_command_encoder()
+        compute = encoder.begin_compute_pass()
+        for pipeline, group, grid in self.dispatches:
+            compute.set_pipeline(pipeline)
+            compute.set_bind_group(0, group)
+            compute.dispatch_workgroups(*grid)
+        compute.end()
+        self.queue.submit([encoder.finish()])
+
+    def close(self) -> None:
+        """Release the buffers and the device."""
+        for buffer in self._buffers.values():
+            buffer.destroy()
+        self.device.destroy()

@@ -1,0 +1,118 @@
+"""Lowered programs: dispatches counted, and run on a software adapter against float64; changed programs must fail."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import overhead
+from overhead.lowering.agreement import LogitAgreement, agreement
+from overhead.lowering.operation import UnsupportedOperation
+from overhead.lowering.program import Program
+from overhead.lowering.templates.gemv import Gemv
+from overhead.lowering.templates.index_write import IndexWrite
+
+torch = pytest.importorskip("torch", reason="needs torch")
+from overhead.lowering.decoder import SHAPES, Decoder, FedBackStep, randomised  # noqa: E402
+from overhead.lowering.torch_values import values_of  # noqa: E402
+
+pytestmark = pytest.mark.needs("torch")
+TOLERANCE = 1e-4
+TOKENS = (5, 7, 290, 33, 12, 264, 1, 2)
+ZERO = (torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64))
+on_lavapipe = pytest.mark.needs("wgpu", "numba", "lavapipe")
+
+
+def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[list[Any]]:
+    from overhead.probes._support.webgpu.library import library
+    from overhead.probes._support.webgpu.program import WebGpuProgram
+
+    loaded = library("wgpu-native")
+    adapters = loaded.webgpu.gpu.enumerate_adapters_sync()
+    adapter = next(a for a in adapters if a.info["backend_type"] == "Vulkan")
+    device = WebGpuProgram(loaded, adapter, program, values_of(module, program))
+    try:
+        found = []
+        for step in steps:
+            for name, values in step.items():
+                device.put(name, values)
+            device.step()
+            found.append([output.copy() for output in device.outputs()])
+        return found
+    finally:
+        device.close()
+
+
+def compared(module: Any, program: Program, shift: int = 0) -> LogitAgreement:
+    reference = copy.deepcopy(module).double()
+    expected = [reference(torch.tensor([t]), torch.tensor([i]))[1].numpy().copy() for i, t in enumerate(TOKENS)]
+    steps = [{"token": np.array([t]), "position": np.array([i + shift])} for i, t in enumerate(TOKENS)]
+    found = [outputs[1] for outputs in run(module, program, steps)]
+    return agreement(np.array(found), np.array(expected), TOLERANCE)
+
+
+@on_lavapipe
+@pytest.mark.parametrize("shape", ["qwen2.5-tiny", "llama-tiny"])
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_decoder_agrees_with_float64(shape: str, fused: bool) -> None:
+    module = randomised(Decoder(SHAPES[shape]), 1)
+    program = overhead.lower(module, ZERO) if fused else overhead.lower(module, ZERO, fusions=())
+    found = compared(module, program)
+    assert found.ok, str(found)
+
+
+@on_lavapipe
+@pytest.mark.parametrize("mutant", ["bias dropped", "stale cache row", "wrong position"])
+def test_a_changed_program_does_not_agree(mutant: str) -> None:
+    module = randomised(Decoder(SHAPES["qwen2.5-tiny"]), 1)
+    program = overhead.lower(module, ZERO, fusions=())
+    operations = list(program.operations)
+    if mutant == "bias dropped":
+        at = next(i for i, op in enumerate(operations) if op.place == "layers.1.attention.v_proj")
+        operation = operations[at]
+        assert isinstance(operation, Gemv)
+        product = dataclasses.replace(operation.products[0], bias=None)
+        operations[at] = dataclasses.replace(operation, products=(product,))
+    elif mutant == "stale cache row":
+        del operations[max(i for i, op in enumerate(operations) if isinstance(op, IndexWrite))]
+    found = compared(module, program.with_operations(tuple(operations)), shift=mutant == "wrong position")
+    assert not found.ok, str(found)
+
+
+@on_lavapipe
+def test_an_mlp_with_layer_norm_agrees_with_float64() -> None:
+    layers = (torch.nn.LayerNorm(32), torch.nn.Linear(32, 80), torch.nn.GELU(), torch.nn.Linear(80, 32))
+    module = randomised(torch.nn.Sequential(*layers), 0)
+    x = torch.randn(5, 32, generator=torch.Generator().manual_seed(2))
+    program = overhead.lower(module, (x,))
+    ((found,),) = run(module, program, [{program.inputs[0].buffer: x.numpy()}])
+    np.testing.assert_allclose(found, copy.deepcopy(module).double()(x.double()).numpy(), atol=1e-5)
+
+
+def table() -> str:
+    lines = []
+    for name in ("qwen2.5-0.5b", "qwen2.5-1.5b", "llama-1.1b"):
+        with torch.device("meta"):
+            module = FedBackStep(Decoder(SHAPES[name]))
+        program = overhead.lower(module)
+        savings = " | ".join(str(-saving.dispatches) for saving in program.savings)
+        lines.append(f"| `{name}` | {program.savings[0].before} | {savings} | {len(program.dispatches)} |")
+        if name == "qwen2.5-0.5b":
+            assert program.limits.binding_bytes == 4 * 151_936 * 896
+    return "\n".join(lines)
+
+
+def test_the_document_has_the_counts_of_the_programs() -> None:
+    assert table() in (Path(overhead.__file__).parents[1] / "docs" / "lowering.md").read_text(encoding="utf-8")
+
+
+def test_an_unsupported_operation_is_named_with_its_place() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LogSigmoid())
+    with pytest.raises(UnsupportedOperation, match=r"1: the operation aten\.log_sigmoid is not supported"):
+        overhead.lower(module, (torch.zeros(1, 4),))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -34,18 +34,20 @@ class Description:
     flags: list[str]
 
 
+def fields_of(chain: Chain) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The name of each field, and a function that returns its checked value or raises ``BadValue``."""
+    name = type(chain).__name__
+    for field, kind in _ATTRIBUTES.items():
+        yield field, lambda field=field, kind=kind: checked(f"{name}.{field}", getattr(chain, field), kind)
+    yield "window", lambda: checked_mapping(f"{name}.window()", chain.window(), Scalar)
+    yield "kernels", lambda: checked_mapping(f"{name}.kernels()", chain.kernels(), _Digest)
+    yield "flags", lambda: checked(f"{name}.flags", list(chain.flags), list[Name])
+
+
 def describe(chain: Chain) -> Description:
     """The description of a chain that has just been opened. Raises ``BadValue``, which names the first bad field."""
-    name = type(chain).__name__
-    good = {field: checked(f"{name}.{field}", getattr(chain, field), kind) for field, kind in _ATTRIBUTES.items()}
-    return Description(
-        overlap=good["overlap"],
-        synchronous=good["synchronous"],
-        wait_spins=good["wait_spins"],
-        window=checked_mapping(f"{name}.window()", chain.window(), Scalar),
-        kernels=checked_mapping(f"{name}.kernels()", chain.kernels(), _Digest),
-        flags=checked(f"{name}.flags", list(chain.flags), list[Name]),
-    )
+    good = {field: get() for field, get in fields_of(chain)}
+    return Description(**{field.name: good[field.name] for field in fields(Description)})
 
 
 def opening_of(chain: Chain) -> dict[str, float]:

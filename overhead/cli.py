@@ -70,6 +70,13 @@ def _parser() -> argparse.ArgumentParser:
     _add_json(listing)
     listing.set_defaults(call=_list)
 
+    check = commands.add_parser("check", help="test a stack of your own, or a built-in one, in about ten seconds")
+    check.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="this stack (repeatable)")
+    check.add_argument("--all", action="store_true", help="every case, however long it takes")
+    _add_plugin(check)
+    _add_json(check)
+    check.set_defaults(call=_check)
+
     doctor = commands.add_parser("doctor", help="what would disturb a measurement on this machine")
     _add_json(doctor)
     doctor.set_defaults(call=_doctor)
@@ -237,6 +244,21 @@ def _list(a: argparse.Namespace) -> int:
     else:
         show_listing(found)
     return _DONE
+
+
+def _check(a: argparse.Namespace) -> int:
+    from overhead.checking.check import SECONDS, check
+    from overhead.terminal.check import CheckPrinter
+
+    printer = CheckPrinter()
+    found = check(a.plugin, a.probe, seconds=0 if a.all else SECONDS, answered=lambda row: a.json or printer.show(row))
+    if a.json:
+        from overhead import results
+
+        _print_json(results.to_builtins(found.rows))
+    else:
+        printer.summarise(found.rows)
+    return _GATE if found.failed else _DONE
 
 
 def _doctor(a: argparse.Namespace) -> int:

@@ -56,7 +56,7 @@ def raised_in(error: BaseException) -> str:
     if first is None:
         return ""
     own = "overhead.probes" if first.startswith("overhead.") else first.partition(".")[0]
-    frame, line = [each for each, name in zip(frames, names, strict=True) if f"{name}.".startswith(f"{own}.")][-1]
+    frame, line = [each for each, name in zip(frames, names, strict=True) if f"{name}.".startswith(f"{own}.") and not _is_suite(name)][-1]
     return f"{os.path.basename(frame.f_code.co_filename)}:{line}, in {frame.f_code.co_name}"
 
 

@@ -23,7 +23,7 @@ ORDER = (
     {"workloads"},
     {"probes", "reading"},
     {"loading"},
-    {"runner", "versus", "claims", "fleet"},
+    {"runner", "versus", "claims", "fleet", "checking"},
     {"explain"},
     {"report", "terminal", "export"},
     {"cli"},

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from overhead.checking.findings import Findings
-from overhead.errors import UsageError
 from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
 from overhead.measure.sampling.description import fields_of, opening_of
 from overhead.probes.base import Probe, Space
@@ -23,6 +22,7 @@ from overhead.results import Case, Target
 UNITS = (0, 1, 7, 1)
 MANY_UNITS = 1001
 """Issued too where a unit takes well under a microsecond."""
+_BLOCKING_STEP = "wait() after one unit"
 _LEAST_WAIT_NS = 2_000
 """A wait that is this much longer than an empty one waits for something."""
 _REPEATS = 15
@@ -114,7 +114,7 @@ def open_chain(found: Findings, probe: Probe, target: Target, case: Case, varied
         if not found.failed and not found.unavailable:
             found.error(f"open() returned {chain!r:.80}; it must be a Chain")
         return None
-    if not type(chain).sample is not Chain.sample:
+    if not chain.own_loop:
         for name in sorted(set(varied) - params.read):
             found.warn(f"open() never reads params[{name!r}], so this case is measured like the base case")
     return chain
@@ -158,7 +158,8 @@ def _check_description(found: Findings, chain: Chain, case: Case) -> None:
         found.warn("window() is empty; it must name everything that is timed: the operation, the wait, the precision")
     elif not chain.synchronous and "wait" not in {*good["window"], *case.params}:
         found.warn("window() names no wait, and neither do the parameters: two waits would count as the same")
-    if case.pattern in ("wait-each", "read-each") and not chain.latency:
+    several = case.unit[:1].isdigit()  # a unit of 10 launches and one wait has no latency of one launch
+    if case.pattern in ("wait-each", "read-each") and not chain.latency and not several:
         found.warn(f"the pattern is {case.pattern}, but latency is False: there will be no percentiles")
 
 
@@ -237,7 +238,7 @@ class _Calls:
         """Compare the wait after one unit with an empty wait: is anything left to wait for?"""
         if self.chain.latency or self.chain.recorded or self.case.pattern == "fused" or not self.chain.executes:
             return
-        with self.found.catching("the wait after issue(1)"):
+        with self.found.catching(_BLOCKING_STEP):
             waits = {n: [self._timed_wait(n) for _ in range(_REPEATS)] for n in (0, 1, 0, 1)}
             empty, one = (statistics.median(waits[n]) for n in (0, 1))
             waited = f"wait() takes {one / 1e3:.1f} us after one unit and {empty / 1e3:.1f} us after none"
@@ -321,7 +322,17 @@ def base_parameters(cases: Sequence[Case], case: Case) -> list[str]:
     return [name for name, value in case.params.items() if base.get(name) != value]
 
 
-def register_error(error: BaseException) -> str:
-    """Why a plugin could not be loaded, in one line."""
-    words = " ".join(str(error).split())
-    return words if isinstance(error, UsageError) else f"{type(error).__name__}: {words}".rstrip(": ")
+def check_neighbour(found: Findings, chain: Chain) -> None:
+    """Check that another chain, open all the time, still counts by itself. Adds what is wrong to ``found``."""
+    if not chain.executes:
+        return
+    before, ran = 0, 0
+    with found.catching("the base case, open all the time"):
+        before = int(chain.executed())
+        chain.prepare(3)
+        chain.issue(3)
+        chain.wait()
+        ran = int(chain.executed()) - before
+    if not found.failed:
+        wrong = f"its count was {before} before this and rose by {ran} with 3 units" if before % 3 or ran != 3 else ""
+        found.expect(not wrong, f"{wrong}: do two open chains share their values?")

@@ -13,8 +13,9 @@ from overhead.errors import UsageError, raised_in
 from overhead.measure.sampling.events import status_of
 
 Level = Literal["error", "warning"]
-Result = Literal["verified", "opened", "unavailable", "failed", "hung", "crashed", "not checked"]
-"""``verified``: every unit was counted from values. ``opened``: a null backend, which runs nothing."""
+Result = Literal["verified", "opened", "unavailable", "failed", "hung", "crashed", "not checked", "noted"]
+"""``verified``: every unit was counted from values. ``opened``: a null backend, which runs nothing. ``noted``: warnings
+on a step before the cases."""
 FAULTS: frozenset[str] = frozenset({"failed", "hung", "crashed"})
 
 

@@ -152,7 +152,7 @@ def check(probe: Probe, target: Target, case: Case, window: Mapping[str, Scalar]
     cases = list(probe.space(target).star())
     found = contract.check_case(probe, target, case, contract.base_parameters(cases, case))
     assert not found.unavailable
-    assert found.found == []
+    assert [one for one in found.found if one.level == "error"] == []
     chain = probe.open(target, case)
     try:
         assert chain.window().items() >= window.items()

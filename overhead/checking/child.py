@@ -152,7 +152,7 @@ class _Check:
     def check_cases(self, probe: Probe, target: Target, cases: list[Case]) -> None:
         """Check each case while the chain of the base case stays open, as all chains do in a run."""
         base: Chain | None = None
-        for case in cases:
+        for case in sorted(cases, key=lambda case: "elements" in case.params):  # workloads take longer
             key = f"{target.key} {case.key}"
             if key in self.job.done:
                 continue

@@ -239,23 +239,26 @@ class _Calls:
         if self.chain.latency or self.chain.recorded or self.case.pattern == "fused" or not self.chain.executes:
             return
         with self.found.catching(_BLOCKING_STEP):
-            waits = {n: [self._timed_wait(n) for _ in range(_REPEATS)] for n in (0, 1, 0, 1)}
-            empty, one = (statistics.median(waits[n]) for n in (0, 1))
+            times = {n: [self._timed(n) for _ in range(_REPEATS)] for n in (0, 1, 0, 1)}
+            empty, one = (statistics.median(wait for _, wait in times[n]) for n in (0, 1))
+            issue = statistics.median(issue for issue, _ in times[1])
             waited = f"wait() takes {one / 1e3:.1f} us after one unit and {empty / 1e3:.1f} us after none"
             if self.chain.synchronous and one > 3 * empty + 10 * _LEAST_WAIT_NS:
                 self.found.warn(f"synchronous is True, but {waited}: does issue() return before the work is done?")
-            if not self.chain.synchronous and one < 1.2 * empty + _LEAST_WAIT_NS / 10:
+            nothing_left = one < 1.2 * empty + _LEAST_WAIT_NS / 10
+            if not self.chain.synchronous and nothing_left and issue > 2 * empty:
                 self.found.warn(f"{waited}: if issue() returns only when the work is done, set synchronous = True")
         if not self.found.failed:
             self._read()
 
-    def _timed_wait(self, n: int) -> int:
-        """The time of ``wait`` after n units, ns."""
+    def _timed(self, n: int) -> tuple[int, int]:
+        """The time of ``issue`` with n units and that of the ``wait`` after it, ns."""
         self.chain.prepare(n)
-        self.chain.issue(n)
         began = time.perf_counter_ns()
+        self.chain.issue(n)
+        issued = time.perf_counter_ns()
         self.chain.wait()
-        return time.perf_counter_ns() - began
+        return issued - began, time.perf_counter_ns() - issued
 
     def _own_loop(self) -> None:
         """Check the rows of the chain's own loop."""

@@ -11,7 +11,7 @@ from overhead.probes.base import Probe
 from overhead.registry import Registry
 from overhead.workloads import workloads
 
-_registry: Registry[Probe] = Registry("stack", __name__, frozenset({"base"}))
+_registry: Registry[Probe] = Registry("stack", __name__, frozenset({"base", "in_order"}))
 _plugins: set[Path] = set()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 
 import os
+from typing import Any
 
 
 class UsageError(ValueError):
@@ -51,17 +52,30 @@ def raised_in(error: BaseException) -> str:
     while at is not None:
         frames.append((at.tb_frame, at.tb_lineno))
         at = at.tb_next
-    names = [str(frame.f_globals.get("__name__", "")) for frame, _ in frames]
+    names = [_module_of(frame.f_globals) for frame, _ in frames]
     first = next((name for name in names if not _is_suite(name)), None)
     if first is None:
         return ""
     own = "overhead.probes" if first.startswith("overhead.") else first.partition(".")[0]
-    frame, line = [each for each, name in zip(frames, names, strict=True) if f"{name}.".startswith(f"{own}.") and not _is_suite(name)][-1]
+    frame, line = [
+        each
+        for each, name in zip(frames, names, strict=True)
+        if f"{name}.".startswith(f"{own}.") and not _is_suite(name)
+    ][-1]
     return f"{os.path.basename(frame.f_code.co_filename)}:{line}, in {frame.f_code.co_name}"
 
 
+def _module_of(scope: dict[str, Any]) -> str:
+    """The name of the module of a frame, also where it runs as ``__main__``."""
+    return str(getattr(scope.get("__spec__"), "name", None) or scope.get("__name__", ""))
+
+
 def _is_suite(module: str) -> bool:
-    """Whether a module is part of the suite, and not of one of its stacks."""
-    if module in ("overhead.probes", "overhead.probes.base") or module.startswith("overhead.probes.kernels"):
+    """Whether a module is part of the suite (or of the import of a plugin), and not of one of its stacks."""
+    if (
+        "importlib" in module.partition(".")[0]
+        or module in ("overhead.probes", "overhead.probes.base")
+        or module.startswith("overhead.probes.kernels")
+    ):
         return True
     return module.partition(".")[0] == "overhead" and not module.startswith("overhead.probes.")

@@ -47,7 +47,9 @@ def test_a_bad_field_of_a_target_is_named(fields: Any, message: str) -> None:
         Target(**{"stack": "mine", "api": "OpenCL", "adapter": "A", **fields})
 
 
-@pytest.mark.parametrize(("given", "kept"), [("vulkan", "Vulkan"), ("CUDA", "CUDA"), ("opencl", "OpenCL"), ("ze", "ze")])
+@pytest.mark.parametrize(
+    ("given", "kept"), [("vulkan", "Vulkan"), ("CUDA", "CUDA"), ("opencl", "OpenCL"), ("ze", "ze")]
+)
 def test_any_api_is_allowed_and_a_known_one_keeps_its_spelling(given: str, kept: str) -> None:
     target = Target(stack="mine", api=given, adapter="A")
     assert target.api == kept

@@ -34,7 +34,9 @@ class Report(Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        return any(row.failed for row in self.rows) or not any(row.result in ("verified", "opened") for row in self.rows)
+        return any(row.failed for row in self.rows) or not any(
+            row.result in ("verified", "opened") for row in self.rows
+        )
 
 
 def check(
@@ -130,8 +132,14 @@ def _how_ended(code: int | None) -> str:
 def _where(trace_file: Path, plugins: Sequence[str]) -> str:
     """The innermost line of the stack's own code in the traceback that a dying or stuck child wrote; empty if none."""
     text = trace_file.read_text(errors="replace") if trace_file.is_file() else ""
-    for file, line, function in re.findall(r'File "(.+)", line (\d+) in (.+)', text):
-        own = Path(file).name in {Path(plugin).name for plugin in plugins} if plugins else "/probes/" in Path(file).as_posix()
+    threads = re.split(r"^(?=(?:Current thread|Thread) 0x)", text, flags=re.MULTILINE)
+    main = next((thread for thread in threads if thread.startswith("Current")), threads[-1])  # the oldest comes last
+    for file, line, function in re.findall(r'File "(.+)", line (\d+) in (.+)', main):
+        own = (
+            Path(file).name in {Path(plugin).name for plugin in plugins}
+            if plugins
+            else "/probes/" in Path(file).as_posix()
+        )
         if own:
             return f"{Path(file).name}:{line}, in {function}"
     return ""

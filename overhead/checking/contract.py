@@ -286,10 +286,14 @@ class _Calls:
         found = [self.chain.device(n), self.chain.device(n)]
         kinds = {type(one) for one in found}
         expect = self.found.expect
-        if not expect(kinds in ({DeviceTime}, {type(None)}), f"device({n}) returned {found!r:.100}, not DeviceTime twice"):
+        if not expect(
+            kinds in ({DeviceTime}, {type(None)}), f"device({n}) returned {found!r:.100}, not DeviceTime twice"
+        ):
             return
         for one in filter(None, found):
-            expect(1 <= one.n <= self.chain.held_n, f"DeviceTime.n is {one.n}; allowed: 1 to held_n {self.chain.held_n}")
+            expect(
+                1 <= one.n <= self.chain.held_n, f"DeviceTime.n is {one.n}; allowed: 1 to held_n {self.chain.held_n}"
+            )
             expect(one.span > 0 and math.isfinite(one.span), f"DeviceTime.span is {one.span}; it must be ns above 0")
             expect(one.quantum >= 0, f"DeviceTime.quantum is {one.quantum}; it must be ns, 0 or more")
             expect(isinstance(one.busy, bool), f"DeviceTime.busy is {one.busy!r}; it must be True or False")
@@ -316,7 +320,9 @@ class _Calls:
 
     def _making(self) -> None:
         for part, (units, times) in self.chain.making().items():
-            self.found.expect(len(units) == len(times), f"making()[{part!r}] has {len(units)} units, {len(times)} times")
+            self.found.expect(
+                len(units) == len(times), f"making()[{part!r}] has {len(units)} units, {len(times)} times"
+            )
 
 
 def base_parameters(cases: Sequence[Case], case: Case) -> list[str]:

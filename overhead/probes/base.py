@@ -55,6 +55,8 @@ class Space:
             if axis not in _FIELDS and axis not in self.base.params and None not in values:
                 known = ", ".join([*_FIELDS, *self.base.params])
                 raise BadValue(f"Space.axes has {axis!r}, which the base case lacks; allowed: {known}")
+            for value in values:
+                vary(self.base, axis, value)
 
     def star(self) -> Iterator[Case]:
         """The base, the early cases, the cases that differ from the base in one axis, then the extra cases.

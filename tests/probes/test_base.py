@@ -15,7 +15,9 @@ BASE = Case(pattern="per-submit", params={"values": 1})
 
 
 def test_an_axis_that_the_base_lacks_is_refused() -> None:
-    with pytest.raises(BadValue, match=r"^Space.axes has 'valuez', which the base case lacks; allowed: pattern, .*values$"):
+    with pytest.raises(
+        BadValue, match=r"^Space.axes has 'valuez', which the base case lacks; allowed: pattern, .*values$"
+    ):
         Space(BASE, axes={"valuez": [8]})
 
 

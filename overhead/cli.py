@@ -66,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(call=_run)
 
     listing = commands.add_parser("list", help="every stack and device here, or why not and what mends it")
+    listing.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack")
     _add_plugin(listing)
     _add_json(listing)
     listing.set_defaults(call=_list)
@@ -238,7 +239,7 @@ def _list(a: argparse.Namespace) -> int:
     from overhead import results
     from overhead.terminal.stacks import listing, show_listing
 
-    found = listing(a.plugin)
+    found = listing(a.plugin, a.probe)
     if a.json:
         _print_json([results.to_builtins(row) for row in found])
     else:
@@ -251,7 +252,8 @@ def _check(a: argparse.Namespace) -> int:
     from overhead.terminal.check import CheckPrinter
 
     printer = CheckPrinter()
-    found = check(a.plugin, a.probe, seconds=0 if a.all else SECONDS, answered=lambda row: a.json or printer.show(row))
+    answered = (lambda row: None) if a.json else printer.show
+    found = check(a.plugin, a.probe, seconds=0 if a.all else SECONDS, answered=answered)
     if a.json:
         from overhead import results
 

@@ -67,7 +67,7 @@ def test_a_numpy_scalar_becomes_a_plain_value(value: Any, plain: Scalar) -> None
 
 
 def test_a_changed_copy_is_checked_too() -> None:
-    with pytest.raises(BadValue, match="^Case.caller is 'c'; "):
+    with pytest.raises(BadValue, match=r"^Case.caller is 'c'; "):
         msgspec.structs.replace(Case(pattern="fused"), caller="c")
 
 
@@ -84,5 +84,5 @@ def test_a_mapping_is_checked_value_by_value() -> None:
 
 def test_an_integer_is_a_number_and_true_is_no_integer() -> None:
     assert checked("x", 1, float) == 1.0
-    with pytest.raises(BadValue, match="^x is True; it must be an integer$"):
+    with pytest.raises(BadValue, match=r"^x is True; it must be an integer$"):
         checked("x", True, int)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import msgspec
 
 from overhead.checking.findings import Findings
-from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
+from overhead.measure.sampling.chain import Chain, DeviceTime, Samples, StartLatency
 from overhead.measure.sampling.description import fields_of, opening_of
 from overhead.probes.base import Probe, Space
 from overhead.results import Case, Target
@@ -50,6 +51,7 @@ def check_targets(found: Findings, probe: Probe) -> list[Target]:
 
 def check_space(found: Findings, probe: Probe, target: Target) -> list[Case]:
     """The cases of the target, the base first. Adds what is wrong to ``found``."""
+    star: list[Case] = []
     with found.catching("space()"):
         space: Any = probe.space(target)
         if not found.expect(isinstance(space, Space), f"space() returned {space!r:.80}; it must be a Space"):
@@ -59,8 +61,8 @@ def check_space(found: Findings, probe: Probe, target: Target) -> list[Case]:
             if not found.expect(bool(cases), "space() has no case: allowed() refuses every one"):
                 return []
             found.expect(cases[0].key == space.base.key, "allowed() refuses the base case")
-        return list(space.star())
-    return []
+        star.extend(space.star())
+    return star
 
 
 class Watched(dict[str, Any]):
@@ -94,7 +96,7 @@ class Watched(dict[str, Any]):
         self.read.update(super().keys())
         return super().__eq__(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def watched(case: Case) -> tuple[Case, Watched]:
@@ -224,10 +226,12 @@ class _Calls:
         return True
 
     def _issue(self, n: int) -> bool:
-        for step, call in (
-            (f"prepare({n})", lambda: self.chain.prepare(n)), (f"issue({n})", lambda: self.chain.issue(n)),
-            (f"wait() after issue({n})", self.chain.wait),
-        ):  # fmt: skip
+        calls: dict[str, Callable[[], None]] = {
+            f"prepare({n})": functools.partial(self.chain.prepare, n),
+            f"issue({n})": functools.partial(self.chain.issue, n),
+            f"wait() after issue({n})": self.chain.wait,
+        }
+        for step, call in calls.items():
             with self.found.catching(step):
                 call()
             if self.found.failed or self.found.unavailable:
@@ -263,10 +267,11 @@ class _Calls:
     def _own_loop(self) -> None:
         """Check the rows of the chain's own loop."""
         ns, before = [1, 3], self.before
-        for step, sample in (
-            ("sample([1, 3])", lambda: self.chain.sample(ns, True)),
-            ("sample_idle([1, 3])", lambda: self.chain.sample_idle(ns, 1.0)),
-        ):  # fmt: skip
+        samples: dict[str, Callable[[], Samples]] = {
+            "sample([1, 3])": functools.partial(self.chain.sample, ns, True),
+            "sample_idle([1, 3])": functools.partial(self.chain.sample_idle, ns, 1.0),
+        }
+        for step, sample in samples.items():
             with self.found.catching(step):
                 rows = sample()
                 shape = [(row[0], len(row) in (3, 4), all(type(x) is int and x >= 0 for x in row)) for row in rows]

@@ -14,8 +14,8 @@ from overhead.measure.sampling.events import status_of
 
 Level = Literal["error", "warning"]
 Result = Literal["verified", "opened", "unavailable", "failed", "hung", "crashed", "not checked", "noted"]
-"""``verified``: every unit was counted from values. ``opened``: a null backend, which runs nothing. ``noted``: warnings
-on a step before the cases."""
+"""``verified``: every unit was counted from values. ``opened``: a null backend, which runs nothing.
+``noted``: warnings on a step before the cases."""
 FAULTS: frozenset[str] = frozenset({"failed", "hung", "crashed"})
 
 

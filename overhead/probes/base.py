@@ -19,7 +19,6 @@ from overhead.fields import checked
 from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
 from overhead.results import BOARD, Case, Name, Scalar, Target
 
-
 _FIELDS = ("pattern", "caller", "dependency", "workload", "unit")
 _Cost = Literal["cheap", "fast", "slow", "polling"]
 _ATTRIBUTES: Mapping[str, Any] = {
@@ -35,8 +34,8 @@ _ATTRIBUTES: Mapping[str, Any] = {
 class Space:
     """The cases of a target: a base case, and the other values of each axis, the most important first.
 
-    An axis is a field of ``Case`` (``pattern``, ``caller``, ``dependency``) or a key of the base's ``params``. A key that
-    the base lacks is an error, unless None is among the values: it stands for the absent parameter. ``extra``:
+    An axis is a field of ``Case`` (``pattern``, ``caller``, ``dependency``) or a key of the base's ``params``. A key
+    that the base lacks is an error, unless None is among the values: it stands for the absent parameter. ``extra``:
     further cases that differ from the base in more than one axis, for example pairs that will be subtracted.
     ``early``: extra cases that come directly after the base. ``allowed`` returns False for meaningless combinations.
     """

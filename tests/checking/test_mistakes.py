@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -107,9 +106,9 @@ def planted(folder: Path, number: int, mistake: Mistake) -> Path:
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     folder = tmp_path_factory.mktemp("plugins")
-    yield check([planted(folder, i, one) for i, one in enumerate(MISTAKES.values())], seconds=0)
+    return check([planted(folder, i, one) for i, one in enumerate(MISTAKES.values())], seconds=0)
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
@@ -38,10 +39,14 @@ def fields_of(chain: Chain) -> Iterator[tuple[str, Callable[[], Any]]]:
     """The name of each field, and a function that returns its checked value or raises ``BadValue``."""
     name = type(chain).__name__
     for field, kind in _ATTRIBUTES.items():
-        yield field, lambda field=field, kind=kind: checked(f"{name}.{field}", getattr(chain, field), kind)
+        yield field, functools.partial(_attribute, chain, field, kind)
     yield "window", lambda: checked_mapping(f"{name}.window()", chain.window(), Scalar)
     yield "kernels", lambda: checked_mapping(f"{name}.kernels()", chain.kernels(), _Digest)
     yield "flags", lambda: checked(f"{name}.flags", list(chain.flags), list[Name])
+
+
+def _attribute(chain: Chain, field: str, kind: Any) -> Any:
+    return checked(f"{type(chain).__name__}.{field}", getattr(chain, field), kind)
 
 
 def describe(chain: Chain) -> Description:

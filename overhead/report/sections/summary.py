@@ -14,7 +14,7 @@ from overhead.report.core.registry import register
 
 @register("summary", "In short", 10, brief=True)
 def summary(view: View) -> Iterator[Part]:
-    lead = headline(view)
+    lead = headline(view) or opening(view)[:1]
     yield Text(lead or ["No stack could be measured on this machine; the reasons are below."], lead=True)
     cards = key_figures_of(view)
     yield Cards(cards)

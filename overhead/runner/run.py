@@ -72,10 +72,11 @@ def run(
 ) -> Outcome:
     """Measure this machine and return the finished run.
 
-    Each list may also be one name or path. ``stacks``: empty for all stacks except those that are measured only on request. Writes ``out`` (or
-    ``reports/local/<time>.json``), and the raw samples next to it. ``pythons``: the interpreter of the workers, or two
-    interpreters, whose processes alternate and whose files go to the folders ``base`` and ``new``. ``plan`` replaces
-    the plan of the profile. ``campaign`` makes the campaign. Raises ``UsageError`` for wrong use or if a file cannot be
+    Each list may also be one name or path. ``stacks``: empty for all stacks except those that are measured only on
+    request. Writes ``out`` (or ``reports/local/<time>.json``), and the raw samples next to it. ``pythons``: the
+    interpreter of the workers, or two interpreters, whose processes alternate and whose files go to the folders
+    ``base`` and ``new``. ``plan`` replaces the plan of the profile. ``campaign`` makes the campaign. Raises
+    ``UsageError`` for wrong use or if a file cannot be
     written, and ``Interrupted`` on Ctrl-C. In both cases the journal contains everything measured.
     """
     listener = listener or Listener()

@@ -33,12 +33,12 @@ def test_the_examples_of_the_page_run(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_load_takes_text_a_path_and_a_folder(tmp_path: Path) -> None:
     shutil.copy(EXAMPLE, tmp_path / "run.json")
     assert overhead.load(str(EXAMPLE)) == overhead.load(EXAMPLE) == overhead.load(tmp_path)
-    with pytest.raises(BadFile, match="no fingerprint or journal here"):
+    with pytest.raises(BadFile, match=r"no fingerprint or journal here"):
         overhead.load(tmp_path / ".." / tmp_path.name / "..")
 
 
 def test_run_takes_one_name_and_one_path_as_text(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="^unknown stack 'nothing'"):
+    with pytest.raises(UsageError, match=r"^unknown stack 'nothing'"):
         overhead.run("nothing", out=str(tmp_path))
-    with pytest.raises(UsageError, match="not a Python file|no such file"):
+    with pytest.raises(UsageError, match=r"not a Python file|no such file"):
         overhead.run(plugins=str(tmp_path / "missing.py"), out=str(tmp_path))

@@ -14,7 +14,7 @@ import msgspec
 import psutil
 from msgspec import Struct
 
-from overhead.checking.child import Answer, CheckJob, Ended, decode_message, encode
+from overhead.checking.child import CheckEnded, CheckJob, RowChecked, decode_message, encode
 from overhead.checking.findings import Finding, Row
 from overhead.errors import UsageError
 from overhead.probes import registry
@@ -102,9 +102,9 @@ def _one_child(
             process.send(encode(msgspec.structs.replace(job, trace_file=str(trace_file))) + b"\n")
             while line := process.receive(silence_s):
                 message = decode_message(line)
-                if isinstance(message, Ended):
+                if isinstance(message, CheckEnded):
                     return message.environments
-                if isinstance(message, Answer):
+                if isinstance(message, RowChecked):
                     keep(message.row)
                 else:
                     row, step = message.row, message.step

@@ -1,6 +1,6 @@
 """The child process of a check: it loads the plugins, and checks the cases of one stack in one environment.
 
-It reads one job from standard input. It answers with JSON lines on a private copy of standard output: a ``Doing`` line
+It reads one job from standard input. It answers with JSON lines on a private copy of standard output: a ``StepBegun`` line
 before every step that may hang or crash, and a ``Row`` for each case.
 """
 
@@ -46,26 +46,26 @@ class CheckJob(Struct, frozen=True, tag="job"):
     trace_file: str = ""
 
 
-class Doing(Struct, frozen=True, tag="doing"):
+class StepBegun(Struct, frozen=True, tag="doing"):
     """The next step, and the row that it belongs to."""
 
     row: str
     step: str
 
 
-class Answer(Struct, frozen=True, tag="answer"):
+class RowChecked(Struct, frozen=True, tag="answer"):
     """A finished row."""
 
     row: Row
 
 
-class Ended(Struct, frozen=True, tag="ended"):
+class CheckEnded(Struct, frozen=True, tag="ended"):
     """The check is complete. ``environments``: how many environments the stacks ask for, at most."""
 
     environments: int
 
 
-CheckMessage = Doing | Answer | Ended
+CheckMessage = StepBegun | RowChecked | CheckEnded
 encode = msgspec.json.Encoder().encode
 decode_message = msgspec.json.Decoder(CheckMessage).decode
 _decode_job = msgspec.json.Decoder(CheckJob).decode
@@ -80,7 +80,7 @@ class _Noted(Findings):
 
     def doing(self, step: str) -> None:
         super().doing(step)
-        self._send(Doing(self._row, step))
+        self._send(StepBegun(self._row, step))
 
 
 class _Check:
@@ -109,7 +109,7 @@ class _Check:
             if self.job.environment < len(environments):
                 os.environ.update(environments[self.job.environment])
                 self.check_stack(probe, environments[self.job.environment])
-        self.send(Ended(most))
+        self.send(CheckEnded(most))
 
     @contextlib.contextmanager
     def row(self, what: str) -> Iterator[Findings]:
@@ -121,7 +121,7 @@ class _Check:
 
     def answer(self, what: str, good: Result, found: Findings, seconds: float) -> None:
         result = "failed" if found.failed else "unavailable" if found.unavailable else good
-        self.send(Answer(Row(what, result, found.unavailable, found.found, round(seconds, 2))))
+        self.send(RowChecked(Row(what, result, found.unavailable, found.found, round(seconds, 2))))
 
     def load(self, found: Findings) -> list[Probe]:
         """The stacks to check."""
@@ -157,7 +157,7 @@ class _Check:
             if key in self.job.done:
                 continue
             if 0 < self.job.seconds < time.monotonic() - self.began:
-                self.send(Answer(Row(key, "not checked")))
+                self.send(RowChecked(Row(key, "not checked")))
                 continue
             began, found = time.monotonic(), _Noted(key, self.send)
             varied = contract.base_parameters(cases, case)
@@ -168,7 +168,7 @@ class _Check:
                     contract.check_neighbour(found, base)
             self.answer(key, "verified" if target.executes else "opened", found, time.monotonic() - began)
             if base is None and chain is not None and not found.failed:
-                self.send(Doing(key, "open() again, beside the other cases"))
+                self.send(StepBegun(key, "open() again, beside the other cases"))
                 with contextlib.suppress(Exception):
                     base = probe.open(target, case)
         if base is not None:

@@ -20,7 +20,7 @@ FAULTS: frozenset[str] = frozenset({"failed", "hung", "crashed"})
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
-    """``step``: the call that was made. ``where``: the line of the stack's code. ``trace``: the traceback from there."""
+    """``step``: the call that was made. ``where``: the line of the stack's code. ``trace``: the traceback from there."""  # noqa: E501
 
     level: Level
     step: str

@@ -34,7 +34,7 @@ MISTAKES = {
         '"arguments": [8]}', '"argumnets": [8]}', "Space.axes has 'argumnets', which the base case lacks", "in space"
     ),
     "an array in the window": Mistake(
-        '"queue": "SimpleQueue"', '"queue": np.arange(3)', "window()['queue'] is array([0, 1, 2]) (ndarray); it must be "
+        '"queue": "SimpleQueue"', '"queue": np.arange(3)', "window()['queue'] is array([0, 1, 2]) (ndarray); it must be "  # noqa: E501
     ),
     "a wrong overlap": Mistake(
         "self.warm_up(1)",

@@ -15,7 +15,7 @@ import psutil
 from msgspec import Struct
 
 from overhead.checking.child import CheckEnded, CheckJob, RowChecked, decode_message, encode
-from overhead.checking.findings import Finding, Row
+from overhead.checking.findings import CheckRow, Finding
 from overhead.errors import UsageError
 from overhead.probes import registry
 from overhead.process import LimitExceeded, SupervisedProcess
@@ -30,7 +30,7 @@ _EXIT_S = 5.0
 class Report(Struct, frozen=True):
     """The result of a check. ``failed``: something is wrong, or nothing could be checked."""
 
-    rows: list[Row]
+    rows: list[CheckRow]
 
     @property
     def failed(self) -> bool:
@@ -45,7 +45,7 @@ def check(
     *,
     seconds: float = SECONDS,
     silence_s: float = _SILENCE_S,
-    answered: Callable[[Row], None] = lambda row: None,
+    answered: Callable[[CheckRow], None] = lambda row: None,
     start: Callable[..., SupervisedProcess] = SupervisedProcess,
 ) -> Report:
     """Check the stacks that the plugin files register, or the named ``stacks``.
@@ -60,9 +60,9 @@ def check(
         raise UsageError("name what to check: --plugin FILE.py or -p STACK")
     if not plugins:
         _check_names(stacks)
-    rows: list[Row] = []
+    rows: list[CheckRow] = []
 
-    def keep(row: Row) -> None:
+    def keep(row: CheckRow) -> None:
         rows.append(row)
         answered(row)
 
@@ -88,7 +88,7 @@ def _check_names(stacks: Sequence[str]) -> None:
 
 
 def _one_child(
-    job: CheckJob, silence_s: float, keep: Callable[[Row], None], start: Callable[..., SupervisedProcess]
+    job: CheckJob, silence_s: float, keep: Callable[[CheckRow], None], start: Callable[..., SupervisedProcess]
 ) -> int:
     """Run one child. The number of environments if it has checked everything, 0 if the rest needs another child."""
     with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
@@ -119,7 +119,7 @@ def _one_child(
             process.end()
         where = _where(trace_file, job.plugins)
     finding = Finding("error", step, reason, where)
-    keep(Row(row, "hung" if result == "hung" else "crashed", "", [finding], round(time.monotonic() - began, 2)))
+    keep(CheckRow(row, "hung" if result == "hung" else "crashed", "", [finding], round(time.monotonic() - began, 2)))
     return int(" " not in row or row.rpartition(" ")[2] in ("environments", "targets", "space"))
 
 

@@ -1,7 +1,7 @@
 """The child process of a check: it loads the plugins, and checks the cases of one stack in one environment.
 
-It reads one job from standard input. It answers with JSON lines on a private copy of standard output: a ``StepBegun`` line
-before every step that may hang or crash, and a ``Row`` for each case.
+It reads one job from standard input. It answers with JSON lines on a private copy of standard output: a ``StepBegun``
+line before every step that may hang or crash, and a ``CheckRow`` for each case.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from overhead.checking import contract
-from overhead.checking.findings import Findings, Result, Row
+from overhead.checking.findings import CheckRow, Findings, Result
 from overhead.errors import UsageError
 from overhead.measure.sampling.chain import Chain
 from overhead.probes import load_plugin, registry
@@ -56,7 +56,7 @@ class StepBegun(Struct, frozen=True, tag="doing"):
 class RowChecked(Struct, frozen=True, tag="answer"):
     """A finished row."""
 
-    row: Row
+    row: CheckRow
 
 
 class CheckEnded(Struct, frozen=True, tag="ended"):
@@ -121,7 +121,7 @@ class _Check:
 
     def answer(self, what: str, good: Result, found: Findings, seconds: float) -> None:
         result = "failed" if found.failed else "unavailable" if found.unavailable else good
-        self.send(RowChecked(Row(what, result, found.unavailable, found.found, round(seconds, 2))))
+        self.send(RowChecked(CheckRow(what, result, found.unavailable, found.found, round(seconds, 2))))
 
     def load(self, found: Findings) -> list[Probe]:
         """The stacks to check."""
@@ -157,7 +157,7 @@ class _Check:
             if key in self.job.done:
                 continue
             if 0 < self.job.seconds < time.monotonic() - self.began:
-                self.send(RowChecked(Row(key, "not checked")))
+                self.send(RowChecked(CheckRow(key, "not checked")))
                 continue
             began, found = time.monotonic(), _Noted(key, self.send)
             varied = contract.base_parameters(cases, case)

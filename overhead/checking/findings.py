@@ -29,7 +29,7 @@ class Finding(Struct, frozen=True, omit_defaults=True):
     trace: list[str] = []
 
 
-class Row(Struct, frozen=True, omit_defaults=True):
+class CheckRow(Struct, frozen=True, omit_defaults=True):
     """One case, or a step before the cases (``what``: ``loading``, ``targets``, ``space``)."""
 
     what: str

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from overhead.checking.findings import Finding, Row
+from overhead.checking.findings import CheckRow, Finding
 from overhead.reading.format import plain
 
 _STYLES = {"verified": "green", "opened": "green", "failed": "red", "hung": "red", "crashed": "red", "noted": "yellow"}
@@ -23,7 +23,7 @@ class CheckPrinter:
         self._told: set[tuple[str, str, str]] = set()
         self._left = 0
 
-    def show(self, row: Row) -> None:
+    def show(self, row: CheckRow) -> None:
         """Print one row."""
         if row.result == "not checked":
             self._left += 1
@@ -46,7 +46,7 @@ class CheckPrinter:
                 self._say(Text(f"      {plain(line, 300)}", "dim"))
         self._told.add(key)
 
-    def summarise(self, rows: Sequence[Row]) -> None:
+    def summarise(self, rows: Sequence[CheckRow]) -> None:
         """Print the counts, and how to check the cases that were left out."""
         counts = Counter(row.result for row in rows if row.result not in ("noted", "not checked"))
         warnings = sum(finding.level == "warning" for row in rows for finding in row.findings)

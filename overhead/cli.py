@@ -77,9 +77,17 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(call=_run)
 
     listing = commands.add_parser("list", help="list stacks and devices; what is missing and how to add it")
+    listing.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack")
     _add_plugin(listing)
     _add_json(listing)
     listing.set_defaults(call=_list)
+
+    check = commands.add_parser("check", help="test a stack of your own, or a built-in one, in about ten seconds")
+    check.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="this stack (repeatable)")
+    check.add_argument("--all", action="store_true", help="every case, however long it takes")
+    _add_plugin(check)
+    _add_json(check)
+    check.set_defaults(call=_check)
 
     doctor = commands.add_parser("doctor", help="check what would disturb a measurement on this machine")
     _add_json(doctor)
@@ -269,12 +277,28 @@ def _list(a: argparse.Namespace) -> int:
     from overhead import results
     from overhead.terminal.stacks import listing, show_listing
 
-    found = listing(a.plugin)
+    found = listing(a.plugin, a.probe)
     if a.json:
         _print_json([results.to_builtins(row) for row in found])
     else:
         show_listing(found)
     return _DONE
+
+
+def _check(a: argparse.Namespace) -> int:
+    from overhead.checking.check import SECONDS, check
+    from overhead.terminal.check import CheckPrinter
+
+    printer = CheckPrinter()
+    answered = (lambda row: None) if a.json else printer.show
+    found = check(a.plugin, a.probe, seconds=0 if a.all else SECONDS, answered=answered)
+    if a.json:
+        from overhead import results
+
+        _print_json(results.to_builtins(found.rows))
+    else:
+        printer.summarise(found.rows)
+    return _GATE if found.failed else _DONE
 
 
 def _doctor(a: argparse.Namespace) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from typing import Any
 
 
 class UsageError(ValueError):
@@ -27,6 +29,10 @@ class BadPlugin(UsageError):
     """A plugin that cannot be used; one line."""
 
 
+class BadValue(UsageError):
+    """A stack handed over a value that is not allowed; one line that names the field, the value and what is allowed."""
+
+
 class CannotWrite(UsageError):
     """A file cannot be written; one line that names it and says what was saved."""
 
@@ -45,3 +51,41 @@ class Unsupported(Exception):
 
 class Unverified(Exception):
     """Values that were read back are wrong, or an error scope caught something: the work did not happen as asked."""
+
+
+def raised_in(error: BaseException) -> str:
+    """The line of a stack's own code from which the error came: ``my_stack.py:57, in issue``; empty if there is none.
+
+    Libraries that the stack calls, and this suite, are left out.
+    """
+    frames, at = [], error.__traceback__
+    while at is not None:
+        frames.append((at.tb_frame, at.tb_lineno))
+        at = at.tb_next
+    names = [_module_of(frame.f_globals) for frame, _ in frames]
+    first = next((name for name in names if not _is_suite(name)), None)
+    if first is None:
+        return ""
+    own = "overhead.probes" if first.startswith("overhead.") else first.partition(".")[0]
+    frame, line = [
+        each
+        for each, name in zip(frames, names, strict=True)
+        if f"{name}.".startswith(f"{own}.") and not _is_suite(name)
+    ][-1]
+    return f"{os.path.basename(frame.f_code.co_filename)}:{line}, in {frame.f_code.co_name}"
+
+
+def _module_of(scope: dict[str, Any]) -> str:
+    """The name of the module of a frame, also where it runs as ``__main__``."""
+    return str(getattr(scope.get("__spec__"), "name", None) or scope.get("__name__", ""))
+
+
+def _is_suite(module: str) -> bool:
+    """Whether a module is part of the suite (or of the import of a plugin), and not of one of its stacks."""
+    if (
+        "importlib" in module.partition(".")[0]
+        or module in ("overhead.probes", "overhead.probes.base")
+        or module.startswith("overhead.probes.kernels")
+    ):
+        return True
+    return module.partition(".")[0] == "overhead" and not module.startswith("overhead.probes.")

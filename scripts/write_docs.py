@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import functools
+import inspect
 import io
 import json
 import re
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import get_args
 
 from rich.console import Console
 
@@ -29,6 +33,7 @@ from overhead.reading.findings import findings_of  # noqa: E402
 from overhead.reading.format import listed  # noqa: E402
 from overhead.reading.key_figures import KeyFigure  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
+from overhead.reading.tables import COLUMNS  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
@@ -195,6 +200,50 @@ def operating() -> str:
     return _table(head, rows)
 
 
+def columns() -> str:
+    """The names of the columns of ``to_pandas``."""
+    return textwrap.fill(", ".join(f"`{name}`" for name in COLUMNS) + ".", 120)
+
+
+def plugin_interface() -> str:
+    """The classes of the plugin interface: each attribute with its default, each method with its docstring."""
+    from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
+    from overhead.probes.base import Probe, Space
+    from overhead.probes.in_order import InOrderChain
+
+    classes = (Probe, results.Target, results.Case, Space, Chain, InOrderChain, DeviceTime, StartLatency)
+    words = [f"- {name}: {', '.join(f'`{value}`' for value in get_args(kind))}" for name, kind in (
+        ("pattern", results.Pattern), ("caller", results.Caller), ("dependency", results.Dependency),
+        ("overlap", results.Overlap),
+    )]  # fmt: skip
+    words.append(f"- api: any name; the spelling of known ones is {', '.join(f'`{n}`' for n in results.KNOWN_APIS)}")
+    return "\n\n".join(["## Allowed words", "\n".join(words), *map(_class_reference, classes)])
+
+
+def _class_reference(cls: type) -> str:
+    """A section with the docstring of a class, its attributes and its methods."""
+    parts = [f"## {cls.__name__}", _prose(cls.__doc__)]
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    for node, after in zip(body.body, [*body.body[1:], None], strict=True):
+        told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and str(after.value.value)
+        if isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_"):
+            parts.append(f"- `{ast.unparse(node)}`" + (f": {_prose(told).replace(chr(10), ' ')}" if told else ""))
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and ast.get_docstring(node):
+            returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+            required = " (required)" if "abc.abstractmethod" in map(ast.unparse, node.decorator_list) else ""
+            parts.append(f"### `{node.name}({ast.unparse(node.args)}){returns}`{required}")
+            parts.append(_prose(ast.get_docstring(node)))
+    return "\n\n".join(parts)
+
+
+def _prose(docstring: str | None) -> str:
+    """A docstring as Markdown: its literals in single backticks, its examples as code blocks."""
+    text = inspect.cleandoc(docstring or "").replace("``", "`")
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(f"```python\n{p}\n```" if p.startswith(">>>") else p for p in paragraphs)
+
+
 _BLOCKS: dict[str, Callable[[], str]] = {
     "stacks": stacks,
     "figures": figures,
@@ -204,8 +253,14 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "findings": findings,
     "verdicts": verdicts,
     "compared": compared,
+    "plugin-interface": plugin_interface,
+    "columns": columns,
 }
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "compare.md", ROOT / "docs" / "method.md", _DATA / "README.md")
+DOCUMENTS = (
+    ROOT / "README.md",
+    *(ROOT / "docs" / name for name in ("compare.md", "method.md", "plugins.md", "python-api.md")),
+    _DATA / "README.md",
+)
 """The documents with generated blocks."""
 
 

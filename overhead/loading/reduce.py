@@ -46,9 +46,17 @@ from overhead.results import (
 )
 
 
-def load(path: Path) -> Fingerprint:
-    """The fingerprint in a file. A journal is reduced to a fingerprint. Raises ``BadFile``."""
+def load(path: str | Path) -> Fingerprint:
+    """The fingerprint in a file, or the newest one of a folder. A journal is reduced to a fingerprint.
+
+    Raises ``BadFile``.
+    """
     path = Path(path)
+    if path.is_dir():
+        found = [*path.glob("*.json")] or [*path.glob("*.jsonl")]
+        if not found:
+            raise BadFile(f"{path}: no fingerprint or journal here")
+        path = max(found, key=lambda file: (file.stat().st_mtime_ns, file.name))
     return reduce_journal(path) if files.is_journal(path) else files.read_fingerprint(path)
 
 

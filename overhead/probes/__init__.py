@@ -11,12 +11,13 @@ from overhead.probes.base import Probe
 from overhead.registry import Registry
 from overhead.workloads import workloads
 
-_registry: Registry[Probe] = Registry("stack", __name__, frozenset({"base"}))
+_registry: Registry[Probe] = Registry("stack", __name__, frozenset({"base", "in_order"}))
 _plugins: set[Path] = set()
 
 
 def register(cls: type[Probe]) -> type[Probe]:
     """Class decorator: register the probe by its name. Raises ``UsageError`` if another probe has the name."""
+    cls.check_attributes()
     _registry.add(cls.name, cls(), cls.__qualname__)
     return cls
 

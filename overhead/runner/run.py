@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from overhead import results
 from overhead.errors import UsageError, unknown
@@ -56,41 +56,44 @@ class Outcome:
 
 
 def run(
-    stacks: Sequence[str] = (),
+    stacks: str | Sequence[str] = (),
     *,
-    patterns: Sequence[str] = (),
-    workloads: Sequence[str] = (),
+    patterns: str | Sequence[str] = (),
+    workloads: str | Sequence[str] = (),
     profile: str = "default",
-    plugins: Sequence[Path] = (),
+    plugins: str | Path | Sequence[str | Path] = (),
     software: bool = False,
-    resume: Path | None = None,
-    out: Path | None = None,
-    pythons: Sequence[str] = (),
+    resume: str | Path | None = None,
+    out: str | Path | None = None,
+    pythons: str | Sequence[str] = (),
     listener: Listener | None = None,
     plan: Plan | None = None,
     campaign: Callable[..., Campaign] = Campaign,
 ) -> Outcome:
     """Measure this machine and return the finished run.
 
-    ``stacks``: empty for all stacks except those that are measured only on request. Writes ``out`` (or
-    ``reports/local/<time>.json``), and the raw samples next to it. ``pythons``: the interpreter of the workers, or two
-    interpreters, whose processes alternate and whose files go to the folders ``base`` and ``new``. ``plan`` replaces
-    the plan of the profile. ``campaign`` makes the campaign. Raises ``UsageError`` for wrong use or if a file cannot be
+    Each list may also be one name or path. ``stacks``: empty for all stacks except those that are measured only on
+    request. Writes ``out`` (or ``reports/local/<time>.json``), and the raw samples next to it. ``pythons``: the
+    interpreter of the workers, or two interpreters, whose processes alternate and whose files go to the folders
+    ``base`` and ``new``. ``plan`` replaces the plan of the profile. ``campaign`` makes the campaign. Raises
+    ``UsageError`` for wrong use or if a file cannot be
     written, and ``Interrupted`` on Ctrl-C. In both cases the journal contains everything measured.
     """
     listener = listener or Listener()
-    for plugin in plugins:
-        load_plugin(plugin)
-    names = [str(p) for p in plugins]
+    names = [str(plugin) for plugin in _listed(plugins)]
+    stacks, patterns, workloads, pythons = map(_listed, (stacks, patterns, workloads, pythons))
+    for name in names:
+        load_plugin(Path(name))
     if len(pythons) > len(SIDES):
         raise UsageError(f"--python: {len(pythons)} interpreters given; give one, or two to compare")
     with interpreters(pythons) as given:
         if resume is not None:
-            plan, runs = resume_run(resume, given, names, listener, plan)
+            plan, runs = resume_run(Path(resume), given, names, listener, plan)
         else:
             choice = Choice(frozenset(patterns), frozenset(workloads), software, full=profile == "thorough")
-            known, name = known_stacks(stacks), _profile(profile, patterns)
-            plan, runs = begin(known, choice, name, journal_path(out), given, names, listener, plan)
+            known, profile_name = known_stacks(stacks), _profile(profile, patterns)
+            journal = journal_path(None if out is None else Path(out))
+            plan, runs = begin(known, choice, profile_name, journal, given, names, listener, plan)
         journals = [one.journal.path for one in runs]
         try:
             campaign(runs, plan, listener, names, random.Random(journals[0].name)).run()
@@ -102,6 +105,11 @@ def run(
                 one.journal.close()
     first, *others = [finish(journal) for journal in journals]
     return dataclasses.replace(first, second=others[0]) if others else first
+
+
+def _listed(given: str | Path | Sequence[Any]) -> list[Any]:
+    """One name or path, or several, as a list."""
+    return [given] if isinstance(given, str | Path) else list(given)
 
 
 def _profile(profile: str, patterns: Sequence[str]) -> Profile:

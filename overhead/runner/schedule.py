@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from overhead.devices import same_decorated_name
 from overhead.errors import unknown
 from overhead.measure.sampling import met
+from overhead.measure.sampling.events import reason_of
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable
 from overhead.probes import registry
 from overhead.probes.base import Space
@@ -106,10 +107,18 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     Raises ``UsageError``.
     """
     chosen, left_out = _choose_targets(targets, choice)
-    spaces = {t.key: registry()[t.stack].space(t) for t in chosen}
+    spaces: dict[str, Space] = {}
+    own: dict[str, list[Case]] = {}
+    for target in chosen:
+        try:
+            space = registry()[target.stack].space(target)
+            own[target.key] = choice.of(space.cross() if choice.full else space.star())
+            spaces[target.key] = space
+        except Exception as error:  # a stack of somebody else may raise anything
+            left_out.append(LeftOut(target=target.key, case="all", reason=reason_of(error)))
+    chosen = [target for target in chosen if target.key in spaces]
     if spaces:
         _check_workloads(choice, spaces.values())
-    own = {t.key: choice.of(spaces[t.key].cross() if choice.full else spaces[t.key].star()) for t in chosen}
     wanted = {t.key: _with_companions(t, own, chosen) for t in chosen}
     allotment = _allot(wanted, plan)
     for worker, candidate, reason in allotment.left_out:

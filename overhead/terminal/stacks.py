@@ -14,6 +14,7 @@ from rich.table import Table
 from overhead.probes import load_plugin, registry
 from overhead.results import MissingStack, Target
 from overhead.runner.discovery import discover
+from overhead.runner.start import known_stacks
 from overhead.terminal.console import terminal
 
 if TYPE_CHECKING:
@@ -30,11 +31,14 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     missing: list[MissingStack] = []
 
 
-def listing(plugins: Sequence[Path] = ()) -> list[Listed]:
-    """Every registered stack with its targets on this machine."""
+def listing(plugins: Sequence[Path] = (), stacks: Sequence[str] = ()) -> list[Listed]:
+    """Every registered stack, or those with these names, with its targets on this machine. Raises ``UsageError``."""
     for plugin in plugins:
         load_plugin(plugin)
     probes = registry()
+    if stacks:
+        known_stacks(stacks)
+        probes = {name: probes[name] for name in stacks}
     found = discover(probes, [str(p) for p in plugins])
     return [
         Listed(

@@ -11,17 +11,14 @@ import msgspec
 import pytest
 
 from overhead import probes
+from overhead.checking import contract
 from overhead.probes._support.common.library_import import import_library
 from overhead.probes._support.vulkan import drivers
-from overhead.probes.base import Chain, DeviceTime, Probe, Unavailable, Unsupported
+from overhead.probes.base import Probe, Unavailable
 from overhead.results import Api, Case, Scalar, Target
 from tests.fakes import cuda_driver, cupy
 from tests.fakes.of_step import of_step
 from tests.fakes.plugins import EXAMPLES, forget_plugins_afterwards
-
-UNITS = (0, 1, 7, 1)
-MANY_UNITS = 1001
-"""Issued too where a unit takes well under a microsecond."""
 
 
 def _nothing(patch: pytest.MonkeyPatch) -> None:
@@ -150,71 +147,15 @@ def every_subject(*, installed: bool) -> list[Any]:
     ]
 
 
-def run(chain: Chain, n: int) -> None:
-    chain.prepare(n)
-    chain.issue(n)
-    chain.wait()
-
-
-def check_counts(chain: Chain, units: tuple[int, ...]) -> None:
-    """Check that n issued units increase ``executed`` by exactly n, and that reading it twice changes nothing."""
-    before = chain.executed()
-    for n in units:
-        run(chain, n)
-        after = chain.executed()
-        if chain.executes:
-            assert after - before == n
-            assert chain.executed() == after
-        before = after
-
-
-def check_device_time(chain: Chain) -> None:
-    """Check two device times of a few units (or None twice), and that units are still counted exactly afterwards."""
-    try:
-        found = [chain.device(4), chain.device(4)]
-    except Unsupported:
-        found = [None, None]
-    assert [type(time) for time in found] in ([DeviceTime] * 2, [type(None)] * 2)
-    for time in filter(None, found):
-        assert 1 <= time.n <= chain.held_n
-        assert time.span > 0
-        assert time.quantum >= 0
-        assert time.method
-    check_counts(chain, (3,))
-
-
-def check_stages(chain: Chain) -> None:
-    """Check the durations by stage, and that their units count as executed. Without stages no units must run."""
-    before = chain.executed()
-    stages = chain.stages(5)
-    if stages:
-        assert {"clock"} < set(stages)
-        assert all(duration >= 0 for durations in stages.values() for duration in durations)
-    chain.wait()
-    if chain.executes:
-        assert chain.executed() - before == (5 if stages else 0)
-
-
-def check_description(chain: Chain, case: Case) -> None:
-    """Check that everything that goes into the record has the types of the file format."""
-    assert chain.unit == case.unit
-    assert chain.overlap in ("pipelined", "serial")
-    assert chain.max_n >= max(UNITS)
-    assert msgspec.convert(chain.window(), dict[str, Scalar]) == chain.window()
-    assert all(len(name) <= 200 for name in chain.window())
-    assert all(len(digest) == 64 and int(digest, 16) >= 0 for digest in chain.kernels().values())
-    assert msgspec.convert(dict(chain.opening()), dict[str, float]) == chain.opening()
-
-
-def check_case(probe: Probe, target: Target, case: Case, window: Mapping[str, Scalar]) -> None:
-    """Check the whole contract of a chain."""
+def check(probe: Probe, target: Target, case: Case, window: Mapping[str, Scalar]) -> None:
+    """Check the whole contract of a case. ``window``: part of its window."""
+    cases = list(probe.space(target).star())
+    found = contract.check_case(probe, target, case, contract.base_parameters(cases, case))
+    assert not found.unavailable
+    assert [one for one in found.found if one.level == "error"] == []
     chain = probe.open(target, case)
     try:
-        check_counts(chain, (*UNITS, MANY_UNITS) if probe.cost == "cheap" else UNITS)
-        check_description(chain, case)
         assert chain.window().items() >= window.items()
-        check_device_time(chain)
-        check_stages(chain)
     finally:
         chain.close()
 
@@ -222,7 +163,7 @@ def check_case(probe: Probe, target: Target, case: Case, window: Mapping[str, Sc
 @pytest.mark.parametrize(("subject", "case"), every_case())
 def test_every_case_fulfils_the_contract(subject: Subject, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     subject.prepare(monkeypatch)
-    check_case(probe_of(subject), target_of(subject), case, subject.window)
+    check(probe_of(subject), target_of(subject), case, subject.window)
 
 
 def test_every_case_of_the_example_plugin_fulfils_the_contract() -> None:
@@ -231,7 +172,7 @@ def test_every_case_of_the_example_plugin_fulfils_the_contract() -> None:
     cases = list(probe.space(target).star())
     assert {case.params["values"] for case in cases} == {1, 8}
     for case in cases:
-        check_case(probe, target, case, {})
+        check(probe, target, case, {})
 
 
 @pytest.mark.parametrize("subject", every_subject(installed=True))

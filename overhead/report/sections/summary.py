@@ -10,11 +10,14 @@ from overhead.reading.summary import headline, opening
 from overhead.reading.view import View
 from overhead.report.core.parts import Cards, Part, Text
 from overhead.report.core.registry import register
+from overhead.results import VALUED
 
 
 @register("summary", "Key figures", 10, page="cases", brief=True)
 def summary(view: View) -> Iterator[Part]:
     lead = headline(view)
+    if not lead and any(record.status in VALUED for record in view.fingerprint.records):
+        lead = opening(view)[:1]
     yield Text(lead or ["No stack could be measured on this machine; the reasons are below."], lead=True)
     cards = key_figures_of(view)
     yield Cards(cards)

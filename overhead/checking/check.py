@@ -1,0 +1,145 @@
+"""Check a plugin or a stack from the parent process: a hang or a crash of a case becomes one row, the others go on."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import psutil
+from msgspec import Struct
+
+from overhead.checking.child import CheckEnded, CheckJob, RowChecked, decode_message, encode
+from overhead.checking.findings import CheckRow, Finding
+from overhead.errors import UsageError
+from overhead.probes import registry
+from overhead.process import LimitExceeded, SupervisedProcess
+
+SECONDS = 10.0
+"""No case begins later than this after the start of the check, unless every case is wanted."""
+_SILENCE_S = 20.0
+"""The longest that one step of a case may take."""
+_EXIT_S = 5.0
+
+
+class Report(Struct, frozen=True):
+    """The result of a check. ``failed``: something is wrong, or nothing could be checked."""
+
+    rows: list[CheckRow]
+
+    @property
+    def failed(self) -> bool:
+        return any(row.failed for row in self.rows) or not any(
+            row.result in ("verified", "opened") for row in self.rows
+        )
+
+
+def check(
+    plugins: Sequence[str | Path] = (),
+    stacks: Sequence[str] = (),
+    *,
+    seconds: float = SECONDS,
+    silence_s: float = _SILENCE_S,
+    answered: Callable[[CheckRow], None] = lambda row: None,
+    start: Callable[..., SupervisedProcess] = SupervisedProcess,
+) -> Report:
+    """Check the stacks that the plugin files register, or the named ``stacks``.
+
+    ``seconds``: 0 checks every case. ``silence_s``: the longest that a step may take. ``answered`` is called with each
+    row. Raises ``UsageError`` if there is nothing to check.
+    """
+    for plugin in map(Path, plugins):
+        if not plugin.is_file():
+            raise UsageError(f"{plugin}: no such file")
+    if not plugins and not stacks:
+        raise UsageError("name what to check: --plugin FILE.py or -p STACK")
+    if not plugins:
+        _check_names(stacks)
+    rows: list[CheckRow] = []
+
+    def keep(row: CheckRow) -> None:
+        rows.append(row)
+        answered(row)
+
+    began = time.monotonic()
+    environment, most = 0, 1
+    while environment < most:
+        left = max(0.1, seconds - (time.monotonic() - began)) if seconds else 0.0
+        done = [row.what for row in rows]
+        job = CheckJob([str(p) for p in plugins], list(stacks), environment, done, left, 0.8 * silence_s)
+        if found := _one_child(job, silence_s, keep, start):
+            environment, most = environment + 1, found
+    if not rows:
+        names = ", ".join(map(str, plugins))
+        raise UsageError(f"{names}: no stack to check; a file with a workload alone is checked with -p STACK")
+    return Report(rows)
+
+
+def _check_names(stacks: Sequence[str]) -> None:
+    known = registry()
+    for name in stacks:
+        if name not in known:
+            raise UsageError(f"unknown stack {name!r}; known: {', '.join(sorted(known))}")
+
+
+def _one_child(
+    job: CheckJob, silence_s: float, keep: Callable[[CheckRow], None], start: Callable[..., SupervisedProcess]
+) -> int:
+    """Run one child. The number of environments if it has checked everything, 0 if the rest needs another child."""
+    with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
+        trace_file = Path(folder) / "trace"
+        process = start(
+            (sys.executable, "-m", "overhead.checking.child"), {},
+            memory_bytes=int(psutil.virtual_memory().total * 0.75), poll_s=0.2,
+        )  # fmt: skip
+        row, step, began = "loading", "starting", time.monotonic()
+        try:
+            process.send(encode(msgspec.structs.replace(job, trace_file=str(trace_file))) + b"\n")
+            while line := process.receive(silence_s):
+                message = decode_message(line)
+                if isinstance(message, CheckEnded):
+                    return message.environments
+                if isinstance(message, RowChecked):
+                    keep(message.row)
+                else:
+                    row, step = message.row, message.step
+            code = process.exit_code(_EXIT_S)
+            result, reason = "crashed", f"{_how_ended(code)}{process.last_words()}"
+        except LimitExceeded as exceeded:
+            late = exceeded.limit == "time"
+            result, reason = ("hung", f"no answer for {silence_s:.0f} s") if late else ("crashed", "out of memory")
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            result, reason = "crashed", "something else wrote to the pipe of the check"
+        finally:
+            process.end()
+        where = _where(trace_file, job.plugins)
+    finding = Finding("error", step, reason, where)
+    keep(CheckRow(row, "hung" if result == "hung" else "crashed", "", [finding], round(time.monotonic() - began, 2)))
+    return int(" " not in row or row.rpartition(" ")[2] in ("environments", "targets", "space"))
+
+
+def _how_ended(code: int | None) -> str:
+    if code is None:
+        return "the process closed its answers"
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"the process ended with exit code {code}"
+
+
+def _where(trace_file: Path, plugins: Sequence[str]) -> str:
+    """The innermost line of the stack's own code in the traceback that a dying or stuck child wrote; empty if none."""
+    text = trace_file.read_text(errors="replace") if trace_file.is_file() else ""
+    threads = re.split(r"^(?=(?:Current thread|Thread) 0x)", text, flags=re.MULTILINE)
+    main = next((thread for thread in threads if thread.startswith("Current")), threads[-1])  # the oldest comes last
+    for file, line, function in re.findall(r'File "(.+)", line (\d+) in (.+)', main):
+        own = (
+            Path(file).name in {Path(plugin).name for plugin in plugins}
+            if plugins
+            else "/probes/" in Path(file).as_posix()
+        )
+        if own:
+            return f"{Path(file).name}:{line}, in {function}"
+    return ""

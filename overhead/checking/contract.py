@@ -1,0 +1,352 @@
+"""The contract of a stack, checked in this process: its class, its targets, its cases, and each chain.
+
+``check_chain`` calls every method of a chain as a run does, counts by values, and looks for what is legal but wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from overhead.checking.findings import Findings
+from overhead.measure.sampling.chain import Chain, DeviceTime, Samples, StartLatency
+from overhead.measure.sampling.description import fields_of, opening_of
+from overhead.probes.base import Probe, Space
+from overhead.results import Case, Target
+
+UNITS = (0, 1, 7, 1)
+MANY_UNITS = 1001
+"""Issued too where a unit takes well under a microsecond."""
+_BLOCKING_STEP = "wait() after one unit"
+_LEAST_WAIT_NS = 2_000
+"""A wait that is this much longer than an empty one waits for something."""
+_REPEATS = 15
+
+
+def check_targets(found: Findings, probe: Probe) -> list[Target]:
+    """The targets of the stack, each checked. Adds what is wrong to ``found``."""
+    targets: Any = []
+    with found.catching("targets()"):
+        targets = probe.targets()
+    if not isinstance(targets, list) or not all(isinstance(target, Target) for target in targets):
+        found.error(f"targets() returned {targets!r:.80}; it must be a list of Target")
+        return []
+    if not targets and not found.failed and not found.unavailable:
+        found.warn("targets() returned no device; raise Unavailable(reason, mend) to say why")
+    keys = [target.key for target in targets]
+    for key in {key for key in keys if keys.count(key) > 1}:
+        found.error(f"two targets have the key {key}; give each its own Target.device")
+    for target in targets:
+        found.expect(target.stack == probe.name, f"Target.stack is {target.stack!r}; it must be {probe.name!r}")
+        if not target.versions:
+            found.warn(f"{target.key} has no versions; the record should name those of the library and driver")
+    return targets
+
+
+def check_space(found: Findings, probe: Probe, target: Target) -> list[Case]:
+    """The cases of the target, the base first. Adds what is wrong to ``found``."""
+    star: list[Case] = []
+    with found.catching("space()"):
+        space: Any = probe.space(target)
+        if not found.expect(isinstance(space, Space), f"space() returned {space!r:.80}; it must be a Space"):
+            return []
+        for crossed in (False, True):
+            cases = list(space.cross() if crossed else space.star())
+            if not found.expect(bool(cases), "space() has no case: allowed() refuses every one"):
+                return []
+            found.expect(cases[0].key == space.base.key, "allowed() refuses the base case")
+        star.extend(space.star())
+    return star
+
+
+class Watched(dict[str, Any]):
+    """The parameters of a case. Remembers which ones the stack read."""
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        super().__init__(params)
+        self.read: set[str] = set()
+
+    def __getitem__(self, key: str) -> Any:
+        self.read.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.read.add(key)
+        return super().get(key, default)
+
+    def __iter__(self) -> Iterator[str]:
+        self.read.update(super().keys())
+        return super().__iter__()
+
+    def items(self) -> Any:
+        self.read.update(super().keys())
+        return super().items()
+
+    def values(self) -> Any:
+        self.read.update(super().keys())
+        return super().values()
+
+    def __eq__(self, other: object) -> bool:
+        self.read.update(super().keys())
+        return super().__eq__(other)
+
+    __hash__ = None
+
+
+def watched(case: Case) -> tuple[Case, Watched]:
+    """A copy of the case whose parameters remember which ones were read, and these parameters."""
+    copy, params = msgspec.structs.replace(case), Watched(case.params)
+    msgspec.structs.force_setattr(copy, "params", params)
+    return copy, params
+
+
+def open_chain(found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str] = ()) -> Chain | None:
+    """The open chain of the case; None if there is none. ``varied``: the parameters that the stack must read."""
+    given, params = watched(case)
+    chain: Any = None
+    with found.catching("open()"):
+        chain = probe.open(target, given)
+    if chain is None or not isinstance(chain, Chain):
+        if not found.failed and not found.unavailable:
+            found.error(f"open() returned {chain!r:.80}; it must be a Chain")
+        return None
+    if not chain.own_loop:
+        for name in sorted(set(varied) - params.read):
+            found.warn(f"open() never reads params[{name!r}], so this case is measured like the base case")
+    return chain
+
+
+def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = False) -> None:
+    """Check an open chain, and close it. ``cheap``: a unit takes well under a microsecond."""
+    try:
+        _check_description(found, chain, case)
+        if not found.failed:
+            _Calls(found, chain, case).check((*UNITS, MANY_UNITS) if cheap else UNITS)
+    finally:
+        with found.catching("close()"):
+            chain.close()
+
+
+def check_case(probe: Probe, target: Target, case: Case, varied: Iterable[str] = ()) -> Findings:
+    """Everything that is wrong with one case of a stack."""
+    found = Findings()
+    chain = open_chain(found, probe, target, case, varied)
+    if chain is not None:
+        check_chain(found, chain, case, cheap=probe.cost == "cheap")
+    return found
+
+
+def _check_description(found: Findings, chain: Chain, case: Case) -> None:
+    good: dict[str, Any] = {}
+    for field, get in fields_of(chain):
+        with found.catching(field):
+            good[field] = get()
+    with found.catching("opening()"):
+        opening_of(chain)
+    if found.failed:
+        return
+    found.doing("fields")
+    found.expect(chain.max_n >= max(UNITS), f"max_n is {chain.max_n}; a ladder needs at least {max(UNITS)}")
+    unit = getattr(chain, "unit", case.unit)
+    if unit != case.unit:
+        found.warn(f"the chain's unit {unit!r} differs from the case's {case.unit!r}, which is the one in the record")
+    if not good["window"]:
+        found.warn("window() is empty; it must name everything that is timed: the operation, the wait, the precision")
+    elif not chain.synchronous and "wait" not in {*good["window"], *case.params}:
+        found.warn("window() names no wait, and neither do the parameters: two waits would count as the same")
+    several = case.unit[:1].isdigit()  # a unit of 10 launches and one wait has no latency of one launch
+    if case.pattern in ("wait-each", "read-each") and not chain.latency and not several:
+        found.warn(f"the pattern is {case.pattern}, but latency is False: there will be no percentiles")
+
+
+class _Calls:
+    """Calls the methods of an open chain as a run does, and compares the units issued with those executed."""
+
+    def __init__(self, found: Findings, chain: Chain, case: Case) -> None:
+        self.found, self.chain, self.case = found, chain, case
+        self.before = 0
+
+    def check(self, units: Sequence[int]) -> None:
+        if self._start() and self._counts(units):
+            self._own_loop() if self.chain.own_loop else self._blocking()
+            for step, check in (
+                ("device()", self._device), ("stages()", self._stages), ("start_latency()", self._start_latency),
+                ("making()", self._making),
+            ):  # fmt: skip
+                if not self._safely(step, check):
+                    return
+
+    def _safely(self, step: str, check: Callable[[], None]) -> bool:
+        """Run one check, then check that a further chain of units is counted exactly."""
+        with self.found.catching(step):
+            check()
+        return not self.found.failed and self._read() and self._counts((3,), f" after {step}")
+
+    def _start(self) -> bool:
+        """Read the count after ``open``; it must be 0."""
+        if not self._read():
+            return False
+        self.found.step = "executed()"
+        return not self.chain.executes or self.found.expect(
+            self.before == 0, f"executed() is {self.before} right after open(); units that open() runs must not count"
+        )
+
+    def _read(self) -> bool:
+        """Store the number of units executed so far. False if it cannot be read."""
+        value: Any = None
+        with self.found.catching("executed()"):
+            value = self.chain.executed()
+            self.before = int(value)
+        return not self.found.failed and self.found.expect(
+            not self.chain.executes or (float(self.before) == float(value) and not isinstance(value, bool)),
+            f"executed() returned {value!r}; it must be an integer",
+        )
+
+    def _counts(self, units: Sequence[int], remark: str = "") -> bool:
+        """Whether n issued units increase ``executed`` by exactly n, and reading it twice changes nothing."""
+        for n in units:
+            before = self.before
+            if not self._issue(n) or not self._read():
+                return False
+            if not self.chain.executes:
+                continue
+            counted, after = self.before - before, self.before
+            self.found.step = f"n = {n}{remark}"
+            if not self.found.expect(counted == n, f"{n} units issued, {counted} executed") or not self._read():
+                return False
+            self.found.step = "executed()"
+            if not self.found.expect(self.before == after, f"read twice, executed() is {after} and then {self.before}"):
+                return False
+        return True
+
+    def _issue(self, n: int) -> bool:
+        calls: dict[str, Callable[[], None]] = {
+            f"prepare({n})": functools.partial(self.chain.prepare, n),
+            f"issue({n})": functools.partial(self.chain.issue, n),
+            f"wait() after issue({n})": self.chain.wait,
+        }
+        for step, call in calls.items():
+            with self.found.catching(step):
+                call()
+            if self.found.failed or self.found.unavailable:
+                return False
+        return True
+
+    def _blocking(self) -> None:
+        """Compare the wait after one unit with an empty wait: is anything left to wait for?"""
+        if self.chain.latency or self.chain.recorded or self.case.pattern == "fused" or not self.chain.executes:
+            return
+        with self.found.catching(_BLOCKING_STEP):
+            times = {n: [self._timed(n) for _ in range(_REPEATS)] for n in (0, 1, 0, 1)}
+            empty, one = (statistics.median(wait for _, wait in times[n]) for n in (0, 1))
+            issue = statistics.median(issue for issue, _ in times[1])
+            waited = f"wait() takes {one / 1e3:.1f} us after one unit and {empty / 1e3:.1f} us after none"
+            if self.chain.synchronous and one > 3 * empty + 10 * _LEAST_WAIT_NS:
+                self.found.warn(f"synchronous is True, but {waited}: does issue() return before the work is done?")
+            nothing_left = one < 1.2 * empty + _LEAST_WAIT_NS / 10
+            if not self.chain.synchronous and nothing_left and issue > 2 * empty:
+                self.found.warn(f"{waited}: if issue() returns only when the work is done, set synchronous = True")
+        if not self.found.failed:
+            self._read()
+
+    def _timed(self, n: int) -> tuple[int, int]:
+        """The time of ``issue`` with n units and that of the ``wait`` after it, ns."""
+        self.chain.prepare(n)
+        began = time.perf_counter_ns()
+        self.chain.issue(n)
+        issued = time.perf_counter_ns()
+        self.chain.wait()
+        return issued - began, time.perf_counter_ns() - issued
+
+    def _own_loop(self) -> None:
+        """Check the rows of the chain's own loop."""
+        ns, before = [1, 3], self.before
+        samples: dict[str, Callable[[], Samples]] = {
+            "sample([1, 3])": functools.partial(self.chain.sample, ns, True),
+            "sample_idle([1, 3])": functools.partial(self.chain.sample_idle, ns, 1.0),
+        }
+        for step, sample in samples.items():
+            with self.found.catching(step):
+                rows = sample()
+                shape = [(row[0], len(row) in (3, 4), all(type(x) is int and x >= 0 for x in row)) for row in rows]
+                good = shape == [(n, True, True) for n in ns]
+                self.found.expect(good, f"returned {rows!r:.100}; it must be [[n, issue_ns, total_ns], ...] for {ns}")
+                units = self.chain.units(ns)
+            if self.found.failed or not self._read():
+                return
+            counted, before = self.before - before, self.before
+            self.found.step = step
+            self.found.expect(
+                counted == units or not self.chain.executes, f"units() says {units} units, {counted} executed"
+            )
+
+    def _device(self) -> None:
+        n = min(4, self.chain.held_n)
+        found = [self.chain.device(n), self.chain.device(n)]
+        kinds = {type(one) for one in found}
+        expect = self.found.expect
+        if not expect(
+            kinds in ({DeviceTime}, {type(None)}), f"device({n}) returned {found!r:.100}, not DeviceTime twice"
+        ):
+            return
+        for one in filter(None, found):
+            expect(
+                1 <= one.n <= self.chain.held_n, f"DeviceTime.n is {one.n}; allowed: 1 to held_n {self.chain.held_n}"
+            )
+            expect(one.span > 0 and math.isfinite(one.span), f"DeviceTime.span is {one.span}; it must be ns above 0")
+            expect(one.quantum >= 0, f"DeviceTime.quantum is {one.quantum}; it must be ns, 0 or more")
+            expect(isinstance(one.busy, bool), f"DeviceTime.busy is {one.busy!r}; it must be True or False")
+            expect(isinstance(one.method, str) and bool(one.method), "DeviceTime.method is empty; it must say how")
+
+    def _stages(self) -> None:
+        before, stages = self.before, self.chain.stages(5)
+        expect = self.found.expect
+        if stages:
+            expect({"clock"} < set(stages), f"stages() has {sorted(stages)}; it must have clock and a stage")
+            times = [duration for durations in stages.values() for duration in durations]
+            expect(all(duration >= 0 for duration in times), "stages() holds a negative duration")
+        self.chain.wait()
+        if self.chain.executes and self._read():
+            wanted, counted = 5 if stages else 0, self.before - before
+            expect(counted == wanted, f"stages(5) ran {counted} units; it must run {wanted}")
+
+    def _start_latency(self) -> None:
+        found = self.chain.start_latency(3)
+        if found is not None and self.found.expect(
+            isinstance(found, StartLatency), f"start_latency(3) returned {found!r:.80}; it must be a StartLatency"
+        ):
+            self.found.expect(len(found.values) > 0, "StartLatency.values is empty")
+
+    def _making(self) -> None:
+        for part, (units, times) in self.chain.making().items():
+            self.found.expect(
+                len(units) == len(times), f"making()[{part!r}] has {len(units)} units, {len(times)} times"
+            )
+
+
+def base_parameters(cases: Sequence[Case], case: Case) -> list[str]:
+    """The parameters in which a case differs from the base case, which is the first."""
+    base = cases[0].params
+    return [name for name, value in case.params.items() if base.get(name) != value]
+
+
+def check_neighbour(found: Findings, chain: Chain) -> None:
+    """Check that another chain, open all the time, still counts by itself. Adds what is wrong to ``found``."""
+    if not chain.executes:
+        return
+    before, ran = 0, 0
+    with found.catching("the base case, open all the time"):
+        before = int(chain.executed())
+        chain.prepare(3)
+        chain.issue(3)
+        chain.wait()
+        ran = int(chain.executed()) - before
+    if not found.failed:
+        wrong = f"its count was {before} before this and rose by {ran} with 3 units" if before % 3 or ran != 3 else ""
+        found.expect(not wrong, f"{wrong}: do two open chains share their values?")

@@ -1,0 +1,151 @@
+"""Mistakes planted in the example stack: ``overhead check`` finds each of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from overhead.checking.check import Report, check
+from overhead.checking.findings import Level, Result
+from tests.fakes.plugins import EXAMPLES
+
+SOURCE = (EXAMPLES / "my_gpu_stack.py").read_text(encoding="utf-8")
+
+
+@dataclasses.dataclass(frozen=True)
+class Mistake:
+    """``before`` becomes ``after`` in the example. The check must say ``said``, and name a line with ``where``."""
+
+    before: str
+    after: str
+    said: str
+    where: str = ""
+    level: Level = "error"
+    result: Result = "failed"
+
+
+MISTAKES = {
+    "a misspelt pattern": Mistake(
+        '"wait-each", "read-each"]', '"wait-ech"]', "Case.pattern is 'wait-ech'; allowed: per-submit, ", "in space"
+    ),
+    "an axis that the base lacks": Mistake(
+        '"arguments": [8]}', '"argumnets": [8]}', "Space.axes has 'argumnets', which the base case lacks", "in space"
+    ),
+    "an array in the window": Mistake(
+        '"queue": "SimpleQueue"', '"queue": np.arange(3)', "window()['queue'] is array([0, 1, 2]) (ndarray); it must be "  # noqa: E501
+    ),
+    "a wrong overlap": Mistake(
+        "self.warm_up(1)",
+        'self.overlap = "overlapped"',
+ "overlap is 'overlapped'; allowed: pipelined, serial"
+    ),
+    "units that are rejected silently": Mistake(
+        "    def _count(self)",
+        "    def issue(self, n: int) -> None:\n        super().issue(min(n, 5))\n\n    def _count(self)",
+        "7 units issued, 5 executed",
+    ),
+    "a wait that does not wait": Mistake(
+        "        done.wait()", "        self.put((time.sleep, (0.02,)))", "units issued, "
+    ),
+    "an open that fails": Mistake(
+        "lcg.seeds()\n", "lcg.seeds()\n        {}['kernel']\n", "KeyError: 'kernel'", "in __init__"
+    ),
+    "units of open that count": Mistake("self.warm_up(1)", "super().issue(2)", "executed() is 2 right after open()"),
+    "a device time in seconds instead of an object": Mistake(
+        "return DeviceTime(n, end - start,", "return dict(n=n, span=end - start,", "device(4) returned "
+    ),
+    "a stack without a title": Mistake(
+        '    title = "calls in another thread"\n', "", "title is None; it must be text", "in <module>"
+    ),
+    "chains that share their values": Mistake(
+        "self._words = self._seeds.copy()",
+        "self._words = globals().setdefault('WORDS', self._seeds.copy())",
+        "right after open()",
+    ),
+    "two targets with one key": Mistake(
+        "        return [Target(", "        return 2 * [Target(", "two targets have the key mistake-"
+    ),
+    "a name that is not the target's": Mistake(
+        "stack=self.name", 'stack="thread"', "Target.stack is 'thread'; it must be 'mistake-"
+    ),
+    "a parameter that changes nothing": Mistake(
+        'int(case.params["arguments"])', "1", "open() never reads params['arguments']", level="warning"
+    ),
+    "an issue that blocks": Mistake(
+        "case, launch, self._device.finish, self._read, count=self._count, device=self._time, window=WINDOW",
+        "case, lambda: (launch(), self._device.finish()), lambda: None, count=self._count, window=WINDOW",
+        "set synchronous = True",
+        level="warning",
+    ),
+    "a unit that differs": Mistake(
+        "self.warm_up(1)",
+        'self.unit = "launch"',
+        "the chain's unit 'launch' differs from the case's 'call'",
+        level="warning",
+    ),
+    "an empty window": Mistake("window=WINDOW", "window={}", "window() is empty", level="warning"),
+    "a wait that is not named": Mistake(', "wait": "event"}', "}", "window() names no wait", level="warning"),
+    "a library imported at the top": Mistake(
+        "import numpy as np\n",
+        "import sys, types\nimport numpy as np\nsys.modules['pyopencl'] = types.ModuleType('pyopencl')\n",
+        "the file imports pyopencl",
+        level="warning",
+    ),
+}  # fmt: skip
+
+
+def planted(folder: Path, number: int, mistake: Mistake) -> Path:
+    """The example with one mistake, as a stack with a name of its own."""
+    assert SOURCE.count(mistake.before) == 1
+    path = folder / f"mistake_{number}.py"
+    own = SOURCE.replace('name = "thread"', f'name = "mistake-{number}"')
+    path.write_text(own.replace(mistake.before, mistake.after), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    folder = tmp_path_factory.mktemp("plugins")
+    return check([planted(folder, i, one) for i, one in enumerate(MISTAKES.values())], seconds=0)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_planted_mistake_is_found(name: str, report: Report) -> None:
+    number, mistake = list(MISTAKES).index(name), MISTAKES[name]
+    whats = (f"mistake-{number}@", f"mistake-{number} ", "loading")
+    found = [one for row in report.rows if row.what.startswith(whats) for one in row.findings]
+    said = [one for one in found if mistake.said in one.message]
+    assert said, [one.message for one in found]
+    assert said[0].level == mistake.level
+    assert mistake.where in said[0].where
+    if mistake.where:
+        assert said[0].where.startswith(f"mistake_{number}.py:")
+
+
+@pytest.mark.parametrize(
+    ("call", "result", "said", "where"),
+    [
+        ("time.sleep(99)", "hung", "no answer for 3 s", "in _read"),
+        ("__import__('ctypes').string_at(0)", "crashed", "killed by SIGSEGV", "in _read"),
+        ("__import__('os')._exit(3)", "crashed", "exit code 3", ""),
+    ],
+)  # fmt: skip
+def test_a_hang_or_a_crash_is_one_row_with_its_line(
+    call: str, result: Result, said: str, where: str, tmp_path: Path
+) -> None:
+    path = planted(tmp_path, 99, Mistake("return int(self._words[0])", f"return int({call})", said))
+    report = check([path], seconds=0, silence_s=3)
+    (fault,) = (row for row in report.rows if row.failed)
+    assert fault.result == result
+    assert said in fault.findings[0].message
+    assert where in fault.findings[0].where
+    assert [row.result for row in report.rows].count("verified") == 3  # the other patterns do not read
+
+
+def test_the_examples_have_no_mistake() -> None:
+    report = check([EXAMPLES / "my_gpu_stack.py", EXAMPLES / "my_stack.py"], seconds=0)
+    assert {row.result for row in report.rows} == {"verified"}
+    assert [one for row in report.rows for one in row.findings if one.level == "error"] == []
+    assert not report.failed

@@ -1,0 +1,44 @@
+"""The Python API: its names, its forgiving arguments, and the examples of docs/python-api.md."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import overhead
+from overhead.errors import BadFile, UsageError
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLE = ROOT / "docs" / "example-fingerprint.json"
+
+
+def test_the_public_names_are_these_and_exist() -> None:
+    assert overhead.__all__ == ["__version__", "compare", "load", "run", "to_pandas"]
+    assert all(getattr(overhead, name) for name in overhead.__all__)
+
+
+@pytest.mark.needs("pandas")
+def test_the_examples_of_the_page_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python-api.md").read_text("utf-8"), re.DOTALL)
+    assert len(blocks) == 3
+    scope: dict[str, object] = {}
+    for block in blocks:
+        exec(block, scope)
+
+
+def test_load_takes_text_a_path_and_a_folder(tmp_path: Path) -> None:
+    shutil.copy(EXAMPLE, tmp_path / "run.json")
+    assert overhead.load(str(EXAMPLE)) == overhead.load(EXAMPLE) == overhead.load(tmp_path)
+    with pytest.raises(BadFile, match=r"no fingerprint or journal here"):
+        overhead.load(tmp_path / ".." / tmp_path.name / "..")
+
+
+def test_run_takes_one_name_and_one_path_as_text(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^unknown stack 'nothing'"):
+        overhead.run("nothing", out=str(tmp_path))
+    with pytest.raises(UsageError, match=r"not a Python file|no such file"):
+        overhead.run(plugins=str(tmp_path / "missing.py"), out=str(tmp_path))

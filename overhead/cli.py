@@ -128,9 +128,9 @@ def _parser() -> argparse.ArgumentParser:
         "--fail-over",
         metavar="PCT",
         type=float,
-        help="exit 1 if a case is surely this much slower, 3 if cases could not be tested",
+        help="exit 1 if a case is surely this much slower, 3 if a case has no test",
     )
-    compare.add_argument("--allow-missing", action="store_true", help="with --fail-over: some cases need no test")
+    compare.add_argument("--allow-missing", action="store_true", help="--fail-over passes although cases have no test")
     _add_markdown(compare)
     _add_json(compare)
     compare.set_defaults(call=_compare)

@@ -83,8 +83,5 @@ class Verdicts:
 
     def to_dict(self) -> dict[str, Any]:
         """The same data as dicts and lists that ``json`` can write."""
-        names = {
-            name: [case.case for case in cases]
-            for name, cases in (("failed", self.failed), ("untested", self.untested))
-        }
-        return {**asdict(self), **names}
+        named = {"failed": self.failed, "untested": self.untested}
+        return {**asdict(self), **{name: [case.case for case in cases] for name, cases in named.items()}}

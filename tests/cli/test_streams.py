@@ -94,7 +94,7 @@ def test_the_verdict_of_a_gate_does_not_depend_on_its_output(
 @full_device
 @pytest.mark.slow
 def test_a_measurement_goes_on_without_its_streams(tmp_path: Path) -> None:
-    run = ["run", "-p", "numpy", "--profile", "quick", "--pattern", "launches", "--out"]
+    run = ["run", "-p", "numpy", "--profile", "quick", "--pattern", "per-submit", "--out"]
     with open("/dev/full", "w") as full:
         assert overhead([*run, str(tmp_path / "a.json")], error=full).returncode == 0
         assert overhead([*run, str(tmp_path / "b.json")], out=full, error=full).returncode == 74

@@ -15,6 +15,10 @@ class BadPlugin(UsageError):
     """A plugin that cannot be used; one line."""
 
 
+class BadValue(UsageError):
+    """A stack handed over a value that is not allowed; one line that names the field, the value and what is allowed."""
+
+
 class CannotWrite(UsageError):
     """A file cannot be written; one line that names it and says what was saved."""
 

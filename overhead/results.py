@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from overhead.fields import check_struct
 from overhead.measure.sampling.chain import Name as Name
 from overhead.measure.sampling.chain import Overlap as Overlap
 from overhead.measure.sampling.chain import Scalar as Scalar
@@ -28,7 +29,10 @@ VALUED: frozenset[str] = frozenset({"ok", "noisy", "bimodal"})
 """The statuses that carry a value."""
 BOARD = 12
 """Length of a device's id; a shorter one is a number."""
-Api = Literal["Vulkan", "Metal", "D3D12", "OpenGL", "CUDA", "HIP", "MPS", "LevelZero", "CPU", "Null"]
+KNOWN_APIS = (
+    "Vulkan", "Metal", "D3D12", "OpenGL", "CUDA", "HIP", "MPS", "LevelZero", "OpenCL", "SYCL", "CPU", "Null",
+)  # fmt: skip
+"""The spelling of well-known names. A ``Target`` may have any other."""
 Pattern = Literal[
     "per-submit", "per-k", "per-pass", "one-pass", "replay", "launches", "fused", "wait-each", "read-each", "hybrid"
 ]
@@ -39,6 +43,7 @@ Bound = Literal["host", "device", "balanced", ""]
 
 LongText = Annotated[str, Meta(max_length=4000)]
 # (?!\n), because Python's $ also matches before a closing line break.
+Api = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9 ._+-]{0,31}$(?!\n)")]
 StackName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,31}$(?!\n)")]
 FigureName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_:. -]{0,63}$(?!\n)")]
 MachineId = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$(?!\n)")]
@@ -58,7 +63,12 @@ class _Base(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True)
 
 
 class Case(_Base, kw_only=True):
-    """The coordinates of one chain: what is run, on a given target."""
+    """The coordinates of one chain: what is run, on a given target.
+
+    ``pattern``, ``caller``, ``dependency``: see docs/callers.md and docs/method.md. ``unit``: what one unit of work is,
+    for the reader (``launch``, ``dispatch``). ``workload``: ``step`` for the stack's own step. ``params``: everything
+    else that tells cases apart, such as ``{"wait": "event"}``. A value that is not allowed raises ``BadValue``.
+    """
 
     pattern: Pattern
     caller: Caller = "binding"
@@ -66,6 +76,10 @@ class Case(_Base, kw_only=True):
     unit: Name = "dispatch"
     workload: Name = "step"
     params: Params = {}
+
+    def __post_init__(self) -> None:
+        """Raises ``BadValue``."""
+        check_struct(self)
 
     @property
     def key(self) -> str:
@@ -77,7 +91,12 @@ class Case(_Base, kw_only=True):
 class Target(_Base, kw_only=True):
     """A stack on a device in an environment. One worker process measures one target.
 
-    ``options``: the probe's own data to find the device again (an adapter index, say), not part of the identity.
+    ``stack``: the probe's ``name``. ``api``: any name; well-known ones get the spelling of ``KNOWN_APIS``, and "CPU"
+    means that the processor does the work. ``adapter``: the device's name. ``device``: an id (``base.device_id``) or
+    number that tells devices of the same name apart. ``software``: True if a processor imitates a GPU.
+    ``executes``: False if nothing runs the work. ``environment``: set by the suite from ``Probe.environments``.
+    ``driver``, ``versions``: for the record. ``options``: the probe's own data to find the device again (an adapter
+    index, say), not part of the identity. A value that is not allowed raises ``BadValue``.
     """
 
     stack: StackName
@@ -90,6 +109,12 @@ class Target(_Base, kw_only=True):
     driver: Name = ""
     versions: Annotated[dict[Name, Name], Meta(max_length=64)] = {}
     options: Params = {}
+
+    def __post_init__(self) -> None:
+        """Raises ``BadValue``."""
+        check_struct(self)
+        known = next((name for name in KNOWN_APIS if name.casefold() == self.api.casefold()), self.api)
+        msgspec.structs.force_setattr(self, "api", known)
 
     @property
     def key(self) -> str:

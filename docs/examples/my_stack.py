@@ -44,7 +44,6 @@ class SqliteProbe(Probe):
 class Statements(Chain):
     """n statements, each on the result of the previous one. A call returns when its statement has run."""
 
-    unit = "step"
     overlap = "serial"
     synchronous = True
 

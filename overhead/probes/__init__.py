@@ -17,6 +17,7 @@ _plugins: set[Path] = set()
 
 def register(cls: type[Probe]) -> type[Probe]:
     """Class decorator: register the probe by its name. Raises ``UsageError`` if another probe has the name."""
+    cls.check_attributes()
     _registry.add(cls.name, cls(), cls.__qualname__)
     return cls
 

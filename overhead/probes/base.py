@@ -10,29 +10,51 @@ import dataclasses
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from overhead.errors import Unavailable, Unsupported, Unverified
+from overhead.errors import BadValue, Unavailable, Unsupported, Unverified
+from overhead.fields import checked
 from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
-from overhead.results import BOARD, Case, Scalar, Target
+from overhead.results import BOARD, Case, Name, Scalar, Target
+
+
+_FIELDS = ("pattern", "caller", "dependency", "workload", "unit")
+_Cost = Literal["cheap", "fast", "slow", "polling"]
+_ATTRIBUTES: Mapping[str, Any] = {
+    "title": Annotated[str, msgspec.Meta(min_length=1, max_length=200)],
+    "mend": Name,
+    "distributions": tuple[Name, ...],
+    "on_request": bool,
+    "cost": _Cost,
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Space:
     """The cases of a target: a base case, and the other values of each axis, the most important first.
 
-    An axis is a field of ``Case`` (``pattern``, ``caller``, ``dependency``) or a key of its ``params``. ``extra``:
+    An axis is a field of ``Case`` (``pattern``, ``caller``, ``dependency``) or a key of the base's ``params``. A key that
+    the base lacks is an error, unless None is among the values: it stands for the absent parameter. ``extra``:
     further cases that differ from the base in more than one axis, for example pairs that will be subtracted.
     ``early``: extra cases that come directly after the base. ``allowed`` returns False for meaningless combinations.
     """
 
     base: Case
-    axes: Mapping[str, Sequence[Scalar]] = dataclasses.field(default_factory=dict)
+    axes: Mapping[str, Sequence[Scalar | None]] = dataclasses.field(default_factory=dict)
     extra: Sequence[Case] = ()
     allowed: Callable[[Case], bool] = lambda case: True
     early: Sequence[Case] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ``BadValue`` for an axis that would change nothing."""
+        for axis, values in self.axes.items():
+            if isinstance(values, str):
+                raise BadValue(f"Space.axes[{axis!r}] is {values!r}; it must be a list of values")
+            if axis not in _FIELDS and axis not in self.base.params and None not in values:
+                known = ", ".join([*_FIELDS, *self.base.params])
+                raise BadValue(f"Space.axes has {axis!r}, which the base case lacks; allowed: {known}")
 
     def star(self) -> Iterator[Case]:
         """The base, the early cases, the cases that differ from the base in one axis, then the extra cases.
@@ -53,9 +75,6 @@ class Space:
             for axis, value in zip(axes, values, strict=True):
                 case = vary(case, axis, value)
             yield case
-
-
-_FIELDS = ("pattern", "caller", "dependency", "workload", "unit")
 
 
 def vary(case: Case, axis: str, value: Scalar | None) -> Case:
@@ -97,9 +116,15 @@ class Probe(abc.ABC):
     """Installed packages whose versions belong in the record."""
     on_request: ClassVar[bool] = False
     """True if the stack is measured only when named, because it takes long or opens windows, as a browser does."""
-    cost: ClassVar[Literal["cheap", "fast", "slow", "polling"]] = "fast"
+    cost: ClassVar[_Cost] = "fast"
     """The time of a sample. ``cheap``: a call on the host alone; ``fast``: a unit and its wait take well under 1 ms;
     ``slow``: milliseconds; ``polling``: the wait polls rarely."""
+
+    @classmethod
+    def check_attributes(cls) -> None:
+        """Check the attributes of the class. Raises ``BadValue``. Called by ``register``."""
+        for name, kind in _ATTRIBUTES.items():
+            checked(f"{cls.__name__}.{name}", getattr(cls, name, None), kind)
 
     def environments(self) -> list[dict[str, str]]:
         """The environment variables for each worker that looks for devices.

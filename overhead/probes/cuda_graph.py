@@ -84,7 +84,7 @@ def _open_by_torch(ordinal: int, case: Case) -> Chain:
     device = torch.device("cuda", ordinal)
     body, wait = AddOne(device, mode="no_grad"), waits.wait(device, "stream")
     if case.pattern == "replay":
-        return graphs.TorchReplay(device, body, case.unit, wait, spins=True)
+        return graphs.TorchReplay(device, body, wait, spins=True)
     nodes = int(case.params["nodes"])
     seen = graphs.captured_synchronisations(driver(), device) if nodes == 1 else {}
-    return graphs.TorchGraphLaunches(device, body, case.unit, wait, spins=True, nodes=nodes, seen=seen)
+    return graphs.TorchGraphLaunches(device, body, wait, spins=True, nodes=nodes, seen=seen)

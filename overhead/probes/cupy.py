@@ -59,7 +59,6 @@ class CupyChain(HeldChain):
     """A chain of n launches in CuPy's current stream, which is the default stream."""
 
     def __init__(self, cupy: Any, case: Case) -> None:
-        self.unit = case.unit
         self._cupy, self._case = cupy, case
         self.latency = case.pattern in ("wait-each", "read-each")
         self.overlap = "serial" if self.latency else "pipelined"

@@ -54,7 +54,6 @@ def _case(call: str) -> Case:
 
 
 class _CountedCalls(Chain):
-    unit = "call"
     overlap = "serial"
     synchronous = True
     max_n = 1 << 24

@@ -61,7 +61,6 @@ def _allowed(case: Case) -> bool:
 class Ufunc(Chain):
     """A chain of n calls of one ufunc. Each call is synchronous."""
 
-    unit = "launch"
     overlap = "serial"
     synchronous = True
 

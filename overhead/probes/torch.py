@@ -74,14 +74,13 @@ class TorchProbe(Probe):
         if case.caller == "native":
             if case.params.get("operand") != "tensor":
                 raise Unsupported("the native caller adds a tensor made beforehand, one operation a step")
-            return chains.NativeEager(device, body, case.unit, wait, spins=spins)
+            return chains.NativeEager(device, body, wait, spins=spins)
         if "sync" not in case.params:
-            return chains.Eager(device, body, case.unit, wait, spins=spins)
+            return chains.Eager(device, body, wait, spins=spins)
         sync, every = str(case.params["sync"]), int(case.params["every"])
         action = waits.action(device, sync, body.reading)
-        return chains.Acting(
-            device, body, case.unit, wait, spins=spins, action=action, every=every, waits=waits.waits(sync)
-        )
+        acts = waits.waits(sync)
+        return chains.Acting(device, body, wait, spins=spins, action=action, every=every, waits=acts)
 
 
 _DEVICE_TYPES: dict[str, str] = {"CPU": "cpu", "CUDA": "cuda", "HIP": "cuda", "LevelZero": "xpu", "MPS": "mps"}

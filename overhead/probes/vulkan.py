@@ -45,12 +45,12 @@ class Vulkan(Probe):
     def space(self, target: Target) -> Space:
         caller: Caller = "native" if importlib.util.find_spec("numba") else "ffi"
         base = Case(pattern="per-submit", caller=caller)
-        axes: dict[str, list[Scalar]] = {
+        axes: dict[str, list[Scalar | None]] = {
             "caller": ["ffi"],
             "pattern": list(_PLAIN),
-            "wait": ["fence", "timeline"],
-            "bindgroup": ["rotated"],
-            "reset": ["pool"],
+            "wait": [None, "fence", "timeline"],
+            "bindgroup": [None, "rotated"],
+            "reset": [None, "pool"],
         }
         from overhead.probes._support.common import workload_chain
 

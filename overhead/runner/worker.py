@@ -17,6 +17,7 @@ from typing import IO, cast
 from overhead.errors import BadPlugin
 from overhead.measure.fitting.data import OneOff
 from overhead.measure.sampling.clock import Clock, SystemClock
+from overhead.measure.sampling.description import describe, opening_of
 from overhead.measure.sampling.events import (
     Doing,
     Dropped,
@@ -99,39 +100,46 @@ class Worker:
         self.send(EndedLine(worker=self.job.worker, process=self.job.process, rule=rule))
         self.out.flush()
         self.wait_for_go()
-        for chain in self.chains.values():
-            with contextlib.suppress(Exception):  # all results are delivered
-                chain.close()
+        for name in list(self.chains):
+            self._close(name)
 
     def _open(self, name: str, assignment: Assignment) -> None:
         target, case = assignment.target, assignment.case
         begin = time.perf_counter_ns()
         try:
-            chain = self.stacks()[target.stack].open(target, case)
+            chain = self.chains[name] = self.stacks()[target.stack].open(target, case)
+            took = time.perf_counter_ns() - begin
+            found = describe(chain)
+            opening = {} if self.job.slopes_only else opening_of(chain)
         except Exception as error:
             self._send_failure(name, status_of(error), reason_of(error))
+            self._close(name)
             return
-        took = time.perf_counter_ns() - begin
-        self.chains[name] = chain
         self.send(
             OpenedLine(
                 target=target.key,
                 case=case.key,
                 worker=self.job.worker,
                 process=self.job.process,
-                overlap=chain.overlap,
-                synchronous=chain.synchronous,
-                wait_spins=chain.wait_spins,
-                window=chain.window(),
-                kernels=chain.kernels(),
-                flags=list(chain.flags),
+                overlap=found.overlap,
+                synchronous=found.synchronous,
+                wait_spins=found.wait_spins,
+                window=found.window,
+                kernels=found.kernels,
+                flags=found.flags,
             )
         )
         if self.job.slopes_only:
             return
         self._send_one_off(name, "open", OneOff([took]))
-        for figure, value in chain.opening().items():
+        for figure, value in opening.items():
             self._send_one_off(name, figure, OneOff([value]))
+
+    def _close(self, name: str) -> None:
+        """Close the chain, if it is open. Errors are ignored, because its results or its failure are delivered."""
+        with contextlib.suppress(Exception):
+            if chain := self.chains.pop(name, None):
+                chain.close()
 
     def _send_failure(self, name: str, status: str, reason: str) -> None:
         a = self.by_id[name]

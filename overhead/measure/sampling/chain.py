@@ -42,13 +42,12 @@ class StartLatency:
 
 
 class Chain(abc.ABC):
-    """A chain of n identical units of work, open on a device.
+    """A chain of n identical units of work, open on a device. The case says what a unit is.
 
     A probe's ``open`` returns one; the worker samples it and closes it. ``issue``, ``wait`` and ``executed`` are
     required. Every attribute below may be set on the class or on the instance, before ``open`` returns.
 
     >>> class Additions(Chain):
-    ...     unit = "addition"
     ...     synchronous = True
     ...
     ...     def __init__(self) -> None:
@@ -78,8 +77,6 @@ class Chain(abc.ABC):
     timed.
     """
 
-    unit: str = "dispatch"
-    """What one unit is, for the reader."""
     overlap: Overlap = "pipelined"
     """``pipelined``: the device works while ``issue`` runs, so one unit costs the larger of host and device time.
     ``serial``: the device starts after ``issue``, so one unit costs their sum. The knee of a queue is looked for in

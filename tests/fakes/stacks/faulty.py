@@ -19,7 +19,6 @@ FAULTS = ("open", "unsupported", "issue", "lie", "segfault", "kill", "hang", "ru
 
 
 class _Counter(Chain):
-    unit = "launch"
     synchronous = True
 
     def __init__(self, fault: str) -> None:

@@ -63,7 +63,7 @@ def test_units_of_stages_count_as_executed_but_units_for_device_time_do_not(key:
         assert all(len(times) == 5 for times in durations.values())
         if found is not None:
             nodes = int(CASES[key][1].params.get("nodes", 1))
-            launches = 1 if chain.unit == "step" else 20 * nodes
+            launches = 1 if CASES[key][1].unit == "step" else 20 * nodes
             assert found.n == 20
             assert found.busy
             assert found.span == pytest.approx(launches * LAUNCH_NS, rel=1e-3)

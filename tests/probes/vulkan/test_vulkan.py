@@ -57,7 +57,6 @@ def test_every_unit_runs_once_and_in_order(target: Target, case: Case) -> None:
         assert chain.executed() == done
         assert all(len(name) <= 200 for name in chain.window())
         assert all(len(digest) == 64 for digest in chain.kernels().values())
-        assert chain.unit == case.unit
     finally:
         chain.close()
 

@@ -72,8 +72,8 @@ def space() -> Space:
         Case(pattern="one-pass", caller="browser", dependency="independent", params=rotated),
         Case(pattern="one-pass", caller="browser", params=rotated),
     ]
-    axes: dict[str, Sequence[Scalar]] = {
+    axes: dict[str, Sequence[Scalar | None]] = {
         "pattern": ["one-pass", "fused", "per-pass", "wait-each", "read-each"],
-        "wait": ["map"],
+        "wait": [None, "map"],
     }
     return Space(base, axes, extra, lambda case: accepts(case_spec, case))

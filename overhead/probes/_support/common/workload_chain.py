@@ -168,7 +168,6 @@ def spirv_arms() -> list[WorkloadArm]:
 class WorkChain(HeldChain):
     """A chain that runs a workload. A unit is one step of all elements."""
 
-    unit = "step"
     language = "array"
     on_host = False
     """Whether a CPU computes the steps. Subnormal numbers may make it six times slower."""

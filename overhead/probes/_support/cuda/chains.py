@@ -34,7 +34,6 @@ class CudaChain(HeldChain):
         self.session = CudaSession(driver, ordinal, own_stream=own_stream, places=self.places)
         try:
             self.case = case
-            self.unit = case.unit
             self.wait_spins = case.params.get("wait") != "event-blocking"
             self._clock: StreamHolder | None = None
             self._wait = self.make_wait()

@@ -24,7 +24,6 @@ class JaxChain(Chain):
     """Base class of the JAX chains, with 256 words on a device."""
 
     def __init__(self, device: Any, case: Case) -> None:
-        self.unit = case.unit
         self.wait_spins = device.platform != "cpu"
         self._seeds = lcg.seeds()
         self._values = jax.device_put(self._seeds, device)

@@ -29,8 +29,7 @@ class Body(Protocol):
 class Eager(HeldChain):
     """A chain that runs n steps in the current stream of a device."""
 
-    def __init__(self, device: Any, body: Body, unit: str, wait: Action, *, spins: bool) -> None:
-        self.unit = unit
+    def __init__(self, device: Any, body: Body, wait: Action, *, spins: bool) -> None:
         self.synchronous = device.type == "cpu"
         self.overlap = "serial" if self.synchronous else "pipelined"
         self.wait_spins = spins
@@ -67,11 +66,11 @@ class Eager(HeldChain):
 class NativeEager(Eager):
     """A chain that calls the same operations from a compiled loop, through the operator functions of libtorch."""
 
-    def __init__(self, device: Any, body: AddOne, unit: str, wait: Action, *, spins: bool) -> None:
+    def __init__(self, device: Any, body: AddOne, wait: Action, *, spins: bool) -> None:
         from overhead.probes._support.common.native_loop import compile_native
         from overhead.probes._support.torch.libtorch_add import NativeAdd
 
-        super().__init__(device, body, unit, wait, spins=spins)
+        super().__init__(device, body, wait, spins=spins)
         self._native = NativeAdd(body.values, body.operand, in_place=body.in_place)
         self._loop = compile_native(self._native.program)
 
@@ -94,9 +93,9 @@ class Acting(Eager):
     """
 
     def __init__(
-        self, device: Any, body: Body, unit: str, wait: Action, *, spins: bool, action: Action, every: int, waits: bool
+        self, device: Any, body: Body, wait: Action, *, spins: bool, action: Action, every: int, waits: bool
     ) -> None:
-        super().__init__(device, body, unit, wait, spins=spins)
+        super().__init__(device, body, wait, spins=spins)
         if waits:
             self.overlap = "serial"
         self.latency = waits and every == 1

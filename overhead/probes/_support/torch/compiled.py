@@ -75,7 +75,7 @@ class Compiled(Eager):
         skips = torch._dynamo.utils.counters["inductor"]
         skipped = skips["cudagraph_skips"]
         body = Additions(place, ops, how)
-        super().__init__(place, body, case.unit, waiting, spins=place.type == "cuda")
+        super().__init__(place, body, waiting, spins=place.type == "cuda")
         self._how, self._ops = how, ops
         self.launches = ops if how == "eager" else 4
         if how == "eager-graph":

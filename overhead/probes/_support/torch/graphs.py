@@ -72,8 +72,8 @@ class TorchGraphs:
 class TorchReplay(Eager):
     """A graph of n nodes that is launched once."""
 
-    def __init__(self, device: Any, body: AddOne, unit: str, wait: Action, *, spins: bool) -> None:
-        super().__init__(device, body, unit, wait, spins=spins)
+    def __init__(self, device: Any, body: AddOne, wait: Action, *, spins: bool) -> None:
+        super().__init__(device, body, wait, spins=spins)
         self.recorded, self.overlap, self.max_n, self.launches = True, "serial", MOST_NODES, 0
         self.graphs = TorchGraphs(body)
 
@@ -108,9 +108,9 @@ class TorchGraphLaunches(Eager):
     """A graph with a fixed number of nodes, launched n times. ``seen``: the result of ``captured_synchronisations``."""
 
     def __init__(
-        self, device: Any, body: AddOne, unit: str, wait: Action, *, spins: bool, nodes: int, seen: dict[str, str]
+        self, device: Any, body: AddOne, wait: Action, *, spins: bool, nodes: int, seen: dict[str, str]
     ) -> None:
-        super().__init__(device, body, unit, wait, spins=spins)
+        super().__init__(device, body, wait, spins=spins)
         self.launches = 4
         self._seen = seen
         self._nodes = nodes

@@ -70,7 +70,7 @@ class Unrolled(Chain):
     """A chain whose unit is one call of the compiled loop with all its steps. The child takes the samples."""
 
     def __init__(self, device: str, case: Case, compile_s: float, memory_bytes: int = _CHILD_MEMORY_BYTES) -> None:
-        self.unit, self._case = case.unit, case
+        self._case = case
         folder = _cache(device)
         self._child = Child(__spec__.name, _environment(folder), _at_most(memory_bytes))
         try:

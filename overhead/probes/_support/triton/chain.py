@@ -28,7 +28,6 @@ class TritonChain(HeldChain):
     def __init__(self, device: str, case: Case) -> None:
         place = torch.device(device)
         torch.cuda.set_device(place)
-        self.unit = case.unit
         self._seeds = lcg.seeds()
         self._words = torch.from_numpy(self._seeds.view("int32")).to(place)
         self._entry = case.params["entry"]

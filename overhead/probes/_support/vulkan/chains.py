@@ -51,7 +51,6 @@ class VulkanChain(Chain):
 
     def __init__(self, gpu: VulkanGpu, case: Case) -> None:
         self._gpu, self._case = gpu, case
-        self.unit = case.unit
         self._rotates = case.params.get("bindgroup") == "rotated"
         self._loops: list[NativeLoop] = []
         self._stages: Callable[[int], dict[str, Any]] | None = None

@@ -157,16 +157,16 @@ def space(target: Target) -> Space:
     API.
     """
     dawn = target.stack == "dawn"
-    waits: dict[str, list[Scalar]] = {"wait": [*(["work-done"] if dawn else []), "map", "read-buffer"]}
-    axes: dict[str, list[Scalar]] = {
+    waits: dict[str, list[Scalar | None]] = {"wait": [None, *(["work-done"] if dawn else []), "map", "read-buffer"]}
+    axes: dict[str, list[Scalar | None]] = {
         "caller": ["ffi"],
         "pattern": ["one-pass", "per-pass", "fused", "wait-each", "read-each"],
-        "bindgroup": ["rotated", "fresh"],
-        "argument": ["write-buffer", "dynamic-offset", "immediates"],
+        "bindgroup": [None, "rotated", "fresh"],
+        "argument": [None, "write-buffer", "dynamic-offset", "immediates"],
         **(waits if target.executes else {}),
-        "bindings": [4, 8],
-        "indirect": [True],
-        **({"validation": ["skip"]} if dawn else {}),
+        "bindings": [None, 4, 8],
+        "indirect": [None, True],
+        **({"validation": [None, "skip"]} if dawn else {}),
         "dependency": ["independent"],
     }
     extra = [case for case in _extra_cases(dawn) if _offers(target, case)]

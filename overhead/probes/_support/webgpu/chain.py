@@ -28,7 +28,6 @@ class WebGpuChain(Chain):
         self.spec = spec = StepSpec.of(case)
         self.session = session(target, spec)
         self.library = self.session.library
-        self.unit = case.unit
         self.library.forget_errors()
         self.resources = StepResources(self.session, spec)
         self.executes = target.executes

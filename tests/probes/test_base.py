@@ -1,0 +1,45 @@
+"""The interface of stacks refuses what cannot be meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from overhead import probes
+from overhead.errors import BadValue
+from overhead.probes.base import Probe, Space
+from overhead.results import Case
+
+BASE = Case(pattern="per-submit", params={"values": 1})
+
+
+def test_an_axis_that_the_base_lacks_is_refused() -> None:
+    with pytest.raises(BadValue, match=r"^Space.axes has 'valuez', which the base case lacks; allowed: pattern, .*values$"):
+        Space(BASE, axes={"valuez": [8]})
+
+
+def test_none_in_an_axis_stands_for_the_absent_parameter() -> None:
+    space = Space(BASE, axes={"wait": [None, "poll"]})
+    assert [case.params for case in space.star()] == [{"values": 1}, {"values": 1, "wait": "poll"}]
+    assert [case.params for case in space.cross()] == [{"values": 1}, {"values": 1, "wait": "poll"}]
+
+
+def test_a_text_instead_of_a_list_of_values_is_refused() -> None:
+    with pytest.raises(BadValue, match=r"^Space.axes\['pattern'\] is 'wait-each'; it must be a list of values$"):
+        Space(BASE, axes={"pattern": "wait-each"})
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"title": None}, "Mine.title is None; it must be text"),
+        ({"cost": "quick"}, "Mine.cost is 'quick'; allowed: cheap, fast, slow, polling"),
+        ({"distributions": "pyopencl"}, "Mine.distributions is 'pyopencl'; it must be a list"),
+        ({"mend": ["pip"]}, r"Mine.mend is \['pip'\] \(list\); it must be text"),
+    ],
+)
+def test_a_bad_attribute_of_a_stack_is_refused_when_it_registers(attributes: dict[str, Any], message: str) -> None:
+    good = {"name": "mine", "title": "Mine"}
+    with pytest.raises(BadValue, match=f"^{message}"):
+        probes.register(type("Mine", (Probe,), {**good, **attributes}))

@@ -15,7 +15,7 @@ from overhead.reading.summary import opening
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.parts import Drawing
-from overhead.report.sections.chains import chains_section
+from overhead.report.sections.chains import chains_section, workload_page
 from overhead.results import Api, Fingerprint, Record
 from tests.fakes.report import fingerprint, record
 
@@ -100,7 +100,7 @@ def test_no_headline_without_a_gpu() -> None:
 
 def test_the_section_draws_the_maps_and_lists_failures() -> None:
     with draw.style():
-        parts = list(chains_section(View(gpu())))
+        parts = [*chains_section(View(gpu())), *workload_page(View(gpu()), "recurrence")]
         drawings = {p.name: draw.svg(p.figure) for p in parts if isinstance(p, Drawing)}
     for title in ("The cheapest way", "A CUDA graph against eager", "Fused WGSL against a CUDA graph", "Fusing the"):
         assert title in drawings["chains-recurrence"]

@@ -79,15 +79,16 @@ def test_costs_are_grouped_by_vendor_api_and_implementation(out: Path) -> None:
     assert "Null" not in text
 
 
-def test_published_points_show_their_source_and_contract(out: Path, side: Page) -> None:
+def test_published_points_show_their_source_and_contract(out: Path) -> None:
     text = drawn(out, "across-costs")
     for i, point in enumerate(published_points(), 1):
         if point.quantity in ("dispatch", "node"):
             assert f"[{i}] {point.implementation}" in text, point.id
     for there in ("Apple M2, Metal, sequential", "Intel integrated GPU, D3D12, sequential", "Safari 26.2"):
         assert there in text
-    assert "arXiv:2604.02344" in side.text
-    assert "points" in side.ids
+    claims = Page((out / "pages" / "claims.html").read_text(encoding="utf-8"))
+    assert "arXiv:2604.02344" in claims.text
+    assert "points" in claims.ids
 
 
 def test_published_points_do_not_change_our_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,12 +135,13 @@ def test_the_drawing_shows_a_few_of_many_machines(out: Path, side: Page) -> None
     assert "AMD Radeon RX 7900 XTX" in drawn(out, "across-ladders")
 
 
-def test_the_page_has_a_verdict_on_every_claim(side: Page) -> None:
+def test_the_page_has_a_verdict_on_every_claim(out: Path) -> None:
     from overhead.claims import claims
 
+    text = (out / "pages" / "claims.html").read_text(encoding="utf-8")
     for claim in claims():
-        assert claim.said.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;") in side.text, claim.id
-    assert "published claims:" in side.text
+        assert claim.said.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;") in text, claim.id
+    assert "published claims:" in text
 
 
 def test_the_method_page_uses_a_measured_curve(out: Path) -> None:
@@ -210,7 +212,7 @@ def test_a_process_pool_draws_the_same_pages(tmp_path: Path) -> None:
     with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
         write(from_paths([files], pool.map), pooled, pool.map)
     names = sorted(p.relative_to(alone) for p in alone.rglob("*.html"))
-    assert len(names) == 5
+    assert len([name for name in names if re.fullmatch("[0-9a-f]{12}", name.stem)]) == 2
     for name in names:
         assert (alone / name).read_text() == (pooled / name).read_text()
 

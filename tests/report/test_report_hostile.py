@@ -75,7 +75,10 @@ def pages(out: Path) -> list[Path]:
 
 @needs_drawing
 def test_hostile_text_is_shown_but_never_becomes_markup(out: Path) -> None:
-    assert [p.name for p in pages(out)] == ["index.html", "ba9876543210.html", "machines.html", "method.html"]
+    names = [p.relative_to(out).as_posix() for p in pages(out)]
+    assert {"index.html", "pages/ba9876543210.html", "pages/cases.html", "pages/method.html"} <= set(names)
+    assert sum(name.startswith("pages/chains-") for name in names) >= 8, "a page for each workload"
+    assert all(re.fullmatch(r"(pages/)?[a-z0-9-]+\.html", name) for name in names)
     for path in pages(out):
         found = Page(path.read_text(encoding="utf-8"))
         assert not {"script", "img", "iframe", "object", "link", "form", "foreignobject"} & set(found.tags), path
@@ -83,7 +86,7 @@ def test_hostile_text_is_shown_but_never_becomes_markup(out: Path) -> None:
         assert not re.search(r"<[^>]*\bon\w+=", bare), path
         assert not any(link.startswith(("javascript:", "data:", "http")) for link in found.links), path
         assert not re.search(r"[\x00-\x08\x0b-\x1f\u202e]", found.text), path
-    text = (out / "index.html").read_text(encoding="utf-8")
+    text = (out / "pages" / "cases.html").read_text(encoding="utf-8")
     assert "{{ 7 * 7 }}" in text
     assert "&lt;script&gt;document" in text
 

@@ -13,7 +13,7 @@ from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Part, Table, Text
 
 
-@register_across("claims", "Published claims, judged", 70)
+@register_across("claims", "Published claims, judged", 70, page="claims")
 def claims(machines: Machines) -> Iterator[Part]:
     found = ordered(machines.judged)
     yield Text([
@@ -32,7 +32,7 @@ def claims(machines: Machines) -> Iterator[Part]:
             yield Table(title, columns, rows, folded=not open_ones, prose=True)
 
 
-@register_across("points", "Published points", 80)
+@register_across("points", "Published points", 80, page="claims")
 def points(machines: Machines) -> Iterator[Part]:
     yield Text([
         "The stars of the figures above: what others published, nearly all of it of hardware that was not measured "

@@ -23,7 +23,7 @@ _LAUNCH_APIS = ("CUDA", "HIP", "MPS", "LevelZero", "CPU")
 """APIs whose published dispatches are launches in our words."""
 
 
-@register_across("across-costs", "Cost by vendor, API and implementation", 20, front=True)
+@register_across("across-costs", "Cost by vendor, API and implementation", 20)
 def costs(machines: Machines) -> Iterator[Part]:
     panels = {
         q: (machine_rows.lines(machines, q, complete), machine_rows.numbered(partial(_is_of, panel=q)))

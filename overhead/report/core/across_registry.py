@@ -1,4 +1,4 @@
-"""The sections of the page over all machines. Each is one file in ``across`` that registers itself."""
+"""The sections over all machines. Each is one file in ``across`` that registers itself."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from overhead.registry import Registry
 from overhead.report.core.machines import Machines
+from overhead.report.core.page_list import page_named
 from overhead.report.core.parts import Part
 
 BuildAcross = Callable[[Machines], Iterable[Part]]
@@ -14,29 +15,35 @@ BuildAcross = Callable[[Machines], Iterable[Part]]
 
 @dataclasses.dataclass(frozen=True)
 class Across:
-    """A section of the page over all machines. ``build`` takes the machines and returns the parts of the section."""
+    """A section over all machines. ``build`` takes the machines and returns the parts of the section."""
 
     name: str
     title: str
     order: int
     build: BuildAcross
-    front: bool = False
-    """Show its first drawing on the page of the first machine too."""
+    page: str = "machines"
+    """Name of the page in ``page_list`` where it stands."""
 
 
 _across: Registry[Across] = Registry("section", "overhead.report.across")
 
 
-def register_across(name: str, title: str, order: int, *, front: bool = False) -> Callable[[BuildAcross], BuildAcross]:
-    """Decorator that registers a function as a section of the page over all machines; ``front``: see ``Across``."""
+def register_across(
+    name: str, title: str, order: int, *, page: str = "machines"
+) -> Callable[[BuildAcross], BuildAcross]:
+    """Decorator that registers a section over all machines, sorted by ``order``. ``page``: see ``Across``.
+
+    Raises ``UsageError`` if the name is taken or there is no such page.
+    """
+    page_named(page)
 
     def add(build: BuildAcross) -> BuildAcross:
-        _across.add(name, Across(name, title, order, build, front), build.__module__)
+        _across.add(name, Across(name, title, order, build, page), build.__module__)
         return build
 
     return add
 
 
 def registered_across() -> list[Across]:
-    """All sections of the page over all machines, in the order of the page."""
+    """All sections over all machines, sorted by their order."""
     return sorted(_across.items().values(), key=lambda s: (s.order, s.name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,21 +17,19 @@ from overhead.report.core import draw
 from overhead.report.core.across_registry import registered_across
 from overhead.report.core.machines import Machines
 from overhead.report.core.method import method
+from overhead.report.core.page_list import FRONT, METHOD, PAGES, PAGES_FOLDER, ReportPage, slug, subpage
 from overhead.report.core.parts import Drawing, Part, Sketch
-from overhead.report.core.registry import registered
+from overhead.report.core.registry import BRIEF_ONLY, registered, registered_each
 from overhead.report.core.run_summary import RunSummary
 from overhead.report.core.templates import template
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-_FRONT_PAGE = "index.html"
-_PAGES_FOLDER = "pages"
 _FIGURES_FOLDER = "figures"
-_FRONT_ORDER = 18
-"""Where the drawings over all machines stand on the first page: after the ladder."""
-_MACHINES_PAGE = f"{_PAGES_FOLDER}/machines.html"
-_METHOD_PAGE = f"{_PAGES_FOLDER}/method.html"
+_FRONT_HEADING = "What one more piece of work costs here"
+_PAGES_WITH_SKIPPED = (FRONT.name, "machines")
+"""Pages that list the files that could not be read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +42,16 @@ class Drawn:
     caption: str
     svg: Markup
     formats: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    """A link of the navigation. ``below``: to a page that belongs to the main page before it."""
+
+    target: str
+    title: str
+    current: bool
+    below: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,39 +68,51 @@ def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] =
 
     ``mapping``: ``map``, or the ``map`` of a process pool, which then makes the pages of the other machines.
     """
-    for folder in (_FIGURES_FOLDER, _PAGES_FOLDER):
+    for folder in (_FIGURES_FOLDER, PAGES_FOLDER):
         (out / folder).mkdir(parents=True, exist_ok=True)
     site = Site(out, machines.own.machine.id, len(machines.summaries))
     others = mapping(partial(_machine_page, site), machines.summaries[1:])
     with draw.style():
-        across = [Block(s.name, s.title, site.drawn(s.build(machines))) for s in registered_across()]
-        explained = [Block(name, title, site.drawn(parts)) for name, title, parts in method(View(machines.full))]
-        full = _full(site, machines, across)
-    about, skipped = _about(machines.own), machines.skipped
-    site.page(_MACHINES_PAGE, "Machines side by side", _many(machines), across, skipped)
-    site.page(_METHOD_PAGE, "How a cost is measured here", about, explained)
-    site.page(_FRONT_PAGE, "What one more piece of work costs here", about, full, skipped)
+        found = _blocks(site, machines)
+    pages = [page for page in found if found[page]]
+    about = _about(machines.own)
+    for page in pages:
+        heading = _FRONT_HEADING if page is FRONT else page.title
+        listed = machines.skipped if page.name in _PAGES_WITH_SKIPPED else ()
+        site.page(page.path, heading, _many(machines) if page.name == "machines" else about,
+                  found[page], site.navigation(pages, page), listed)  # fmt: skip
     for _ in others:
         pass
-    return out / _FRONT_PAGE
+    return out / FRONT.path
 
 
-def _full(site: Site, machines: Machines, across: Sequence[Block]) -> list[Block]:
-    """The sections of the first machine. Its place among the other machines follows its ladder."""
+def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[Block]]:
+    """The sections of every page, without those that have no parts. The pages are in the order of the navigation."""
     view = View(machines.full)
-    front = {s.name for s in registered_across() if s.front}
-    blocks = [(s.order, Block(s.name, s.title, site.drawn(s.build(view)))) for s in registered() if s.full]
-    for block in across:
-        if block.name in front:
-            drawings = [part for part in block.parts if isinstance(part, Drawn)]
-            blocks.append((_FRONT_ORDER, dataclasses.replace(block, parts=drawings)))
-    return [block for _, block in sorted(blocks, key=lambda one: one[0])]
+    on_page: dict[str, list[tuple[int, str, str, Iterable[Part]]]] = {page.name: [] for page in PAGES}
+    for s in registered():
+        if s.page != BRIEF_ONLY:
+            on_page[s.page].append((s.order, s.name, s.title, s.build(view)))
+    for across in registered_across():
+        on_page[across.page].append((across.order, across.name, across.title, across.build(machines)))
+    for name, title, parts in method(view):
+        on_page[METHOD.name].append((0, name, title, parts))
+    found: dict[ReportPage, list[Block]] = {}
+    for page in PAGES:
+        ordered = sorted(on_page[page.name], key=lambda one: one[0])
+        found[page] = site.blocks((name, title, parts) for _, name, title, parts in ordered)
+        for each in registered_each():
+            if each.page == page.name:
+                for name, title in each.names(view):
+                    own = subpage(page.name, site.unique(name, site.pages), title)
+                    found[own] = site.blocks([(own.name, title, each.build(view, name))])
+    return found
 
 
 def _machine_page(site: Site, summary: RunSummary) -> None:
     own = f"{summary.machine.id}-"
-    blocks = [Block(name, title, site.drawn(parts, own)) for name, title, parts in summary.sections]
-    site.page(site.place(summary.machine.id), summary.name, _about(summary), blocks)
+    links = site.navigation([page for page in PAGES if page.any_machine])
+    site.page(site.place(summary.machine.id), summary.name, _about(summary), site.blocks(summary.sections, own), links)
 
 
 def _about(summary: RunSummary) -> str:
@@ -115,18 +134,34 @@ class Site:
     out: Path
     own: str
     machines: int
-    _names: set[str] = dataclasses.field(default_factory=set)
+    figures: set[str] = dataclasses.field(default_factory=set)
+    pages: set[str] = dataclasses.field(default_factory=set)
 
     def place(self, machine: str) -> str:
         """The path of a machine's page. An id is twelve hexadecimal digits, so the path stays in its folder."""
-        return _FRONT_PAGE if machine == self.own else f"{_PAGES_FOLDER}/{machine}.html"
+        return FRONT.path if machine == self.own else f"{PAGES_FOLDER}/{machine}.html"
+
+    def navigation(self, pages: Sequence[ReportPage], current: ReportPage | None = None) -> list[Link]:
+        """Links to the main pages, and below the main page that the reader is on to its own subpages."""
+        main = "" if current is None else current.parent or current.name
+        shown = [page for page in pages if not page.parent or page.parent == main]
+        return [
+            Link(page.path, page.title + (f" ({self.machines:,})" if page.name == "machines" else ""),
+                 page is current, bool(page.parent))
+            for page in shown
+        ]  # fmt: skip
+
+    def blocks(self, sections: Iterable[tuple[str, str, Iterable[Part]]], prefix: str = "") -> list[Block]:
+        """The sections (name, title, parts) that have parts, with their figures written to files."""
+        made = [Block(name, title, self.drawn(parts, prefix)) for name, title, parts in sections]
+        return [block for block in made if block.parts]
 
     def drawn(self, parts: Iterable[Part], prefix: str = "") -> list[Any]:
         """The parts as the template needs them. Writes the figures to files."""
         return [self._drawn(part, prefix) if isinstance(part, Drawing | Sketch) else part for part in parts]
 
     def _drawn(self, part: Drawing | Sketch, prefix: str) -> Drawn:
-        name = self._name(prefix + part.name)
+        name = self.unique(prefix + part.name, self.figures)
         text = part.svg if isinstance(part, Sketch) else draw.svg(part.figure)
         (self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
         formats = ["svg"]
@@ -136,26 +171,21 @@ class Site:
         inline = _markup(draw.inline(text, name, part.alt))
         return Drawn("drawing", name, part.title, part.caption, inline, formats)
 
-    def _name(self, wanted: str) -> str:
-        """A safe and unique name for a file and an id, because names of figures may come from a fingerprint."""
-        slug = re.sub(r"[^a-z0-9]+", "-", wanted.lower()).strip("-")[:80] or "figure"
-        name = next(n for i in itertools.count(1) if (n := slug if i == 1 else f"{slug}-{i}") not in self._names)
-        self._names.add(name)
+    def unique(self, wanted: str, taken: set[str]) -> str:
+        """A new name for a file and an id, added to ``taken``. The wanted name may come from a fingerprint."""
+        base = slug(wanted)
+        name = next(n for i in itertools.count(1) if (n := base if i == 1 else f"{base}-{i}") not in taken)
+        taken.add(name)
         return name
 
     def page(
-        self, place: str, heading: str, about: str, blocks: Sequence[Block], skipped: Sequence[Skipped] = ()
-    ) -> None:
+        self, place: str, heading: str, about: str, blocks: Sequence[Block], links: Sequence[Link],
+        skipped: Sequence[Skipped] = (),
+    ) -> None:  # fmt: skip
         """Write one page to ``place`` in the folder."""
-        root = "../" if "/" in place else ""
-        links = [
-            (_FRONT_PAGE, "This machine"),
-            (_MACHINES_PAGE, f"All machines ({self.machines:,})"),
-            (_METHOD_PAGE, "Method"),
-        ]
         text = template("page.html.j2").render(
-            heading=heading, about=about, blocks=[b for b in blocks if b.parts], root=root, here=place, links=links,
-            css=_style(), skipped=skipped, place=self.place, count=self.machines,
+            heading=heading, about=about, blocks=blocks, root="../" if "/" in place else "", links=links, css=_style(),
+            skipped=skipped, place=self.place, count=self.machines,
         )  # fmt: skip
         (self.out / place).write_text(text, encoding="utf-8")
 

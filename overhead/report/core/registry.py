@@ -1,4 +1,4 @@
-"""The sections of a machine's page. Each is one file in ``sections``, or in a plugin, that registers itself."""
+"""The sections of the pages about one machine. Each is one file in ``sections``, or in a plugin."""
 
 from __future__ import annotations
 
@@ -7,42 +7,80 @@ from collections.abc import Callable, Iterable
 
 from overhead.reading.view import View
 from overhead.registry import Registry
+from overhead.report.core.page_list import page_named
 from overhead.report.core.parts import Part
 
 Build = Callable[[View], Iterable[Part]]
+BuildEach = Callable[[View, str], Iterable[Part]]
+BRIEF_ONLY = ""
+"""The ``page`` of a section that stands only on the pages of the other machines."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """A section of a machine's page. ``build`` takes a view of the fingerprint and returns the parts in order."""
+    """A section. ``build`` takes a view of the fingerprint and returns the parts in order."""
 
     name: str
     title: str
     order: int
     build: Build
+    page: str = "front"
+    """Name of the page in ``page_list`` where the first machine's section stands; ``BRIEF_ONLY`` for none."""
     brief: bool = False
-    """On every machine's own page, not only on the first one's."""
-    full: bool = True
-    """On the first machine's full page."""
+    """On every other machine's own page."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SectionOfEach:
+    """A section on a page of its own for each of several things, such as workloads.
+
+    ``names`` takes a view and returns name and title of each page; ``build`` takes the view and one name.
+    """
+
+    page: str
+    names: Callable[[View], Iterable[tuple[str, str]]]
+    build: BuildEach
 
 
 _sections: Registry[Section] = Registry("section", "overhead.report.sections")
+_each: list[SectionOfEach] = []
 
 
-def register(name: str, title: str, order: int, *, brief: bool = False, full: bool = True) -> Callable[[Build], Build]:
-    """Decorator that registers a function as a section of a machine's page, sorted by ``order``.
+def register(
+    name: str, title: str, order: int, *, page: str = "front", brief: bool = False
+) -> Callable[[Build], Build]:
+    """Decorator that registers a function as a section of a page, sorted by ``order``.
 
-    Raises ``ValueError`` if the name is taken. ``brief``: the section is on the page of every machine. There may be a
-    thousand, so it must not use matplotlib: only text, cards, tables and sketches.
+    Raises ``UsageError`` if the name is taken or there is no such page. ``brief``: the section is also on the page of
+    every other machine. There may be a thousand, so it must not use matplotlib: only text, cards, tables and sketches.
     """
+    if page != BRIEF_ONLY:
+        page_named(page)
 
     def add(build: Build) -> Build:
-        _sections.add(name, Section(name, title, order, build, brief, full), build.__module__)
+        _sections.add(name, Section(name, title, order, build, page, brief), build.__module__)
+        return build
+
+    return add
+
+
+def register_each(page: str, names: Callable[[View], Iterable[tuple[str, str]]]) -> Callable[[BuildEach], BuildEach]:
+    """Decorator that registers a function that builds a page below ``page`` for each of ``names(view)``."""
+    page_named(page)
+
+    def add(build: BuildEach) -> BuildEach:
+        _each.append(SectionOfEach(page, names, build))
         return build
 
     return add
 
 
 def registered() -> list[Section]:
-    """All sections of a machine's page, in the order of the page."""
+    """All sections of one machine's pages, sorted by their order."""
     return sorted(_sections.items().values(), key=lambda s: (s.order, s.name))
+
+
+def registered_each() -> list[SectionOfEach]:
+    """All sections that have a page of their own for each of several things."""
+    _sections.load()
+    return list(_each)

@@ -1,4 +1,4 @@
-"""Chains of dependent steps: which way to run them, by workload and size, in sentences, maps and tables."""
+"""Chains of dependent steps: which way to run them, in short, and a page for each workload."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from overhead.reading.sources import apart
 from overhead.reading.view import View
 from overhead.report.core import chain_drawings
 from overhead.report.core.parts import Cell, Part, Table, Text
-from overhead.report.core.registry import register
+from overhead.report.core.registry import register, register_each
 from overhead.workloads import workloads
 
 _METHOD_NOTE = (
@@ -30,9 +30,9 @@ _MOST_OPEN_SENTENCES = 7
 """Sentences of a workload; more open on request."""
 
 
-@register("chains", "Chains of dependent steps", 45)
+@register("chains", "Chains of dependent steps", 45, page="chains")
 def chains_section(view: View) -> Iterator[Part]:
-    found = chains.groups(view)
+    found = view.once(chains.groups)
     if not any(g.arms for g in found):
         reasons = [f"{r.stack} {r.workload}: {why(r, 'complete')}" for g in found for r in g.failed]
         yield Text(["No workload has a figure."] if found else ["No workload was measured."])
@@ -41,9 +41,24 @@ def chains_section(view: View) -> Iterator[Part]:
         return
     if said := chain_opening(view):
         yield Text([said])
-    for name in dict.fromkeys(g.name for g in sorted(found, key=lambda g: g.workload != _FIRST_WORKLOAD)):
-        yield from _workload([g for g in found if g.name == name])
     yield Text([*_about(found), _METHOD_NOTE], quiet=True)
+
+
+def _workload_pages(view: View) -> Iterator[tuple[str, str]]:
+    """The name of each workload that was measured, as name and title of its page."""
+    for name in dict.fromkeys(
+        g.workload for g in sorted(view.once(chains.groups), key=lambda g: g.workload != _FIRST_WORKLOAD)
+    ):
+        yield name, plain(name, 40)
+
+
+@register_each("chains", _workload_pages)
+def workload_page(view: View, workload: str) -> Iterator[Part]:
+    """All variants and sizes of one workload."""
+    own = [g for g in view.once(chains.groups) if g.workload == workload]
+    for name in dict.fromkeys(g.name for g in own):
+        yield from _workload([g for g in own if g.name == name])
+    yield Text([*_about(own), _METHOD_NOTE], quiet=True)
 
 
 def _workload(own: Sequence[Group]) -> Iterator[Part]:

@@ -25,7 +25,7 @@ _NULL_NOTE = (
 )
 
 
-@register("checks", "Do the parts add up", 17)
+@register("checks", "Do the parts add up", 17, page="cases")
 def parts_add_up(view: View) -> Iterator[Part]:
     found = list(checks.found(view))
     if not found:

@@ -18,7 +18,7 @@ _Panels = dict[tuple[str, str], dict[str, list[tuple[TargetView, Record]]]]
 """Pattern and unit, then the target's label with what the pattern needs: its records, one a caller."""
 
 
-@register("costs", "Cost by stack and pattern", 20)
+@register("costs", "Cost by stack and pattern", 20, page="cases")
 def costs(view: View) -> Iterator[Part]:
     panels = _panels(view)
     if not panels:

@@ -12,12 +12,12 @@ from overhead.report.core import template_figures
 from overhead.report.core.draw import MUTED
 from overhead.report.core.palette import LAYER_COLOURS, colour
 from overhead.report.core.parts import Cell, Part, Sketch, Table, Text
-from overhead.report.core.registry import register
+from overhead.report.core.registry import BRIEF_ONLY, register
 
 _BASE_FIGURES = {"complete": "one more", "host": "host", "fixed": "fixed", "naive": "T(1)"}
 
 
-@register("brief-ladder", "Who takes the time", 15, brief=True, full=False)
+@register("brief-ladder", "Who takes the time", 15, brief=True, page=BRIEF_ONLY)
 def ladders(view: View) -> Iterator[Part]:
     found = [f for f in view.once(host_shares.ladders) if f.split]
     drawn = {(f.target.key, f.top.pattern, f.top.unit): f for f in reversed(found)}
@@ -44,7 +44,7 @@ def ladders(view: View) -> Iterator[Part]:
     yield Text(host_shares.ladder_sentences(found), folded="In sentences")
 
 
-@register("brief-costs", "Cost by stack", 20, brief=True, full=False)
+@register("brief-costs", "Cost by stack", 20, brief=True, page=BRIEF_ONLY)
 def costs(view: View) -> Iterator[Part]:
     if not view.stacked:
         return

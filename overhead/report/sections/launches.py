@@ -41,7 +41,7 @@ _LAUNCH_FIGURES = ("complete", "host", "device_busy")
 _Rows = dict[str, list[tuple[TargetView, Record]]]
 
 
-@register("launches", "What a launch costs", 25)
+@register("launches", "What a launch costs", 25, page="variants")
 def launches(view: View) -> Iterator[Part]:
     targets = [t for t in view.executing if t.first.api == "CUDA"]
     units = {unit: rows for unit in ("launch", "step") if (rows := _rows(targets, unit))}

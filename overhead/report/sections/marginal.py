@@ -30,7 +30,7 @@ _MARGINAL_TITLES = {
 }
 
 
-@register("marginal", "What a submit, a pass, a dispatch and a bind group add", 40)
+@register("marginal", "What a submit, a pass, a dispatch and a bind group add", 40, page="variants")
 def marginal(view: View) -> Iterator[Part]:
     found = [
         (view.target(record), record, c)

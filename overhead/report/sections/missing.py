@@ -13,7 +13,7 @@ from overhead.report.core.registry import register
 from overhead.results import Record
 
 
-@register("missing", "What is missing, and why", 95)
+@register("missing", "What is missing, and why", 95, page="cases")
 def missing(view: View) -> Iterator[Part]:
     run = view.fingerprint
     if run.unavailable:

@@ -17,7 +17,7 @@ _FIGURE_TITLES = {"naive": "T(1), warm", "naive_idle": "T(1) after 50 ms idle", 
 _FIGURE_MARKERS = dict(zip(_FIGURE_TITLES, ("o", "s", "^"), strict=True))
 
 
-@register("naive", "The naive figures beside the slope", 50)
+@register("naive", "The naive figures beside the slope", 50, page="cases")
 def naive(view: View) -> Iterator[Part]:
     shown = [t for t in view.stacked if any(t.base.figure(name) for name in _FIGURE_TITLES)]
     if not shown:

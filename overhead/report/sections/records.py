@@ -24,7 +24,7 @@ _FIGURE_COLUMNS = (
 )
 
 
-@register("records", "All cases", 98)
+@register("records", "All cases", 98, page="cases")
 def records(view: View) -> Iterator[Part]:
     if not view.fingerprint.records:
         yield Text(["The file holds no case."])

@@ -26,7 +26,7 @@ from overhead.results import Figure, Record
 _Group = list[tuple[Record, list[Figure]]]
 
 
-@register("stages", "Each call's own time", 75)
+@register("stages", "Each call's own time", 75, page="cases")
 def stages(view: View) -> Iterator[Part]:
     found: list[tuple[TargetView, str, _Group]] = []
     for target in view.executing:

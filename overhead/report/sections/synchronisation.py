@@ -43,7 +43,7 @@ _Groups = dict[tuple[str, str], list[Synchronised]]
 """By target and step."""
 
 
-@register("synchronisation", "What a synchronisation costs", 65)
+@register("synchronisation", "What a synchronisation costs", 65, page="synchronisation")
 def synchronisation(view: View) -> Iterator[Part]:
     found = synchronised(view)
     groups: _Groups = {}

@@ -22,7 +22,7 @@ _LONGEST_CHAIN_NS = 1e15
 """ns: a longer chain is no measurement, and drawing it overflows."""
 
 
-@register("curves", "The line behind the number", 30)
+@register("curves", "The line behind the number", 30, page="cases")
 def curves(view: View) -> Iterator[Part]:
     shown = [t for t in view.stacked if any(p.n > 0 for p in t.base.curve)]
     if not shown:

@@ -36,7 +36,7 @@ class _Varied:
         return f"{self.target.label}, {self.target.base.pattern}" + (f", run {self.run[5:16]}" if self.run else "")
 
 
-@register("axes", "What one change does", 80)
+@register("axes", "What one change does", 80, page="variants")
 def axes(view: View) -> Iterator[Part]:
     found, refused = list[_Varied](), list[str]()
     for target in view.executing:

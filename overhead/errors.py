@@ -37,3 +37,8 @@ class Unsupported(Exception):
 
 class Unverified(Exception):
     """Values that were read back are wrong, or an error scope caught something: the work did not happen as asked."""
+
+
+def one_line(error: BaseException) -> str:
+    """Type and message of an exception in one line of at most 500 characters."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")[:500]

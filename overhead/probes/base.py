@@ -19,7 +19,6 @@ from overhead.fields import checked
 from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
 from overhead.results import BOARD, Case, Name, Scalar, Target
 
-
 _FIELDS = ("pattern", "caller", "dependency", "workload", "unit")
 _Cost = Literal["cheap", "fast", "slow", "polling"]
 _ATTRIBUTES: Mapping[str, Any] = {

@@ -80,7 +80,8 @@ def run(
     """
     listener = listener or Listener()
     for plugin in plugins:
-        load_plugin(plugin)
+        for sentence in load_plugin(plugin).values():
+            listener.note(sentence)
     names = [str(p) for p in plugins]
     if len(pythons) > len(SIDES):
         raise UsageError(f"--python: {len(pythons)} interpreters; one measures, two are compared")

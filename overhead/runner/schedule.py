@@ -12,10 +12,10 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from overhead.devices import same_decorated_name
-from overhead.errors import UsageError
+from overhead.errors import UsageError, one_line
 from overhead.measure.sampling import met
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable
-from overhead.probes import registry
+from overhead.probes import registry, space_of
 from overhead.probes.base import Space
 from overhead.profiles import Plan
 from overhead.results import Case, LeftOut, PlannedLine, Profile, Target
@@ -122,10 +122,19 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     Raises ``UsageError``.
     """
     chosen, left_out = _choose_targets(targets, choice)
-    spaces = {t.key: registry()[t.stack].space(t) for t in chosen}
+    spaces: dict[str, Space] = {}
+    own: dict[str, list[Case]] = {}
+    for target in chosen:
+        try:
+            space = spaces[target.key] = space_of(registry()[target.stack], target)
+            own[target.key] = choice.of(space.cross() if choice.full else space.star())
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a stack of another package may raise anything
+            left_out.append(LeftOut(target=target.key, case="all", reason=f"unavailable: {one_line(error)}"))
+    chosen = [target for target in chosen if target.key in own]
     if spaces:
         _check_workloads(choice, spaces.values())
-    own = {t.key: choice.of(spaces[t.key].cross() if choice.full else spaces[t.key].star()) for t in chosen}
     wanted = {t.key: _with_companions(t, own, chosen) for t in chosen}
     allotment = _allot(wanted, plan)
     for worker, candidate, reason in allotment.left_out:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 
 class UsageError(ValueError):
     """Wrong use or bad input. The message is one line that says what and where; the command line exits with 2."""
@@ -42,3 +44,28 @@ class Unverified(Exception):
 def one_line(error: BaseException) -> str:
     """Type and message of an exception in one line of at most 500 characters."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")[:500]
+
+
+def raised_in(error: BaseException) -> str:
+    """The line of a stack's own code from which the error came: ``my_stack.py:57, in issue``; empty if there is none.
+
+    Libraries that the stack calls, and this suite, are left out.
+    """
+    frames, at = [], error.__traceback__
+    while at is not None:
+        frames.append((at.tb_frame, at.tb_lineno))
+        at = at.tb_next
+    names = [str(frame.f_globals.get("__name__", "")) for frame, _ in frames]
+    first = next((name for name in names if not _is_suite(name)), None)
+    if first is None:
+        return ""
+    own = "overhead.probes" if first.startswith("overhead.") else first.partition(".")[0]
+    frame, line = [each for each, name in zip(frames, names, strict=True) if f"{name}.".startswith(f"{own}.")][-1]
+    return f"{os.path.basename(frame.f_code.co_filename)}:{line}, in {frame.f_code.co_name}"
+
+
+def _is_suite(module: str) -> bool:
+    """Whether a module is part of the suite, and not of one of its stacks."""
+    if module in ("overhead.probes", "overhead.probes.base") or module.startswith("overhead.probes.kernels"):
+        return True
+    return module.partition(".")[0] == "overhead" and not module.startswith("overhead.probes.")

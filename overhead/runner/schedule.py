@@ -12,8 +12,9 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from overhead.devices import same_decorated_name
-from overhead.errors import UsageError, one_line
+from overhead.errors import UsageError
 from overhead.measure.sampling import met
+from overhead.measure.sampling.events import reason_of
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable
 from overhead.probes import registry, space_of
 from overhead.probes.base import Space
@@ -126,13 +127,14 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     own: dict[str, list[Case]] = {}
     for target in chosen:
         try:
-            space = spaces[target.key] = space_of(registry()[target.stack], target)
+            space = space_of(registry()[target.stack], target)
             own[target.key] = choice.of(space.cross() if choice.full else space.star())
+            spaces[target.key] = space
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a stack of another package may raise anything
-            left_out.append(LeftOut(target=target.key, case="all", reason=f"unavailable: {one_line(error)}"))
-    chosen = [target for target in chosen if target.key in own]
+            left_out.append(LeftOut(target=target.key, case="all", reason=reason_of(error)))
+    chosen = [target for target in chosen if target.key in spaces]
     if spaces:
         _check_workloads(choice, spaces.values())
     wanted = {t.key: _with_companions(t, own, chosen) for t in chosen}

@@ -87,7 +87,7 @@ def _prepare(
     found = dataclasses.replace(found, missing=[*found.missing, *packages])
     tasks, left_out = schedule(found.targets, choice, plan)
     if not tasks:
-        raise UsageError(_nothing_to_measure(found.missing))
+        raise UsageError(_nothing_to_measure(found.missing, left_out))
     return _Prepared(interpreter, found, tasks, left_out)
 
 
@@ -200,6 +200,7 @@ def _note_left_out(listener: Listener, left_out: Iterable[LeftOut]) -> None:
         listener.note(f"left out ({reason}): {some}")
 
 
-def _nothing_to_measure(missing: Sequence[results.MissingStack]) -> str:
-    why = "; ".join(f"{m.stack}: {m.reason}" + (f" (mend: {m.mend})" if m.mend else "") for m in missing)
-    return f"nothing to measure: {why or 'no case matches what was asked for'}"
+def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Sequence[LeftOut]) -> str:
+    reasons = [f"{m.stack}: {m.reason}" + (f" (mend: {m.mend})" if m.mend else "") for m in missing]
+    reasons += [f"{one.target}: {one.reason}" for one in left_out if one.case == "all"]
+    return f"nothing to measure: {'; '.join(reasons) or 'no case matches what was asked for'}"

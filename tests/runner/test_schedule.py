@@ -130,3 +130,15 @@ def test_of_many_cases_the_met_cost_of_the_first_of_each_caller_is_measured() ->
     own = [Assignment(target("dawn"), case) for case in cases]
     task = Task.of(target("dawn"), own, 1.0, 2)
     assert task.met == task.staged == (own[0].key, own[1].key)
+
+
+def test_a_stack_whose_space_raises_is_left_out_with_the_reason_and_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def misspelt(self: _Stack, target: Target) -> Space:
+        return Space(Case(pattern="per-submt"))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(schedule_module.registry()["vulkan"], "space", misspelt.__get__(None))
+    tasks, (left_out,) = schedule([target("dawn"), target("vulkan")], Choice(), plan())
+    assert {task.target.stack for task in tasks} == {"dawn"}
+    assert (left_out.target, left_out.case) == ("vulkan@Vulkan:GPU", "all")
+    assert left_out.reason.startswith("Case.pattern is 'per-submt'; allowed: per-submit, per-k")
+    assert "(test_schedule.py:" in left_out.reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from overhead.errors import Unavailable, Unsupported, Unverified
+from overhead.errors import BadValue, Unavailable, Unsupported, Unverified, raised_in
 from overhead.measure.fitting.data import OneOff, Round
 
 
@@ -89,6 +89,11 @@ def status_of(error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """The exception's message in one line, preceded by its type where the status is ``failed``."""
+    """The exception's message in one line. Where the status is ``failed``, its type precedes it, and the line of the
+    stack's own code follows."""
     words = " ".join(str(error).split())
-    return words if words and status_of(error) != "failed" else f"{type(error).__name__}: {words}".rstrip(": ")
+    if words and status_of(error) != "failed":
+        return words
+    named = words if isinstance(error, BadValue) else f"{type(error).__name__}: {words}".rstrip(": ")
+    where = raised_in(error)
+    return f"{named} ({where})" if where else named

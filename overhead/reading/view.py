@@ -141,6 +141,14 @@ class View:
         views = self.once(_own_runs)
         return views.setdefault(id(run), View(run))
 
+    @cached_property
+    def runs(self) -> list[View]:
+        """A view of each run that was joined: the run that is shown first, then the newest. One for a single file."""
+        found = {id(own.fingerprint): own for own in map(self.own_run, self.fingerprint.records)} or {0: self}
+        shown = self.fingerprint.created
+        newest_first = sorted(found.values(), key=lambda one: one.fingerprint.created, reverse=True)
+        return sorted(newest_first, key=lambda one: one.fingerprint.created != shown)
+
     def best(self, stack: str) -> TargetView | None:
         """The stack's preferred target: hardware before software, its native API before others; None without one."""
         found = [t for t in self.executing if t.stack == stack]

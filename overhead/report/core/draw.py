@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.reading.format import in_micro, plain, valued
 from overhead.reading.view import CALLER_WORDS, TargetView
+from overhead.report.core.palette import CALL_COLOURS
 from overhead.report.core.palette import colour as stack_colour
 from overhead.results import Caller, Record
 from overhead.results import Figure as Number
@@ -34,7 +35,10 @@ INK = "#1b1d1f"
 MUTED = "#63686d"
 GRID_COLOUR = "#dadde1"
 PAPER = "#fefefe"
-_THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID_COLOUR: "var(--grid)", PAPER: "var(--paper)"}
+_THEME = {
+    INK: "var(--ink)", MUTED: "var(--muted)", GRID_COLOUR: "var(--grid)", PAPER: "var(--paper)",
+    **{colour: f"var(--{name})" for name, colour in CALL_COLOURS.items()},
+}  # fmt: skip
 """Colours that the page's light or dark theme replaces in inline SVG."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """Characters that XML forbids or that reverse text: names come from files."""

@@ -42,6 +42,7 @@ class Drawn:
     caption: str
     svg: Markup
     formats: Sequence[str]
+    narrow: Markup | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,7 +170,10 @@ class Site:
             part.figure.savefig(self.out / _FIGURES_FOLDER / f"{name}.png")
             formats.append("png")
         inline = _markup(draw.inline(text, name, part.alt))
-        return Drawn("drawing", name, part.title, part.caption, inline, formats)
+        narrow = None
+        if isinstance(part, Drawing) and part.narrow is not None:
+            narrow = _markup(draw.inline(draw.svg(part.narrow), f"{name}-narrow", part.alt))
+        return Drawn("drawing", name, part.title, part.caption, inline, formats, narrow)
 
     def unique(self, wanted: str, taken: set[str]) -> str:
         """A new name for a file and an id, added to ``taken``. The wanted name may come from a fingerprint."""

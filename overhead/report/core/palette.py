@@ -31,6 +31,9 @@ LAYER_COLOURS = {
 }  # fmt: skip
 """Colours of the layers of host time, which are labelled in the bar as well."""
 
+CALL_COLOURS = {"python": "#b5432a", "compiled": "#264653", "browser": "#6b4fa0", "batched": "#1b7268"}
+"""Colours of the ways to call a stack in the headline figure: at least 4.5:1 on white. A dark page replaces them."""
+
 
 def colour(stack: str) -> str:
     """The colour of a stack as ``#rrggbb``. A plugin's stack has the same colour on every machine."""

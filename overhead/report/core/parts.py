@@ -69,7 +69,10 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt`` describes it for screen readers."""
+    """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt`` describes it for screen readers.
+
+    ``narrow``: the same figure drawn for a phone, which the page shows there instead.
+    """
 
     kind: ClassVar[str] = "drawing"
     name: str
@@ -77,6 +80,7 @@ class Drawing:
     alt: str
     caption: str
     figure: Figure
+    narrow: Figure | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,250 @@
+"""What one dispatch costs through each stack: the rows of the headline figure, all of one run and one board."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from overhead.devices import is_board_id
+from overhead.named_comparisons import WEBGPU_STACKS
+from overhead.reading.format import between, bounds, in_micro, number, plain, valued
+from overhead.reading.intervals import ratio, span
+from overhead.reading.missing_values import why
+from overhead.reading.next_run import next_run_text
+from overhead.reading.view import TargetView, View
+from overhead.results import Caller, Record, Scalar
+
+Kind = Literal["python", "compiled", "browser", "batched"]
+KIND_TITLES: dict[Kind, str] = {
+    "python": "from Python", "compiled": "from compiled code", "browser": "from JavaScript",
+    "batched": "batched: a graph's node, or one of many in a pass",
+}  # fmt: skip
+_CALLERS: dict[Kind, Caller] = {"python": "binding", "compiled": "native", "browser": "browser"}
+_WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
+_GRAPH_MAKERS = {"cuda-driver": "driver", "torch": "torch"}
+"""The stack whose launches a CUDA graph records, and the value of ``maker`` of that graph."""
+_ONE_PASS_STACKS = WEBGPU_STACKS | {"vulkan", "chromium", "firefox", "safari"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A way to call a stack that has a row of its own. ``params`` select the case; none: the stack's base case."""
+
+    stack: str
+    label: str
+    params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+
+
+_ENTRIES = (
+    Entry("cuda-driver", "CUDA driver"),
+    Entry("cupy", "CuPy RawKernel", {"operation": "raw-kernel"}),
+    Entry("cupy", "CuPy add"),
+    Entry("torch", "PyTorch x.add_(1)"),
+    Entry("torch-compile", "torch.compile, 1 op"),
+    Entry("triton", "Triton jit"),
+    Entry("jax", "JAX jit"),
+    Entry("vulkan", "raw Vulkan"),
+    Entry("dawn", "WebGPU, Dawn"),
+    Entry("wgpu-native", "WebGPU, wgpu-native"),
+    Entry("chromium", "WebGPU, Chromium"),
+    Entry("firefox", "WebGPU, Firefox"),
+    Entry("safari", "WebGPU, Safari"),
+    Entry("numpy", "NumPy x += 1"),
+)
+"""Known stacks. A stack that is not listed, such as a plugin's, has a row for its base case under its own name."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DispatchRow:
+    """One way to call a stack. ``marks``: the resolved costs in microseconds, by kind.
+
+    ``met``: the lowest and the highest cost in fresh processes, microseconds. ``notes``: what is not resolved, and what
+    differs in unit or operation, in words. ``records``: the record behind each mark. ``next_run``: the range of the
+    first mark in another run, in microseconds without unit.
+    """
+
+    label: str
+    stack: str
+    marks: Mapping[Kind, float]
+    met: tuple[float, float] | None
+    notes: tuple[str, ...]
+    records: Mapping[Kind, Record]
+
+    @property
+    def first(self) -> Kind:
+        """The kind that the row is sorted by: from Python where it is known, else the next caller."""
+        return next((kind for kind in ("python", "browser", "compiled", "batched") if kind in self.marks), "python")
+
+    @property
+    def next_run(self) -> str:
+        found = self.records.get(self.first)
+        return next_run_text(found) if found is not None else ""
+
+
+@dataclasses.dataclass(frozen=True)
+class DispatchCosts:
+    """All rows, the cheapest first. ``device``: names of the devices; ``view``: of the run that measured them.
+
+    ``hardware``: whether a GPU ran them; else software adapters and the CPU did. ``others``: labels of stacks that only
+    other runs of the machine measured.
+    """
+
+    device: str
+    hardware: bool
+    rows: tuple[DispatchRow, ...]
+    view: View
+    others: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{'GPU dispatch' if self.hardware else 'Dispatch'} overhead on {self.device}"
+
+
+def dispatch_costs(view: View) -> DispatchCosts | None:
+    """The rows of the run that is shown, without the figures that joined runs add; None without any row."""
+    own = view.runs[0]
+    targets, hardware = targets_shown(own)
+    rows = [row for target in targets for row in _rows(own, target)]
+    if not rows:
+        return None
+    devices = [plain(t.first.adapter, 40) for t in targets if hardware]
+    cpu = plain(view.fingerprint.machine.cpu, 40)
+    device = ", ".join(list(dict.fromkeys(devices))[:2]) if hardware else f"{cpu} (no GPU)"
+    everywhere, alike = targets_shown(view)
+    own_stacks = {t.stack for t in targets}
+    others = (
+        tuple(dict.fromkeys(_label(t) for t in everywhere if t.stack not in own_stacks)) if alike == hardware else ()
+    )
+    return DispatchCosts(device, hardware, tuple(sorted(rows, key=_rank)), own, others)
+
+
+def targets_shown(view: View) -> tuple[list[TargetView], bool]:
+    """The best target of each stack that ran the step on one GPU, and True; without a GPU all others, and False."""
+    found = [t for t in map(view.best, view.stacks) if t is not None and t.stepped]
+    gpus = [t for t in found if t.first.api != "CPU" and not t.software]
+    boards = list(dict.fromkeys(t.first.device for t in gpus if is_board_id(t.first.device)))
+    on_one = [t for t in gpus if t.first.device not in boards[1:]]
+    return (on_one, True) if on_one else (found, False)
+
+
+def _rank(row: DispatchRow) -> tuple[bool, float]:
+    return not row.marks, row.marks.get(row.first, math.inf)
+
+
+def _label(target: TargetView, entry: Entry | None = None) -> str:
+    entry = entry or next((e for e in _ENTRIES if e.stack == target.stack and not e.params), None)
+    where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
+    return (entry.label if entry is not None else plain(target.stack, 32)) + where
+
+
+def _rows(view: View, target: TargetView) -> Iterator[DispatchRow]:
+    if target.stack == "cuda-graph":  # a graph's node stands in the row of the launch that it replaces
+        return
+    entries = [e for e in _ENTRIES if e.stack == target.stack] or [Entry(target.stack, target.stack)]
+    for entry in entries:
+        row = _row(view, target, entry)
+        if row is not None:
+            yield row
+
+
+def _row(view: View, target: TargetView, entry: Entry) -> DispatchRow | None:
+    found = {kind: record for kind, caller in _CALLERS.items() if (record := _case(target, entry, caller)) is not None}
+    if not found:
+        return None
+    if (batched := _batched(view, target, entry, next(iter(found.values())).caller)) is not None:
+        found["batched"] = batched
+    marks, notes = {}, []
+    for kind, record in found.items():
+        problem = _unresolved(record)
+        if problem:
+            notes.append(f"{_WORDS[kind]}: {problem}")
+        else:
+            marks[kind] = (record.value("complete") or 0.0) / 1e3
+    notes += _differences(target, found)
+    if "batched" not in found and target.stack in _ONE_PASS_STACKS:
+        notes.append("batched: not measured in this run")
+    first = next(iter(found.values()))
+    return DispatchRow(_label(target, entry), target.stack, marks, _met(first), tuple(notes), found)
+
+
+def _case(target: TargetView, entry: Entry, caller: Caller) -> Record | None:
+    """The case of the entry by that caller; of compiled code also one that only differs in its operand."""
+    base = target.base
+    wanted = {**base.params, **entry.params}
+    same = [r for r in target.records if r.caller == caller and r.pattern == base.pattern and r.workload == "step"
+            and r.dependency == base.dependency]  # fmt: skip
+    exact = next((r for r in same if r.params == wanted), None)
+    if exact is not None or caller != "native" or entry.params:
+        return exact
+    return next((r for r in same if _differing(r.params, wanted) == {"operand"}), None)
+
+
+def _differing(first: Mapping[str, Scalar], second: Mapping[str, Scalar]) -> set[str]:
+    return {k for k in {*first, *second} if first.get(k) != second.get(k)}
+
+
+def _batched(view: View, target: TargetView, entry: Entry, caller: Caller) -> Record | None:
+    """One pass with many dispatches, by the caller of the row; for CUDA a node of the graph of such launches."""
+    if entry.params:
+        return None
+    if target.stack in _GRAPH_MAKERS and target.first.api == "CUDA":
+        graph = view.best("cuda-graph")
+        maker = _GRAPH_MAKERS[target.stack]
+        return next((r for r in (graph.records if graph is not None else ()) if r.params.get("maker") == maker
+                     and (r.pattern, r.workload) == ("replay", "step")), None)  # fmt: skip
+    own = [r for r in target.records if (r.pattern, r.workload, r.caller) == ("one-pass", "step", caller)]
+    return next((r for r in own if not target.varied(r)), None)
+
+
+def _unresolved(record: Record) -> str:
+    """Why the cost has no mark, in words with its interval where it has one; '' where it is resolved."""
+    figure = record.figure("complete")
+    value = valued(figure)
+    if figure is None or value is None:
+        return plain(why(record, "complete"), 60)
+    low, high = bounds(figure)
+    if figure.status == "ok" and value > 0 and (low is None or low > 0):
+        return ""
+    if figure.status == "bimodal" and len(figure.modes) > 1:
+        return f"two speeds, {number(min(figure.modes) / 1e3)} and {number(max(figure.modes) / 1e3)}"
+    interval = "" if low is None or high is None else f", {between(low / 1e3, high / 1e3)}"
+    return (figure.status if figure.status != "ok" else "not above zero") + interval
+
+
+def _differences(target: TargetView, found: Mapping[Kind, Record]) -> Iterator[str]:
+    """What a reader must know to compare the marks: another unit, another operand."""
+    base = target.base
+    if base.unit not in ("dispatch", "launch"):
+        yield f"per {plain(base.unit, 20)} (one call)"
+    compiled = found.get("compiled")
+    if compiled is not None and compiled.params.get("operand") != base.params.get("operand"):
+        python = next((r for r in target.records if r.params == compiled.params and r.caller == "binding"
+                       and r.pattern == base.pattern and r.workload == "step"), None)  # fmt: skip
+        also = f", {number(*in_micro(f))} from Python" if python is not None and (
+            f := python.figure("complete")) is not None and valued(f) is not None else ""  # fmt: skip
+        yield f"from compiled code: x.add_(y){also}"
+
+
+def _met(record: Record) -> tuple[float, float] | None:
+    """Lowest and highest cost that fresh processes met, in microseconds; None where it was not measured."""
+    figure = record.figure("met")
+    value = valued(figure)
+    if figure is None or value is None:
+        return None
+    low, high = bounds(figure)
+    return (value if low is None else low) / 1e3, (value if high is None else high) / 1e3
+
+
+def cheapest(costs: DispatchCosts) -> DispatchRow | None:
+    """The cheapest row with a resolved cost from Python."""
+    return next((row for row in costs.rows if "python" in row.marks), None)
+
+
+def times_cheaper(row: DispatchRow, first: Kind, second: Kind) -> tuple[float, float | None, float | None] | None:
+    """How many times the first cost of a row is its second, with the interval; None without both."""
+    if first not in row.marks or second not in row.marks:
+        return None
+    found = ratio(*(span(row.records[kind].figure("complete")) for kind in (first, second)))
+    return None if found is None else found.over(1)

@@ -1,0 +1,63 @@
+"""What to do here: rules that each look at one run and say what would save time, where the intervals allow it.
+
+A rule is a function with ``@rule`` in a module of this package. It takes the view of one run and returns a ``Finding``,
+or None where it does not apply or where the measurements do not resolve it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from overhead.reading.view import View
+from overhead.registry import Registry
+
+MOST_FINDINGS = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing to do. ``title``: what to do, with the figures; ``detail``: intervals, further stacks, the condition.
+
+    ``times``: how many times as long it takes without; 1 for a warning, which stands last. ``records``: keys of the
+    records that it rests on. ``rule`` and ``created`` (date of the run) are filled in by ``findings_of``.
+    """
+
+    title: str
+    detail: str
+    times: float
+    records: tuple[str, ...]
+    rule: str = ""
+    created: str = ""
+
+
+Rule = Callable[[View], Finding | None]
+_rules: Registry[Rule] = Registry("rule", __name__)
+
+
+def rule(name: str) -> Callable[[Rule], Rule]:
+    """Decorator that registers a rule by name. Raises ``UsageError`` if the name is taken."""
+
+    def add(function: Rule) -> Rule:
+        _rules.add(name, function, f"{function.__module__}.{function.__qualname__}")
+        return function
+
+    return add
+
+
+def findings_of(view: View, most: int = MOST_FINDINGS) -> list[Finding]:
+    """At most ``most`` findings: those that save the largest share of the time first, warnings last.
+
+    Of joined runs each rule looks at one after the other, first at the one that is shown, until it finds something.
+    """
+    found = [finding for name, check in _rules.items().items() if (finding := _first(view, name, check)) is not None]
+    warnings = [finding for finding in found if finding.times <= 1][:most]
+    savings = sorted((finding for finding in found if finding.times > 1), key=lambda finding: -finding.times)
+    return savings[: most - len(warnings)] + warnings
+
+
+def _first(view: View, name: str, check: Rule) -> Finding | None:
+    for run in view.runs:
+        if (finding := check(run)) is not None:
+            return dataclasses.replace(finding, rule=name, created=run.fingerprint.created)
+    return None

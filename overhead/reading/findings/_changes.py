@@ -1,0 +1,110 @@
+"""Two cases of one run that differ in one thing, and by how much the second is cheaper."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from overhead.reading.dispatch_costs import targets_shown
+from overhead.reading.findings import Finding
+from overhead.reading.format import MICRO, factor_spread, micro, micro_spread, number
+from overhead.reading.intervals import Span, measured, ratio
+from overhead.reading.stack_names import stack_name
+from overhead.reading.view import TargetView, View
+from overhead.results import Caller, Pattern, Record, Scalar
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """``before`` and ``after`` are cases of one run, both resolved; ``times`` is before over after."""
+
+    target: TargetView
+    before: Record
+    after: Record
+    times: Span
+
+    @property
+    def name(self) -> str:
+        return stack_name(self.target)
+
+    @property
+    def from_to(self) -> str:
+        """``41.9 to 3.74 µs``."""
+        return f"{cost_text(self.before)} to {cost_text(self.after)} {MICRO}"
+
+    @property
+    def instead(self) -> str:
+        """``11.7 instead of 25.6 µs``."""
+        return f"{cost_text(self.after)} instead of {cost_text(self.before)} {MICRO}"
+
+    @property
+    def intervals(self) -> str:
+        """``Dawn: 25.6 (25.0 to 26.3) to 3.21 µs (3.12 to 3.30), 8.0× (7.6 to 8.4)``."""
+        before, after = (r.figure("complete") for r in (self.before, self.after))
+        both = f"{micro_spread(before)} to {micro_spread(after)} {MICRO}" if before and after else ""
+        return f"{self.name}: {both}, {factor_spread(*self.times.over(1))}"
+
+
+def change(target: TargetView, before: Record | None, after: Record | None, threshold: float) -> Change | None:
+    """The change where both cases are resolved and the interval of before over after lies above ``threshold``."""
+    if before is None or after is None:
+        return None
+    times = ratio(resolved(before), resolved(after))
+    if times is None or times.floor < threshold:
+        return None
+    return Change(target, before, after, times)
+
+
+def resolved(record: Record) -> Span | None:
+    """The cost of a unit that is not noisy and whose interval lies above zero; None otherwise.
+
+    The interval of a cost with two speeds holds both.
+    """
+    figure, found = record.figure("complete"), measured(record, "complete")
+    if (
+        figure is None
+        or figure.status not in ("ok", "bimodal")
+        or found is None
+        or found.value <= 0
+        or found.floor <= 0
+    ):
+        return None
+    return found
+
+
+def changes(view: View, of: Callable[[TargetView], Change | None]) -> list[Change]:
+    """The changes of all targets of the run that has one, the one with the largest factor first."""
+    found = [one for target in targets_shown(view)[0] if (one := of(target)) is not None]
+    return sorted(found, key=lambda one: -one.times.value)
+
+
+def case(
+    target: TargetView, params: Mapping[str, Scalar] | None = None, *, pattern: Pattern | None = None,
+    caller: Caller | None = None,
+) -> Record | None:  # fmt: skip
+    """The case of the step that differs from the target's base case in these coordinates only; None without one."""
+    base = target.base
+    wanted = {**base.params, **(params or {})}
+    return next(
+        (r for r in target.records
+         if r.workload == base.workload and r.dependency == base.dependency and r.params == wanted
+         and r.pattern == (pattern or base.pattern) and r.caller == (caller or base.caller)),
+        None,
+    )  # fmt: skip
+
+
+def finding(title: str, found: list[Change], condition: str) -> Finding:
+    """A finding on the first change; its detail has the intervals of all changes and the condition."""
+    records = tuple(record.key for one in found for record in (one.before, one.after))
+    said = "; ".join(one.intervals for one in found)
+    return Finding(title, f"{said}. {condition}", found[0].times.value, records)
+
+
+def cost_text(record: Record) -> str:
+    """The cost in microseconds without unit: ``3.74``, or ``3.7 or 4.5`` where it has two speeds."""
+    figure = record.figure("complete")
+    if figure is None:
+        return ""
+    if figure.status == "bimodal" and len(figure.modes) > 1:
+        return " or ".join(number(mode / 1e3) for mode in (min(figure.modes), max(figure.modes)))
+    return micro(figure)

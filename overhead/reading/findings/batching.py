@@ -1,0 +1,59 @@
+"""Rules on batches: many dispatches in one pass, and many launches in one graph."""
+
+from __future__ import annotations
+
+import math
+
+from overhead.reading.findings import Finding, rule
+from overhead.reading.findings._changes import Change, case, change, changes, finding
+from overhead.reading.format import between, count
+from overhead.reading.graphs import graphs
+from overhead.reading.intervals import Span
+from overhead.reading.view import TargetView, View
+
+_LEAST_TIMES = 1.5
+"""A batch must be surely this many times as cheap."""
+_NODES = 100
+"""Nodes of the graph whose making is weighed against its replays."""
+
+
+@rule("batch")
+def one_pass(view: View) -> Finding | None:
+    """One pass with many dispatches costs less than a submit for each."""
+
+    def of(target: TargetView) -> Change | None:
+        if target.base.pattern != "per-submit":
+            return None
+        return change(target, target.base, case(target, pattern="one-pass"), _LEAST_TIMES)
+
+    found = changes(view, of)
+    if not found:
+        return None
+    title = (
+        f"Batch: one pass instead of a submit per dispatch takes {found[0].name} from {found[0].from_to} a dispatch."
+    )
+    return finding(title, found, "It applies where the CPU needs nothing back between the dispatches.")
+
+
+@rule("graph")
+def replay(view: View) -> Finding | None:
+    """A graph's node costs less than the launch that it replaces, and its making pays off."""
+    found: list[tuple[Change, Span | None]] = []
+    for graph in graphs(view):
+        target = graph.eager_target
+        one = change(target, graph.eager, graph.record, _LEAST_TIMES) if target is not None else None
+        if one is not None:
+            replays = graph.break_even(_NODES)
+            found.append((one, replays if replays is not None and math.isfinite(replays.ceiling) else None))
+    if not found:
+        return None
+    found.sort(key=lambda pair: (pair[1] is None, -pair[0].times.value))
+    first, replays = found[0]
+    repaid, interval = "", ""
+    if replays is not None:
+        after = count(max(1, math.ceil(replays.value)), "replay")
+        repaid = f"; a graph of {_NODES} nodes repays its making after {after}"
+        interval = f" The graph is repaid after {between(replays.floor, replays.ceiling)} replays."
+    title = f"Replay a CUDA graph: {first.name} goes from {first.from_to} a launch{repaid}."
+    condition = f"It applies where the same launches come again with the same shapes and addresses.{interval}"
+    return finding(title, [one for one, _ in found], condition)

@@ -1,0 +1,66 @@
+"""Rules on waits: after each dispatch, and after each step of a loop."""
+
+from __future__ import annotations
+
+from overhead.reading.findings import Finding, rule
+from overhead.reading.findings._changes import Change, case, change, changes, finding
+from overhead.reading.format import MICRO, factor_spread, micro, number, spread
+from overhead.reading.synchronising import Synchronised, synchronised
+from overhead.reading.view import TargetView, View
+
+_LEAST_TIMES = 1.5
+"""A step with its wait must surely take this many times as long as the step alone."""
+_ACTS = {"item": ".item()", "cpu": ".cpu()", "nonzero": "nonzero()", "branch": "a Python branch on a tensor",
+         "stream": "a stream synchronisation", "device": "torch.cuda.synchronize()"}  # fmt: skip
+"""Synchronising acts as readers know them, the usual one first."""
+
+
+@rule("wait-each")
+def wait_for_each(view: View) -> Finding | None:
+    """A wait after each dispatch costs more than one wait at the end."""
+
+    def of(target: TargetView) -> Change | None:
+        if target.first.api == "CPU" or target.stack == "torch" or target.base.pattern != "per-submit":
+            return None
+        return change(target, case(target, pattern="wait-each"), target.base, _LEAST_TIMES)
+
+    found = changes(view, of)
+    if not found:
+        return None
+    unit = found[0].before.unit
+    title = f"Wait once, not after each {unit}: in {found[0].name} {found[0].instead} a {unit}."
+    return finding(title, found, "It applies where the CPU does not need each result before it goes on.")
+
+
+@rule("synchronise")
+def synchronise_each_step(view: View) -> Finding | None:
+    """A synchronisation in each step of a PyTorch loop costs more than the step."""
+    found = [
+        (list(_ACTS).index(s.act), s) for s in synchronised(view) if s.every == 1 and s.act in _ACTS and _costly(s)
+    ]
+    if not found:
+        return None
+    _, first = min(found, key=lambda one: one[0])
+    cost, slower, plain = (
+        first.cost,
+        first.slowdown,
+        first.plain.figure("complete") if first.plain is not None else None,
+    )
+    if cost is None or slower is None or plain is None:
+        return None
+    title = (
+        f"Take {_ACTS[first.act]} out of the loop: each one adds {number(*cost.over(1e3))} {MICRO} to a step of "
+        f"{micro(plain)} {MICRO}."
+    )
+    times = f", {factor_spread(*first.slowdown.over(1))} the step" if first.slowdown is not None else ""
+    detail = (
+        f"PyTorch: {spread(*cost.over(1e3))} {MICRO} an act{times}. It applies to any value that Python reads back."
+    )
+    return Finding(title, detail, cost.value, (first.record.key,))
+
+
+def _costly(one: Synchronised) -> bool:
+    """Whether the act is resolved on a GPU and makes the step surely slower."""
+    known = one.record.status == "ok" and one.record.api != "CPU" and not one.record.software
+    slower = one.slowdown
+    return known and one.cost is not None and one.cost.floor > 0 and slower is not None and slower.floor >= _LEAST_TIMES

@@ -1,0 +1,204 @@
+"""Draw the headline figure: what one dispatch costs through each stack, by who makes the calls, with printed values."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind
+from overhead.reading.format import MICRO, number, plain
+from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER
+from overhead.report.core.palette import CALL_COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+_MARKERS: dict[Kind, str] = {"python": "o", "browser": "^", "compiled": "D", "batched": "|"}
+_SIZES: dict[Kind, float] = {"python": 9, "browser": 9, "compiled": 7.5, "batched": 15}
+_MET_TITLE = "met: range over fresh processes, not pinned to a processor"
+_MET_ALPHA = 0.25
+_PIXEL_GAP = 4
+"""Least distance between two printed values, pixels at 100 dpi."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Size:
+    """Inches and points of the drawing: ``wide`` for pages and link previews, ``narrow`` for phones."""
+
+    width: float
+    labels: float
+    row: float
+    note: float
+    font: float
+    value: float
+    small: float
+    letters: int
+    """Letters of a line of notes."""
+    legend_columns: int
+
+
+_WIDE = _Size(7.0, 1.95, 0.37, 0.17, 10.5, 10, 9, 66, 2)
+_NARROW = _Size(3.7, 0.0, 0.56, 0.15, 9.5, 9, 8.5, 44, 1)
+
+
+def headline_figure(costs: DispatchCosts, *, narrow: bool = False) -> Figure:
+    """The figure. ``narrow``: for a phone, with each label above its row and without the title."""
+    from matplotlib.figure import Figure
+
+    size = _NARROW if narrow else _WIDE
+    notes = [_wrapped(row, size) for row in costs.rows]
+    tops, height = [], 0.0
+    for lines in notes:
+        tops.append(height)
+        height += size.row + size.note * len(lines)
+    kinds = [kind for kind in KIND_TITLES if any(kind in row.marks for row in costs.rows)]
+    handles = _handles(kinds, met=any(row.met for row in costs.rows))
+    legend = 0.2 * -(-len(handles) // size.legend_columns) + 0.1
+    head = legend + (0.0 if narrow else 0.36)
+    foot = 0.62
+    figure = Figure(figsize=(size.width, head + height + foot))
+    total = head + height + foot
+    left = size.labels if not narrow else 0.08
+    ax = figure.add_axes((left / size.width, foot / total, 1 - (left + 0.12) / size.width, height / total))
+    _axis(ax, costs, height)
+    for row, top, lines in zip(costs.rows, tops, notes, strict=True):
+        _draw_row(ax, row, top, lines, size, narrow=narrow)
+    if not narrow:
+        figure.text(0.012, 1 - 0.1 / total, f"{costs.title}, {MICRO} per dispatch", fontsize=size.font + 2.5,
+                    fontweight="bold", color=INK, va="top")  # fmt: skip
+    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 1 - (head - legend - 0.02) / total),
+                  ncols=size.legend_columns, fontsize=size.small, handletextpad=0.3, columnspacing=1.0, borderpad=0.3,
+                  labelspacing=0.35)  # fmt: skip
+    run = costs.view.fingerprint
+    about = (
+        f"The cost of one more dispatch in a chain, waiting not included. overhead, {run.profile} run of "
+        f"{run.created[:10]}, {plain(run.machine.cpu, 40)}."
+    )
+    figure.text(
+        0.012, 0.08 / total, textwrap.fill(about, 58 if narrow else 200), fontsize=size.small - 1.5, color=MUTED
+    )
+    return figure
+
+
+def _wrapped(row: DispatchRow, size: _Size) -> list[str]:
+    """The lines of a row's notes."""
+    return textwrap.wrap("; ".join(row.notes), size.letters)
+
+
+def _handles(kinds: Sequence[Kind], *, met: bool) -> list[Any]:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    made: list[Any] = [
+        Line2D([], [], linestyle="", marker=_MARKERS[kind], markersize=_SIZES[kind] * 0.75, markeredgewidth=2,
+               color=CALL_COLOURS[kind], label=KIND_TITLES[kind])
+        for kind in kinds
+    ]  # fmt: skip
+    if met:
+        made.append(Patch(facecolor=CALL_COLOURS["python"], alpha=_MET_ALPHA, label=_MET_TITLE))
+    return made
+
+
+def _axis(ax: Axes, costs: DispatchCosts, height: float) -> None:
+    """A log axis around all marks, with room for a value at each end. ``height``: of all rows, inches."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    values = [v for row in costs.rows for v in (*row.marks.values(), *(row.met or ()))]
+    low, high = (min(values), max(values)) if values else (1.0, 10.0)
+    high = max(high, low * 10)
+    room = (high / low) ** 0.09
+    ax.set_xscale("log")
+    ax.set_xlim(low / room, high * room)
+    ax.set_ylim(height, 0)
+    ax.set_yticks([])
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    ax.tick_params(axis="x", labelsize=9, length=3, pad=2)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.grid(visible=True, axis="x", color=GRID_COLOUR, linewidth=0.7)
+
+
+def _draw_row(ax: Axes, row: DispatchRow, top: float, notes: Sequence[str], size: _Size, *, narrow: bool) -> None:
+    """Draw a row that begins ``top`` inches below the axes' upper end."""
+    y = top + size.row * (0.8 if narrow else 0.66)
+    where = ax.get_yaxis_transform()
+    if narrow:
+        ax.text(0, top + 0.13, row.label, transform=where, fontsize=size.font, color=INK, va="center",
+                fontweight="bold")  # fmt: skip
+    else:
+        ax.text(-0.02, y, row.label, transform=where, fontsize=size.font, color=INK, ha="right", va="center")
+    if row.met is not None:
+        ax.fill_betweenx([y - 0.09, y + 0.09], *row.met, color=CALL_COLOURS["python"], alpha=_MET_ALPHA, linewidth=0)
+    if len(row.marks) > 1:
+        ax.plot([min(row.marks.values()), max(row.marks.values())], [y, y], color=GRID_COLOUR, linewidth=3, zorder=1)
+    for kind, value in row.marks.items():
+        ax.plot([value], [y], linestyle="", marker=_MARKERS[kind], markersize=_SIZES[kind], color=CALL_COLOURS[kind],
+                markeredgecolor=CALL_COLOURS[kind] if kind == "batched" else PAPER,
+                markeredgewidth=3 if kind == "batched" else 0.8, zorder=3)  # fmt: skip
+    _print_values(ax, row, y - 0.1, size)
+    for i, line in enumerate(notes):
+        ax.text(0.0 if narrow else 0.01, top + size.row + size.note * (i + 0.4), line, transform=where,
+                fontsize=size.small, color=MUTED, va="center")  # fmt: skip
+
+
+def _print_values(ax: Axes, row: DispatchRow, y: float, size: _Size) -> None:
+    """Print the value of each mark above it, moved sideways where two would overlap."""
+    texts = [
+        ax.text(value, y, number(value, value * 0.99, value * 1.01), ha="center", va="bottom", fontsize=size.value,
+                color=CALL_COLOURS[kind], zorder=4)
+        for kind, value in sorted(row.marks.items(), key=lambda one: one[1])
+    ]  # fmt: skip
+    if row.met is not None:
+        low, high = row.met
+        end = max(high, *row.marks.values(), high)
+        texts.append(ax.text(max(end, high), y, f"met {number(low)} to {number(high)}", ha="center", va="bottom",
+                             fontsize=size.value - 1, color=MUTED, zorder=4))  # fmt: skip
+    _move_apart(ax, texts)
+
+
+def _move_apart(ax: Axes, texts: Sequence[Text]) -> None:
+    """Move the texts of a row, given from left to right, sideways until none overlaps the next or leaves the axes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    if not texts:
+        return
+    renderer = FigureCanvasAgg(ax.figure).get_renderer()
+    boxes = [text.get_window_extent(renderer) for text in texts]
+    widths = [box.width + _PIXEL_GAP for box in boxes]
+    centres = spaced([(box.x0 + box.x1) / 2 for box in boxes], widths, ax.bbox.x0 - 2, ax.figure.bbox.x1)
+    for text, centre in zip(texts, centres, strict=True):
+        text.set_x(ax.transData.inverted().transform((centre, 0))[0])
+
+
+def spaced(centres: Sequence[float], widths: Sequence[float], low: float, high: float) -> list[float]:
+    """Positions near ``centres`` (ascending) at which intervals of these widths do not overlap, inside low to high.
+
+    Intervals that touch form a group; a group is centred on the mean of what its members ask for.
+    """
+    groups: list[tuple[list[int], float]] = []
+    for i, centre in enumerate(centres):
+        members, middle = [i], centre
+        while True:
+            width = sum(widths[j] for j in members)
+            middle = min(max(middle, low + width / 2), high - width / 2)
+            if not groups:
+                break
+            before, other = groups[-1]
+            if other + sum(widths[j] for j in before) / 2 <= middle - width / 2:
+                break
+            groups.pop()
+            members = [*before, *members]
+            middle = sum(centres[j] for j in members) / len(members)
+        groups.append((members, middle))
+    found = [0.0] * len(centres)
+    for members, middle in groups:
+        at = middle - sum(widths[j] for j in members) / 2
+        for j in members:
+            found[j] = at + widths[j] / 2
+            at += widths[j]
+    return found

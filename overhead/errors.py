@@ -66,6 +66,8 @@ def raised_in(error: BaseException) -> str:
 
 def _is_suite(module: str) -> bool:
     """Whether a module is part of the suite, and not of one of its stacks."""
-    if module in ("overhead.probes", "overhead.probes.base") or module.startswith("overhead.probes.kernels"):
+    if module in ("overhead.probes", "overhead.probes.base") or module.startswith(
+        ("overhead.probes.kernels", "overhead.probes._support.packages")
+    ):
         return True
     return module.partition(".")[0] == "overhead" and not module.startswith("overhead.probes.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 
 
@@ -23,6 +24,17 @@ class BadValue(UsageError):
 
 class CannotWrite(UsageError):
     """A file cannot be written; one line that names it and says what was saved."""
+
+
+class MissingExtra(UsageError, ImportError):
+    """A package of an extra is not installed; one line with the command that installs the extra."""
+
+
+def require_extra(extra: str, *packages: str) -> None:
+    """Raise ``MissingExtra`` if one of these packages is not installed."""
+    for name in packages:
+        if importlib.util.find_spec(name) is None:
+            raise MissingExtra(f"{name} is not installed: pip install 'overhead[{extra}]'")
 
 
 class Unavailable(Exception):

@@ -1,7 +1,4 @@
-"""Fuzz the readers: a changed fingerprint or journal is read or refused in one line, and never ends in a traceback.
-
-More examples: ``pytest tests/loading/test_fuzz.py --hypothesis-profile=long``.
-"""
+"""Fuzz the readers: a changed fingerprint or journal is read or refused in one line, and never ends in a traceback."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ from overhead.loading.files import write_fingerprint
 from tests.fakes.report import fingerprint, record
 from tests.fakes.runs import Made
 
-settings.register_profile("long", max_examples=3000, deadline=None)
 few = settings(
     max_examples=25, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -13,28 +13,47 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overhead.errors import UsageError
+from overhead.terminal.streams import Streams
 
 if TYPE_CHECKING:
     from overhead.runner.run import Outcome
     from overhead.versus import Verdicts
 
-_DONE, _GATE, _USAGE, _INTERRUPTED = 0, 1, 2, 130
+_DONE, _GATE, _USAGE, _UNTESTED, _INTERRUPTED = 0, 1, 2, 3, 130
 _LOCAL, _REFERENCES = Path("reports/local"), Path("reports/data")
+_FAILED: frozenset[str] = frozenset({"failed", "unverified", "unavailable"})
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command and return the exit code: 0 done, 1 gate failed, 2 wrong use or bad input, 130 interrupted."""
-    arguments = _parser().parse_args(argv)
+    """Run the command and return the exit code.
+
+    0 done; 1 a gate failed, a required stack is missing, or nothing was measured; 2 wrong use or bad input; 3 a gate
+    could not test enough; 74 standard output cannot be written; 130 interrupted; 141 the reader of the output is gone.
+    The result of a gate has precedence over an error of the output.
+    """
+    arguments = argparse.Namespace()
+    with Streams() as streams:
+        code = _command(argv, arguments)
+    return code if _is_gate(arguments) else streams.exit_code(code)
+
+
+def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
+    try:
+        _parser().parse_args(argv, arguments)
+    except SystemExit as end:  # --help, or wrong use
+        return end.code if isinstance(end.code, int) else _DONE
     try:
         return int(arguments.call(arguments))
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()  # the program that reads our output has closed the pipe
-        return _DONE
     except UsageError as error:
         print(f"overhead: {error}", file=sys.stderr)
         return _USAGE
+
+
+def _is_gate(arguments: argparse.Namespace) -> bool:
+    """Whether the exit code is the result that was asked for."""
+    return getattr(arguments, "fail_over", None) is not None or bool(getattr(arguments, "require", ()))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -145,8 +164,9 @@ def _parser() -> argparse.ArgumentParser:
         "--fail-over",
         metavar="PCT",
         type=float,
-        help="exit 1 if a case is slower by more than this, with its whole interval",
+        help="exit 1 if a case is slower by more than this, with its whole interval; 3 if a case has no test",
     )
+    compare.add_argument("--allow-missing", action="store_true", help="--fail-over passes although cases have no test")
     _add_markdown(compare)
     _add_json(compare)
     compare.set_defaults(call=_compare)
@@ -250,7 +270,10 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
     missing = {name: reason for one in both for name, reason in one.without_figure(require).items()}
     for name, reason in missing.items():
         print(f"overhead: required stack {name} gave no figure: {reason}", file=sys.stderr)
-    return _GATE if missing else _DONE
+    nothing = all(record.status in _FAILED for one in both for record in one.fingerprint.records)
+    if nothing:
+        print("overhead: no case could be measured; the file holds the reasons", file=sys.stderr)
+    return _GATE if missing or nothing else _DONE
 
 
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
@@ -346,9 +369,20 @@ def _report(a: argparse.Namespace) -> int:
 def _compare(a: argparse.Namespace) -> int:
     from overhead.versus import compare
 
+    if a.allow_missing and a.fail_over is None:
+        raise UsageError("--allow-missing: only with --fail-over")
     found = compare(a.base, a.new, a.fail_over)
     _show_verdicts(a, found, markdown=a.markdown)
-    return _GATE if found.failed else _DONE
+    if a.fail_over is None:
+        return _DONE
+    if found.failed:
+        return _GATE
+    if found.tested_enough(allow_missing=a.allow_missing):
+        return _DONE
+    untested = f"{len(found.untested)} of {sum(case.measured for case in found.cases)} cases could not be tested"
+    hint = "" if a.allow_missing else "; --allow-missing lets them pass if others were tested"
+    print(f"overhead: the gate did not pass: {untested}{hint}", file=sys.stderr)
+    return _UNTESTED
 
 
 def _show_verdicts(a: argparse.Namespace, found: Verdicts, markdown: bool = False) -> None:

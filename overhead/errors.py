@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -37,6 +38,17 @@ class CannotWrite(UsageError):
     """A file cannot be written; one line that names it and says what was saved."""
 
 
+class MissingExtra(UsageError, ImportError):
+    """A package of an extra is not installed; one line with the command that installs the extra."""
+
+
+def require_extra(extra: str, *packages: str) -> None:
+    """Raise ``MissingExtra`` if one of these packages is not installed."""
+    for name in packages:
+        if importlib.util.find_spec(name) is None:
+            raise MissingExtra(f"{name} is not installed: pip install 'overhead[{extra}]'")
+
+
 class Unavailable(Exception):
     """The stack cannot be measured here. ``mend`` is the command or step that would change that."""
 
@@ -51,6 +63,11 @@ class Unsupported(Exception):
 
 class Unverified(Exception):
     """Values that were read back are wrong, or an error scope caught something: the work did not happen as asked."""
+
+
+def one_line(error: BaseException) -> str:
+    """Type and message of an exception in one line of at most 500 characters."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")[:500]
 
 
 def raised_in(error: BaseException) -> str:
@@ -85,7 +102,7 @@ def _is_suite(module: str) -> bool:
     if (
         "importlib" in module.partition(".")[0]
         or module in ("overhead.probes", "overhead.probes.base")
-        or module.startswith("overhead.probes.kernels")
+        or module.startswith(("overhead.probes.kernels", "overhead.probes._support.packages"))
     ):
         return True
     return module.partition(".")[0] == "overhead" and not module.startswith("overhead.probes.")

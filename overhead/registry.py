@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pkgutil
 import re
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from overhead.errors import UsageError
@@ -16,24 +18,51 @@ NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 class Registry(Generic[T]):
     """Items of one kind by name. Each module of ``package`` registers an item when it is imported.
 
-    Modules named in ``skip``, and those whose names begin with an underscore, are not imported.
+    Modules named in ``skip``, and those whose names begin with an underscore, are not imported. ``packages``: the
+    installed package of each item that came from one, by the item's name.
     """
 
     def __init__(self, kind: str, package: str, skip: frozenset[str] = frozenset()) -> None:
         self.kind, self.package, self.skip = kind, package, skip
+        self.packages: dict[str, str] = {}
         self._items: dict[str, tuple[T, str]] = {}
+        self._added: list[str] = []
+        self._adding = ""
         self._loaded = False
 
     def add(self, name: str, item: T, owner: str) -> None:
-        """Register an item. ``owner`` identifies its definition: a second import of the same file replaces the item.
+        """Register an item. ``owner`` identifies its definition.
 
+        A second import of the same file replaces the item, and any file replaces an item of an installed package.
         Raises ``UsageError`` for an invalid name and for a name of another owner.
         """
         if not NAME.fullmatch(name):
             raise UsageError(f"{name!r} is not a valid {self.kind} name: it must match {NAME.pattern}")
-        if name in self._items and self._items[name][1] != owner:
+        replaceable = name in self.packages and not self._adding
+        if name in self._items and self._items[name][1] != owner and not replaceable:
             raise UsageError(f"the {self.kind} name {name!r} is taken")
         self._items[name] = item, owner
+        self.packages.pop(name, None)
+        self._added.append(name)
+
+    @contextlib.contextmanager
+    def adding(self, package: str = "") -> Iterator[list[str]]:
+        """Collect the names of the items that the block adds, as items of the installed ``package`` if there is one.
+
+        If the block raises, nothing is added.
+        """
+        before, packages = dict(self._items), dict(self.packages)
+        added: list[str] = []
+        self._added, self._adding = added, package
+        try:
+            yield added
+        except BaseException:
+            self._items, self.packages = before, packages
+            raise
+        finally:
+            self._adding = ""
+        if package:
+            self.packages.update(dict.fromkeys(added, package))
 
     def load(self) -> bool:
         """Import the modules of the package. True if this call was the first."""
@@ -48,3 +77,8 @@ class Registry(Generic[T]):
         """All items by name, sorted by name."""
         self.load()
         return {name: item for name, (item, _) in sorted(self._items.items())}
+
+
+def owner_of(cls: type) -> str:
+    """The owner of a class. A second import of its file under another module name has the same owner."""
+    return f"{cls.__module__}." * cls.__module__.startswith("overhead.") + cls.__qualname__

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
+from overhead.bounded_files import read_lines, read_whole
 from overhead.errors import BadFile
 from overhead.results import SCHEMA_VERSION, Fingerprint, HeaderLine, JournalLine, decode_line
 
 MAX_FINGERPRINT_BYTES = 4_000_000
 _MAX_JOURNAL_BYTES = 512_000_000
-_MAX_EXPANSION = 200
-"""Most bytes per compressed byte, after the first million. Samples reach about 10, a decompression bomb about 1000."""
-
 _fingerprint_decoder = msgspec.json.Decoder(Fingerprint)
 
 
@@ -28,7 +24,7 @@ def is_journal(path: Path) -> bool:
 
 def read_fingerprint(path: Path) -> Fingerprint:
     """The fingerprint in a file. Raises ``BadFile``."""
-    raw = _bounded(path, MAX_FINGERPRINT_BYTES)
+    raw = read_whole(path, MAX_FINGERPRINT_BYTES)
     if raw.startswith(b'{"format":"overhead-browser"'):
         raise BadFile(f"{path}: downloaded from the browser page; convert it first: overhead browser --import {path}")
     try:
@@ -46,16 +42,12 @@ def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[Jo
     A last line that a crash cut off is dropped. Raises ``BadFile`` for any other bad line, and for a file of more than
     ``max_bytes`` after decompression.
     """
-    lines = _bounded(path, max_bytes).split(b"\n")
-    tail_is_cut = bool(lines[-1])
-    rows = [row for row in lines if row]
-    if not rows:
-        raise BadFile(f"{path}: empty")
-    for number, row in enumerate(rows):
+    number = -1
+    for number, row in enumerate(read_lines(path, max_bytes)):
         try:
             line = decode_line(row)
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            if number and tail_is_cut and number == len(rows) - 1:
+            if number and not row.endswith(b"\n"):
                 return
             raise BadFile(f"{path}: line {number + 1}: {_one_line(error)}") from None
         if (number == 0) != isinstance(line, HeaderLine):
@@ -65,6 +57,8 @@ def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[Jo
         if isinstance(line, HeaderLine) and line.schema_version != SCHEMA_VERSION:
             raise BadFile(f"{path}: schema version {line.schema_version}, this program reads {SCHEMA_VERSION}")
         yield line
+    if number < 0:
+        raise BadFile(f"{path}: empty")
 
 
 def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
@@ -73,21 +67,6 @@ def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
     part = path.with_name(path.name + ".part")
     part.write_bytes(body)
     os.replace(part, path)
-
-
-def _bounded(path: Path, limit: int) -> bytes:
-    """The decompressed bytes of the file. Raises ``BadFile`` if there are more than ``limit``."""
-    try:
-        compressed = path.name.endswith(".gz")
-        if compressed:
-            limit = min(limit, max(1_000_000, _MAX_EXPANSION * path.stat().st_size))
-        with gzip.open(path, "rb") if compressed else open(path, "rb") as file:
-            raw = file.read(limit + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise BadFile(f"{path}: {getattr(error, 'strerror', None) or _one_line(error)}") from None
-    if len(raw) > limit:
-        raise BadFile(f"{path}: larger than {limit:,} bytes")
-    return bytes(raw)
 
 
 def _one_line(error: BaseException) -> str:

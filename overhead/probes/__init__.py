@@ -2,53 +2,143 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import contextlib
 import importlib.util
+import sys
+from collections.abc import Container
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
-from overhead.errors import BadPlugin
+from overhead.errors import BadPlugin, one_line
+from overhead.probes._support.packages import entry_points
+from overhead.probes._support.packages.answers import environments_of, space_of, targets_of
 from overhead.probes.base import Probe
-from overhead.registry import Registry
-from overhead.workloads import workloads
+from overhead.registry import Registry, owner_of
+from overhead.results import MissingStack
+from overhead.workloads import WORKLOADS
 
+__all__ = [
+    "allow_entry_points",
+    "answer_trial",
+    "environments_of",
+    "load_entry_point",
+    "load_plugin",
+    "register",
+    "registry",
+    "space_of",
+    "targets_of",
+    "unavailable_packages",
+    "usable_entry_points",
+]
 _registry: Registry[Probe] = Registry("stack", __name__, frozenset({"base", "in_order"}))
+_REGISTRIES: tuple[Registry[Any], ...] = (_registry, WORKLOADS)
 _plugins: set[Path] = set()
+_unavailable: list[MissingStack] = []
+_usable: list[str] = []
+_allowed: Container[str] | None = None
 
 
 def register(cls: type[Probe]) -> type[Probe]:
     """Class decorator: register the probe by its name. Raises ``UsageError`` if another probe has the name."""
     cls.check_attributes()
-    _registry.add(cls.name, cls(), cls.__qualname__)
+    _registry.add(cls.name, cls(), owner_of(cls))
     return cls
 
 
 def registry() -> dict[str, Probe]:
-    """All stacks, sorted by name: the built-in ones, and those of the entry point group ``overhead.probes``."""
+    """All stacks, sorted by name: the built-in ones, and those of installed packages that can be imported."""
     if _registry.load():
-        for entry in importlib.metadata.entry_points(group="overhead.probes"):
-            try:
-                entry.load()
-            except Exception as error:  # another package may raise anything
-                raise BadPlugin(f"entry point {entry.name} = {entry.value}: {type(error).__name__}: {error}") from error
+        for entry, reason in _trials():
+            if reason := reason or load_entry_point(entry):
+                _unavailable.append(entry_points.missing(entry, reason))
+            else:
+                _usable.append(entry_points.text_of(entry))
     return _registry.items()
 
 
-def load_plugin(path: Path) -> None:
+def unavailable_packages() -> list[MissingStack]:
+    """The installed packages with stacks that cannot be used, each with the reason."""
+    registry()
+    return list(_unavailable)
+
+
+def usable_entry_points() -> list[str]:
+    """The entry points that were loaded, as text, for ``allow_entry_points`` in a worker."""
+    registry()
+    return list(_usable)
+
+
+def allow_entry_points(allowed: Container[str]) -> None:
+    """Load only these entry points, without a trial, because the parent has tried them."""
+    global _allowed
+    _allowed = allowed
+
+
+def _trials() -> list[tuple[EntryPoint, str]]:
+    """The entry points to load, and why the trial refused them ('' if it did not)."""
+    entries = entry_points.installed()
+    if _allowed is not None:
+        return [(entry, "") for entry in entries if entry_points.text_of(entry) in _allowed]
+    reasons = entry_points.tried(entries)
+    return [(entry, reasons[entry_points.text_of(entry)]) for entry in entries]
+
+
+def load_entry_point(entry: EntryPoint) -> str:
+    """Import the module of an entry point. Why it cannot be used, in one line; '' if it can.
+
+    ``os._exit`` and a crash in native code end this process: only the trial in a child finds them.
+    """
+    _registry.load()
+    imported_before = entry.module in sys.modules
+    try:
+        with contextlib.ExitStack() as stack:
+            added = [stack.enter_context(one.adding(entry_points.package_of(entry))) for one in _REGISTRIES]
+            entry.load()
+            if not any(added) and not imported_before:
+                return "registers no stack and no workload"
+            for name in added[0]:
+                environments_of(_registry.items()[name])
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # another package may raise anything
+        return one_line(error)
+    return ""
+
+
+def answer_trial() -> None:
+    """Load one entry point in the child process of its trial."""
+    entry_points.answer_trial(load_entry_point)
+
+
+def load_plugin(path: Path) -> dict[str, str]:
     """Import a file that registers stacks or workloads, unless it was imported before.
 
-    Raises ``BadPlugin`` with the reason in one line.
+    Returns, by name, a sentence for each stack or workload of an installed package that the file replaces. Raises
+    ``BadPlugin`` with the reason in one line. A file that calls ``os._exit`` ends this process.
     """
-    before = {*registry(), *workloads()}
+    registry()
     if path.resolve() in _plugins:
-        return
+        return {}
     spec = importlib.util.spec_from_file_location(f"overhead_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise BadPlugin(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
+    packages = [dict(one.packages) for one in _REGISTRIES]
     try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise BadPlugin(f"{path}: {type(error).__name__}: {' '.join(str(error).split())}") from error
-    if {*registry(), *workloads()} == before:
+        with contextlib.ExitStack() as stack:
+            added = [stack.enter_context(one.adding()) for one in _REGISTRIES]
+            spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise BadPlugin(f"{path}: {one_line(error)}") from error
+    if not any(added):
         raise BadPlugin(f"{path}: registers no stack and no workload")
     _plugins.add(path.resolve())
+    return {
+        name: f"{path} replaces the {one.kind} {name} of the installed package {before[name]}"
+        for one, before, names in zip(_REGISTRIES, packages, added, strict=True)
+        for name in names
+        if name in before
+    }

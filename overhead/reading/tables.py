@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from overhead.errors import require_extra
 from overhead.results import Figure, Fingerprint
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ COMPARISON_COLUMNS = (*_RUN_COLUMNS, "comparison", "of", "against", *_FIGURE_COL
 
 def to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
     """One row a figure; a case without figures has one row, so that nothing is dropped."""
+    require_extra("report", "pandas")
     from pandas import DataFrame
 
     return DataFrame(list(rows(fingerprint)), columns=list(COLUMNS))
@@ -43,6 +45,7 @@ def rows(fingerprint: Fingerprint) -> Iterator[tuple[Any, ...]]:
 
 def comparisons_to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
     """One row a figure of a comparison: differences in ns, ratios without unit."""
+    require_extra("report", "pandas")
     from pandas import DataFrame
 
     run = _run(fingerprint)

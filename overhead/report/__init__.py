@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overhead.errors import UsageError
+from overhead.errors import UsageError, require_extra
 from overhead.loading.folders import Skipped, files, report_skipped
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.registry import register
@@ -35,6 +35,7 @@ def build(paths: Sequence[Path], out: Path) -> Path:
     several, or in a folder, it is skipped and listed on stderr and in the page. An output folder that cannot be written
     raises ``UsageError``.
     """
+    require_extra("report", "jinja2", "matplotlib", "seaborn")
     from overhead.report.core.machines import from_paths
 
     with _mapping(paths) as mapping:
@@ -45,6 +46,7 @@ def build(paths: Sequence[Path], out: Path) -> Path:
 
 def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Skipped] = ()) -> Path:
     """Draw the pages from runs in memory; returns the first page's path. The newest machine is shown in full."""
+    require_extra("report", "jinja2", "matplotlib", "seaborn")
     from overhead.report.core.machines import from_fingerprints
 
     return _write(from_fingerprints(fingerprints, skipped), out)

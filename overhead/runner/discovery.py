@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from overhead.probes import registry
+from overhead.probes import environments_of, registry
 from overhead.results import MissingStack, Target
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.protocol import FoundTargets, Job
@@ -54,8 +54,10 @@ def discover(
 
 def _environments(name: str) -> list[dict[str, str]]:
     try:
-        return registry()[name].environments()
-    except Exception:  # an error of the plugin; targets() reports it
+        return environments_of(registry()[name]) or [{}]
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # an error of the stack; its worker meets and reports it
         return [{}]
 
 

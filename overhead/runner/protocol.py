@@ -43,6 +43,8 @@ class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ladders: dict[str, list[int]] = {}
     """Ladders of an earlier process, by assignment key."""
     plugins: list[str] = []
+    entry_points: list[str] = []
+    """The entry points of installed packages that the parent could load. The worker loads no others."""
     seconds: float = 0.0
     """Sampling time of this process for all cases together, s."""
     min_rounds: int = 6

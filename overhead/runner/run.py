@@ -83,7 +83,8 @@ def run(
     names = [str(plugin) for plugin in _listed(plugins)]
     stacks, patterns, workloads, pythons = map(_listed, (stacks, patterns, workloads, pythons))
     for name in names:
-        load_plugin(Path(name))
+        for sentence in load_plugin(Path(name)).values():
+            listener.note(sentence)
     if len(pythons) > len(SIDES):
         raise UsageError(f"--python: {len(pythons)} interpreters given; give one, or two to compare")
     with interpreters(pythons) as given:

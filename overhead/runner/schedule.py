@@ -14,7 +14,7 @@ from overhead.errors import unknown
 from overhead.measure.sampling import met
 from overhead.measure.sampling.events import reason_of
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable
-from overhead.probes import registry
+from overhead.probes import registry, space_of
 from overhead.probes.base import Space
 from overhead.profiles import Plan
 from overhead.results import Case, LeftOut, PlannedLine, Profile, Target
@@ -111,10 +111,12 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     own: dict[str, list[Case]] = {}
     for target in chosen:
         try:
-            space = registry()[target.stack].space(target)
+            space = space_of(registry()[target.stack], target)
             own[target.key] = choice.of(space.cross() if choice.full else space.star())
             spaces[target.key] = space
-        except Exception as error:  # a stack of somebody else may raise anything
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a stack of another package may raise anything
             left_out.append(LeftOut(target=target.key, case="all", reason=reason_of(error)))
     chosen = [target for target in chosen if target.key in spaces]
     if spaces:

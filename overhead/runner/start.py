@@ -13,7 +13,7 @@ import msgspec
 
 from overhead import machine, results
 from overhead.errors import UsageError, unknown
-from overhead.probes import registry
+from overhead.probes import registry, unavailable_packages
 from overhead.profiles import PROFILES, Plan
 from overhead.results import HeaderLine, LeftOut, MissingLine, OmittedLine, PlannedLine, Profile, Target, Together
 from overhead.runner.campaign import InterpreterRun
@@ -81,6 +81,10 @@ def _prepare(
     listener: Listener,
 ) -> _Prepared:
     found = discover(stacks, plugins, lambda name: listener.working(f"asked {name}"), interpreter)
+    packages = unavailable_packages()
+    for package in packages:
+        listener.note(f"unavailable: {package.reason}")
+    found = dataclasses.replace(found, missing=[*found.missing, *packages])
     tasks, left_out = schedule(found.targets, choice, plan)
     if not tasks:
         raise UsageError(_nothing_to_measure(found.missing, left_out))
@@ -175,7 +179,8 @@ def known_stacks(stacks: Sequence[str]) -> list[str]:
     known = registry()
     for name in stacks:
         if name not in known:
-            raise unknown("stack", name, known)
+            broken = "".join(f"; unavailable: {package.reason}" for package in unavailable_packages())
+            raise UsageError(f"{unknown('stack', name, known)}{broken}")
     return list(dict.fromkeys(stacks)) or [name for name, probe in known.items() if not probe.on_request]
 
 

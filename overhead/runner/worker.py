@@ -29,7 +29,7 @@ from overhead.measure.sampling.events import (
     status_of,
 )
 from overhead.measure.sampling.rounds import measure_cases
-from overhead.probes import load_plugin, registry
+from overhead.probes import allow_entry_points, environments_of, load_plugin, registry, space_of, targets_of
 from overhead.probes.base import Chain, Probe, Unavailable
 from overhead.results import EndedLine, FailedLine, JournalLine, OneOffLine, OpenedLine, RoundLine, Status
 from overhead.runner.protocol import Assignment, FoundTargets, Job, Message, Pause, Ready, decode_job, encode
@@ -75,12 +75,16 @@ class Worker:
             self.note.write(self.index.get(case, -1), what)
 
     def discover(self) -> None:
-        """Answer with the targets of the job's stack."""
+        """Answer with the targets of the job's stack, or why it cannot be measured. Check its other answers too."""
         try:
-            found = FoundTargets(targets=self.stacks()[self.job.stack].targets())
+            probe = self.stacks()[self.job.stack]
+            environments_of(probe)
+            found = FoundTargets(targets=targets_of(probe))
+            for target in found.targets:
+                space_of(probe, target)
         except Unavailable as error:
             found = FoundTargets(reason=error.reason, mend=error.mend)
-        except Exception as error:  # a library that fails to load may raise anything
+        except BaseException as error:  # a library that fails to load may raise anything
             found = FoundTargets(reason=reason_of(error), mend=self.stacks()[self.job.stack].mend)
         self.send(found)
         self.out.flush()
@@ -111,7 +115,7 @@ class Worker:
             took = time.perf_counter_ns() - begin
             found = describe(chain)
             opening = {} if self.job.slopes_only else opening_of(chain)
-        except Exception as error:
+        except BaseException as error:  # sys.exit in a stack must not end the other cases
             self._send_failure(name, status_of(error), reason_of(error))
             self._close(name)
             return
@@ -229,6 +233,7 @@ def main() -> int:
         if not sys.stdin.buffer.readline():
             os._exit(0)  # the parent is gone
 
+    allow_entry_points(job.entry_points)
     try:
         for plugin in job.plugins:
             load_plugin(Path(plugin))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from overhead.probes import usable_entry_points
 from overhead.process import LimitExceeded, SupervisedProcess
 from overhead.results import JournalLine
 from overhead.runner.interpreter import HERE, Interpreter
@@ -87,7 +88,7 @@ class WorkerProcess:
         self._folder = tempfile.TemporaryDirectory(prefix="overhead-")
         self._note = Path(self._folder.name) / "doing"
         create_note(self._note)
-        self.job = msgspec.structs.replace(job, doing_file=str(self._note))
+        self.job = msgspec.structs.replace(job, doing_file=str(self._note), entry_points=usable_entry_points())
         self._process = start(
             interpreter.command,
             {**interpreter.environment, **environment},

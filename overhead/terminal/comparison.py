@@ -41,9 +41,10 @@ def gate(found: Verdicts) -> str:
     if found.fail_over is None:
         return ""
     limit = f"{found.fail_over:g} %"
-    tested = sum(case.p is not None for case in found.cases)
+    measured = sum(case.measured for case in found.cases)
+    tested = measured - len(found.untested)
     said = f"{count(len(found.failed), 'case') if found.failed else 'No case'} slower by more than {limit}."
-    untested = f" {tested} of {count(len(found.cases), 'case')} could be tested." if tested < len(found.cases) else ""
+    untested = f" {tested} of {count(measured, 'case')} could be tested." if tested < len(found.cases) else ""
     return f"{said}{untested}"
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from overhead.probes import load_plugin, registry
+from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.results import MissingStack, Target
 from overhead.runner.discovery import discover
 from overhead.runner.start import known_stacks
@@ -29,27 +29,34 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     on_request: bool = False
     targets: list[Target] = []
     missing: list[MissingStack] = []
+    note: str = ""
+    """The plugin file that replaces this stack, if an installed package has it too."""
 
 
 def listing(plugins: Sequence[Path] = (), stacks: Sequence[str] = ()) -> list[Listed]:
-    """Every registered stack, or those with these names, with its targets on this machine. Raises ``UsageError``."""
-    for plugin in plugins:
-        load_plugin(plugin)
+    """Every registered stack, or those with these names, with its targets on this machine.
+
+    Installed packages that cannot be used come last. Raises ``UsageError``.
+    """
+    replaced = {name: sentence for plugin in plugins for name, sentence in load_plugin(plugin).items()}
     probes = registry()
     if stacks:
         known_stacks(stacks)
         probes = {name: probes[name] for name in stacks}
     found = discover(probes, [str(p) for p in plugins])
-    return [
+    rows = [
         Listed(
             stack=name,
             title=probe.title,
             on_request=probe.on_request,
             targets=[t for t in found.targets if t.stack == name],
             missing=[m for m in found.missing if m.stack == name],
+            note=replaced.get(name, ""),
         )
         for name, probe in probes.items()
     ]
+    packages = unavailable_packages()
+    return rows + [Listed(stack=m.stack, title="a package that cannot be used", missing=[m]) for m in packages]
 
 
 def show_listing(rows: Sequence[Listed], console: Console | None = None) -> None:
@@ -73,6 +80,9 @@ def show_listing(rows: Sequence[Listed], console: Console | None = None) -> None
         console.print(f"  [bold]{row.stack}[/bold]{escape(where)}: {escape(missing.reason)}")
         if missing.mend:
             console.print(f"    to add it: {escape(missing.mend)}")
+    for row in rows:
+        if row.note:
+            console.print(escape(row.note))
 
 
 def show_checks(checks: Sequence[DoctorCheck], console: Console | None = None) -> None:

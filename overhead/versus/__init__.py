@@ -21,8 +21,8 @@ def compare(base: Paths, new: Paths, fail_over: float | None = None) -> Verdicts
     """The verdicts on ``new`` against ``base``: each is a fingerprint, a journal, a folder, or several of them.
 
     ``fail_over`` (per cent): a case fails if its whole corrected interval is slower by more than this. Raises
-    ``UsageError`` if ``fail_over`` is negative or not finite, and ``BadFile`` if a file is bad or the method versions
-    differ.
+    ``UsageError`` if ``fail_over`` is negative or not finite, or if both sides hold one run and ``fail_over`` is given,
+    and ``BadFile`` if a file is bad or the method versions differ.
     """
     if fail_over is not None and not (math.isfinite(fail_over) and fail_over >= 0):
         raise UsageError(f"--fail-over {fail_over}: must be a percentage of 0 or more")
@@ -33,6 +33,9 @@ def compare(base: Paths, new: Paths, fail_over: float | None = None) -> Verdicts
             f"{right.runs[0].path}: method_version is {theirs}, that of {left.runs[0].path} is {mine}; "
             "figures of these methods cannot be compared"
         )
+    if fail_over is not None and (both := set(left.identities) & set(right.identities)):
+        path = left.identities[both.pop()].path
+        raise UsageError(f"{path}: this run is on both sides; --fail-over needs two runs")
     return verdicts(left, right, fail_over)
 
 

@@ -70,14 +70,14 @@ def _opened(
     if base_key is None or new_key is None:
         only, key, other = (new, new_key or "", base) if base_key is None else (base, base_key, new)
         reason = f"only in {only.name}{_absence(only.record(key), other)}"
-        return replace(_blank(only, key), reason=reason)
-    blank = _blank(base, base_key)
+        return replace(_blank(only, key), reason=reason, measured=_has_value(only, key))
+    blank = replace(_blank(base, base_key), measured=_has_value(base, base_key) or _has_value(new, new_key))
     refused = refusal(base, base_key, new, new_key)
     if refused:
         return replace(blank, verdict="refused", reason=plain(refused))
     sides = ((base, base_key), (new, new_key))
     for side, key in sides:
-        if valued(side.record(key).figure(FIGURE)) is None:
+        if not _has_value(side, key):
             return replace(blank, reason=f"no value in {side.name}: {why(side.record(key), FIGURE)}")
     by_figures = _by_figures(blank, base.record(base_key), new.record(new_key))
     if not same_machine:
@@ -91,6 +91,10 @@ def _opened(
     if min(counts) < 2:
         return replace(counted, reason="one process a side: no spread is known")
     return _Open(counted, BothSides(held[0], held[1], paired=bool(pairs)))
+
+
+def _has_value(side: Side, key: str) -> bool:
+    return valued(side.record(key).figure(FIGURE)) is not None
 
 
 def _closed(opened: _Open, found: Decision) -> CaseVerdict:

@@ -72,6 +72,11 @@ class Side:
         return self.runs[0].fingerprint.machine
 
     @cached_property
+    def identities(self) -> dict[tuple[object, ...], Run]:
+        """The runs by an identity that a copy shares."""
+        return {_identity(run.fingerprint): run for run in self.runs}
+
+    @cached_property
     def keys(self) -> list[str]:
         """The keys of all cases of all runs, in the order of the files."""
         return list(dict.fromkeys(key for run in self.runs for key in run.records))
@@ -104,7 +109,7 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
                 raise BadFile(f"{other.path}: {field} {theirs}, but {mine} in {first.path.name} of the same side")
     runs: dict[object, Run] = {}
     for one in loaded:
-        identity = (one.fingerprint.created, one.fingerprint.together)
+        identity = _identity(one.fingerprint)
         if identity in runs:
             skipped.append(Skipped(one.path, f"the same run as {runs[identity].path.name}"))
             continue
@@ -117,6 +122,10 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
     if not runs:
         raise BadFile(f"{first.path.parent}: no run whose raw samples can be read; {skipped[-1].reason}")
     return Side(name, tuple(runs.values()), tuple(skipped))
+
+
+def _identity(fingerprint: Fingerprint) -> tuple[object, ...]:
+    return fingerprint.machine.id, fingerprint.created, fingerprint.together
 
 
 def samples_beside(path: Path) -> Path | None:

@@ -15,7 +15,8 @@ class CaseVerdict:
 
     ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty; None without a test.
     ``label``: target, case and caller in words, ``target`` its first part.
-    ``p``: uncorrected p value of no shift. ``processes`` and ``runs``: counts of BASE and NEW.
+    ``p``: uncorrected p value of no shift. ``processes`` and ``runs``: counts of BASE and NEW. ``measured``: at least
+    one side has a value.
     """
 
     case: str
@@ -33,6 +34,12 @@ class CaseVerdict:
     processes: tuple[int, int] = (0, 0)
     runs: tuple[int, int] = (0, 0)
     failed: bool = False
+    measured: bool = True
+
+    @property
+    def untested(self) -> bool:
+        """Whether a side has a value, but the two sides could not be tested against each other."""
+        return self.measured and self.p is None
 
 
 @dataclass(frozen=True)
@@ -64,9 +71,19 @@ class Verdicts:
     def failed(self) -> list[CaseVerdict]:
         return [case for case in self.cases if case.failed]
 
+    @property
+    def untested(self) -> list[CaseVerdict]:
+        return [case for case in self.cases if case.untested]
+
+    def tested_enough(self, *, allow_missing: bool = False) -> bool:
+        """Whether a gate may pass: every measured case was tested, or with ``allow_missing`` at least one."""
+        tested = any(case.p is not None for case in self.cases)
+        return tested and (allow_missing or not self.untested)
+
     def count(self, verdict: Verdict) -> int:
         return sum(case.verdict == verdict for case in self.cases)
 
     def to_dict(self) -> dict[str, Any]:
         """The same data as dicts and lists that ``json`` can write."""
-        return {**asdict(self), "failed": [case.case for case in self.failed]}
+        named = {"failed": self.failed, "untested": self.untested}
+        return {**asdict(self), **{name: [case.case for case in cases] for name, cases in named.items()}}

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from overhead.errors import UsageError
-from overhead.registry import Registry
+from overhead.registry import Registry, owner_of
 from overhead.workloads.base import Workload
 
 UNROLLED = "recurrence-unrolled"
 """A loop of all steps of ``recurrence``, compiled as one function. It takes minutes, so it runs only if named."""
 RESERVED = {"step", "mlp-train", "mlp-forward", UNROLLED}
 """Names that stacks use for their own work. No workload may have one of them."""
-_registry: Registry[Workload] = Registry("workload", __name__, frozenset({"base", "sources", "equivalence"}))
+WORKLOADS: Registry[Workload] = Registry("workload", __name__, frozenset({"base", "sources", "equivalence"}))
 
 
 def register(cls: type[Workload]) -> type[Workload]:
     """Class decorator: register the workload by its name. Raises ``UsageError`` if the name is reserved or in use."""
     if cls.name in RESERVED:
         raise UsageError(f"the workload name {cls.name!r} is reserved, as are {', '.join(sorted(RESERVED))}")
-    _registry.add(cls.name, cls(), cls.__qualname__)
+    WORKLOADS.add(cls.name, cls(), owner_of(cls))
     return cls
 
 
 def workloads() -> dict[str, Workload]:
     """All workloads by name."""
-    return _registry.items()
+    return WORKLOADS.items()
 
 
 def unrolled_of(name: str) -> str:

@@ -15,6 +15,6 @@ def forget_plugins_afterwards(patch: pytest.MonkeyPatch) -> None:
     """When the patch ends, everything registered since this call is forgotten."""
     probes.registry()
     workloads.workloads()
-    for registry in (probes._registry, workloads._registry):
+    for registry in (probes._registry, workloads.WORKLOADS):
         patch.setattr(registry, "_items", dict(registry._items))
     patch.setattr(probes, "_plugins", set())

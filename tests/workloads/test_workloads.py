@@ -112,7 +112,7 @@ def test_stacks_offer_light_workloads_first_and_heavy_ones_only_on_request(stack
 
 def test_a_reserved_name_or_one_in_use_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     workloads()
-    monkeypatch.setattr(registered._registry, "_items", dict(registered._registry._items))
+    monkeypatch.setattr(registered.WORKLOADS, "_items", dict(registered.WORKLOADS._items))
     kind = type(workloads()["acrobot"])
     assert registered.register(kind) is kind
     with pytest.raises(ValueError, match="is taken"):

@@ -120,7 +120,7 @@ def _drawing(target: TargetView, points: Sequence[Point], each: float, once: flo
     line.plot([p.n for p in points], [p.total / 1e3 for p in points], "o", markersize=5, color=own, zorder=3)
     line.plot([0, top], [once / 1e3, (once + each * top) / 1e3], color=INK, linewidth=1.1, zorder=2)
     naive = target.base.value("naive")
-    if naive is not None:
+    if naive is not None and naive > 0:
         end = min(top, 1.25 * (once + each * top) / naive)
         line.plot([0, end], [0, naive * end / 1e3], ":", color=MUTED, linewidth=1.3, zorder=1)
         line.annotate("T(1) × n", (end, naive * end / 1e3), (-6, -2), textcoords="offset points", ha="right",

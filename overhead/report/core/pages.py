@@ -17,6 +17,7 @@ from overhead.reading.format import count, plain
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.across_registry import registered_across
+from overhead.report.core.contained import contained
 from overhead.report.core.glossary_links import GlossaryLinks
 from overhead.report.core.machines import Machines
 from overhead.report.core.method import method
@@ -94,30 +95,33 @@ def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] =
 def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[Block]]:
     """The sections of every page, without those that have no parts. The pages are in the order of the navigation."""
     view = View(machines.full)
-    on_page: dict[str, list[tuple[int, str, str, Iterable[Part]]]] = {page.name: [] for page in PAGES}
+    on_page: dict[str, list[tuple[int, str, str, Callable[[], Iterable[Part]]]]] = {page.name: [] for page in PAGES}
     for s in registered():
         if s.page != BRIEF_ONLY:
-            on_page[s.page].append((s.order, s.name, s.title, s.build(view)))
+            on_page[s.page].append((s.order, s.name, s.title, partial(s.build, view)))
     for across in registered_across():
-        on_page[across.page].append((across.order, across.name, across.title, across.build(machines)))
+        on_page[across.page].append((across.order, across.name, across.title, partial(across.build, machines)))
     for name, title, parts in method(view):
-        on_page[METHOD.name].append((0, name, title, parts))
+        on_page[METHOD.name].append((0, name, title, partial(list, parts)))
     found: dict[ReportPage, list[Block]] = {}
     for page in PAGES:
         ordered = sorted(on_page[page.name], key=lambda one: one[0])
-        found[page] = site.blocks((name, title, parts) for _, name, title, parts in ordered)
+        found[page] = site.blocks((name, title, make) for _, name, title, make in ordered)
         for each in registered_each():
             if each.page == page.name:
                 for name, title in each.names(view):
                     own = subpage(page.name, site.unique(name, site.pages), title)
-                    found[own] = site.blocks([(own.name, title, each.build(view, name))])
+                    found[own] = site.blocks([(own.name, title, partial(each.build, view, name))])
     return found
 
 
 def _machine_page(site: Site, summary: RunSummary) -> None:
     own = f"{summary.machine.id}-"
     links = site.navigation([page for page in PAGES if page.any_machine])
-    site.page(site.place(summary.machine.id), summary.name, _about(summary), site.blocks(summary.sections, own), links)
+    sections: list[tuple[str, str, Callable[[], Iterable[Part]]]] = [
+        (name, title, partial(list, parts)) for name, title, parts in summary.sections
+    ]
+    site.page(site.place(summary.machine.id), summary.name, _about(summary), site.blocks(sections, own), links)
 
 
 def _about(summary: RunSummary) -> str:
@@ -161,16 +165,25 @@ class Site:
             for page in shown
         ]  # fmt: skip
 
-    def blocks(self, sections: Iterable[tuple[str, str, Iterable[Part]]], prefix: str = "") -> list[Block]:
-        """The sections (name, title, parts) that have parts, with their figures written to files."""
-        made = [Block(name, title, self.drawn(parts, prefix)) for name, title, parts in sections]
+    def blocks(
+        self, sections: Iterable[tuple[str, str, Callable[[], Iterable[Part]]]], prefix: str = ""
+    ) -> list[Block]:
+        """The sections (name, title, function that makes the parts) that have parts, with their figures as files."""
+        made = [
+            Block(name, title, contained(name, lambda make=make: self.drawn(make(), prefix)))  # type: ignore[misc]
+            for name, title, make in sections
+        ]
         return [block for block in made if block.parts]
 
     def drawn(self, parts: Iterable[Part], prefix: str = "") -> list[Any]:
         """The parts as the template needs them. Writes the figures to files."""
-        return [self._drawn(part, prefix) if isinstance(part, Drawing | Sketch) else part for part in parts]
+        return [self._drawn(part, prefix) for part in parts]
 
-    def _drawn(self, part: Drawing | Sketch, prefix: str) -> Drawn:
+    def _drawn(self, part: Part, prefix: str) -> Any:
+        if not isinstance(part, Part):
+            raise TypeError(f"{part!r} is no part of a section")
+        if not isinstance(part, Drawing | Sketch):
+            return part
         name = self.unique(prefix + part.name, self.figures)
         text = part.svg if isinstance(part, Sketch) else draw.svg(part.figure)
         (self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")

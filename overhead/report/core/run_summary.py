@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from overhead.claims.judging import RunEvidence
 from overhead.claims.judging import gather as evidence_of
@@ -15,6 +16,7 @@ from overhead.reading.intervals import Span
 from overhead.reading.joined_runs import MeasuredCases, measured_cases
 from overhead.reading.key_figures import KeyFigure, key_figures_of
 from overhead.reading.view import TargetView, View, named
+from overhead.report.core.contained import contained
 from overhead.report.core.parts import Part
 from overhead.report.core.registry import registered
 from overhead.results import Api, Caller, Figure, Fingerprint, Machine, Record
@@ -95,7 +97,7 @@ class RunSummary:
 def summarise(fingerprint: Fingerprint) -> RunSummary:
     """The summary of a run, with the parts of its page."""
     view = View(fingerprint)
-    built = [(s.name, s.title, tuple(s.build(view))) for s in registered() if s.brief]
+    built = [(s.name, s.title, tuple(contained(s.name, partial(s.build, view)))) for s in registered() if s.brief]
     return RunSummary(
         machine=fingerprint.machine, created=fingerprint.created, profile=fingerprint.profile,
         measured=measured_cases(fingerprint), ways=tuple(_ways(view)), rungs=tuple(_host_time_splits(view)),

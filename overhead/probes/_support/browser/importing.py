@@ -19,6 +19,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from overhead import results
+from overhead.bounded_files import read_whole
 from overhead.errors import BadFile
 from overhead.probes._support.browser import identity, messages
 from overhead.probes._support.browser.cases import case_spec, window
@@ -56,13 +57,7 @@ class Download(Struct, forbid_unknown_fields=True, frozen=True):
 
 def read_download(path: Path) -> Download:
     """Decode a download strictly. Raises ``BadFile``."""
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise BadFile(f"{path}: {error.strerror}") from None
-    if len(raw) > MAX_BYTES:
-        raise BadFile(f"{path}: larger than {MAX_BYTES:,} bytes")
+    raw = read_whole(path, MAX_BYTES)
     try:
         return msgspec.json.decode(raw, type=Download)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:

@@ -1,0 +1,73 @@
+"""Read the files of other people: only regular files, and at most a given number of bytes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, cast
+
+from overhead.errors import BadFile
+
+_CHUNK_BYTES = 1 << 20
+_LONGEST_LINE_BYTES = 16 << 20
+_MAX_EXPANSION = 200
+"""Most bytes per compressed byte, after the first million. Samples reach about 10, a decompression bomb about 1000."""
+
+
+def read_whole(path: Path, limit: int) -> bytes:
+    """The bytes of a regular file, decompressed if its name ends in ``.gz``.
+
+    Raises ``BadFile`` if there are more than ``limit`` bytes, or if the file cannot be read.
+    """
+    return b"".join(_chunks(path, limit))
+
+
+def read_lines(path: Path, limit: int) -> Iterator[bytes]:
+    """The lines of such a file. All end with a line break, except a last line that was cut off.
+
+    Raises ``BadFile`` like ``read_whole``, and for a line of more than 16 MiB.
+    """
+    rest = b""
+    for chunk in _chunks(path, limit):
+        start = 0
+        while (end := chunk.find(b"\n", start) + 1) > 0:
+            yield rest + chunk[start:end]
+            rest, start = b"", end
+        rest += chunk[start:]
+        if len(rest) > _LONGEST_LINE_BYTES:
+            raise BadFile(f"{path}: a line larger than {_LONGEST_LINE_BYTES:,} bytes")
+    if rest:
+        yield rest
+
+
+def _chunks(path: Path, limit: int) -> Iterator[bytes]:
+    """The decompressed bytes of the file in pieces."""
+    try:
+        with _regular(path) as file:
+            packed = path.name.endswith(".gz")
+            if packed:
+                limit = min(limit, max(1_000_000, _MAX_EXPANSION * os.fstat(file.fileno()).st_size))
+            source = cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="rb")) if packed else file
+            read = 0
+            while chunk := source.read(_CHUNK_BYTES):
+                read += len(chunk)
+                if read > limit:
+                    raise BadFile(f"{path}: larger than {limit:,} bytes")
+                yield chunk
+    except (OSError, EOFError, zlib.error) as error:
+        words = getattr(error, "strerror", None) or " ".join(str(error).split())[:300] or type(error).__name__
+        raise BadFile(f"{path}: {words}") from None
+
+
+def _regular(path: Path) -> IO[bytes]:
+    """The open file. Raises ``BadFile`` for anything but a regular file: a pipe would block, a device may never end."""
+    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    mode = os.fstat(opened).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(opened)
+        raise BadFile(f"{path}: {'a folder' if stat.S_ISDIR(mode) else 'not a regular file'}")
+    return os.fdopen(opened, "rb")

@@ -1,0 +1,127 @@
+"""Standard output and standard error that never raise: any encoding, closed pipes, full devices.
+
+A command writes as usual. If a stream fails, the rest of its output is discarded, so that a measurement goes on and the
+verdict of a gate is not lost. ``Streams.exit_code`` then tells the caller what happened to standard output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import sys
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, TextIO
+
+CANNOT_WRITE = 74
+"""EX_IOERR of BSD's sysexits.h."""
+BROKEN_PIPE = 141
+"""What a shell reports for a program that SIGPIPE ended: 128 + 13."""
+
+
+class Guarded(io.TextIOBase):
+    """A text stream that replaces what its encoding lacks, and discards everything after its first error.
+
+    ``error``: the first error of the stream, or None.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.error: OSError | None = None
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if self.error is None:
+            try:
+                self._stream.write(text)
+            except OSError as error:
+                self._fail(error)
+        return len(text)
+
+    def flush(self) -> None:
+        if self.error is None:
+            try:
+                self._stream.flush()
+            except OSError as error:
+                self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        self.error = error
+        # What the stream still holds must go somewhere, or the interpreter fails when it flushes the stream at its end.
+        with contextlib.suppress(OSError, ValueError):
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self._stream.fileno())
+            os.close(null)
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Leave the stream open: it belongs to the interpreter."""
+
+
+class Streams:
+    """Replaces ``sys.stdout`` and ``sys.stderr`` by guarded streams in a ``with`` block."""
+
+    def __enter__(self) -> Streams:
+        _open_missing_descriptors()
+        self._before = sys.stdout, sys.stderr
+        self.out, self.err = (Guarded(stream) if stream else _closed(name) for name, stream in self._named())
+        sys.stdout, sys.stderr = self.out, self.err
+        return self
+
+    def _named(self) -> Iterator[tuple[str, TextIO | None]]:
+        return zip(("standard output", "standard error"), self._before, strict=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.out.flush()
+        failed = self.out.error
+        if failed is not None and not _is_broken_pipe(failed):
+            print(f"overhead: standard output: {failed.strerror or failed}", file=self.err)
+        self.err.flush()
+        sys.stdout, sys.stderr = self._before
+
+    def exit_code(self, code: int) -> int:
+        """``code``, or the code of a failed standard output if ``code`` is 0."""
+        if code or self.out.error is None:
+            return code
+        return BROKEN_PIPE if _is_broken_pipe(self.out.error) else CANNOT_WRITE
+
+
+def _is_broken_pipe(error: OSError) -> bool:
+    # Windows reports EINVAL for a pipe whose reader is gone.
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
+
+
+def _open_missing_descriptors() -> None:
+    """Open the null device for each of the descriptors 0 to 2 that is closed, so that no other file gets its number."""
+    with contextlib.suppress(OSError):
+        while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+            os.set_inheritable(opened, True)
+        os.close(opened)
+
+
+def _closed(name: str) -> Guarded:
+    """A stream in place of one that was closed before the program started."""
+    guarded = Guarded(io.StringIO())
+    guarded.error = OSError(errno.EBADF, os.strerror(errno.EBADF), name)
+    return guarded

@@ -1,0 +1,39 @@
+"""Test that the base install names the extra that a command or function needs."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import overhead
+from overhead.cli import main
+from overhead.errors import UsageError
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example-fingerprint.json"
+
+
+@pytest.fixture(params=["jinja2", "matplotlib", "seaborn"])
+def missing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A package of the report that seems not to be installed."""
+    return hide(request.param, monkeypatch)
+
+
+def hide(name: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n, *a: None if n == name else real(n, *a))
+    return name
+
+
+def test_report_names_the_extra(missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(EXAMPLE), "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"overhead: {missing} is not installed: pip install 'overhead[report]'\n"
+
+
+def test_to_pandas_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    hide("pandas", monkeypatch)
+    run: Any = overhead.load(EXAMPLE)
+    with pytest.raises(UsageError, match=r"pandas is not installed: pip install 'overhead\[report\]'"):
+        overhead.to_pandas(run)

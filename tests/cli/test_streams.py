@@ -1,0 +1,111 @@
+"""Test the output of commands in any encoding, into closed pipes, full devices and closed descriptors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_gate import SLOWER, pair
+from tests.fakes.runs import Made
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = str(ROOT / "docs" / "example-fingerprint.json")
+COMMANDS = {
+    "show": ["show", EXAMPLE],
+    "show --json": ["show", EXAMPLE, "--json"],
+    "export": ["export", EXAMPLE],
+    "claims": ["claims", EXAMPLE],
+    "compare": ["compare", EXAMPLE, EXAMPLE],
+    "doctor": ["doctor"],
+    "help": ["--help"],
+    "version": ["--version"],
+}
+full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="descriptors of POSIX")
+
+
+def overhead(
+    arguments: Sequence[str], out: object = subprocess.PIPE, error: object = subprocess.PIPE, **environment: str
+) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "overhead", *arguments]
+    inherited = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.run(command, stdout=out, stderr=error, cwd=ROOT, env=inherited, timeout=120)  # type: ignore[call-overload]
+
+
+def into_closed_pipe(arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        return overhead(arguments, out=write)
+    finally:
+        os.close(write)
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+@full_device
+def test_a_full_device_gives_one_line_and_exit_74(arguments: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = overhead(arguments, out=full)
+    assert (done.returncode, done.stderr) == (74, b"overhead: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+@posix
+def test_a_closed_pipe_gives_no_line_and_exit_141(arguments: list[str]) -> None:
+    done = into_closed_pipe(arguments)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding"), [*((name, "ascii") for name in COMMANDS), ("show", "cp1252"), ("compare", "utf-16")]
+)
+def test_any_encoding_gives_the_output_with_replaced_characters(name: str, encoding: str) -> None:
+    done = overhead(COMMANDS[name], PYTHONIOENCODING=encoding, PYTHONUTF8="0")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode(encoding).strip()
+
+
+def test_the_c_locale_gives_the_output() -> None:
+    done = overhead(COMMANDS["show"], LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(("costs", "code"), [(SLOWER, 1), (None, 0), ({}, 3)], ids=["fails", "passes", "untested"])
+@posix
+def test_the_verdict_of_a_gate_does_not_depend_on_its_output(
+    tmp_path: Path, costs: dict[str, float] | None, code: int
+) -> None:
+    new = Made(seed=2) if costs is None else Made(seed=2, costs=costs)
+    gate = ["compare", *pair(tmp_path, new), "--fail-over", "10"]
+    assert into_closed_pipe([*gate, "--json"]).returncode == code
+    assert overhead(gate, PYTHONIOENCODING="ascii", PYTHONUTF8="0").returncode == code
+    if Path("/dev/full").exists():
+        with open("/dev/full", "w") as full:
+            assert overhead(gate, out=full).returncode == code
+            assert overhead(gate, error=full).returncode == code
+            assert overhead(gate, out=full, error=full).returncode == code
+
+
+@full_device
+@pytest.mark.slow
+def test_a_measurement_goes_on_without_its_streams(tmp_path: Path) -> None:
+    run = ["run", "-p", "numpy", "--profile", "quick", "--pattern", "per-submit", "--out"]
+    with open("/dev/full", "w") as full:
+        assert overhead([*run, str(tmp_path / "a.json")], error=full).returncode == 0
+        assert overhead([*run, str(tmp_path / "b.json")], out=full, error=full).returncode == 74
+    assert (tmp_path / "a.json").exists()
+    assert (tmp_path / "b.json").exists()
+
+
+@posix
+def test_closed_descriptors_do_not_end_up_in_a_file(tmp_path: Path) -> None:
+    code = "import os, sys; os.closerange(0, 3); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    command = [sys.executable, "-c", code, "-m", "overhead", "report", EXAMPLE, "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120)
+    assert done.returncode == 74
+    assert (tmp_path / "index.html").read_bytes().startswith(b"<!")

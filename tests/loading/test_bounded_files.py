@@ -1,0 +1,99 @@
+"""Test that only regular files are read, and never more than their limits in time and memory."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from overhead.bounded_files import read_lines, read_whole
+from overhead.cli import main
+from overhead.errors import BadFile
+from overhead.loading.reduce import load
+from overhead.results import encode_line
+from tests.fakes.runs import Made
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices of POSIX")
+
+
+def peak(call: Callable[[], object]) -> int:
+    """The most bytes that Python held during the call."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@posix
+@pytest.mark.parametrize("name", ["r.json", "r.jsonl", "r.samples.jsonl.gz"])
+@pytest.mark.parametrize(
+    "command", [["show"], ["export"], ["claims"], ["browser", "--import"], ["report"], ["run", "--resume"]]
+)
+def test_a_pipe_is_refused_and_not_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, command: list[str]
+) -> None:
+    os.mkfifo(tmp_path / name)
+    assert main([*command, str(tmp_path / name)]) == 2
+    assert f"{name}: not a regular file" in capsys.readouterr().err
+
+
+@posix
+def test_a_pipe_in_a_folder_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Made(seed=1).write(tmp_path / "good.json")
+    os.mkfifo(tmp_path / "pipe.json")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    assert main(["claims", str(tmp_path)]) == 0
+    assert "skipped pipe.json: not a regular file" in capsys.readouterr().err
+
+
+@posix
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/tty"])
+def test_a_device_is_refused(tmp_path: Path, device: str) -> None:
+    (tmp_path / "r.json").symlink_to(device)
+    with pytest.raises(BadFile):
+        load(tmp_path / "r.json")
+
+
+def test_a_folder_with_the_name_of_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "r.json").mkdir()
+    with pytest.raises(BadFile, match=r"r\.json: (a folder|Permission denied)"):
+        load(tmp_path / "r.json")
+
+
+def test_lines_keep_their_ends_across_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    lines = [b"a" * 700_000 + b"\n", b"b" * 700_000 + b"\n", b"\n", b"cut"]
+    path.write_bytes(b"".join(lines))
+    assert list(read_lines(path, 10_000_000)) == lines
+    assert read_whole(path, 10_000_000) == b"".join(lines)
+    with pytest.raises(BadFile, match="larger than 1,000,000 bytes"):
+        list(read_lines(path, 1_000_000))
+
+
+def test_a_line_without_an_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b" " * (40 << 20))
+    with pytest.raises(BadFile, match="a line larger than"):
+        load(path)
+
+
+@pytest.mark.parametrize("first", [b"", encode_line(Made().lines()[0])], ids=["alone", "after a header"])
+def test_a_file_of_line_breaks_is_refused_at_the_first(tmp_path: Path, first: bytes) -> None:
+    path = tmp_path / "r.samples.jsonl.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(first)
+        for _ in range(100):
+            file.write(b"\n" * 1_000_000)
+
+    def refused() -> None:
+        with pytest.raises(BadFile, match="line"):
+            load(path)
+
+    assert peak(refused) < 20_000_000

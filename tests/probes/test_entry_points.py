@@ -1,0 +1,175 @@
+"""Test that a package whose entry point fails in any way is listed as unavailable, and that everything else works."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead import probes
+from overhead.errors import BadPlugin
+from overhead.loading import files
+from tests.fakes.plugins import forget_plugins_afterwards
+
+ROOT = Path(__file__).resolve().parents[2]
+GOOD = """
+from overhead.probes import register
+from overhead.probes.base import Probe, Space
+from overhead.results import Case, Target
+
+@register
+class Good(Probe):
+    name = "{name}"
+    title = "a stack of another package"
+
+    def targets(self):
+        return [Target(stack="{name}", api="CPU", adapter="A")]
+
+    def space(self, target):
+        return Space(base=Case(pattern="per-submit"))
+
+    def open(self, target, case):
+        raise NotImplementedError
+"""
+BROKEN = {
+    "raises": ("raise ValueError('line one\\nline two')", "ValueError: line one line two"),
+    "raises-base": ("raise BaseException('odd')", "BaseException: odd"),
+    "interrupts": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+    "exits": ("import sys; sys.exit(0)", "SystemExit: 0"),
+    "exits-at-once": ("import os; os._exit(0)", "ended the process with exit code 0 while it was imported"),
+    "crashes": ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "exit code -11 while it was imported"),
+    "hangs": ("import time; time.sleep(600)", "took more than 5 s while it was imported"),
+    "hangs-later": (
+        GOOD.format(name="hangs-later") + "    def environments(self):\n        import time; time.sleep(600)\n",
+        "took more than 5 s while it was imported",
+    ),
+    "registers-nothing": ("x = 1", "registers no stack and no workload"),
+    "takes-a-name": (GOOD.format(name="numpy"), "the stack name 'numpy' is taken"),
+    "no-title": (GOOD.format(name="no-title").replace("title =", "titel ="), "Good.title is None"),
+    "abstract": (GOOD.format(name="abstract").replace("def open", "def close"), "TypeError: Can't instantiate"),
+    "wrong-environments": (
+        GOOD.format(name="wrong-environments") + "    def environments(self):\n        return None\n",
+        "Good.environments() is None",
+    ),
+}
+LISTED = """
+import json
+from overhead import probes
+from overhead.probes._support.packages import entry_points
+entry_points.IMPORT_S = 5
+print(json.dumps([list(probes.registry()), {m.stack: m.reason for m in probes.unavailable_packages()}]))
+"""
+
+
+def install(folder: Path, name: str, code: str) -> Path:
+    """Write a package with one entry point to a folder that is on the path of a child."""
+    module = f"{name.replace('-', '_')}_module"
+    (folder / f"{module}.py").write_text(code)
+    info = folder / f"overhead_{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: overhead-{name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[overhead.probes]\n{name} = {module}\n")
+    return folder / f"{module}.py"
+
+
+def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=240)
+
+
+def listed(folder: Path) -> tuple[list[str], dict[str, str]]:
+    done = python(folder, "-c", LISTED)
+    assert done.returncode == 0, done.stderr
+    names, unavailable = json.loads(done.stdout)
+    return names, unavailable
+
+
+def test_broken_packages_are_unavailable_and_the_others_are_registered(tmp_path: Path) -> None:
+    for name, (code, _) in BROKEN.items():
+        install(tmp_path, name, code)
+    install(tmp_path, "good", GOOD.format(name="good"))
+    names, unavailable = listed(tmp_path)
+    assert {"good", "numpy"} <= set(names)
+    assert not set(BROKEN) & set(names)
+    assert set(unavailable) == set(BROKEN)
+    for name, (_, words) in BROKEN.items():
+        assert unavailable[name].startswith(f"package overhead-{name}: "), name
+        assert words in unavailable[name], name
+        assert "\n" not in unavailable[name]
+
+
+def test_two_packages_with_one_stack_name_leave_the_first(tmp_path: Path) -> None:
+    install(tmp_path, "a", GOOD.format(name="same"))
+    install(tmp_path, "b", GOOD.format(name="same").replace("Good", "Other"))
+    names, unavailable = listed(tmp_path)
+    assert "same" in names
+    assert list(unavailable) == ["b"]
+
+
+@pytest.mark.slow
+def test_a_run_and_the_list_work_beside_broken_packages(tmp_path: Path) -> None:
+    for name in ("raises", "exits", "exits-at-once"):
+        install(tmp_path, name, BROKEN[name][0])
+    out = tmp_path / "r.json"
+    run = ["-m", "overhead", "run", "-p", "numpy", "--profile", "quick", "--pattern", "per-submit", "--out", str(out)]
+    done = python(tmp_path, *run)
+    assert done.returncode == 0, done.stderr
+    assert "unavailable: package overhead-raises: ValueError: line one line two" in done.stderr
+    found = {m.stack: m.reason for m in files.read_fingerprint(out).unavailable}
+    assert found["exits-at-once"].startswith("package overhead-exits-at-once: ended the process with exit code 0")
+    shown = python(tmp_path, "-m", "overhead", "show", str(out)).stdout
+    assert "package overhead-exits: SystemExit: 0" in " ".join(shown.split())
+    rows: list[dict[str, Any]] = json.loads(python(tmp_path, "-m", "overhead", "list", "--json").stdout)
+    assert {"numpy", "raises", "exits", "exits-at-once"} <= {row["stack"] for row in rows}
+
+
+def test_the_file_of_an_installed_package_replaces_its_stack_and_says_so(tmp_path: Path) -> None:
+    file = install(tmp_path, "good", GOOD.format(name="good"))
+    code = (
+        "from overhead import probes; from pathlib import Path; probes.registry();"
+        f"print(probes.load_plugin(Path({str(file)!r}))); print(type(probes.registry()['good']).__module__)"
+    )
+    done = python(tmp_path, "-c", code)
+    assert done.stdout.splitlines() == [
+        str({"good": f"{file} replaces the stack good of the installed package overhead-good"}),
+        "overhead_plugin_good_module",
+    ]
+
+
+def test_a_plugin_does_not_replace_a_built_in_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_plugins_afterwards(monkeypatch)
+    copy = tmp_path / "copy.py"
+    copy.write_text((ROOT / "overhead" / "probes" / "numpy.py").read_text("utf-8"), "utf-8")
+    with pytest.raises(BadPlugin, match="the stack name 'numpy' is taken"):
+        probes.load_plugin(copy)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("raise BaseException('odd')", "BaseException: odd"),
+        ("import sys; sys.exit('bye')", "SystemExit: bye"),
+        ("x = 1", "registers no stack"),
+        ("x = ", "SyntaxError"),
+    ],
+)
+def test_a_bad_plugin_file_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str) -> None:
+    forget_plugins_afterwards(monkeypatch)
+    (tmp_path / "p.py").write_text(code)
+    with pytest.raises(BadPlugin, match=words) as caught:
+        probes.load_plugin(tmp_path / "p.py")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_plugin_that_fails_leaves_nothing_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_plugins_afterwards(monkeypatch)
+    (tmp_path / "p.py").write_text(GOOD.format(name="half") + "\nraise ValueError\n")
+    with pytest.raises(BadPlugin):
+        probes.load_plugin(tmp_path / "p.py")
+    assert "half" not in probes.registry()

@@ -1,0 +1,65 @@
+"""Test that a section that fails in any way costs only itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from overhead.reading.view import View
+from overhead.report import register, register_across
+from overhead.report.core import across_registry, registry
+from overhead.report.core.machines import Machines
+from overhead.report.core.parts import Part, Text
+from tests.fakes.report import fingerprint, record
+from tests.report.report_page import Page
+
+pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
+
+
+def raises(view: View) -> Iterator[Part]:
+    yield Text(["the first part"])
+    raise ValueError("no such\nlayer")
+
+
+def exits(view: View) -> NoReturn:
+    sys.exit(0)
+
+
+def nonsense(view: View) -> Any:
+    return [7]
+
+
+def raises_across(machines: Machines) -> NoReturn:
+    raise BaseException("odd")
+
+
+def test_a_section_that_fails_becomes_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from overhead.report import render
+    from overhead.report.core import pages, run_summary
+    from overhead.report.core.contained import contained
+
+    for module in (pages, run_summary):
+        monkeypatch.setattr(module, "contained", contained)
+    registry.registered()
+    across_registry.registered_across()
+    monkeypatch.setattr(registry._sections, "_items", dict(registry._sections._items))
+    monkeypatch.setattr(across_registry._across, "_items", dict(across_registry._across._items))
+    for build in (raises, exits, nonsense):
+        register(build.__name__, "A section of another package", 15)(build)
+    register_across("raises-across", "Across", 15, page="front")(raises_across)
+    page = Page(render([fingerprint(record())], tmp_path).read_text(encoding="utf-8"))
+    reasons = [
+        "unavailable: section raises: ValueError: no such layer",
+        "unavailable: section exits: SystemExit: 0",
+        "unavailable: section nonsense: TypeError: 7 is no part of a section",
+        "unavailable: section raises-across: BaseException: odd",
+    ]
+    assert sorted(capsys.readouterr().err.splitlines()) == sorted(f"overhead: {reason}" for reason in reasons)
+    assert all(reason in page.text for reason in reasons)
+    assert "the first part" not in page.text

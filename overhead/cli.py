@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from overhead.errors import UsageError
 
 if TYPE_CHECKING:
-    from overhead.runner.run import Outcome
+    from overhead.runner.output import Outcome
     from overhead.versus import Verdicts
 
 _DONE, _GATE, _USAGE, _INTERRUPTED = 0, 1, 2, 130
@@ -171,17 +171,16 @@ def _run(a: argparse.Namespace) -> int:
 
 def _browser(a: argparse.Namespace) -> int:
     from overhead.probes._support.browser import command
+    from overhead.probes._support.browser.importing import import_file
 
     if a.page is not None:
         command.write_page(a.page)
         print(f"page: {a.page}; open it, let it measure, then: overhead browser --import FILE")
         return _DONE
     if a.file is not None:
-        from overhead.runner.run import finish, journal_path
+        from overhead.runner.output import write_lines
 
-        journal = journal_path(a.out)
-        command.write_import(a.file, journal)
-        return _show_outcome(a, finish(journal))
+        return _show_outcome(a, write_lines(import_file(a.file), a.out))
     return _measure(a, [command.choose(a.browser)])
 
 
@@ -204,7 +203,9 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
     missing = {name: reason for one in both for name, reason in one.without_figure(require).items()}
     for name, reason in missing.items():
         print(f"overhead: required stack {name} gave no figure: {reason}", file=sys.stderr)
-    return _GATE if missing else _DONE
+    if not outcome.measured:
+        print(f"overhead: no case was measured; {outcome.path} says why", file=sys.stderr)
+    return _GATE if missing or not outcome.measured else _DONE
 
 
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:

@@ -18,7 +18,7 @@ from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
 from overhead.locks import try_lock
 from overhead.reading.missing_values import missing_stack
-from overhead.results import Fingerprint
+from overhead.results import Fingerprint, JournalLine
 from overhead.runner.journal import Journal, NameTaken, fingerprint_path, samples_path
 
 DEFAULT_FOLDER = Path("reports/local")
@@ -134,6 +134,16 @@ def finish(journals: Sequence[Journal]) -> Outcome:
         journal.discard()
     first, *others = outcomes
     return dataclasses.replace(first, second=others[0]) if others else first
+
+
+def write_lines(lines: Iterable[JournalLine], out: Path | None) -> Outcome:
+    """Write the files of a run that was measured elsewhere. Raises ``UsageError``."""
+    (journal,) = reserve(out)
+    try:
+        journal.write(lines)
+        return finish([journal])
+    finally:
+        journal.close()
 
 
 def _write(journal: Journal) -> Outcome:

@@ -17,7 +17,7 @@ from overhead.errors import UsageError
 from overhead.probes import registry
 from overhead.profiles import PROFILES, Plan
 from overhead.results import HeaderLine, LeftOut, MissingLine, OmittedLine, PlannedLine, Profile, Target, Together
-from overhead.runner.campaign import InterpreterRun
+from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.discovery import Discovery, discover
 from overhead.runner.interpreter import Interpreter
 from overhead.runner.journal import Journal, Past

@@ -30,6 +30,7 @@ from overhead.measure.sampling.events import (
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import load_plugin, registry
 from overhead.probes.base import Chain, Probe, Unavailable
+from overhead.process import input_lines
 from overhead.results import EndedLine, FailedLine, JournalLine, OneOffLine, OpenedLine, RoundLine, Status
 from overhead.runner.protocol import Assignment, FoundTargets, Job, Message, Pause, Ready, decode_job, encode
 from overhead.runner.workers import WorkerNote
@@ -50,7 +51,7 @@ class Worker:
         self,
         job: Job,
         out: IO[bytes],
-        wait_for_go: Callable[[], None],
+        wait_for_go: Callable[[], object],
         *,
         longest_silence_s: float = _LONGEST_SILENCE_S,
         stacks: Callable[[], Mapping[str, Probe]] = registry,
@@ -58,7 +59,9 @@ class Worker:
     ) -> None:
         self.job, self.out, self.wait_for_go = job, out, wait_for_go
         self.longest_silence_s, self.stacks, self.measure = longest_silence_s, stacks, measure
-        self.note = WorkerNote(Path(job.doing_file)) if job.doing_file else None
+        self.note: WorkerNote | None = None
+        with contextlib.suppress(OSError):  # someone has deleted the file: it only serves to explain a death
+            self.note = WorkerNote(Path(job.doing_file)) if job.doing_file else None
         self.chains: dict[str, Chain] = {}
         self.index = {a.key: i for i, a in enumerate(job.assignments)}
         self.by_id = {a.key: a for a in job.assignments}
@@ -218,16 +221,12 @@ def main() -> int:
     sys.stdout.flush()
     out = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
     os.dup2(2, 1)
-    job = decode_job(sys.stdin.buffer.readline())
-
-    def wait_for_go() -> None:
-        if not sys.stdin.buffer.readline():
-            os._exit(0)  # the parent is gone
-
+    lines = input_lines()
+    job = decode_job(next(lines))
     try:
         for plugin in job.plugins:
             load_plugin(Path(plugin))
-        worker = Worker(job, out, wait_for_go)
+        worker = Worker(job, out, lambda: next(lines))
     except BadPlugin as error:
         print(error, file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""Locks on open files, and the lock of the device. The system releases a lock when its process ends, however it ends."""
+"""Locks on open files, and the lock of the devices. The system releases a lock when its process ends."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from overhead.errors import BadFile, CannotWrite, UsageError
 from overhead.loading import files
 from overhead.locks import is_at, try_lock
 from overhead.results import (
+    DiedLine,
     EndedLine,
     FailedLine,
     HeaderLine,
@@ -200,5 +201,5 @@ class Past:
             note_ladder(self.ladders, line)
             if isinstance(line, EndedLine):
                 self.done[line.worker] = self.done.get(line.worker, 0) + 1
-            if isinstance(line, OpenedLine | OneOffLine | RoundLine | FailedLine | EndedLine):
+            if isinstance(line, OpenedLine | OneOffLine | RoundLine | FailedLine | DiedLine | EndedLine):
                 self.next_process[line.worker] = max(self.next_process.get(line.worker, 0), line.process + 1)

@@ -154,7 +154,11 @@ def _write(journal: Journal) -> Outcome:
     path, samples = fingerprint_path(source), samples_path(source)
     try:
         files.write_fingerprint(path, fingerprint)
-        with files.replacing(samples) as target, open(source, "rb") as raw, gzip.GzipFile("", "wb", fileobj=target) as packed:
+        with (
+            files.replacing(samples) as target,
+            open(source, "rb") as raw,
+            gzip.GzipFile("", "wb", fileobj=target) as packed,
+        ):
             shutil.copyfileobj(raw, packed)
     except OSError as error:
         raise CannotWrite(f"{path}: {error.strerror or error}; everything measured is in {source}") from None

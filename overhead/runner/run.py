@@ -22,6 +22,7 @@ from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice
 from overhead.runner.start import SIDES, begin, known_stacks, reopen, resume_run
 
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C, or a signal that ends the run. Everything measured is in ``journals``; ``--resume`` accepts the first."""
 

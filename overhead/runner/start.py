@@ -17,9 +17,9 @@ from overhead.errors import UsageError
 from overhead.probes import registry
 from overhead.profiles import PROFILES, Plan
 from overhead.results import HeaderLine, LeftOut, MissingLine, OmittedLine, PlannedLine, Profile, Target, Together
-from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.discovery import Discovery, discover
 from overhead.runner.interpreter import Interpreter
+from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.journal import Journal, Past
 from overhead.runner.output import check_own
 from overhead.runner.progress import Listener

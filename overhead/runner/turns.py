@@ -86,6 +86,10 @@ class _OpenWorker:
     turn_s: float = 0.0
     deaths: int = 0
 
+    def end(self) -> None:
+        """End the worker that is in this place now."""
+        self.worker.end()
+
 
 class Turns:
     """Lets groups of workers measure, one group after another. Tests replace ``spawn``, ``lock`` and ``clock`` (s).
@@ -121,7 +125,7 @@ class Turns:
             for tasks in group:
                 for one in self._start_target(tasks):
                     workers.append(one)
-                    stack.callback(lambda one=one: one.worker.end())
+                    stack.callback(one.end)
             ready = [one for one in workers if self._wait_until_ready(one)]
             planned = [task for tasks in group for _, task in tasks]
             self._advance(START_S * len(planned))

@@ -10,10 +10,12 @@ import pytest
 
 from overhead.profiles import Plan
 from overhead.results import Case, Target
-from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits, room_for_workers
+from overhead.runner.campaign import Campaign
+from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Assignment
 from overhead.runner.schedule import Task
+from overhead.runner.turns import WorkerLimits, room_for_workers
 from tests.fakes.workers import FakeJournal, FakeWorkers, no_lock
 
 ENDLESS_S = 1e9
@@ -54,7 +56,7 @@ def calls(
 def test_workers_measure_in_turns_until_all_have_ended() -> None:
     done = calls([task("a"), task("b")])
     assert done[:6] == ["a", "b"] * 3
-    assert done[6:] == ["a may release", "b may release", "a ends", "b ends"]
+    assert done[6:] == ["a may release", "b may release", "b ends", "a ends"]
 
 
 def test_a_turn_contains_as_many_rounds_as_fit() -> None:

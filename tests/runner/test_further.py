@@ -21,12 +21,15 @@ from overhead.measure.fitting.data import Estimate
 from overhead.measure.fitting.line import Floats
 from overhead.profiles import PROFILES, Plan
 from overhead.results import Case, EndedLine, OneOffLine, OpenedLine, Record, Target
-from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
+from overhead.runner.campaign import Campaign
+from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.journal import note_ladder
+from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Assignment, Job
-from overhead.runner.run import Outcome, run
+from overhead.runner.run import run
 from overhead.runner.schedule import Task, further_tasks, half_widths
+from overhead.runner.turns import WorkerLimits
 from overhead.runner.workers import WorkerProcess
 from tests.fakes.runs import Made
 from tests.fakes.workers import FakeJournal, FakeWorkers, no_lock

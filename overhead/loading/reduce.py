@@ -240,7 +240,7 @@ class _Journal:
         status: Status = "failed"
         reason, bound = "no round was measured", ""
         flags = list(opened.flags) if opened else []
-        flags += ["worker-died"] * bool(self.died[key.worker])
+        flags += ["worker-died"] * (key.worker in self.died)
         if loss is not None:
             status, reason = loss.status, loss.reason
         elif any(p.rounds for p in series.processes):

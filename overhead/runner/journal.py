@@ -54,11 +54,11 @@ class Journal:
             _check_name(own)
         journal = cls(path, create=True)
         try:
-            if not journal._empty and _measured(path):
-                raise NameTaken(f"{path}: the journal of an interrupted run; --resume goes on with it")
             for other in (fingerprint_path(path), samples_path(path)):
                 if os.path.lexists(other):
                     raise NameTaken(f"{other}: exists; measured results are not overwritten")
+            if not journal._empty and _measured(path):
+                raise NameTaken(f"{path}: exists; if it is the journal of an interrupted run, --resume goes on with it")
         except NameTaken:
             journal.close()
             raise

@@ -59,7 +59,7 @@ def test_a_second_run_waits_until_the_first_gives_up_the_lock(tmp_path: Path, mo
         said.append("slept")
         first.__exit__(None, None, None)
 
-    monkeypatch.setattr(locks.time, "sleep", sleep)
+    monkeypatch.setattr("overhead.locks.time.sleep", sleep)
     with device_lock(lambda: said.append("waits"), tmp_path):
         assert said == ["waits", "slept"]
     with device_lock(no_wait, tmp_path):

@@ -67,6 +67,15 @@ def test_a_folder_without_owner_is_swept_when_it_is_old_and_empty(folder: Path) 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_does_not_remove_the_folder_of_its_parent(folder: Path) -> None:
-    code = "import os; from overhead import scratch; p = scratch.folder(); os.fork() or exit(); os.wait(); print(p.exists())"
+    code = "; ".join(
+        (
+            "import os",
+            "from overhead import scratch",
+            "path = scratch.folder()",
+            "os.fork() or exit()",
+            "os.wait()",
+            "print(path.exists())",
+        )
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"

@@ -331,7 +331,7 @@ def test_system_packages_need_no_network(tmp_path: Path) -> None:
     (root / "scripts" / "bench").mkdir(exist_ok=True)
     (root / "scripts" / "bench" / "main.py").write_text("import overhead; print(overhead.__file__)\n")
     site = tmp_path / "site"
-    for name in ("filelock", "msgspec", "numpy", "psutil", "rich", "scipy"):
+    for name in ("msgspec", "numpy", "psutil", "rich", "scipy"):
         (site / name).mkdir(parents=True)
         (site / name / "__init__.py").touch()
     done = bench(PYTHONPATH=str(site))

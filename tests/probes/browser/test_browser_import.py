@@ -73,9 +73,7 @@ def test_a_download_becomes_a_journal(tmp_path: Path) -> None:
     assert set(opened[0].flags) == {"page-not-isolated", "replicates-in-one-browser"}
     assert {line.name for line in lines if isinstance(line, OneOffLine)} == {"empty_wait", "naive"}
 
-    journal = tmp_path / "imported.jsonl"
-    command.write_import(path, journal)
-    fingerprint = load(journal)
+    fingerprint = load(write_lines(lines, tmp_path / "imported.json").path)
     assert {record.caller for record in fingerprint.records} == {"browser"}
     complete = fingerprint.records[0].figure("complete")
     assert complete is not None
@@ -151,7 +149,7 @@ def test_an_existing_journal_is_not_overwritten(tmp_path: Path) -> None:
     journal = tmp_path / "there.jsonl"
     journal.write_text("precious")
     with pytest.raises(UsageError):
-        command.write_import(write(tmp_path, download([entry({"pattern": "fused"})])), journal)
+        write_lines(import_file(write(tmp_path, download([entry({"pattern": "fused"})]))), journal)
     assert journal.read_text() == "precious"
 
 

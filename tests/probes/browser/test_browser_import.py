@@ -18,6 +18,7 @@ from overhead.probes._support.browser.launch import BROWSER
 from overhead.probes._support.browser.page_files import hashes
 from overhead.probes.kernels import lcg
 from overhead.results import EndedLine, FailedLine, HeaderLine, OneOffLine, OpenedLine, PlannedLine, RoundLine
+from overhead.runner.output import write_lines
 
 ROWS = [[n, 100 * n, 2000 + 1000 * n] for n in (0, 0, 0, 1, 1, 1, 4, 16, 64, 256)]
 
@@ -149,7 +150,7 @@ def test_an_existing_journal_is_not_overwritten(tmp_path: Path) -> None:
     journal = tmp_path / "there.jsonl"
     journal.write_text("precious")
     with pytest.raises(UsageError):
-        write_lines(import_file(write(tmp_path, download([entry({"pattern": "fused"})]))), journal)
+        write_lines(import_file(write(tmp_path, download([entry({"pattern": "fused"})]))), tmp_path / "there.json")
     assert journal.read_text() == "precious"
 
 

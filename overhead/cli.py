@@ -16,12 +16,11 @@ from overhead.errors import UsageError
 from overhead.terminal.streams import Streams
 
 if TYPE_CHECKING:
-    from overhead.runner.run import Outcome
+    from overhead.runner.output import Outcome
     from overhead.versus import Verdicts
 
 _DONE, _GATE, _USAGE, _UNTESTED, _INTERRUPTED = 0, 1, 2, 3, 130
 _LOCAL, _REFERENCES = Path("reports/local"), Path("reports/data")
-_FAILED: frozenset[str] = frozenset({"failed", "unverified", "unavailable"})
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -237,17 +236,16 @@ def _run(a: argparse.Namespace) -> int:
 
 def _browser(a: argparse.Namespace) -> int:
     from overhead.probes._support.browser import command
+    from overhead.probes._support.browser.importing import import_file
 
     if a.page is not None:
         command.write_page(a.page)
         print(f"page: {a.page}; open it, let it measure, then: overhead browser --import FILE")
         return _DONE
     if a.file is not None:
-        from overhead.runner.run import finish, journal_path
+        from overhead.runner.output import write_lines
 
-        journal = journal_path(a.out)
-        command.write_import(a.file, journal)
-        return _show_outcome(a, finish(journal))
+        return _show_outcome(a, write_lines(import_file(a.file), a.out))
     return _measure(a, [command.choose(a.browser)])
 
 
@@ -270,10 +268,9 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
     missing = {name: reason for one in both for name, reason in one.without_figure(require).items()}
     for name, reason in missing.items():
         print(f"overhead: required stack {name} gave no figure: {reason}", file=sys.stderr)
-    nothing = all(record.status in _FAILED for one in both for record in one.fingerprint.records)
-    if nothing:
-        print("overhead: no case could be measured; the file holds the reasons", file=sys.stderr)
-    return _GATE if missing or nothing else _DONE
+    if not outcome.measured:
+        print(f"overhead: no case was measured; {outcome.path} says why", file=sys.stderr)
+    return _GATE if missing or not outcome.measured else _DONE
 
 
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:

@@ -172,12 +172,13 @@ def _read(pipe: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
     lines.put(b"")
 
 
-def input_lines(parent: int) -> Iterator[bytes]:
-    """The lines that the process ``parent`` sends; called in the child.
+def input_lines() -> Iterator[bytes]:
+    """The lines that the parent sends; called in the child, once, before it does anything that may hang.
 
-    When the parent ends for any reason, this process and its group are killed.
+    When the parent ends for any reason, this process and its group are killed within seconds, even if its main thread
+    hangs.
     """
-    _end_with(parent)
+    _end_with_parent()
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read_input, args=(lines,), daemon=True).start()
     return iter(lines.get, None)
@@ -185,21 +186,24 @@ def input_lines(parent: int) -> Iterator[bytes]:
 
 def _read_input(lines: queue.SimpleQueue[bytes]) -> None:
     # Do not use sys.stdin: at exit the interpreter closes it, and aborts if this thread is reading from it.
-    for line in open(0, "rb", closefd=False):  # noqa: SIM115
-        lines.put(line)
+    with contextlib.suppress(OSError):
+        for line in open(0, "rb", closefd=False):  # noqa: SIM115
+            lines.put(line)
     _kill_group()
 
 
-def _end_with(parent: int) -> None:
-    """Ask Linux for a signal when the parent ends, since this process may be busy then.
+def _end_with_parent() -> None:
+    """Let Linux end this process when its parent ends, in case a library hangs without giving up the interpreter lock.
 
-    Other systems have no such signal: there only the end of the input shows that the parent has ended.
+    Then no Python code runs, neither a signal handler nor the thread that sees the end of the input. So the signal is
+    SIGHUP, which has the number 1, and its handler is the C function ``alarm``: ``alarm(1)`` ends the process one
+    second later by SIGALRM. Until then that thread can kill the whole group.
     """
     if sys.platform == "linux":
-        signal.signal(signal.SIGTERM, lambda *_: _kill_group())
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:
-            _kill_group()
+        libc = ctypes.CDLL(None)
+        libc.signal.argtypes, libc.signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
+        libc.signal(signal.SIGHUP, ctypes.cast(libc.alarm, ctypes.c_void_p))
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGHUP)
 
 
 def _kill_group() -> None:

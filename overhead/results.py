@@ -296,7 +296,7 @@ class _Line(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True,
 
 
 class HeaderLine(_Line, kw_only=True, tag="header"):
-    """First line of every journal."""
+    """First line of every journal. ``planned``: how many ``PlannedLine`` follow; 0 in an older journal."""
 
     schema_version: int
     method_version: int
@@ -306,6 +306,7 @@ class HeaderLine(_Line, kw_only=True, tag="header"):
     together: Together | None = None
     volatile: Volatile = {}
     versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
+    planned: Count = 0
 
 
 class PlannedLine(_Line, kw_only=True, tag="planned"):
@@ -395,6 +396,14 @@ class OmittedLine(_Line, kw_only=True, tag="omitted"):
     left_out: LeftOut
 
 
+class DiedLine(_Line, kw_only=True, tag="died"):
+    """A worker's process that ended too early. Its cases were measured again in another process, or failed."""
+
+    worker: LongText
+    process: Count
+    reason: LongText
+
+
 class EndedLine(_Line, kw_only=True, tag="ended"):
     """A worker's process that completed. ``rule``: why it stopped."""
 
@@ -404,7 +413,16 @@ class EndedLine(_Line, kw_only=True, tag="ended"):
 
 
 JournalLine = (
-    HeaderLine | PlannedLine | OpenedLine | RoundLine | OneOffLine | FailedLine | MissingLine | OmittedLine | EndedLine
+    HeaderLine
+    | PlannedLine
+    | OpenedLine
+    | RoundLine
+    | OneOffLine
+    | FailedLine
+    | MissingLine
+    | OmittedLine
+    | DiedLine
+    | EndedLine
 )
 
 _line_decoder = msgspec.json.Decoder(JournalLine)

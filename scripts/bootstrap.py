@@ -231,19 +231,22 @@ def prepare_system(target: str, stamp: dict[str, Any]) -> list[str]:
 
 
 def make_venv(system_packages: bool) -> None:
+    """Make the environment, unless there is a whole one of this Python."""
     STAMP.unlink(missing_ok=True)
+    whole = STAMP.with_name("overhead-made")  # without it, the set-up was killed while it made the environment
     try:
         settings = dict(re.findall(r"^([\w-]+) = (.*)$", (VENV / "pyvenv.cfg").read_text("utf-8"), re.M))
     except OSError:
         settings = {}
     same_python = settings.get("version", "").startswith("{}.{}.".format(*sys.version_info))
     same_mode = settings.get("include-system-site-packages") == str(system_packages).lower()
-    if same_python and same_mode and in_venv("pass"):
+    if same_python and same_mode and whole.exists() and in_venv("pass" if system_packages else "import pip"):
         return
     say(f"making {VENV}")
     options = ["--clear", *(["--system-site-packages", "--without-pip"] if system_packages else [])]
     if call([sys.executable, "-m", "venv", *options, str(VENV)]):
         raise Trouble(f"could not make {VENV}")
+    whole.touch()
 
 
 def use_system_packages(target: str) -> set[str]:
@@ -385,7 +388,7 @@ def clean() -> int:
     made += [ROOT / "reports" / name for name in ("index.html", "figures", "pages", "assets")]
     made += [path for top in ("overhead", "scripts", "tests", "docs") for path in (ROOT / top).rglob("__pycache__")]
     for path in made:
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
     say(f"cleaned; measurements stay in {ROOT / 'reports' / 'local'}")
     return 0
 

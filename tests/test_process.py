@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -122,3 +123,35 @@ def test_last_words_are_the_last_line_with_text() -> None:
     assert last_words("first\n  second \n\n") == ": second"
     assert last_words(" \n") == ""
     assert len(last_words("x" * 1000)) == len(": ") + 300
+
+
+PARENT = """
+import os, subprocess, sys
+code = "from overhead.process import input_lines; import ctypes, subprocess, sys, time; lines = input_lines(); "
+command = [sys.executable, "-c", code + sys.argv[1]]
+child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+child.stdin.write(b"go\\n")
+child.stdin.flush()
+print(child.pid, child.stdout.readline().decode(), flush=True)
+os.kill(os.getpid(), 9)
+"""
+READY = "next(lines); print('', flush=True); "
+DESCENDANT = "next(lines); one = subprocess.Popen(['sleep', '600']); print(one.pid, flush=True); time.sleep(600)"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals the death of a parent")
+@pytest.mark.parametrize(
+    "busy",
+    [
+        READY + "time.sleep(600)",
+        READY + "ctypes.CDLL(None).sleep(600)",
+        READY + "ctypes.PyDLL(None).sleep(600)",  # keeps the interpreter lock
+        DESCENDANT,
+    ],
+)
+def test_a_child_that_hangs_ends_with_its_parent(busy: str) -> None:
+    done = subprocess.run([sys.executable, "-c", PARENT, busy], stdout=subprocess.PIPE, text=True)
+    left = [psutil.Process(int(pid)) for pid in done.stdout.split() if psutil.pid_exists(int(pid))]
+    assert done.stdout.split()
+    _, alive = psutil.wait_procs(left, timeout=20)
+    assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -62,11 +64,29 @@ def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[Jo
 
 
 def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
-    """Write the fingerprint. If this fails, no partial file with this name remains."""
-    body = msgspec.json.format(msgspec.json.encode(fingerprint), indent=1) + b"\n"
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(body)
-    os.replace(part, path)
+    """Write the fingerprint. If this fails, no partial file remains."""
+    with replacing(path) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(fingerprint), indent=1) + b"\n")
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A new file that gets this path when it is whole and on the disk. If this fails, no part of it remains."""
+    part = part_path(path)
+    try:
+        with open(part, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def part_path(path: Path) -> Path:
+    """The name of a file while it is written."""
+    return path.with_name(path.name + ".part")
 
 
 def _one_line(error: BaseException) -> str:

@@ -26,6 +26,7 @@ from overhead.results import (
     Bound,
     Case,
     Comparison,
+    DiedLine,
     EndedLine,
     FailedLine,
     Figure,
@@ -98,7 +99,8 @@ class _Journal:
         self.planned: dict[_Key, tuple[Target, Case]] = {}
         self.wanted: dict[str, int] = {}
         self.opened: dict[_Key, OpenedLine] = {}
-        self.failed: dict[_Key, FailedLine] = {}
+        self.failed: dict[_Key, dict[int, FailedLine]] = defaultdict(dict)
+        self.died: dict[str, list[DiedLine]] = defaultdict(list)
         self.rounds: dict[_Key, dict[int, list[Round]]] = defaultdict(lambda: defaultdict(list))
         self.once: dict[_Key, dict[int, dict[str, OneOffLine]]] = defaultdict(lambda: defaultdict(dict))
         self.rules: dict[tuple[str, int], str] = {}
@@ -125,7 +127,9 @@ class _Journal:
                 found = self.once[self._key(line)][line.process]
                 found[line.name] = _joined(found.get(line.name), line)
             case FailedLine():
-                self.failed[self._key(line)] = line
+                self.failed[self._key(line)][line.process] = line
+            case DiedLine(worker=worker):
+                self.died[worker].append(line)
             case MissingLine(unavailable=unavailable):
                 self.missing.append(unavailable)
             case OmittedLine(left_out=left_out):
@@ -169,8 +173,22 @@ class _Journal:
     def _counted(self, key: _Key) -> list[int]:
         """The processes of the case to use: the complete ones if there are as many as planned, else all."""
         found = sorted({*self.rounds[key], *self.once[key]})
-        whole = [process for process in found if (key.worker, process) in self.rules]
-        return whole if len(whole) >= self.wanted[key.worker] else found
+        whole = self._whole(key)
+        return whole if self.failed[key] or len(whole) >= self.wanted[key.worker] else found
+
+    def _whole(self, key: _Key) -> list[int]:
+        """The processes that ended, and in which the case was measured and did not fail."""
+        found = sorted({*self.rounds[key], *self.once[key]} - self.failed[key].keys())
+        return [process for process in found if (key.worker, process) in self.rules and self.rounds[key].get(process)]
+
+    def _loss(self, key: _Key) -> FailedLine | None:
+        """The failure that leaves the case without figures; None if there is none.
+
+        An error or the death of a worker costs only its own process, so the figures of whole processes stay. Wrong
+        values cost all figures.
+        """
+        kept = bool(self._whole(key))
+        return next((line for line in self.failed[key].values() if line.status != "failed" or not kept), None)
 
     def fingerprint(self) -> Fingerprint:
         header = self.header
@@ -202,17 +220,19 @@ class _Journal:
 
     def _record(self, key: _Key) -> Record:
         target, case = self.planned[key]
-        opened, failed = self.opened.get(key), self.failed.get(key)
+        opened, loss = self.opened.get(key), self._loss(key)
         series = self.series(key)
         figures: list[Figure] = []
         status: Status = "failed"
         reason, bound = "no round was measured", ""
         flags = list(opened.flags) if opened else []
-        if failed is not None:
-            status, reason = failed.status, failed.reason
+        flags += ["worker-died"] * (key.worker in self.died)
+        if loss is not None:
+            status, reason = loss.status, loss.reason
         elif any(p.rounds for p in series.processes):
             estimates = estimate(series, self.target)
             bound = limited_by(series, estimates)
+            flags += ["failed-later"] * bool(self.failed[key])
             flags += ["drifting"] * any(e.drift for e in estimates.values())
             figures = [_figure(name, e, self._rule(key, e)) for name, e in estimates.items()]
             head = next((f for f in figures if f.name == "complete"), None)
@@ -251,7 +271,7 @@ class _Journal:
         found = []
         by_worker: dict[str, list[_Key]] = defaultdict(list)
         for key in self.planned:
-            if key not in self.failed and any(self.rounds[key].values()):
+            if self._loss(key) is None and any(self.rounds[key].values()):
                 by_worker[key.worker].append(key)
         for worker, keys in by_worker.items():
             where = {(self.planned[k][0].key, self.planned[k][1].key): k for k in keys}
@@ -318,6 +338,9 @@ class _Journal:
             for worker, wanted in self.wanted.items()
             if ended.get(worker, 0) < wanted
         ]
+        for worker, deaths in self.died.items():
+            count = f"{len(deaths)} worker process{'es' * (len(deaths) > 1)} died"
+            flags.append(f"{worker}: {count} and did not count; the last: {deaths[-1].reason}"[:4000])
         trend = drift([_canary_by_round(rounds) for rounds in self.canary.values()], self.target)
         if trend:
             both = f"{trend.early / 1e3:.1f} us early and {trend.late / 1e3:.1f} us late"

@@ -38,8 +38,15 @@ def discover(
     Several threads call ``answered`` with the name of a stack when that stack has answered.
     """
     asked = [(name, environment) for name in stacks for environment in _environments(name)]
+    workers: list[WorkerProcess] = []
     with ThreadPoolExecutor(max_workers=max(1, min(8, os.cpu_count() or 1))) as pool:
-        answers = list(pool.map(lambda a: _ask(a[0], a[1], plugins, answered, interpreter), asked))
+        try:
+            answers = list(pool.map(lambda a: _ask(a[0], a[1], plugins, answered, interpreter, workers), asked))
+        except BaseException:  # Ctrl-C: the threads end as soon as their workers do
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in workers:
+                worker.kill()
+            raise
     targets: dict[str, Target] = {}
     missing = []
     for (name, environment), found in zip(asked, answers, strict=True):
@@ -67,9 +74,11 @@ def _ask(
     plugins: Sequence[str],
     answered: Callable[[str], None],
     interpreter: Interpreter,
+    workers: list[WorkerProcess],
 ) -> FoundTargets:
     job = Job(worker=f"discover {name}", stack=name, plugins=list(plugins))
     worker = WorkerProcess(job, environment, interpreter=interpreter, silence_s=_SILENCE_S, memory_bytes=_MEMORY_BYTES)
+    workers.append(worker)
     try:
         answer = worker.listen()
         worker.release()

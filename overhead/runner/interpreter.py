@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -10,11 +9,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from overhead import machine
+from overhead import machine, scratch
 from overhead.errors import UsageError
 from overhead.probes import registry
 
@@ -60,18 +59,16 @@ class Interpreter:
 HERE = Interpreter()
 
 
-@contextlib.contextmanager
-def interpreters(paths: Sequence[str]) -> Iterator[list[Interpreter]]:
+def interpreters(paths: Sequence[str]) -> list[Interpreter]:
     """The interpreters with these names or paths; the running one if the list is empty.
 
     Raises ``UsageError`` with one line: what an interpreter lacks, and how to install it.
     """
     if not paths:
-        yield [HERE]
-        return
-    with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
-        _expose(Path(folder))
-        yield [_other(path, folder) for path in paths]
+        return [HERE]
+    folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
+    _expose(folder)
+    return [_other(path, str(folder)) for path in paths]
 
 
 def _expose(folder: Path) -> None:

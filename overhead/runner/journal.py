@@ -1,15 +1,24 @@
-"""Write a journal (append-only, on disk after every ``sync``), and read the journal of an interrupted run."""
+"""Write a journal (append-only, on disk after every ``sync``), and read the journal of an interrupted run.
+
+The name of a run's files is reserved by its journal, which is created first, is locked while the run lasts, and is
+removed last.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
 from overhead import results
-from overhead.errors import CannotWrite
+from overhead.errors import BadFile, CannotWrite, UsageError
 from overhead.loading import files
+from overhead.locks import is_at, try_lock
 from overhead.results import (
+    DiedLine,
     EndedLine,
     FailedLine,
     HeaderLine,
@@ -21,17 +30,56 @@ from overhead.results import (
 )
 
 
-class Journal:
-    """A journal open for appending. Writes are buffered until ``sync``."""
+class NameTaken(UsageError):
+    """The files of a run cannot have this name: another run uses it, or a file has it."""
 
-    def __init__(self, path: Path, *, append: bool) -> None:
+
+class Journal:
+    """A journal open for appending, and locked. Writes are buffered until ``sync``."""
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        """Open and lock the file; with ``create``, make it if there is none. Raises ``UsageError``."""
         self.path = path
+        self._file = _open_locked(path, create)
+        self._empty = os.fstat(self._file.fileno()).st_size == 0
+
+    @classmethod
+    def reserve(cls, path: Path) -> Journal:
+        """An empty journal for a new run, whose other files do not exist yet either.
+
+        The journal of a run that ended before it measured is taken over. Raises ``NameTaken`` if the name is in use, or
+        ``CannotWrite``.
+        """
+        for own in (path, fingerprint_path(path), samples_path(path), files.part_path(samples_path(path))):
+            _check_name(own)
+        journal = cls(path, create=True)
         try:
-            if append:
-                _drop_cut_line(path)
-            self._file = open(path, "ab" if append else "xb")  # noqa: SIM115 - closed in close()
+            for other in (fingerprint_path(path), samples_path(path)):
+                if os.path.lexists(other):
+                    raise NameTaken(f"{other}: exists; measured results are not overwritten")
+            if not journal._empty and _measured(path):
+                raise NameTaken(f"{path}: exists; if it is the journal of an interrupted run, --resume goes on with it")
+        except NameTaken:
+            journal.close()
+            raise
+        journal._file.truncate(0)
+        journal._empty = True
+        return journal
+
+    @classmethod
+    def reopen(cls, path: Path) -> Journal:
+        """The journal of an interrupted run, without a last line that a crash cut off."""
+        if path.suffix != ".jsonl":
+            raise UsageError(f"{path}: only a journal (.jsonl) can be resumed")
+        journal = cls(path, create=False)
+        try:
+            body = path.read_bytes()
+            if body and not body.endswith(b"\n"):
+                journal._file.truncate(body.rfind(b"\n") + 1)
         except OSError as error:
+            journal.close()
             raise CannotWrite(f"{path}: {error.strerror or error}") from None
+        return journal
 
     def write(self, lines: Iterable[JournalLine]) -> None:
         try:
@@ -45,15 +93,84 @@ class Journal:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise self._failed_write(error) from None
+        self._empty = False
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether the whole plan of the run is on the disk, and the run has not ended."""
+        return not self._empty and not self._file.closed
 
     def close(self) -> None:
+        """Close the file, which also gives up its lock. A file without a whole plan is removed.
+
+        A second call does nothing.
+        """
+        if self._empty and not self._file.closed:
+            self.discard()
         try:
             self._file.close()
         except OSError as error:
             raise self._failed_write(error) from None
 
+    def discard(self) -> None:
+        """Remove the file, and close it."""
+        if os.name == "nt":  # Windows removes no open file
+            self._file.close()
+        self.path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._file.close()
+
     def _failed_write(self, error: OSError) -> CannotWrite:
         return CannotWrite(f"{self.path}: {error.strerror or error}; what was written before is kept, use --resume")
+
+
+def fingerprint_path(journal: Path) -> Path:
+    return journal.with_suffix(".json")
+
+
+def samples_path(journal: Path) -> Path:
+    return journal.with_suffix(".samples.jsonl.gz")
+
+
+def _check_name(path: Path) -> None:
+    """Raise ``UsageError`` if no file can have this name, or if something else than a file has it."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise CannotWrite(f"{path}: {error.strerror or error}") from None
+    if not stat.S_ISREG(mode):
+        raise CannotWrite(f"{path}: is a {'folder' if stat.S_ISDIR(mode) else 'special file'}, not a file")
+
+
+def _open_locked(path: Path, create: bool) -> io.BufferedRandom:
+    while True:
+        try:
+            if not create:
+                _check_name(path)
+                os.stat(path)
+            file = open(path, "a+b")  # noqa: SIM115 - closed in close()
+        except FileNotFoundError as error:
+            raise BadFile(f"{path}: {error.strerror}") from None
+        except OSError as error:
+            raise CannotWrite(f"{path}: {error.strerror or error}") from None
+        if not try_lock(file.fileno()):
+            file.close()
+            raise NameTaken(f"{path}: in use by another run, which is still measuring")
+        if is_at(file.fileno(), path):
+            return file
+        file.close()  # a run that ended meanwhile has removed it
+
+
+def _measured(path: Path) -> bool:
+    """Whether the file may hold a measurement: everything but a journal without its whole plan does."""
+    try:
+        return Past(path).planned_all
+    except BadFile:
+        with open(path, "rb") as file:
+            start = file.read(1 << 16)
+        return b"\n" in start or not start.startswith(b'{"type":"header"')
 
 
 def note_ladder(ladders: dict[str, list[int]], line: JournalLine) -> None:
@@ -74,6 +191,9 @@ class Past:
         assert isinstance(header, HeaderLine)  # read_journal yields the header first
         self.header = header
         self.planned = [line for line in lines if isinstance(line, PlannedLine)]
+        self.planned_all = len(self.planned) >= max(1, header.planned)
+        """False if the run was killed while it wrote its plan, so that it measured nothing."""
+        self.failed = {f"{line.target} {line.case}" for line in lines if isinstance(line, FailedLine)}
         self.done = dict.fromkeys({p.worker for p in self.planned}, 0)
         self.next_process: dict[str, int] = dict.fromkeys(self.done, 0)
         self.ladders: dict[str, list[int]] = {}
@@ -81,13 +201,5 @@ class Past:
             note_ladder(self.ladders, line)
             if isinstance(line, EndedLine):
                 self.done[line.worker] = self.done.get(line.worker, 0) + 1
-            if isinstance(line, OpenedLine | OneOffLine | RoundLine | FailedLine | EndedLine):
+            if isinstance(line, OpenedLine | OneOffLine | RoundLine | FailedLine | DiedLine | EndedLine):
                 self.next_process[line.worker] = max(self.next_process.get(line.worker, 0), line.process + 1)
-
-
-def _drop_cut_line(path: Path) -> None:
-    """Remove the last line if a crash left it incomplete."""
-    with open(path, "r+b") as file:
-        body = file.read()
-        if body and not body.endswith(b"\n"):
-            file.truncate(body.rfind(b"\n") + 1)

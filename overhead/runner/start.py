@@ -1,7 +1,8 @@
-"""Start a run: find targets and plan cases for each interpreter, and write new journals or continue old ones."""
+"""Start a run: find targets and plan cases for each interpreter, and write the plan or continue an old one."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import secrets
 from collections.abc import Iterable, Sequence
@@ -16,10 +17,11 @@ from overhead.errors import UsageError, unknown
 from overhead.probes import registry, unavailable_packages
 from overhead.profiles import PROFILES, Plan
 from overhead.results import HeaderLine, LeftOut, MissingLine, OmittedLine, PlannedLine, Profile, Target, Together
-from overhead.runner.campaign import InterpreterRun
 from overhead.runner.discovery import Discovery, discover
 from overhead.runner.interpreter import Interpreter
+from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.journal import Journal, Past
+from overhead.runner.output import check_own
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, resumed, schedule
 
@@ -40,7 +42,7 @@ def begin(
     stacks: Sequence[str],
     choice: Choice,
     profile: Profile,
-    path: Path,
+    journals: Sequence[Journal],
     given: Sequence[Interpreter],
     plugins: Sequence[str],
     listener: Listener,
@@ -60,13 +62,12 @@ def begin(
         machine=machine.identity(),
         volatile=machine.volatile(),
     )
-    sides = _together(len(given))
-    paths = [_side_path(path, together.side) if together else path for together in sides]
     runs = []
-    for one, together, journal_path in zip(prepared, sides, paths, strict=True):
+    for one, together, journal in zip(prepared, _together(len(given)), journals, strict=True):
         versions = _versions(one.found.targets, one.interpreter)
-        own = msgspec.structs.replace(header, versions=versions, together=together)
-        journal = _new_journal(journal_path, own, one)
+        planned = sum(len(task.assignments) for task in one.tasks)
+        own = msgspec.structs.replace(header, versions=versions, together=together, planned=planned)
+        _write_plan(journal, own, one)
         runs.append(InterpreterRun(journal, one.tasks, interpreter=one.interpreter, together=together))
     _note_left_out(listener, dict.fromkeys(left for one in prepared for left in one.left_out))
     return plan, runs
@@ -98,22 +99,7 @@ def _together(count: int) -> Sequence[Together | None]:
     return [Together(id=common, side=side) for side in SIDES]
 
 
-def _side_path(path: Path, side: str) -> Path:
-    """The path of the journal of one of two interpreters, in a separate folder. Creates the folder."""
-    own = path.parent / side / path.name
-    if own.with_suffix(".json").exists():
-        raise UsageError(
-            f"{own.with_suffix('.json')}: exists already; choose another name, results are never overwritten"
-        )
-    try:
-        own.parent.mkdir(exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{own.parent}: {error.strerror or error}") from None
-    return own
-
-
-def _new_journal(path: Path, header: HeaderLine, prepared: _Prepared) -> Journal:
-    journal = Journal(path, append=False)
+def _write_plan(journal: Journal, header: HeaderLine, prepared: _Prepared) -> None:
     journal.write([header])
     journal.write(machine.redacted(MissingLine(unavailable=m)) for m in prepared.found.missing)
     journal.write(OmittedLine(left_out=omitted) for omitted in prepared.left_out)
@@ -124,33 +110,46 @@ def _new_journal(path: Path, header: HeaderLine, prepared: _Prepared) -> Journal
             for a in task.assignments
         )
     journal.sync()
-    return journal
+
+
+def reopen(path: Path, count: int) -> list[Journal]:
+    """The journal, or the journals of both sides if two interpreters are compared. Raises ``UsageError``."""
+    with contextlib.ExitStack() as stack:
+        journals = []
+        for one in _sides_of(path, count):
+            journals.append(Journal.reopen(one))
+            stack.callback(journals[-1].close)
+        stack.pop_all()
+    return journals
 
 
 def resume_run(
-    path: Path,
+    journals: Sequence[Journal],
     given: Sequence[Interpreter],
     plugins: Sequence[str],
     listener: Listener,
     plan: Plan | None = None,
 ) -> tuple[Plan, list[InterpreterRun]]:
     """Continue an interrupted run with the part of its plan that its one or two journals lack."""
-    pasts = [(journal, Past(journal)) for journal in _journals(path, len(given))]
-    plan = plan or PROFILES[pasts[0][1].header.profile]
+    pasts = [Past(journal.path) for journal in journals]
+    plan = plan or PROFILES[pasts[0].header.profile]
     runs = []
-    for (journal, past), interpreter in zip(pasts, given, strict=True):
+    for journal, past, interpreter in zip(journals, pasts, given, strict=True):
+        if not past.planned_all:
+            raise UsageError(f"{journal.path}: its run was killed before it measured anything; start it again")
+        check_own(journal.path, past.header.created)
         stacks = sorted({p.target.stack for p in past.planned})
         found = discover(known_stacks(stacks), plugins, interpreter=interpreter).targets
-        _same_builds(journal, past.header, found, interpreter)
+        _same_builds(journal.path, past.header, found, interpreter)
         tasks, gone = resumed(past.planned, past.header.profile, plan, found)
         for key in sorted(gone):
             listener.note(f"{key}: planned, but the device or library is missing now")
-        runs.append(InterpreterRun(Journal(journal, append=True), tasks, past, interpreter, past.header.together))
+        runs.append(InterpreterRun(journal, tasks, past, interpreter, past.header.together))
     return plan, runs
 
 
-def _journals(path: Path, count: int) -> list[Path]:
-    """The journal, or the journals of BASE and NEW if two interpreters are compared. Raises ``UsageError``."""
+def _sides_of(path: Path, count: int) -> list[Path]:
+    """The journals that are continued together with this one, itself included. Raises ``UsageError``."""
     together = Past(path).header.together
     if together is None and count == 1:
         return [path]

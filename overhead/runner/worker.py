@@ -31,6 +31,7 @@ from overhead.measure.sampling.events import (
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import allow_entry_points, environments_of, load_plugin, registry, space_of, targets_of
 from overhead.probes.base import Chain, Probe, Unavailable
+from overhead.process import input_lines
 from overhead.results import EndedLine, FailedLine, JournalLine, OneOffLine, OpenedLine, RoundLine, Status
 from overhead.runner.protocol import Assignment, FoundTargets, Job, Message, Pause, Ready, decode_job, encode
 from overhead.runner.workers import WorkerNote
@@ -51,7 +52,7 @@ class Worker:
         self,
         job: Job,
         out: IO[bytes],
-        wait_for_go: Callable[[], None],
+        wait_for_go: Callable[[], object],
         *,
         longest_silence_s: float = _LONGEST_SILENCE_S,
         stacks: Callable[[], Mapping[str, Probe]] = registry,
@@ -59,7 +60,9 @@ class Worker:
     ) -> None:
         self.job, self.out, self.wait_for_go = job, out, wait_for_go
         self.longest_silence_s, self.stacks, self.measure = longest_silence_s, stacks, measure
-        self.note = WorkerNote(Path(job.doing_file)) if job.doing_file else None
+        self.note: WorkerNote | None = None
+        with contextlib.suppress(OSError):  # someone has deleted the file: it only serves to explain a death
+            self.note = WorkerNote(Path(job.doing_file)) if job.doing_file else None
         self.chains: dict[str, Chain] = {}
         self.index = {a.key: i for i, a in enumerate(job.assignments)}
         self.by_id = {a.key: a for a in job.assignments}
@@ -114,7 +117,7 @@ class Worker:
             chain = self.chains[name] = self.stacks()[target.stack].open(target, case)
             took = time.perf_counter_ns() - begin
             found = describe(chain)
-            opening = {} if self.job.slopes_only else opening_of(chain)
+            opening = opening_of(chain)
         except BaseException as error:  # sys.exit in a stack must not end the other cases
             self._send_failure(name, status_of(error), reason_of(error))
             self._close(name)
@@ -227,17 +230,13 @@ def main() -> int:
     sys.stdout.flush()
     out = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
     os.dup2(2, 1)
-    job = decode_job(sys.stdin.buffer.readline())
-
-    def wait_for_go() -> None:
-        if not sys.stdin.buffer.readline():
-            os._exit(0)  # the parent is gone
-
+    lines = input_lines()
+    job = decode_job(next(lines))
     allow_entry_points(job.entry_points)
     try:
         for plugin in job.plugins:
             load_plugin(Path(plugin))
-        worker = Worker(job, out, wait_for_go)
+        worker = Worker(job, out, lambda: next(lines))
     except BadPlugin as error:
         print(error, file=sys.stderr)
         return 2

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from overhead import scratch
 from overhead.probes import usable_entry_points
 from overhead.process import LimitExceeded, SupervisedProcess
 from overhead.results import JournalLine
@@ -43,19 +44,31 @@ class WorkerNote:
         self._map[: len(body) + 1] = body + b"\0"
 
 
-def create_note(path: Path) -> None:
-    """Create the note before a worker starts."""
-    path.write_bytes(b"-1 starting\0".ljust(_NOTE_BYTES, b"\0"))
+class NoteReader:
+    """The note of one worker, in the parent. It stays readable if someone deletes its file."""
 
+    def __init__(self) -> None:
+        descriptor, name = tempfile.mkstemp(prefix="doing-", dir=scratch.folder())
+        self.path = Path(name)
+        with open(descriptor, "r+b") as file:
+            file.write(b"-1 starting\0".ljust(_NOTE_BYTES, b"\0"))
+            file.flush()
+            self._map = mmap.mmap(file.fileno(), _NOTE_BYTES)
 
-def read_note(path: Path) -> tuple[int, str]:
-    """The index of the assignment (-1: none), and the last step that the worker wrote."""
-    text = path.read_bytes().split(b"\0", 1)[0].decode(errors="replace")
-    index, _, what = text.partition(" ")
-    try:
-        return int(index), what
-    except ValueError:  # the worker overwrote the mapped memory
-        return -1, "doing something unknown"
+    def read(self) -> tuple[int, str]:
+        """The index of the assignment (-1: none), and the last step that the worker wrote."""
+        text = self._map[:].split(b"\0", 1)[0].decode(errors="replace")
+        index, _, what = text.partition(" ")
+        try:
+            return int(index), what
+        except ValueError:  # the worker overwrote the mapped memory
+            return -1, "doing something unknown"
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._map.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
 
 
 class WorkerDied(Exception):
@@ -85,10 +98,8 @@ class WorkerProcess:
     ) -> None:
         self.silence_s, self._clock = silence_s, clock
         self._release_until = 0.0
-        self._folder = tempfile.TemporaryDirectory(prefix="overhead-")
-        self._note = Path(self._folder.name) / "doing"
-        create_note(self._note)
-        self.job = msgspec.structs.replace(job, doing_file=str(self._note), entry_points=usable_entry_points())
+        self._note = NoteReader()
+        self.job = msgspec.structs.replace(job, doing_file=str(self._note.path), entry_points=usable_entry_points())
         self._process = start(
             interpreter.command,
             {**interpreter.environment, **environment},
@@ -138,12 +149,15 @@ class WorkerProcess:
         raise self._death(f"{how}{self._process.last_words()}")
 
     def _death(self, reason: str) -> WorkerDied:
-        index, what = read_note(self._note)
+        index, what = self._note.read()
         self._process.kill()
         return WorkerDied(index, f"the worker {reason} (while {what})")
+
+    def kill(self) -> None:
+        """Kill the worker; any thread may do this. ``end`` must follow."""
+        self._process.kill()
 
     def end(self) -> None:
         """End the worker. After ``release`` it gets the rest of its time to exit; otherwise it is killed at once."""
         self._process.end(max(0.0, self._release_until - self._clock()))
-        with contextlib.suppress(OSError):
-            self._folder.cleanup()
+        self._note.close()

@@ -3,6 +3,7 @@
 known-truth  figures of simulated stacks whose true costs are known
 split        the shares of host time, on simulated stacks with known costs
 compare      false and missed calls of ``overhead compare``
+soak         runs that are killed at random moments (--seeds kills) and resumed
 agreement    the same operations measured by other tools, on an NVIDIA GPU
 
 Exit 0 where every requirement holds, 1 where one fails.
@@ -22,6 +23,7 @@ from rich.console import Console
 from scripts.agreement.side_by_side import agreement
 from scripts.bench.compare import compare
 from scripts.bench.known_truth import known_truth
+from scripts.bench.soak import soak
 from scripts.bench.split import split_truth
 
 BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
@@ -29,6 +31,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
     "split": split_truth,
     "compare": compare,
     "agreement": agreement,
+    "soak": soak,
 }
 
 

@@ -34,7 +34,7 @@ class FakeWorkers:
     """Starts workers that pause after each of their rounds. ``calls`` lists in order what they are asked to do.
 
     ``asking``: the stacks whose workers ask at each pause that another one is measured first. ``dying``: by stack, the
-    round at which its first worker dies. ``start_s``: how far a start moves ``clock``, s.
+    round at which each of its first workers dies. ``start_s``: how far a start moves ``clock``, s.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class FakeWorkers:
         *,
         rounds: int = 3,
         asking: Iterable[str] = (),
-        dying: dict[str, int] | None = None,
+        dying: dict[str, list[int]] | None = None,
         start_s: float = 0.0,
     ) -> None:
         self.rounds, self.asking, self.dying, self.start_s = rounds, set(asking), dict(dying or {}), start_s
@@ -68,7 +68,8 @@ class FakeWorker:
         pause = Pause(others=self.name in workers.asking)
         ended = EndedLine(worker=job.worker, process=job.process, rule="")
         self.lines: list[Any] = [Ready(), *[pause] * (workers.rounds - 1), ended]
-        self.dies_at = workers.dying.pop(self.name, None)
+        dying = workers.dying.get(self.name)
+        self.dies_at = dying.pop(0) if dying else None
 
     def listen(self) -> Any:
         line = self.lines.pop(0)

@@ -10,10 +10,12 @@ import pytest
 
 from overhead.profiles import Plan
 from overhead.results import Case, Target
-from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits, room_for_workers
+from overhead.runner.campaign import Campaign
+from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Assignment
 from overhead.runner.schedule import Task
+from overhead.runner.turns import WorkerLimits, room_for_workers
 from tests.fakes.workers import FakeJournal, FakeWorkers, no_lock
 
 ENDLESS_S = 1e9
@@ -54,7 +56,7 @@ def calls(
 def test_workers_measure_in_turns_until_all_have_ended() -> None:
     done = calls([task("a"), task("b")])
     assert done[:6] == ["a", "b"] * 3
-    assert done[6:] == ["a may release", "b may release", "a ends", "b ends"]
+    assert done[6:] == ["a may release", "b may release", "b ends", "a ends"]
 
 
 def test_a_turn_contains_as_many_rounds_as_fit() -> None:
@@ -100,11 +102,26 @@ def test_a_target_with_fewer_processes_is_measured_in_the_first_ones() -> None:
     assert ends[-1] == "a ends"
 
 
-def test_a_target_whose_worker_died_is_measured_in_a_new_one() -> None:
-    done = calls([task("a", cases=2), task("b")], FakeWorkers(dying={"a": 0}))
+def test_a_worker_that_died_is_started_again_with_all_its_cases() -> None:
+    workers = FakeWorkers(dying={"a": [0]})
+    done = calls([task("a", cases=2), task("b")], workers)
     assert done[:3] == ["a", "a ends", "b"]
     assert done[3:7] == ["a", "b", "a", "b"]
     assert done[7] == "a"
+    assert [(job.process, len(job.assignments)) for job in workers.jobs if "a@" in job.worker] == [(0, 2), (1, 2)]
+
+
+def test_a_case_at_which_two_workers_died_is_left_out() -> None:
+    workers = FakeWorkers(dying={"a": [1, 0]})
+    calls([task("a", cases=3, processes=2)], workers, processes=2)
+    started = [[a.case.params["n"] for a in job.assignments] for job in workers.jobs]
+    assert started == [[0, 1, 2], [0, 1, 2], [1, 2], [1, 2]]
+
+
+def test_a_death_in_a_later_process_is_no_second_death() -> None:
+    workers = FakeWorkers(dying={"a": [1, 99, 1, 99]})
+    calls([task("a", cases=2, processes=2)], workers, processes=2)
+    assert [len(job.assignments) for job in workers.jobs] == [2, 2, 2, 2]
 
 
 def test_an_interruption_during_the_start_ends_the_running_workers() -> None:

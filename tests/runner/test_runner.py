@@ -22,9 +22,11 @@ from overhead.loading.reduce import load, reduce_journal
 from overhead.measure.fitting.quiet_rounds import BEST_PERCENTILE
 from overhead.profiles import Plan
 from overhead.results import Case, EndedLine, Fingerprint, OneOffLine, OpenedLine, PlannedLine, RoundLine
-from overhead.runner.campaign import Campaign, WorkerLimits
+from overhead.runner.campaign import Campaign
 from overhead.runner.journal import Journal
-from overhead.runner.run import Outcome, run
+from overhead.runner.output import Outcome
+from overhead.runner.run import run
+from overhead.runner.turns import WorkerLimits
 from tests.fakes.machine import Disturbance
 from tests.fakes.runs import CASES, Made
 from tests.fakes.workers import no_lock

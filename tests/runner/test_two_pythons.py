@@ -16,15 +16,18 @@ from typing import Any
 import pytest
 
 import overhead
-from overhead import __version__, results
+from overhead import __version__, results, scratch
 from overhead.cli import main
 from overhead.errors import UsageError
 from overhead.loading import files
 from overhead.loading.reduce import load, reduce_journal
 from overhead.profiles import Plan
 from overhead.results import EndedLine, Fingerprint, HeaderLine, JournalLine, RoundLine
-from overhead.runner.campaign import Campaign, InterpreterRun
-from overhead.runner.run import Interrupted, Outcome, run
+from overhead.runner.campaign import Campaign
+from overhead.runner.interpreter_run import InterpreterRun
+from overhead.runner.output import Outcome
+from overhead.runner.progress import Listener
+from overhead.runner.run import Interrupted, run
 from overhead.versus import Verdicts, compare
 from tests.fakes.workers import no_lock
 
@@ -47,9 +50,11 @@ class Watched(Campaign):
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, lock=no_lock, **more)
         self.ended = []
+        for own in self.runs:
+            setattr(own, "keep", functools.partial(self.keep, own, own.keep))  # noqa: B010
 
-    def _keep(self, run: InterpreterRun, line: JournalLine) -> None:
-        super()._keep(run, line)
+    def keep(self, run: InterpreterRun, keep: Callable[..., None], line: JournalLine, listener: Listener) -> None:
+        keep(line, listener)
         if isinstance(line, EndedLine) and run.together:
             self.ended.append((run.together.side, line.process))
 
@@ -57,8 +62,8 @@ class Watched(Campaign):
 class InterruptedAfterOne(Watched):
     """Ctrl-C after the first process."""
 
-    def _keep(self, run: InterpreterRun, line: JournalLine) -> None:
-        super()._keep(run, line)
+    def keep(self, *given: Any) -> None:
+        super().keep(*given)
         if self.ended:
             raise KeyboardInterrupt
 
@@ -310,8 +315,8 @@ def test_journals_of_different_runs_are_not_resumed_together(tmp_path: Path, bui
 def test_another_interpreter_sees_this_package_and_no_other_of_this_environment(tmp_path: Path) -> None:
     from overhead.runner.interpreter import interpreters
 
-    with interpreters([sys.executable]) as (one,):
-        folder = Path(one.environment["PYTHONPATH"].split(os.pathsep)[0])
-        assert [path.name for path in folder.iterdir()] == ["overhead"]
-        assert (folder / "overhead").resolve() == Path(overhead.__file__).resolve().parent
-    assert not folder.exists()
+    (one,) = interpreters([sys.executable])
+    folder = Path(one.environment["PYTHONPATH"].split(os.pathsep)[0])
+    assert [path.name for path in folder.iterdir()] == ["overhead"]
+    assert (folder / "overhead").resolve() == Path(overhead.__file__).resolve().parent
+    assert folder.parent == scratch.folder()

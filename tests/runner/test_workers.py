@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from overhead.runner.protocol import Job
-from overhead.runner.workers import RELEASE_S, WorkerNote, WorkerProcess, create_note, read_note
+from overhead.runner.workers import RELEASE_S, NoteReader, WorkerNote, WorkerProcess
 
 
-def test_the_note_contains_the_last_step_that_the_worker_wrote(tmp_path: Path) -> None:
-    path = tmp_path / "note"
-    create_note(path)
-    assert read_note(path) == (-1, "starting")
-    note = WorkerNote(path)
+def test_the_note_contains_the_last_step_that_the_worker_wrote() -> None:
+    reader = NoteReader()
+    assert reader.read() == (-1, "starting")
+    note = WorkerNote(reader.path)
     note.write(3, "a long round of samples")
     note.write(4, "opening")
-    assert read_note(path) == (4, "opening")
-    path.write_bytes(b"\xff\xff")
-    assert read_note(path) == (-1, "doing something unknown")
+    assert reader.read() == (4, "opening")
+    reader.path.write_bytes(b"\xff\xff".ljust(4096, b"\0"))
+    assert reader.read() == (-1, "doing something unknown")
+    reader.close()
+    assert not reader.path.exists()
+
+
+def test_a_note_whose_file_was_deleted_can_still_be_read_and_closed() -> None:
+    reader = NoteReader()
+    reader.path.unlink()
+    assert reader.read() == (-1, "starting")
+    reader.close()
 
 
 def test_workers_that_are_released_together_share_the_release_time() -> None:

@@ -254,12 +254,53 @@ def test_set_up_is_done_once(
 def test_a_failing_pip_is_reported_in_one_line(
     script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    clone(tmp_path, script, monkeypatch)
+    (clone(tmp_path, script, monkeypatch) / ".venv").mkdir()
     monkeypatch.setenv("SYSTEM", "skip")
     monkeypatch.setenv("EXTRAS", "none")
     monkeypatch.setattr(script, "call", lambda command, **more: 1 if "pip" in command else 0)
     assert script.main(["test"]) == 1
     assert capsys.readouterr().out.splitlines()[-1].startswith("overhead: test failed: pip could not install")
+
+
+def test_an_environment_that_was_not_made_to_its_end_is_made_anew(
+    script: ModuleType, calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv = clone(tmp_path, script, monkeypatch) / ".venv"
+    venv.mkdir()
+    version = ".".join(map(str, sys.version_info[:3]))
+    (venv / "pyvenv.cfg").write_text(f"version = {version}\ninclude-system-site-packages = false\n")
+    monkeypatch.setattr(script, "in_venv", lambda code: True)
+    script.make_venv(system_packages=False)
+    assert [command[1:3] for command in calls] == [["-m", "venv"]]
+    script.make_venv(system_packages=False)
+    assert len(calls) == 1
+
+
+def test_an_environment_without_pip_is_made_anew(
+    script: ModuleType, calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv = clone(tmp_path, script, monkeypatch) / ".venv"
+    venv.mkdir()
+    version = ".".join(map(str, sys.version_info[:3]))
+    (venv / "pyvenv.cfg").write_text(f"version = {version}\ninclude-system-site-packages = false\n")
+    (venv / "overhead-made").touch()
+    monkeypatch.setattr(script, "in_venv", lambda code: "pip" not in code)
+    script.make_venv(system_packages=False)
+    assert len(calls) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="most users may not create links there")
+def test_clean_removes_a_linked_environment_and_not_its_target(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = clone(tmp_path, script, monkeypatch)
+    (tmp_path / "elsewhere").mkdir()
+    (root / ".venv").symlink_to(tmp_path / "elsewhere")
+    (root / "dist").mkdir()
+    assert script.clean() == 0
+    assert (tmp_path / "elsewhere").is_dir()
+    assert not (root / ".venv").is_symlink()
+    assert not (root / "dist").exists()
 
 
 def test_unknown_targets_and_extras_and_an_old_python_are_refused(
@@ -290,7 +331,7 @@ def test_system_packages_need_no_network(tmp_path: Path) -> None:
     (root / "scripts" / "bench").mkdir(exist_ok=True)
     (root / "scripts" / "bench" / "main.py").write_text("import overhead; print(overhead.__file__)\n")
     site = tmp_path / "site"
-    for name in ("filelock", "msgspec", "numpy", "psutil", "rich", "scipy"):
+    for name in ("msgspec", "numpy", "psutil", "rich", "scipy"):
         (site / name).mkdir(parents=True)
         (site / name / "__init__.py").touch()
     done = bench(PYTHONPATH=str(site))

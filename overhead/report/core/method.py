@@ -172,7 +172,7 @@ _RULES = (
      "is called noisy. Another run may meet another clock."),
     ("Drift cancels", "What is subtracted or divided alternated within each round in one process; differences are "
      "formed per round. A canary tells rounds of a slow processor or of another clock; they are left out of the fit."),
-    ("One at a time", "A worker measures only while it holds the machine's baton."),
+    ("One at a time", "A worker measures only while its run holds the lock of the machine's devices."),
     ("The window is known", "Each record says what its window holds; a ratio is refused where windows differ in "
      "anything but the named axis."),
     ("Nothing is dropped", "A missing number has its reason in words; raw samples are kept, outliers labelled."),

@@ -1,6 +1,7 @@
 """A stack whose cases fail in all the ways in which a driver can fail. The good cases must still be measured.
 
-The environment variable ``FAULTS`` lists the faulty cases. The base case is good unless ``BASE_FAULT`` is set.
+The environment variable ``FAULTS`` lists the faulty cases. The base case is good unless ``BASE_FAULT`` is set. The
+fault ``once`` kills the first process alone: it creates the file that ``FAULT_FILE`` names.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
 from overhead.results import Case, Target
 
-FAULTS = ("open", "unsupported", "issue", "lie", "segfault", "kill", "hang", "rubbish", "exit", "hog")
+FAULTS = ("open", "unsupported", "issue", "lie", "segfault", "kill", "hang", "rubbish", "exit", "hog", "once")
 
 
 class _Counter(Chain):
@@ -43,6 +44,10 @@ class _Counter(Chain):
                 raise RuntimeError("the device went away")
             case "segfault":
                 os.kill(os.getpid(), signal.SIGSEGV)
+            case "once":
+                if not os.path.exists(os.environ["FAULT_FILE"]):
+                    open(os.environ["FAULT_FILE"], "x").close()
+                    os.kill(os.getpid(), signal.SIGKILL)
             case "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             case "hang":

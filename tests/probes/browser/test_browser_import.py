@@ -18,6 +18,7 @@ from overhead.probes._support.browser.launch import BROWSER
 from overhead.probes._support.browser.page_files import hashes
 from overhead.probes.kernels import lcg
 from overhead.results import EndedLine, FailedLine, HeaderLine, OneOffLine, OpenedLine, PlannedLine, RoundLine
+from overhead.runner.output import write_lines
 
 ROWS = [[n, 100 * n, 2000 + 1000 * n] for n in (0, 0, 0, 1, 1, 1, 4, 16, 64, 256)]
 
@@ -73,9 +74,7 @@ def test_a_download_becomes_a_journal(tmp_path: Path) -> None:
     assert set(opened[0].flags) == {"page-not-isolated", "replicates-in-one-browser"}
     assert {line.name for line in lines if isinstance(line, OneOffLine)} == {"empty_wait", "naive"}
 
-    journal = tmp_path / "imported.jsonl"
-    command.write_import(path, journal)
-    fingerprint = load(journal)
+    fingerprint = load(write_lines(lines, tmp_path / "imported.json").path)
     assert {record.caller for record in fingerprint.records} == {"browser"}
     complete = fingerprint.records[0].figure("complete")
     assert complete is not None
@@ -151,7 +150,7 @@ def test_an_existing_journal_is_not_overwritten(tmp_path: Path) -> None:
     journal = tmp_path / "there.jsonl"
     journal.write_text("precious")
     with pytest.raises(UsageError):
-        command.write_import(write(tmp_path, download([entry({"pattern": "fused"})])), journal)
+        write_lines(import_file(write(tmp_path, download([entry({"pattern": "fused"})]))), tmp_path / "there.json")
     assert journal.read_text() == "precious"
 
 

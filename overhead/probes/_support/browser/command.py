@@ -1,4 +1,4 @@
-"""The parts of ``overhead browser`` that do not measure: choose a browser, write the page, import a download."""
+"""The parts of ``overhead browser`` that do not measure: choose a browser, write the page."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
-from overhead import results
 from overhead.errors import UsageError
 from overhead.probes._support.browser import identity, page_files
-from overhead.probes._support.browser.importing import import_file
 from overhead.probes._support.browser.launch import BROWSER, OPEN, Browser, BrowserKind, kind_of
 from overhead.probes._support.browser.session import BrowserSession
 from overhead.probes.base import Unavailable
@@ -45,13 +43,3 @@ def write_page(path: Path) -> None:
         path.write_text(page_files.single_file_page(), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
-
-
-def write_import(path: Path, journal: Path) -> None:
-    """Convert the download of a page to a journal. Raises ``BadFile``, or ``UsageError`` if it cannot be written."""
-    raw = b"".join(map(results.encode_line, import_file(path)))
-    try:
-        with open(journal, "xb") as file:
-            file.write(raw)
-    except OSError as error:
-        raise UsageError(f"{journal}: {error.strerror}") from None

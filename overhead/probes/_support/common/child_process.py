@@ -31,7 +31,7 @@ class Child:
 
     def __init__(self, module: str, environment: Mapping[str, str], memory_bytes: int) -> None:
         self._process = SupervisedProcess(
-            [sys.executable, "-m", module, str(os.getpid())],
+            [sys.executable, "-m", module],
             environment,
             memory_bytes=memory_bytes,
             poll_s=_MEMORY_POLL_S,
@@ -72,6 +72,6 @@ def serve(answers: Callable[[Answer], Answer]) -> None:
     """
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    for line in input_lines(int(sys.argv[1])):
+    for line in input_lines():
         out.write(json.dumps(answers(json.loads(line))) + "\n")
         out.flush()

@@ -25,6 +25,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from overhead import scratch
 from overhead.probes._support.common import loop_text
 from overhead.probes._support.common.loop_text import Script, Stages, Statement
 from overhead.probes._support.common.python_loops import Issue
@@ -277,7 +278,7 @@ def _load(name: str, text: str, folder: Path) -> Any:
     try:
         path = _written(folder, name, text)
     except OSError:
-        path = _written(Path(tempfile.mkdtemp(prefix="overhead-")), name, text)
+        path = _written(Path(tempfile.mkdtemp(dir=scratch.folder())), name, text)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise NativeUnavailable(f"{path} cannot be imported")

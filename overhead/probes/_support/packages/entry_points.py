@@ -58,7 +58,7 @@ def tried(entries: Sequence[EntryPoint]) -> dict[str, str]:
 
 
 def _trial(entry: EntryPoint) -> str:
-    command = [sys.executable, "-c", _CHILD, entry.name, entry.value, str(os.getpid())]
+    command = [sys.executable, "-c", _CHILD, entry.name, entry.value]
     child = SupervisedProcess(command, {}, memory_bytes=_MEMORY_BYTES, poll_s=_POLL_S)
     try:
         answer = child.receive(IMPORT_S)
@@ -77,10 +77,10 @@ def _trial(entry: EntryPoint) -> str:
 
 def answer_trial(load: Callable[[EntryPoint], str]) -> None:
     """Load the entry point of the trial and tell the parent why it cannot be used, in the child."""
-    name, value, parent = sys.argv[1:]
+    name, value = sys.argv[1:]
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    input_lines(int(parent))
+    input_lines()
     reason = load(EntryPoint(name, value, GROUP))
     with contextlib.suppress(OSError):
         print(json.dumps({"reason": reason}), file=out, flush=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from overhead import scratch
 from overhead.probes._support.common.child_process import Answer, Child, Ended, serve
 from overhead.probes.base import Chain, Unverified
 from overhead.results import Case, Scalar
@@ -141,18 +142,13 @@ def _environment(cache: str) -> dict[str, str]:
 
 
 @functools.cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="overhead-", ignore_cleanup_errors=True)
-
-
-@functools.cache
 def _cache(device: str) -> str:
     """A cache folder for torch.
 
     Each process has a new folder, so that every loop is really compiled. The folder already contains the parts that
     torch compiles once, so that they do not count for any loop.
     """
-    folder = _folder().name
+    folder = tempfile.mkdtemp(dir=scratch.folder())
     child = Child(__spec__.name, _environment(folder), _at_most(_CHILD_MEMORY_BYTES))
     try:
         child.ask("start", _START_S, device=device, case=msgspec.to_builtins(_loop(cases(False)[0], 1)))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from overhead import scratch
 from overhead.probes._support.common.workload_chain import WorkChain, kernels_of, verified
 from overhead.probes._support.torch import waits
 from overhead.probes._support.torch.chains import TorchClock
@@ -91,7 +92,7 @@ class TritonWork(WorkChain):
 @functools.cache
 def _module(text: str) -> Any:
     """Write the text to a file and import it as a module, because Triton reads the source of a kernel from its file."""
-    folder = Path(tempfile.mkdtemp(prefix="overhead-triton-"))
+    folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
     path = folder / f"workload_{sources.digest(text)[:12]}.py"
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -1,0 +1,102 @@
+"""Locks on open files, and the lock of the devices. The system releases a lock when its process ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from overhead.errors import UsageError
+
+DEVICE_LOCK = "overhead-device.lock"
+_POLL_S = 0.2
+_WINDOWS_OFFSET = 2**31 - 2
+"""Windows forbids others to read the locked bytes, so one byte behind the end of every file is locked."""
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock the open file, which may not be locked twice. Returns False if it is locked already.
+
+    Returns True on a file system that has no locks.
+    """
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            at = os.lseek(descriptor, 0, os.SEEK_CUR)
+            os.lseek(descriptor, _WINDOWS_OFFSET, os.SEEK_SET)
+            try:
+                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+            finally:
+                os.lseek(descriptor, at, os.SEEK_SET)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def is_at(descriptor: int, path: Path) -> bool:
+    """Whether the open file is the one that has this path now: another process may have removed or replaced it."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except OSError:
+        return False
+
+
+def shared_folder() -> Path:
+    """A folder that is the same for all users and programs of the machine, whatever ``TMPDIR`` is."""
+    folder = Path(os.environ.get("PROGRAMDATA", "") if sys.platform == "win32" else "/tmp")
+    return folder if folder.is_absolute() and folder.is_dir() else Path(tempfile.gettempdir())
+
+
+@contextlib.contextmanager
+def device_lock(waiting: Callable[[], None], folder: Path | None = None) -> Iterator[None]:
+    """Hold the lock of this machine's devices, so that two runs never measure at the same time.
+
+    ``waiting`` is called if another run holds the lock. Raises ``UsageError`` if there can be no lock.
+    """
+    descriptor = _open_lock((folder or shared_folder()) / DEVICE_LOCK)
+    try:
+        if not try_lock(descriptor):
+            waiting()
+            while not try_lock(descriptor):
+                time.sleep(_POLL_S)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def check_device_lock() -> None:
+    """Raise ``UsageError`` if there can be no lock, before anything is measured."""
+    os.close(_open_lock(shared_folder() / DEVICE_LOCK))
+
+
+def _open_lock(path: Path) -> int:
+    """A descriptor of the lock's file, which every user may open. Raises ``UsageError``."""
+    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        try:
+            # Linux may refuse O_CREAT for a file of another user in /tmp (fs.protected_regular).
+            descriptor = os.open(path, flags)
+        except FileNotFoundError:
+            descriptor = os.open(path, flags | os.O_CREAT, 0o666)
+            if hasattr(os, "fchmod"):
+                with contextlib.suppress(OSError):  # another user has created it meanwhile
+                    os.fchmod(descriptor, 0o666)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+        why = "not a regular file"
+    except OSError as error:
+        why = error.strerror or str(error)
+    raise UsageError(f"{path}: {why}; two runs at the same time would disturb each other: remove it, and start again")

@@ -1,0 +1,52 @@
+"""The part of a campaign that runs with one interpreter: its tasks, its journal, and what failed so far."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from overhead.machine import redacted
+from overhead.results import FailedLine, JournalLine, Together
+from overhead.runner.interpreter import HERE, Interpreter
+from overhead.runner.journal import Journal, Past, note_ladder
+from overhead.runner.progress import Listener
+from overhead.runner.schedule import Task
+
+
+@dataclasses.dataclass
+class InterpreterRun:
+    """The tasks that are measured with one interpreter, and the journal that gets the results.
+
+    ``past``: the contents of the journal of an interrupted run. ``together``: set if two interpreters are compared.
+    ``dropped``: keys of the cases that failed, which are not measured again.
+    """
+
+    journal: Journal
+    tasks: Sequence[Task]
+    past: Past | None = None
+    interpreter: Interpreter = HERE
+    together: Together | None = None
+    dropped: set[str] = dataclasses.field(init=False)
+    ladders: dict[str, list[int]] = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.dropped = set(self.past.failed) if self.past else set()
+        self.ladders = dict(self.past.ladders) if self.past else {}
+
+    def missing(self) -> dict[str, int]:
+        """By target key, the number of planned processes that the journal lacks."""
+        done = self.past.done if self.past else {}
+        return {t.target.key: max(0, t.processes - done.get(t.target.key, 0)) for t in self.tasks}
+
+    def keep(self, line: JournalLine, listener: Listener) -> None:
+        """Write a line to the journal, and note what later processes need to know."""
+        if isinstance(line, FailedLine):
+            self.dropped.add(f"{line.target} {line.case}")
+            line = redacted(line)
+            listener.note(self.named(f"{line.target} {line.case}: {line.status}: {line.reason}"))
+        note_ladder(self.ladders, line)
+        self.journal.write([line])
+
+    def named(self, text: str) -> str:
+        """The text. If two interpreters are compared, the name of the side precedes it."""
+        return f"{self.together.side}: {text}" if self.together else text

@@ -1,0 +1,121 @@
+"""A worker's death costs its own process: whole processes keep their figures, and the record says what happened."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from overhead import results
+from overhead.cli import main
+from overhead.loading import files
+from overhead.loading.reduce import reduce_journal
+from overhead.results import DiedLine, EndedLine, FailedLine, Fingerprint, JournalLine, RoundLine, Status
+from overhead.runner.campaign import Campaign
+from overhead.runner.interpreter_run import InterpreterRun
+from overhead.runner.journal import Past
+from overhead.runner.output import reserve
+from overhead.runner.run import run
+from tests.fakes.runs import CASES, TARGET, Made
+from tests.fakes.workers import no_lock
+from tests.runner.test_runner import PLAN, PLUGIN
+
+KEY = TARGET.key
+DIED = DiedLine(worker=KEY, process=4, reason="the worker was killed by SIGKILL (while opening)")
+
+
+def failed(process: int, status: Status = "failed") -> FailedLine:
+    return FailedLine(
+        target=KEY, case=CASES["small"].key, worker=KEY, process=process, status=status, reason="it crashed"
+    )
+
+
+def cut(made: Made, *extra: JournalLine) -> list[JournalLine]:
+    """The lines of a run whose last process did not end, then ``extra``."""
+    lines = made.lines()
+    last = max(line.process for line in lines if isinstance(line, EndedLine))
+    return [line for line in lines if not (isinstance(line, EndedLine) and line.process == last)] + list(extra)
+
+
+def reduced(tmp_path: Path, lines: list[JournalLine]) -> Fingerprint:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b"".join(map(results.encode_line, lines)))
+    return reduce_journal(path)
+
+
+def test_the_figures_of_whole_processes_stay_when_a_later_one_dies(tmp_path: Path) -> None:
+    whole = reduced(tmp_path, Made(processes=4).lines())
+    found = reduced(tmp_path, cut(Made(processes=5), DIED, failed(5)))
+    small, *others = found.records
+    assert small.status == "ok"
+    assert [figure.value for figure in small.figures] == [figure.value for figure in whole.records[0].figures]
+    assert {figure.processes for figure in small.figures if figure.name == "complete"} == {4}
+    assert {"worker-died", "failed-later"} <= set(small.flags)
+    assert all(other.flags == ["worker-died"] for other in others)
+    assert f"{KEY}: 1 worker process died and did not count; the last: {DIED.reason}" in found.flags
+
+
+def test_without_a_whole_process_a_case_that_crashed_has_failed(tmp_path: Path) -> None:
+    found = reduced(tmp_path, cut(Made(processes=1), DIED, failed(0)))
+    assert (found.records[0].status, found.records[0].reason) == ("failed", "it crashed")
+
+
+def test_wrong_values_cost_the_figures_of_earlier_processes_too(tmp_path: Path) -> None:
+    found = reduced(tmp_path, [*Made().lines(), failed(4, "unverified")])
+    assert found.records[0].status == "unverified"
+
+
+def test_a_process_in_which_a_case_failed_is_not_whole_for_it(tmp_path: Path) -> None:
+    found = reduced(tmp_path, [*Made(processes=5).lines(), failed(4)])
+    by_size = {
+        str(r.params["size"]): next(f.processes for f in r.figures if f.name == "complete") for r in found.records
+    }
+    assert by_size == {"small": 4, "middle": 5, "large": 5}
+
+
+def test_a_resumed_run_does_not_measure_what_failed_and_numbers_processes_after_the_dead_ones(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b"".join(map(results.encode_line, [*Made(processes=2).lines(), DIED, failed(5)])))
+    past = Past(path)
+    (journal,) = reserve(tmp_path / "other.json")
+    assert past.next_process == {KEY: 6}
+    assert InterpreterRun(journal, [], past).dropped == {f"{KEY} {CASES['small'].key}"}
+    journal.close()
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_once_costs_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAULTS", "once")
+    monkeypatch.setenv("FAULT_FILE", str(tmp_path / "done"))
+    campaign = functools.partial(Campaign, lock=no_lock)
+    outcome = run(["faulty"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", plan=PLAN, campaign=campaign)
+    assert {record.status for record in outcome.fingerprint.records} <= results.VALUED
+    assert all("worker-died" in record.flags for record in outcome.fingerprint.records)
+    lines = list(files.read_journal(outcome.samples))
+    assert sum(isinstance(line, DiedLine) for line in lines) == 1
+    assert sum(isinstance(line, EndedLine) for line in lines) == PLAN.processes
+    assert not any(isinstance(line, FailedLine) for line in lines)
+    assert any(isinstance(line, RoundLine) for line in lines)
+
+
+def test_a_run_whose_every_case_failed_ends_with_exit_code_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FAULTS", "")
+    monkeypatch.setenv("BASE_FAULT", "open")
+    campaign = functools.partial(Campaign, lock=no_lock)
+    monkeypatch.setattr("overhead.runner.run.run", functools.partial(run, plan=PLAN, campaign=campaign))
+    arguments = [
+        "run",
+        "--profile",
+        "quick",
+        "--plugin",
+        str(PLUGIN),
+        "-p",
+        "faulty",
+        "--out",
+        str(tmp_path / "r.json"),
+    ]
+    assert main(arguments) == 1
+    assert "no case was measured" in capsys.readouterr().err

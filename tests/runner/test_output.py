@@ -1,0 +1,186 @@
+"""The files of a run: the name is reserved before anything is measured, and no run or resume uses a journal in use."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from overhead.cli import main
+from overhead.errors import CannotWrite, UsageError
+from overhead.loading import files
+from overhead.loading.reduce import load
+from overhead.results import HeaderLine, encode_line
+from overhead.runner.journal import Journal, NameTaken
+from overhead.runner.output import finish, reserve, write_lines
+from overhead.runner.start import reopen
+from tests.fakes.runs import Made
+
+NOON = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
+at_noon = functools.partial(reserve, now=lambda: NOON)
+
+
+def one_line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The line that the command prints to standard error when it ends with exit code 2."""
+    assert main(list(arguments)) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    return said
+
+
+def test_a_journal_in_use_is_neither_resumed_nor_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Made().journal(tmp_path / "r.jsonl")
+    path.write_bytes(path.read_bytes() + b'{"type":"rou')
+    (holder,) = reopen(path, 1)
+    path.write_bytes(before := path.read_bytes() + b'{"type":"rou')
+    assert "in use by another run" in one_line(capsys, "run", "--resume", str(path))
+    assert path.read_bytes() == before
+    holder.close()
+    reopen(path, 1)[0].close()
+    assert path.read_bytes() == before[: before.rfind(b"\n") + 1]
+
+
+def test_the_name_of_a_run_that_measures_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (holder,) = reserve(tmp_path / "r.json")
+    assert "in use by another run" in one_line(capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json"))
+    assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
+    holder.close()
+    assert not list(tmp_path.iterdir()), "a run that planned nothing leaves no file"
+
+
+@pytest.mark.parametrize("existing", ["r.json", "r.samples.jsonl.gz", "r.jsonl"])
+def test_no_existing_file_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str], existing: str) -> None:
+    (tmp_path / existing).write_text('{"type":"measured by someone"}\n')
+    assert f"{existing}: exists" in one_line(capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json"))
+    assert [path.name for path in tmp_path.iterdir()] == [existing]
+
+
+def test_a_run_that_ends_while_the_next_one_starts_keeps_its_files(tmp_path: Path) -> None:
+    write_lines(Made(seed=1).lines(), tmp_path / "r.json")
+    first = (tmp_path / "r.json").read_bytes()
+    with pytest.raises(NameTaken, match=r"r\.json: exists"):
+        write_lines(Made(seed=2).lines(), tmp_path / "r.json")
+    assert (tmp_path / "r.json").read_bytes() == first
+
+
+def test_a_fingerprint_that_appears_during_a_run_is_not_overwritten(tmp_path: Path) -> None:
+    (journal,) = reserve(tmp_path / "r.json")
+    journal.write(Made(seed=1).lines())
+    Made(seed=2).write(tmp_path / "other.json")
+    (tmp_path / "other.json").rename(tmp_path / "r.json")
+    foreign = (tmp_path / "r.json").read_bytes()
+    with pytest.raises(UsageError, match=r"not overwritten\. Everything measured is in .*r\.jsonl"):
+        finish([journal])
+    journal.close()
+    assert (tmp_path / "r.json").read_bytes() == foreign
+    assert load(tmp_path / "r.jsonl").records
+
+
+@pytest.mark.parametrize("written", [("r.json",), ("r.json", "r.samples.jsonl.gz")])
+def test_a_run_that_was_killed_while_it_wrote_its_files_can_finish(tmp_path: Path, written: tuple[str, ...]) -> None:
+    whole = Made().write(tmp_path / "r.json")
+    Made().journal(tmp_path / "r.jsonl")
+    for name in {"r.json", "r.samples.jsonl.gz"} - set(written):
+        (tmp_path / name).unlink()
+    (tmp_path / "r.samples.jsonl.gz.part").write_bytes(b"cut")
+    finish(reopen(tmp_path / "r.jsonl", 1))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.json", "r.samples.jsonl.gz"]
+    assert load(tmp_path / "r.samples.jsonl.gz") == load(whole)
+
+
+def test_two_runs_of_one_second_in_one_folder_get_different_names(tmp_path: Path) -> None:
+    journals = [at_noon(tmp_path)[0] for _ in range(3)]
+    assert len({journal.path for journal in journals}) == 3
+    write_lines(Made().lines(), tmp_path / "2026-11-22T120003Z.json")
+    assert at_noon(tmp_path)[0].path.name == "2026-11-22T120004Z.jsonl"
+
+
+def test_both_sides_get_the_same_free_name(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "2026-11-22T120000Z.json").touch()
+    base, new = at_noon(tmp_path, ("base", "new"))
+    assert base.path.name == new.path.name == "2026-11-22T120001Z.jsonl"
+    assert [path.name for path in (tmp_path / "base").iterdir()] == [base.path.name]
+
+
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [("folder.json", "is a folder"), ("x" * 245 + ".json", "name too long"), ("y" * 240 + ".json", "name too long")],
+)
+def test_a_name_that_no_file_can_have_is_refused_before_anything_is_measured(
+    tmp_path: Path, out: str, words: str
+) -> None:
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(UsageError, match=f"(?i){words}"):
+        reserve(tmp_path / out)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.json"]
+
+
+def test_a_folder_whose_name_has_a_dot_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "results.v2").mkdir()
+    assert at_noon(tmp_path / "results.v2")[0].path.parent.name == "results.v2"
+
+
+def test_an_empty_journal_that_a_killed_run_left_is_removed_and_one_in_use_is_not(tmp_path: Path) -> None:
+    (tmp_path / "2026-11-21T080000Z.jsonl").touch()
+    (tmp_path / "mine.jsonl").touch()
+    (used,) = at_noon(tmp_path)
+    (later,) = at_noon(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"mine.jsonl", used.path.name, later.path.name}
+
+
+@pytest.mark.parametrize("lines", [0, 1, 2])
+def test_the_name_of_a_run_that_was_killed_before_its_plan_was_whole_is_free(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: int
+) -> None:
+    header, *rest = Made().lines()
+    assert isinstance(header, HeaderLine)
+    raw = [encode_line(line) for line in (msgspec.structs.replace(header, planned=3), *rest)]
+    (tmp_path / "r.jsonl").write_bytes(b"".join(raw[:lines]) + raw[lines][:30])
+    assert one_line(capsys, "run", "--resume", str(tmp_path / "r.jsonl"))
+    write_lines(Made().lines(), tmp_path / "r.json")
+    (tmp_path / "r.json").unlink()
+    (tmp_path / "r.samples.jsonl.gz").unlink()
+    (tmp_path / "r.jsonl").write_bytes(b"".join(raw[:4]))
+    with pytest.raises(NameTaken):
+        reserve(tmp_path / "r.json")
+
+
+def test_raw_samples_are_not_resumed_and_stay_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Made().write(tmp_path / "r.json")
+    samples = tmp_path / "r.samples.jsonl.gz"
+    before = samples.read_bytes()
+    assert "only a journal (.jsonl) can be resumed" in one_line(capsys, "run", "--resume", str(samples))
+    assert samples.read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs /dev/full")
+def test_a_full_disk_at_the_end_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (journal,) = reserve(tmp_path / "r.json")
+    journal.write(Made().lines())
+    part_path = files.part_path
+
+    def full(path: Path) -> Path:
+        part = part_path(path)
+        if not part.is_symlink():
+            part.symlink_to("/dev/full")
+        return part
+
+    monkeypatch.setattr(files, "part_path", full)
+    with pytest.raises(CannotWrite, match=r"No space left on device; everything measured is in .*r\.jsonl"):
+        finish([journal])
+    journal.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
+    assert load(tmp_path / "r.jsonl").records
+
+
+def test_a_journal_is_locked_until_it_is_closed(tmp_path: Path) -> None:
+    first = Journal.reserve(tmp_path / "r.jsonl")
+    with pytest.raises(NameTaken, match="in use"):
+        Journal.reserve(tmp_path / "r.jsonl")
+    first.close()
+    Journal.reserve(tmp_path / "r.jsonl").close()

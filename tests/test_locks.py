@@ -1,0 +1,88 @@
+"""Locks end with their process, and the lock of the devices does not depend on the environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from overhead import locks
+from overhead.cli import main
+from overhead.errors import UsageError
+from overhead.locks import device_lock, is_at, shared_folder, try_lock
+
+HOLDER = """
+import os, sys, time
+from overhead.locks import try_lock
+assert try_lock(os.open(sys.argv[1], os.O_RDWR))
+print("locked", flush=True)
+time.sleep(600)
+"""
+
+
+def no_wait() -> None:
+    raise AssertionError("another run holds the lock")
+
+
+def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    descriptor = os.open(tmp_path / "file", os.O_RDWR)
+    command = [sys.executable, "-c", HOLDER, str(tmp_path / "file")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline()
+        assert not try_lock(descriptor)
+        holder.kill()
+    assert try_lock(descriptor)
+    os.close(descriptor)
+
+
+def test_a_file_that_was_replaced_is_not_at_its_path(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    descriptor = os.open(tmp_path / "file", os.O_RDWR)
+    assert is_at(descriptor, tmp_path / "file")
+    (tmp_path / "other").touch()
+    os.replace(tmp_path / "other", tmp_path / "file")
+    assert not is_at(descriptor, tmp_path / "file")
+    os.close(descriptor)
+
+
+def test_a_second_run_waits_until_the_first_gives_up_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    first = device_lock(no_wait, tmp_path)
+    first.__enter__()
+
+    def sleep(seconds: float) -> None:
+        said.append("slept")
+        first.__exit__(None, None, None)
+
+    monkeypatch.setattr("overhead.locks.time.sleep", sleep)
+    with device_lock(lambda: said.append("waits"), tmp_path):
+        assert said == ["waits", "slept"]
+    with device_lock(no_wait, tmp_path):
+        pass
+
+
+def test_the_lock_of_the_devices_does_not_follow_tmpdir(tmp_path: Path) -> None:
+    code = "from overhead.locks import shared_folder; print(shared_folder())"
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "TEMP": str(tmp_path), "TMP": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(shared_folder()) != str(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="most users may not create links there")
+@pytest.mark.parametrize("kind", ["folder", "link", "fifo"])
+def test_a_lock_that_is_no_file_gives_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    path = tmp_path / locks.DEVICE_LOCK
+    {"folder": path.mkdir, "link": lambda: path.symlink_to("/etc/passwd"), "fifo": lambda: os.mkfifo(path)}[kind]()
+    with pytest.raises(UsageError, match=r"overhead-device\.lock: "), device_lock(no_wait, tmp_path):
+        pass
+    monkeypatch.setattr(locks, "shared_folder", lambda: tmp_path)
+    assert main(["run", "-p", "numpy", "--out", str(tmp_path / "r.json")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert [found.name for found in tmp_path.iterdir()] == [locks.DEVICE_LOCK]

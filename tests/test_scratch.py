@@ -1,0 +1,81 @@
+"""The temporary folder of a process is removed at its end, and that of a killed process by the next sweep."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from overhead import scratch
+
+OWNER = """
+import sys
+from overhead import scratch
+(scratch.folder() / "inside").mkdir()
+(scratch.folder() / "inside" / "file").write_text("text")
+print(scratch.folder(), flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def owner() -> tuple[subprocess.Popen[str], Path]:
+    process = subprocess.Popen([sys.executable, "-c", OWNER], stdin=-1, stdout=-1, text=True)
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_the_folder_is_removed_when_the_process_ends(folder: Path) -> None:
+    process, path = owner()
+    assert path.parent == folder
+    process.communicate("\n")
+    assert not path.exists()
+
+
+def test_a_sweep_removes_the_folder_of_a_killed_process_alone(folder: Path) -> None:
+    (alive, used), (killed, left) = owner(), owner()
+    killed.kill()
+    killed.communicate()
+    (folder / "overhead-foreign").mkdir()
+    (folder / "overhead-foreign" / "data").touch()
+    scratch.sweep()
+    assert not left.exists()
+    assert (used / "inside" / "file").exists()
+    assert (folder / "overhead-foreign" / "data").exists()
+    alive.communicate("\n")
+
+
+def test_a_folder_without_owner_is_swept_when_it_is_old_and_empty(folder: Path) -> None:
+    new, old = folder / "overhead-new", folder / "overhead-old"
+    for path in (new, old):
+        path.mkdir()
+    os.utime(old, (0, 0))
+    scratch.sweep()
+    assert [path.name for path in folder.iterdir()] == ["overhead-new"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_does_not_remove_the_folder_of_its_parent(folder: Path) -> None:
+    code = "; ".join(
+        (
+            "import os",
+            "from overhead import scratch",
+            "path = scratch.folder()",
+            "os.fork() or exit()",
+            "os.wait()",
+            "print(path.exists())",
+        )
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"

@@ -43,7 +43,7 @@ def a_run_of_everything() -> Fingerprint:
     for stack, apis in APIS.items():
         for api in apis.split():
             adapter = "CPU" if api == "CPU" else GPU
-            target = Target(stack=stack, api=api, adapter=adapter, options={"device": "cuda:0"})  # type: ignore[arg-type]
+            target = Target(stack=stack, api=api, adapter=adapter, options={"device": "cuda:0"})
             cases = list(registry()[stack].space(target).star())
             made = {case.key: _record(target, case) for case in cases}
             records += made.values()

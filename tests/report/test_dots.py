@@ -93,15 +93,16 @@ def test_every_text_of_a_figure_is_at_least_12_px_as_drawn() -> None:
     from matplotlib.text import Text
 
     from overhead.report.core import draw
+    from overhead.report.core.parts import Drawing
     from overhead.report.core.registry import registered
     from tests.report.test_page_text import everything
 
     view, pixels = View(everything()), 672 / (5.6 * 72)
-    drawings = [part for s in registered() for part in s.build(view) if part.kind == "drawing"]
+    drawings = [part for s in registered() for part in s.build(view) if isinstance(part, Drawing)]
     assert len(drawings) >= 8
     for part in drawings:
         if part.figure.get_figwidth() == 5.6:
             FigureCanvasAgg(part.figure).draw()
             sizes = [t.get_fontsize() for t in part.figure.findobj(Text) if t.get_text().strip()]
-            assert min(sizes) * pixels >= 12, part.name
+            assert min(map(float, sizes)) * pixels >= 12, part.name
     assert draw.SMALL * pixels >= 12

@@ -13,12 +13,14 @@ from overhead import results
 from overhead.loading import files
 from overhead.profiles import Plan
 from overhead.results import Case, EndedLine, OneOffLine, OpenedLine, Target
-from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
+from overhead.runner.campaign import Campaign
+from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.journal import note_ladder
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Assignment, Job
 from overhead.runner.run import Outcome, run
 from overhead.runner.schedule import Task
+from overhead.runner.turns import WorkerLimits
 from overhead.runner.workers import WorkerProcess
 from tests.fakes.workers import FakeJournal, FakeWorkers, no_lock
 

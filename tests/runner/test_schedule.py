@@ -135,7 +135,7 @@ def test_a_stack_whose_space_raises_is_left_out_with_the_reason_and_the_line(mon
     def misspelt(target: Target) -> Space:
         return Space(Case(pattern="per-submt"))  # type: ignore[arg-type]
 
-    monkeypatch.setattr(schedule_module.registry()["vulkan"], "space", misspelt)
+    monkeypatch.setattr(schedule_module.registry()["vulkan"], "space", misspelt)  # type: ignore[attr-defined]
     tasks, (left_out,) = schedule([target("dawn"), target("vulkan")], Choice(), plan())
     assert {task.target.stack for task in tasks} == {"dawn"}
     assert (left_out.target, left_out.case) == ("vulkan@Vulkan:GPU", "all")

@@ -84,8 +84,8 @@ def test_an_action_after_a_network_step_uses_the_same_autograd_mode(train: bool,
     cpu = torch.device("cpu")
     network = NetworkStep(cpu, train=train, varying=False)
     act = waits.copy(cpu, name) if name == "h2d" else waits.action(cpu, name, network.reading)
-    chain = Acting(cpu, network, "2 steps", lambda: None, spins=False, action=act, every=2, waits=True)
-    beside = Acting(cpu, AddOne(cpu), "launch", lambda: None, spins=False, action=act, every=1, waits=True)
+    chain = Acting(cpu, network, lambda: None, spins=False, action=act, every=2, waits=True)
+    beside = Acting(cpu, AddOne(cpu), lambda: None, spins=False, action=act, every=1, waits=True)
     for one in (chain, beside, chain):
         one.prepare(1)
         one.issue(1)

@@ -286,9 +286,9 @@ def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
 
         _print_json(results.to_builtins(outcome.fingerprint))
     else:
-        from overhead.terminal.fingerprint import show_key_figures
+        from overhead.terminal.fingerprint import show_end
 
-        show_key_figures(outcome.fingerprint)
+        show_end(outcome.fingerprint)
         print(f"fingerprint: {outcome.path}")
     return _DONE
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
+from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, factor_spread, has_value, in_micro, listed, micro_spread
 from overhead.reading.host_shares import HostShares, ladders, share_of_host
 from overhead.reading.key_figures import KeyFigure, key_figures
@@ -40,7 +41,8 @@ def show(fingerprint: Fingerprint, console: Console | None = None, every: bool =
     gpus = [g.name + (" (software)" if g.software else "") for g in machine.gpus]
     say(console, f"{', '.join(gpus) or 'no GPU'}; {machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB")
     say(console, f"measured {fingerprint.created}, profile {fingerprint.profile}, machine {machine.id}")
-    show_key_figures(fingerprint, console)
+    _key_figures(fingerprint, console)
+    _findings(view, console)
     for sentence in (*_overstated(view), software_sentence(view), missing_stacks(view)):
         if sentence:
             say(console, sentence)
@@ -60,9 +62,19 @@ def show(fingerprint: Fingerprint, console: Console | None = None, every: bool =
     _missing(view, console)
 
 
-def show_key_figures(fingerprint: Fingerprint, console: Console | None = None) -> None:
-    """Print the key figures alone, as at the end of a run."""
+def show_end(fingerprint: Fingerprint, console: Console | None = None) -> None:
+    """Print the end of a run: the key figures and findings, or the base cases of stacks that have no key figure."""
     console = console or terminal()
+    view = View(fingerprint)
+    if any(k.value is not None for k in key_figures(fingerprint)):
+        _key_figures(fingerprint, console)
+        _findings(view, console)
+    else:
+        _base_cases(view, console)
+        _missing(view, console)
+
+
+def _key_figures(fingerprint: Fingerprint, console: Console) -> None:
     figures = key_figures(fingerprint)
     of, device = without_device([k.of for k in figures])
     columns = [
@@ -82,6 +94,17 @@ def show_key_figures(fingerprint: Fingerprint, console: Console | None = None) -
     if any(k.next_run for k in figures):
         say(console, NEXT_RUN_SENTENCE)
     _missing_figures([k for k in figures if k.value is None], console)
+
+
+def _findings(view: View, console: Console) -> None:
+    """What to do here, those findings first that save most."""
+    found = findings_of(view)
+    if found:
+        console.print()
+        say(console, "What to do here", "bold")
+    for number, finding in enumerate(found, 1):
+        say(console, f"{number}. {finding.title}")
+        say(console, f"   {finding.detail}", "dim")
 
 
 def _missing_figures(figures: Sequence[KeyFigure], console: Console) -> None:

@@ -15,8 +15,8 @@ from overhead.reading.summary import headline, opening, speed_change
 from overhead.reading.view import View
 from overhead.report.core.parts import Drawing, Text
 from overhead.report.sections.checks import parts_add_up
-from overhead.results import Caller, Comparison, Figure, Overlap, Pattern, Record, Status
-from overhead.terminal.fingerprint import show, show_key_figures
+from overhead.results import Caller, Comparison, Figure, Fingerprint, Overlap, Pattern, Record, Status
+from overhead.terminal.fingerprint import show, show_end
 from tests.fakes.report import crowded, figure, fingerprint, record, share
 from tests.report.report_page import numbers
 
@@ -266,12 +266,26 @@ def test_the_terminal_shows_everything_and_ignores_markup_in_files() -> None:
     assert text.index("Key figures") < text.index("Base cases") < text.index("Who takes the host's time")
 
 
-def test_the_terminal_shows_the_key_figures_alone() -> None:
+def end_of(run: Fingerprint) -> str:
     console = Console(width=160)
     with console.capture() as out:
-        show_key_figures(fingerprint(record()), console)
-    assert "One dispatch, wgpu-native, from Python" in out.get()
-    assert "20.0 µs" in out.get()
+        show_end(run, console)
+    return out.get()
+
+
+def test_a_run_ends_with_the_key_figures_and_the_findings() -> None:
+    text = end_of(fingerprint(record(), record(caller="native", each=5e3)))
+    assert "One dispatch, wgpu-native, from Python" in text
+    assert "20.0 µs" in text
+    assert "Base cases" not in text
+    assert text.index("What to do here") < text.index("1. Call wgpu-native from compiled code: 5.00 instead of 20.0 µs")
+
+
+def test_a_run_of_a_stack_without_key_figures_ends_with_its_base_cases() -> None:
+    text = end_of(fingerprint(record("my-stack", api="CPU")))
+    assert "Base cases" in text
+    assert "my-stack" in text
+    assert "Missing key figures" not in text
 
 
 def test_dawn_is_checked_by_its_null_backend_and_a_minimal_vulkan_program() -> None:

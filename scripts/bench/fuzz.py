@@ -11,16 +11,14 @@ import contextlib
 import gzip
 import io
 import json
-import shutil
 import tempfile
 import traceback
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -35,7 +33,7 @@ from tests.fakes.runs import Made
 READERS = (["show"], ["show", "--json"], ["export"], ["export", "--format", "github"], ["claims", "--json"])
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=30),
-    st.sampled_from([0.0, -0.0, 1e308, -1e308, 5e-324, 2**53, 2**64, [], {}, "ok", "\x1b[2J", "=1+1", "../x", "\ud800"]),
+    st.sampled_from([0.0, -0.0, 1e308, -1e308, 5e-324, 2**53, 2**64, [], {}, "\x1b[2J", "=1+1", "../x", "\ud800"]),
 )  # fmt: skip
 SAME_TYPE: dict[type, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
@@ -201,31 +199,33 @@ FUZZED: dict[str, Callable[[Path, st.DataObject], None]] = {
 
 def fuzz(options: argparse.Namespace, console: Console) -> bool:
     """Check ``--examples`` changed inputs of each kind. Returns whether none failed."""
-    examples, failures = Counter[str](), Counter[str]()
+    rows = {}
     for name, check in FUZZED.items():
-
-        @seed(1)
-        @settings(
-            max_examples=options.examples, database=None, deadline=None, suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate, Phase.shrink],
-        )  # fmt: skip
-        @given(data=st.data())
-        def run(data: st.DataObject, name: str = name, check: Any = check) -> None:
-            examples[name] += 1
-            folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
-            try:
-                check(folder, data)
-            finally:
-                shutil.rmtree(folder)
-
-        try:
-            run()
-        except BaseExceptionGroup as several:
-            failures[name] = len(several.exceptions)
-            console.print("".join(traceback.format_exception(several)), markup=False)
-        except Exception as error:
-            failures[name] = 1
-            console.print("".join(traceback.format_exception(error)), markup=False)
-    rows = {name: {"examples": examples[name], "failures": failures[name]} for name in FUZZED}
+        examples, errors = _run(check, options.examples)
+        rows[name] = {"examples": examples, "failures": len(errors)}
+        for error in errors:
+            console.print(name, "".join(traceback.format_exception(error)), markup=False, highlight=False)
     console.print(json.dumps(rows) if options.json else rows)
-    return not failures.total()
+    return not any(row["failures"] for row in rows.values())
+
+
+def _run(check: Callable[[Path, st.DataObject], None], count: int) -> tuple[int, Sequence[BaseException]]:
+    """Run a check on that many examples. Returns how many ran, shrinking included, and the different errors."""
+    ran = 0
+
+    @seed(1)
+    @settings(max_examples=count, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def checked(data: st.DataObject) -> None:
+        nonlocal ran
+        ran += 1
+        with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+            check(Path(folder), data)
+
+    try:
+        checked()
+    except BaseExceptionGroup as several:
+        return ran, several.exceptions
+    except Exception as error:
+        return ran, [error]
+    return ran, []

@@ -20,6 +20,7 @@ from overhead.results import EndedLine, FailedLine, HeaderLine, OneOffLine, Open
 from overhead.runner.output import write_lines
 from tests.fakes.download import ROWS, download, entry
 
+
 def write(folder: Path, content: Any) -> Path:
     path = folder / "overhead-browser.json"
     path.write_text(json.dumps(content, separators=(",", ":")))

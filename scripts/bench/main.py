@@ -4,6 +4,7 @@ known-truth  figures of simulated stacks whose true costs are known
 split        the shares of host time, on simulated stacks with known costs
 compare      false and missed calls of ``overhead compare``
 soak         runs that are killed at random moments (--seeds kills) and resumed
+fuzz         changed files and posts (--examples of each kind): each is read, or refused in one line
 agreement    the same operations measured by other tools, on an NVIDIA GPU
 
 Exit 0 where every requirement holds, 1 where one fails.
@@ -22,6 +23,7 @@ from rich.console import Console
 
 from scripts.agreement.side_by_side import agreement
 from scripts.bench.compare import compare
+from scripts.bench.fuzz import fuzz
 from scripts.bench.known_truth import known_truth
 from scripts.bench.soak import soak
 from scripts.bench.split import split_truth
@@ -32,6 +34,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
     "compare": compare,
     "agreement": agreement,
     "soak": soak,
+    "fuzz": fuzz,
 }
 
 
@@ -39,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("bench", nargs="?", choices=BENCHES, help="one of them; all without it")
     parser.add_argument("--seeds", type=int, default=200, help="runs of each scenario")
+    parser.add_argument("--examples", type=int, default=200, help="examples of each kind of input, for fuzz")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
     parser.add_argument("--profile", choices=("quick", "default", "thorough"), default="default")
     parser.add_argument("--json", action="store_true", help="one JSON document a bench")

@@ -1,0 +1,240 @@
+"""``main.py fuzz``: changed input of every kind is read or refused in one line, and never ends in a traceback.
+
+The tests run a few examples of the same checks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import copy
+import gzip
+import io
+import json
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from overhead.cli import main
+from overhead.loading.files import write_fingerprint
+from overhead.probes._support.browser import server
+from overhead.probes._support.browser.page_files import hashes
+from tests.fakes.download import ROWS, download, entry
+from tests.fakes.report import fingerprint, record
+from tests.fakes.runs import Made
+
+READERS = (["show"], ["show", "--json"], ["export"], ["export", "--format", "github"], ["claims", "--json"])
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=30),
+    st.sampled_from([0.0, -0.0, 1e308, -1e308, 5e-324, 2**53, 2**64, [], {}, "\x1b[2J", "=1+1", "../x", "\ud800"]),
+)  # fmt: skip
+NUMBERS: dict[type, st.SearchStrategy[Any]] = {
+    bool: st.booleans(),
+    int: st.one_of(st.integers(0, 300), st.integers(0, 2**53)),
+    float: st.floats(allow_nan=False),
+}
+_ANSWERED = {200, 400, 401, 409}
+
+
+def numbers(body: Any) -> list[tuple[Any, Any]]:
+    """Every container in a JSON value with each of its keys whose value is a number."""
+    keys = body if isinstance(body, dict) else range(len(body))
+    found = [(body, key) for key in keys if isinstance(body[key], int | float)]
+    return found + [one for key in keys if isinstance(body[key], dict | list) for one in numbers(body[key])]
+
+
+def change(body: Any, data: st.DataObject) -> None:
+    """Change one to three values, most of them numbers to other numbers, which the decoder often accepts."""
+    for _ in range(data.draw(st.sampled_from([1, 1, 2, 3]))):
+        kind = data.draw(st.sampled_from(["number", "number", "number", "replace", "remove", "repeat"]))
+        if kind == "number" and (places := numbers(body)):
+            holder, key = data.draw(st.sampled_from(places))
+            holder[key] = data.draw(NUMBERS[type(holder[key])])
+        elif body:
+            holder, key = _place(body, data)
+            if kind == "remove":
+                del holder[key]
+            elif kind == "repeat" and isinstance(holder, list):
+                holder.insert(data.draw(st.integers(0, len(holder))), copy.deepcopy(holder[key]))
+            else:
+                holder[key] = data.draw(VALUES)
+
+
+def _place(body: Any, data: st.DataObject) -> tuple[Any, Any]:
+    """A container in a JSON value and one of its keys, most of them deep inside."""
+    while True:
+        keys = list(body) if isinstance(body, dict) else list(range(len(body)))
+        inner = [key for key in keys if isinstance(body[key], dict | list) and body[key]]
+        if not inner or not data.draw(st.integers(0, 7)):
+            return body, data.draw(st.sampled_from(keys))
+        body = body[data.draw(st.sampled_from(inner))]
+
+
+def damage(raw: bytes, data: st.DataObject) -> bytes:
+    """The bytes; in one example of six cut off or with one byte changed."""
+    if not raw or data.draw(st.integers(0, 5)) < 5:
+        return raw
+    at = data.draw(st.integers(0, len(raw) - 1))
+    return raw[:at] if data.draw(st.booleans()) else raw[:at] + bytes([data.draw(st.integers(0, 255))]) + raw[at + 1 :]
+
+
+def check_command(*arguments: str) -> int:
+    """Run a command, which must succeed or print one line and exit with 2. Returns the exit code."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(list(arguments))
+    assert code in (0, 2), f"{arguments[0]}: exit {code}: {err.getvalue()}"
+    assert code == 0 or err.getvalue().count("\n") == 1, f"{arguments[0]}: {err.getvalue()}"
+    return code
+
+
+def check_readers(path: Path) -> None:
+    for command in READERS:
+        check_command(command[0], str(path), *command[1:])
+
+
+def changed_fingerprint(folder: Path, data: st.DataObject) -> None:
+    path = folder / "run.json"
+    write_fingerprint(path, fingerprint(record(), record(pattern="fused", caller="native")))
+    body = json.loads(path.read_bytes())
+    change(body, data)
+    path.write_bytes(damage(json.dumps(body).encode(), data))
+    check_readers(path)
+
+
+def changed_journal(folder: Path, data: st.DataObject) -> None:
+    path = Made(processes=2).journal(folder / "run.jsonl")
+    path.write_bytes(damage(_changed_lines(path.read_bytes(), data), data))
+    check_readers(path)
+
+
+def changed_samples(folder: Path, data: st.DataObject) -> None:
+    """Raw samples are read beside their fingerprint and by themselves."""
+    base = Made(seed=1, processes=3).write(folder / "base.json")
+    new = Made(seed=2, processes=3).write(folder / "new.json")
+    samples = new.with_suffix(".samples.jsonl.gz")
+    lines = _changed_lines(gzip.decompress(samples.read_bytes()), data)
+    samples.write_bytes(damage(gzip.compress(damage(lines, data), mtime=0), data))
+    check_command("compare", str(base), str(new))
+    check_command("compare", str(new), str(base), "--json")
+    check_command("show", str(samples))
+
+
+def changed_download(folder: Path, data: st.DataObject) -> None:
+    path, out = folder / "overhead-browser.json", folder / "imported.json"
+    per_submit, fused = entry({"pattern": "per-submit"}), entry({"pattern": "fused"})
+    body = json.loads(json.dumps(download([per_submit, fused], 2)))
+    change(body, data)
+    path.write_bytes(damage(json.dumps(body, separators=(",", ":")).encode(), data))
+    if check_command("browser", "--import", str(path), "--out", str(out)) == 0:
+        check_readers(out)
+
+
+def changed_posts(folder: Path, data: st.DataObject) -> None:
+    """After changed posts of a page, the server still answers a correct page."""
+    with mock.patch.object(server, "IDLE_SECONDS", 0.01):
+        asyncio.run(_posts(data))
+
+
+async def _posts(data: st.DataObject) -> None:
+    unhandled: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unhandled.append(context))
+    page = server.PageServer()
+    origin, _, token = (await page.start()).partition("/#token=")
+    adapter = {"vendor": "apple", "architecture": "metal-3", "fallback": False}
+    hello = {"token": token, "user_agent": "a test", "kernels": hashes(), "adapter": adapter, "brands": ["B 1"]}
+    answer = {"id": 1, "samples": ROWS[:3], "values": [[0] * 256], "data": "AAAA", "visible": True, "kind": ""}
+    try:
+        first = await _post(origin, "/hello", "", _changed(hello, data))
+        assert first[0] in _ANSWERED, first
+        status, body = first if first[0] == 200 else await _post(origin, "/hello", "", json.dumps(hello).encode())
+        assert status == 200, body
+        secret = json.loads(body)["secret"]
+        asked = asyncio.create_task(page.ask("time", chain=1, ns=[0, 0, 0]))
+        for _ in range(data.draw(st.integers(1, 3))):
+            found = await _post(origin, "/next", secret, _changed(answer, data))
+            assert found[0] in _ANSWERED, found
+        status, body = await _post(origin, "/next", secret, json.dumps(answer).encode())
+        assert status == 200, body
+        await asyncio.wait_for(asked, 5.0)
+    finally:
+        await page.stop()
+    assert not unhandled, unhandled
+
+
+async def _post(origin: str, path: str, secret: str, body: bytes) -> tuple[int, bytes]:
+    """Send a body as the page does. Returns the status and the body of the answer."""
+    host = origin.removeprefix("http://")
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(host.partition(":")[2]))
+    head = [f"POST {path} HTTP/1.1", f"Host: {host}", f"Origin: {origin}", "Content-Type: application/json"]
+    head += [f"Authorization: Bearer {secret}", f"Content-Length: {len(body)}"]
+    writer.write("\r\n".join(head).encode() + b"\r\n\r\n" + body)
+    async with asyncio.timeout(10.0):
+        raw = await reader.read()
+    writer.close()
+    answer_head, _, rest = raw.partition(b"\r\n\r\n")
+    assert answer_head, f"no answer to {body[:300]!r}"
+    return int(answer_head.split(b" ")[1]), rest
+
+
+def _changed(message: Any, data: st.DataObject) -> bytes:
+    body = json.loads(json.dumps(message))
+    change(body, data)
+    return damage(json.dumps(body).encode(), data)
+
+
+def _changed_lines(raw: bytes, data: st.DataObject) -> bytes:
+    lines = [json.loads(line) for line in raw.splitlines()]
+    change(lines, data)
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+FUZZED: dict[str, Callable[[Path, st.DataObject], None]] = {
+    "fingerprint": changed_fingerprint,
+    "journal": changed_journal,
+    "samples": changed_samples,
+    "download": changed_download,
+    "posts": changed_posts,
+}
+
+
+def fuzz(options: argparse.Namespace, console: Console) -> bool:
+    """Check ``--examples`` changed inputs of each kind. Returns whether none failed."""
+    rows = {}
+    for name, check in FUZZED.items():
+        examples, errors = _run(check, options.examples)
+        rows[name] = {"examples": examples, "failures": len(errors)}
+        for error in errors:
+            console.print(name, "".join(traceback.format_exception(error)), markup=False, highlight=False)
+    console.print(json.dumps(rows) if options.json else rows)
+    return not any(row["failures"] for row in rows.values())
+
+
+def _run(check: Callable[[Path, st.DataObject], None], count: int) -> tuple[int, Sequence[BaseException]]:
+    """Run a check on that many examples. Returns how many ran, shrinking included, and the different errors."""
+    ran = 0
+
+    @seed(1)
+    @settings(max_examples=count, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def checked(data: st.DataObject) -> None:
+        nonlocal ran
+        ran += 1
+        with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+            check(Path(folder), data)
+
+    try:
+        checked()
+    except BaseExceptionGroup as several:
+        return ran, several.exceptions
+    except Exception as error:
+        return ran, [error]
+    return ran, []

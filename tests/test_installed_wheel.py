@@ -1,0 +1,141 @@
+"""The wheel that is built from the source distribution works in an empty folder, without the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from overhead import __version__
+
+ROOT = Path(__file__).resolve().parents[1]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("hatchling", "pip")]
+SHORT_RUN = """
+import sys
+from overhead.cli import main
+from overhead.profiles import PROFILES, Plan
+PROFILES["quick"] = Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05, max_rounds=6)
+sys.exit(main(["run", "-p", "numpy", "--profile", "quick", "--out", "run.json"]))
+"""
+WHERE = """
+import overhead.claims, overhead.probes.floor, sys
+print(overhead.__file__, overhead.claims.__file__, overhead.probes.floor.__file__, sep="\\n")
+"""
+
+
+def build(source: Path, kind: str, out: Path) -> Path:
+    """The wheel or the sdist of a source folder, written to ``out``."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(out)]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (built,) = out.glob("*.whl" if kind == "wheel" else "*.tar.gz")
+    return built
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, "sdist", tmp_path_factory.mktemp("sdist"))
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    unpacked = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(unpacked, filter="data")
+    (source,) = unpacked.iterdir()
+    return build(source, "wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A virtual environment with the wheel, and an empty folder in which its programs run."""
+
+    programs: Path
+    folder: Path
+
+    def call(self, program: str, *arguments: str) -> str:
+        """Run a program of the environment. Returns what it printed."""
+        environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+        command = [str(self.programs / program), *arguments]
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The dependencies are those of this interpreter: a .pth file adds its folders after the wheel's, without their
+    own .pth files, so that an editable install of the repository is not seen."""
+    place = tmp_path_factory.mktemp("environment")
+    venv.create(place, with_pip=False)
+    programs = place / ("Scripts" if sys.platform == "win32" else "bin")
+    install = ["install", "-q", "--no-index", "--no-deps", "--no-cache-dir", str(wheel)]
+    command = [sys.executable, "-m", "pip", "--python", str(programs / "python"), *install]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    site = Path(sysconfig.get_path("purelib", "venv", {"base": str(place), "platbase": str(place)}))
+    folders = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    (site / "dependencies.pth").write_text("".join(f"{path}\n" for path in folders), "utf-8")
+    return Installed(programs, tmp_path_factory.mktemp("empty"))
+
+
+def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    files = (path for path in (ROOT / "overhead").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    assert packed == {path.relative_to(ROOT).as_posix() for path in files}
+    assert {
+        "overhead/reading/next_run.json",
+        "overhead/claims/claims.toml",
+        "overhead/report/core/page.html.j2",
+    } <= packed
+
+
+def test_the_sdist_has_what_the_tests_and_the_documents_need(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    named = ("tests/conftest.py", "scripts/bootstrap.py", "docs/index.md", "Makefile", "README.md", "LICENSE")
+    assert {"pyproject.toml", "PKG-INFO", *named} <= inside
+    tests = (path for path in (ROOT / "tests").rglob("*.py") if "__pycache__" not in path.parts)
+    assert {path.relative_to(ROOT).as_posix() for path in tests} <= inside
+
+
+def test_the_installed_program_comes_from_the_wheel(installed: Installed) -> None:
+    assert installed.call("overhead", "--version").strip() == f"overhead {__version__}"
+    for path in installed.call("python", "-c", WHERE).split():
+        assert Path(path).is_relative_to(installed.programs.parent)
+        assert not Path(path).is_relative_to(ROOT)
+
+
+def test_the_installed_program_lists_a_stack(installed: Installed) -> None:
+    (row,) = json.loads(installed.call("overhead", "list", "-p", "numpy", "--json"))
+    assert row["stack"] == "numpy"
+
+
+def test_the_installed_program_measures_and_reads_its_file(installed: Installed) -> None:
+    installed.call("python", "-c", SHORT_RUN)
+    found = json.loads((installed.folder / "run.json").read_text("utf-8"))
+    assert any(record["stack"] == "numpy" and record.get("figures") for record in found["records"])
+    assert "numpy" in installed.call("overhead", "show", "run.json")
+    assert json.loads(installed.call("overhead", "claims", "run.json", "--json"))
+
+
+def test_the_installed_program_writes_the_page_for_browsers(installed: Installed) -> None:
+    installed.call("overhead", "browser", "--page", "page.html")
+    assert "@compute" in (installed.folder / "page.html").read_text("utf-8")
+
+
+@pytest.mark.needs("jinja2", "matplotlib", "pandas", "seaborn")
+def test_the_installed_program_writes_the_report(installed: Installed) -> None:
+    (installed.folder / "example.json").write_bytes((ROOT / "docs" / "example-fingerprint.json").read_bytes())
+    installed.call("overhead", "report", "example.json", "--out", "pages")
+    assert "</html>" in (installed.folder / "pages" / "index.html").read_text("utf-8")

@@ -74,7 +74,7 @@ class InOrderChain(Chain):
         self._finish()
 
     def executed(self) -> int:
-        count = self._count()
+        count: object = self._count()
         if not isinstance(count, Integral):
             raise TypeError(f"count returned {count!r:.100}; it must be a number of units")
         return int(count) - self.aside

@@ -101,7 +101,7 @@ def _is_suite(module: str) -> bool:
     """Whether a module is part of the suite (or of the import of a plugin), and not of one of its stacks."""
     if (
         "importlib" in module.partition(".")[0]
-        or module in ("overhead.probes", "overhead.probes.base")
+        or module in ("overhead.probes", "overhead.probes.base", "overhead.probes.in_order")
         or module.startswith(("overhead.probes.kernels", "overhead.probes._support.packages"))
     ):
         return True

@@ -93,7 +93,7 @@ class Target(_Base, kw_only=True):
 
     ``stack``: the probe's ``name``. ``api``: any name; well-known ones get the spelling of ``KNOWN_APIS``, and "CPU"
     means that the processor does the work. ``adapter``: the device's name. ``device``: an id (``base.device_id``) or
-    number that tells devices of the same name apart. ``software``: True if a processor imitates a GPU.
+    number that tells devices of the same name apart. ``software``: True if a processor imitates a GPU (llvmpipe, pocl).
     ``executes``: False if nothing runs the work. ``environment``: set by the suite from ``Probe.environments``.
     ``driver``, ``versions``: for the record. ``options``: the probe's own data to find the device again (an adapter
     index, say), not part of the identity. A value that is not allowed raises ``BadValue``.

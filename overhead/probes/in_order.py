@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Integral
 
 from overhead.probes._support.common.python_loops import Action, Issue, alternating, repeated
 from overhead.probes.base import Chain, DeviceTime, Unsupported
@@ -20,8 +21,9 @@ class InOrderChain(Chain):
     many units have run, counted from values that they wrote. Each may be any callable without arguments, best a bound
     method or ``functools.partial``, because a Python function around it adds about 50 ns to each unit.
 
-    ``window`` names what is timed. ``device`` returns the device time of n units; see ``Chain.device``. ``loop`` issues
-    n units, where that is faster than n calls of ``launch``. ``synchronous``: ``launch`` returns when the work is done.
+    ``window`` names what is timed, such as ``{"operation": "x = x * a + b", "wait": "clFinish"}``. ``device`` returns
+    the device time of n units; see ``Chain.device``. ``loop`` issues n units, where that is faster than n calls of
+    ``launch``. ``synchronous``: ``launch`` returns when the work is done.
 
     The chain sets ``latency`` and ``overlap`` by the pattern. ``warm_up`` runs units that do not count.
 
@@ -51,6 +53,10 @@ class InOrderChain(Chain):
         loop: Issue | None = None,
         synchronous: bool = False,
     ) -> None:
+        calls = {"launch": launch, "finish": finish, "read": read, "count": count, "device": device}
+        for name, call in calls.items():
+            if not callable(call) and (call is not None or name in ("launch", "finish", "count")):
+                raise TypeError(f"{name} is {call!r:.100}; it must be a function, given without calling it")
         each = {"wait-each": finish, "read-each": read}
         if case.pattern not in _PATTERNS or (case.pattern in each and each[case.pattern] is None):
             raise Unsupported(f"this queue has no {case.pattern}")
@@ -68,7 +74,10 @@ class InOrderChain(Chain):
         self._finish()
 
     def executed(self) -> int:
-        return self._count() - self.aside
+        count: object = self._count()
+        if not isinstance(count, Integral):
+            raise TypeError(f"count returned {count!r:.100}; it must be a number of units")
+        return int(count) - self.aside
 
     def warm_up(self, n: int) -> None:
         """Run n units and wait for them. They do not count as executed."""

@@ -21,7 +21,22 @@ CALLER_WORDS: dict[Caller, str] = {
     "native": "from compiled code",
 }  # fmt: skip
 """Callers as pages name them."""
-_API_ORDER = ("CUDA", "HIP", "Vulkan", "Metal", "D3D12", "MPS", "LevelZero", "OpenGL", "CPU", "Null")
+_OTHER = "other"
+_API_ORDER = (
+    "CUDA",
+    "HIP",
+    "Vulkan",
+    "Metal",
+    "D3D12",
+    "MPS",
+    "LevelZero",
+    "SYCL",
+    "OpenCL",
+    "OpenGL",
+    _OTHER,
+    "CPU",
+    "Null",
+)
 _PATTERN_ORDER: tuple[Pattern, ...] = get_args(Pattern)
 
 
@@ -158,7 +173,7 @@ class View:
     def best(self, stack: str) -> TargetView | None:
         """The stack's preferred target: hardware before software, its native API before others; None without one."""
         found = [t for t in self.executing if t.stack == stack]
-        return min(found, key=lambda t: (t.software, _API_ORDER.index(t.first.api)), default=None)
+        return min(found, key=lambda t: (t.software, _rank(t.first.api)), default=None)
 
     def best_of(self, stacks: Sequence[str]) -> list[TargetView]:
         """The best target of each stack that has one: GPUs, then software adapters, then the CPU."""
@@ -169,6 +184,11 @@ class View:
     def stacks(self) -> list[str]:
         """Stacks with a target that executes, in the file's order."""
         return list(dict.fromkeys(t.stack for t in self.stacked))
+
+
+def _rank(api: str) -> int:
+    """The api's place in the order of preference; a plugin may name an API that the order lacks."""
+    return _API_ORDER.index(api if api in _API_ORDER else _OTHER)
 
 
 def _own_runs(_: View) -> dict[int, View]:

@@ -54,8 +54,8 @@ def show(fingerprint: Fingerprint, console: Console | None = None, every: bool =
             if others[target.key]:
                 console.print()
                 _all_cases(target, others[target.key], console)
-    elif left := sum(map(len, others.values())):
-        say(console, f"{count(left, 'more case')}: overhead show --all", "dim")
+    else:
+        _more_cases(view, console)
     _ladders(view, console)
     _browsers(view, console)
     console.print()
@@ -71,6 +71,7 @@ def show_end(fingerprint: Fingerprint, console: Console | None = None) -> None:
         _findings(view, console)
     else:
         _base_cases(view, console)
+        _more_cases(view, console)
         _missing(view, console)
 
 
@@ -142,6 +143,12 @@ def base_cases(target: TargetView) -> list[Record]:
 def _others(target: TargetView) -> list[Record]:
     base = {record.key for record in base_cases(target)}
     return [record for record in by_patterns(target.records) if record.key not in base]
+
+
+def _more_cases(view: View, console: Console) -> None:
+    """How many cases the table of base cases leaves out."""
+    if left := sum(len(_others(target)) for target in view.targets):
+        say(console, f"{count(left, 'more case')}: overhead show --all", "dim")
 
 
 def _base_cases(view: View, console: Console) -> None:

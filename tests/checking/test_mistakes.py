@@ -49,6 +49,16 @@ MISTAKES = {
     "a wait that does not wait": Mistake(
         "        done.wait()", "        self.put((time.sleep, (0.02,)))", "units issued, "
     ),
+    "a device time that fails": Mistake(
+        "start, end = self._device.stamps", "start, end = self._device.stampz", "has no attribute 'stampz'", "in _time"
+    ),
+    "a count that returns nothing": Mistake(
+        "return lcg.distance(self._seeds, self._words)", "return None", "count returned None; it must be a number"
+    ),
+    "a finish that is called too early": Mistake(
+        "case, launch, self._device.finish, ", "case, launch, self._device.finish(), ",
+        "finish is None; it must be a function, given without calling it", "in __init__"
+    ),
     "an open that fails": Mistake(
         "lcg.seeds()\n", "lcg.seeds()\n        {}['kernel']\n", "KeyError: 'kernel'", "in __init__"
     ),

@@ -282,8 +282,9 @@ def test_a_run_ends_with_the_key_figures_and_the_findings() -> None:
 
 
 def test_a_run_of_a_stack_without_key_figures_ends_with_its_base_cases() -> None:
-    text = end_of(fingerprint(record("my-stack", api="CPU")))
+    text = end_of(fingerprint(record("my-stack", api="CPU"), record("my-stack", api="CPU", params={"wait": "map"})))
     assert "Base cases" in text
+    assert "1 more case: overhead show --all" in text
     assert "my-stack" in text
     assert "Missing key figures" not in text
 

@@ -133,6 +133,12 @@ def test_show_prints_base_cases_and_all_prints_the_others() -> None:
     assert "wait=map" in printed(lambda console: show(run, console, every=True))
 
 
+@pytest.mark.parametrize("api", ["OpenCL", "SYCL", "threads"])
+def test_show_prints_a_stack_of_any_api(api: str) -> None:
+    text = printed(lambda console: show(fingerprint(record("my-stack", api=api), record()), console))
+    assert "my-stack" in text
+
+
 def test_a_reason_for_a_missing_cost_is_printed_once() -> None:
     broken = [
         record(caller=caller, each=None, status="failed", reason="signal 11") for caller in ("binding", "ffi", "native")

@@ -90,7 +90,11 @@ def _parser() -> argparse.ArgumentParser:
         help="measure with this Python; given twice: measure with both in turn, and compare",
     )
     run.add_argument(
-        "--env", metavar="NAME=VALUE", action="append", default=[], help="set this variable for the workers (repeatable)"
+        "--env",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="set this variable for the workers (repeatable)",
     )
     run.add_argument(
         "--env-new",

@@ -55,8 +55,9 @@ def run(
     ``reports/local/<time>.json``), and the raw samples next to it. ``pythons``: the interpreter of the workers, or two
     interpreters, whose processes alternate and whose files go to the folders ``base`` and ``new``. ``env``: variables
     (``NAME=VALUE``) for the workers. ``env_new``: variables for ``new`` only; its workers then alternate with workers
-    without them. ``plan`` replaces the plan of the profile. ``campaign`` makes the campaign. Raises ``UsageError`` for wrong use or if a file cannot be
-    written, and ``Interrupted`` on Ctrl-C and the like. In both cases the journal contains everything measured.
+    without them. ``plan`` replaces the plan of the profile. ``campaign`` makes the campaign.
+
+    Raises ``UsageError`` for wrong use or if a file cannot be written, and ``Interrupted`` on Ctrl-C and the like. In both cases the journal contains everything measured.
     """
     listener = listener or Listener()
     names = [str(plugin) for plugin in _listed(plugins)]

@@ -155,7 +155,7 @@ def _yardstick(tested: list[BothSides]) -> str:
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
-    """The fields that differ: first the machine, then environment variables, versions, then the state of the machine."""
+    """The fields that differ: first the machine, then variables, versions, then the state of the machine."""
     pairs: list[tuple[str, object, object]] = [
         (field, getattr(base.machine, field), getattr(new.machine, field)) for field in _MACHINE_FIELDS
     ]

@@ -20,6 +20,7 @@ from overhead.results import HeaderLine
 from overhead.runner.campaign import Campaign
 from overhead.runner.interpreter import HERE
 from overhead.runner.output import Outcome
+from overhead.runner.progress import Listener
 from overhead.runner.run import Interrupted
 from overhead.runner.variables import recorded, with_variables
 from overhead.terminal.comparison import summary
@@ -84,7 +85,7 @@ def test_env_alone_sets_the_variable_in_an_ordinary_run(tmp_path: Path) -> None:
     assert outcome.path == tmp_path / "r.json"
     assert outcome.fingerprint.environment == {"STEADY_FACTOR": "2"}
     small = next(r for r in outcome.fingerprint.records if r.params == {"size": "small"})
-    assert small.figure("complete").value == pytest.approx(2_000.0, rel=0.05)
+    assert small.value("complete") == pytest.approx(2_000.0, rel=0.05)
 
 
 def test_the_command_ends_with_the_comparison(
@@ -102,9 +103,9 @@ def test_resume_needs_the_same_variables(tmp_path: Path) -> None:
     with pytest.raises(Interrupted) as stopped:
         measure(tmp_path, InterruptedAfterOne, env=env, env_new=env_new)
     base, new = stopped.value.journals
-    with pytest.raises(UsageError, match="give both again: .*--env and --env-new"):
+    with pytest.raises(UsageError, match=r"give both again: .*--env and --env-new"):
         short_run(plugins=[PLUGIN], resume=base, env=env)
-    with pytest.raises(UsageError, match=r"new.r\.jsonl: started with STEADY_FACTOR=1\.5, but given are STEADY_FACTOR=3"):
+    with pytest.raises(UsageError, match=r"started with STEADY_FACTOR=1\.5, but given are STEADY_FACTOR=3"):
         short_run(plugins=[PLUGIN], resume=base, env=env, env_new=["STEADY_FACTOR=3"])
     outcome = short_run(plugins=[PLUGIN], resume=new, env=env, env_new=env_new)
     assert outcome.second is not None
@@ -115,7 +116,7 @@ def test_resume_of_an_ordinary_run_needs_its_variables(tmp_path: Path) -> None:
     with pytest.raises(Interrupted) as stopped:
         measure(tmp_path, InterruptedAtOnce, env="STEADY_FACTOR=2")
     (journal,) = stopped.value.journals
-    with pytest.raises(UsageError, match=r"started with STEADY_FACTOR=2, but given are no variables; .* the same --env"):
+    with pytest.raises(UsageError, match=r"started with STEADY_FACTOR=2, but given are no variables; .* same --env"):
         short_run(plugins=[PLUGIN], resume=journal)
     with pytest.raises(UsageError, match="continue it without --env-new"):
         short_run(plugins=[PLUGIN], resume=journal, env_new="STEADY_FACTOR=2")
@@ -149,6 +150,22 @@ def test_bad_variables_give_a_one_line_error(
     assert said.count("\n") == 1
     assert words in said
     assert not list(tmp_path.rglob("*.json*"))
+
+
+def test_a_note_says_that_the_stack_sets_a_variable_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = tmp_path / "sets.py"
+    plugin.write_text(
+        "from tests.fakes.stacks.steady import Steady\nSteady.environments = lambda self: [{'STEADY_FACTOR': '3'}]\n"
+    )
+    notes: list[str] = []
+    listener = Listener()
+    monkeypatch.setattr(listener, "note", notes.append)
+    out = tmp_path / "r.json"
+    outcome = short_run(
+        ["steady"], profile="quick", plugins=[plugin], out=out, env="STEADY_FACTOR=2", listener=listener
+    )
+    assert any("the stack sets STEADY_FACTOR itself, so --env does not change it there" in note for note in notes)
+    assert {r.environment["STEADY_FACTOR"] for r in outcome.fingerprint.records} == {"3"}
 
 
 def test_the_files_hold_no_absolute_path_but_the_workers_get_it() -> None:

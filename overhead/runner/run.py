@@ -57,7 +57,8 @@ def run(
     (``NAME=VALUE``) for the workers. ``env_new``: variables for ``new`` only; its workers then alternate with workers
     without them. ``plan`` replaces the plan of the profile. ``campaign`` makes the campaign.
 
-    Raises ``UsageError`` for wrong use or if a file cannot be written, and ``Interrupted`` on Ctrl-C and the like. In both cases the journal contains everything measured.
+    Raises ``UsageError`` for wrong use or if a file cannot be written, and ``Interrupted`` on Ctrl-C and the like. In
+    both cases the journal contains everything measured.
     """
     listener = listener or Listener()
     names = [str(plugin) for plugin in _listed(plugins)]

@@ -89,6 +89,20 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="measure with this Python; given twice: measure with both in turn, and compare",
     )
+    run.add_argument(
+        "--env",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="set this variable for the workers (repeatable)",
+    )
+    run.add_argument(
+        "--env-new",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="measure in turn without and with this variable, and compare (repeatable)",
+    )
     _add_measuring_options(run)
     _add_plugin(run)
     _add_json(run)
@@ -231,6 +245,8 @@ def _run(a: argparse.Namespace) -> int:
         resume=a.resume,
         require=a.require,
         pythons=a.python,
+        env=a.env,
+        env_new=a.env_new,
     )
 
 
@@ -258,8 +274,9 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
     except Interrupted as stopped:
         where = " and ".join(map(str, stopped.journals))
         again = ["overhead", "run", "--resume", str(stopped.journals[0])]
-        for option, values in (("--python", more.get("pythons", ())), ("--plugin", more.get("plugins", ()))):
-            again += [word for value in values for word in (option, str(value))]
+        given = {"--python": "pythons", "--env": "env", "--env-new": "env_new", "--plugin": "plugins"}
+        for option, name in given.items():
+            again += [word for value in more.get(name, ()) for word in (option, str(value))]
         print(f"overhead: interrupted; everything measured is in {where}", file=sys.stderr)
         print(f"overhead: go on with: {shlex.join(again)}", file=sys.stderr)
         return _INTERRUPTED

@@ -49,6 +49,7 @@ FigureName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_:. -]{0,63}$(?!\n)")]
 MachineId = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$(?!\n)")]
 Moment = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$(?!\n)")]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
+EnvironmentVariables = Annotated[dict[Name, LongText], Meta(max_length=32)]
 Nanoseconds = Annotated[int, Meta(ge=0, le=2**53)]
 Params = Annotated[dict[Name, Scalar], Meta(max_length=64)]
 
@@ -105,7 +106,7 @@ class Target(_Base, kw_only=True):
     device: Name = ""
     software: bool = False
     executes: bool = True
-    environment: Annotated[dict[Name, LongText], Meta(max_length=32)] = {}
+    environment: EnvironmentVariables = {}
     driver: Name = ""
     versions: Annotated[dict[Name, Name], Meta(max_length=64)] = {}
     options: Params = {}
@@ -164,7 +165,7 @@ class Record(_Base, kw_only=True, dict=True):
     device: Name = ""
     software: bool = False
     executes: bool = True
-    environment: Annotated[dict[Name, LongText], Meta(max_length=32)] = {}
+    environment: EnvironmentVariables = {}
     pattern: Pattern
     caller: Caller
     dependency: Dependency
@@ -230,7 +231,7 @@ class MissingStack(_Base, kw_only=True):
     stack: StackName
     reason: LongText
     mend: LongText = ""
-    environment: Annotated[dict[Name, LongText], Meta(max_length=32)] = {}
+    environment: EnvironmentVariables = {}
 
 
 class LeftOut(_Base, kw_only=True):
@@ -260,9 +261,9 @@ Volatile = Annotated[dict[Name, Scalar | list[Name]], Meta(max_length=64)]
 
 
 class Together(_Base, kw_only=True):
-    """One of two runs that alternated process by process under two interpreters. ``id`` is the same in both files.
+    """One of two runs that alternated process by process: two interpreters, or two sets of environment variables.
 
-    Processes with the same number were measured right after each other.
+    ``id`` is the same in both files. Processes with the same number were measured right after each other.
     """
 
     id: MachineId
@@ -270,7 +271,7 @@ class Together(_Base, kw_only=True):
 
 
 class Fingerprint(_Base, kw_only=True):
-    """A whole run, without its raw samples."""
+    """A whole run, without its raw samples. ``environment``: the variables that the run set for its workers."""
 
     schema_version: int
     method_version: int
@@ -278,6 +279,7 @@ class Fingerprint(_Base, kw_only=True):
     profile: Profile
     machine: Machine
     together: Together | None = None
+    environment: EnvironmentVariables = {}
     volatile: Volatile = {}
     versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
     kernels: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
@@ -304,6 +306,7 @@ class HeaderLine(_Line, kw_only=True, tag="header"):
     profile: Profile
     machine: Machine
     together: Together | None = None
+    environment: EnvironmentVariables = {}
     volatile: Volatile = {}
     versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
     planned: Count = 0

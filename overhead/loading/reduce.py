@@ -199,6 +199,7 @@ class _Journal:
             profile=header.profile,
             machine=header.machine,
             together=header.together,
+            environment=header.environment,
             volatile={**header.volatile, **self._canaries()},
             versions=header.versions,
             kernels={n: h for o in self.opened.values() for n, h in o.kernels.items()},
@@ -338,6 +339,9 @@ class _Journal:
             for worker, wanted in self.wanted.items()
             if ended.get(worker, 0) < wanted
         ]
+        if self.header.environment:
+            words = " ".join(f"{name}={value}" for name, value in self.header.environment.items())
+            flags.append(f"environment variables of the workers: {words}"[:4000])
         for worker, deaths in self.died.items():
             count = f"{len(deaths)} worker process{'es' * (len(deaths) > 1)} died"
             flags.append(f"{worker}: {count} and did not count; the last: {deaths[-1].reason}"[:4000])

@@ -41,10 +41,15 @@ print(json.dumps({
 
 @dataclasses.dataclass(frozen=True)
 class Interpreter:
-    """How to start a worker. ``python`` and ``packages``: versions of another interpreter; empty for this one."""
+    """How to start a worker. ``python`` and ``packages``: versions of another interpreter; empty for this one.
+
+    ``environment``: all variables that the workers get in addition to those of this process. ``variables``: those of
+    them that the user set for this run.
+    """
 
     command: Sequence[str] = (sys.executable, *_WORKER)
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     python: str = ""
     packages: Mapping[str, str] = dataclasses.field(default_factory=dict)
 

@@ -21,6 +21,7 @@ from overhead.runner.output import Outcome, finish, reserve
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice
 from overhead.runner.start import SIDES, begin, known_stacks, reopen, resume_run
+from overhead.runner.variables import with_variables
 
 
 class Interrupted(KeyboardInterrupt):
@@ -42,6 +43,8 @@ def run(
     resume: str | Path | None = None,
     out: str | Path | None = None,
     pythons: str | Sequence[str] = (),
+    env: str | Sequence[str] = (),
+    env_new: str | Sequence[str] = (),
     listener: Listener | None = None,
     plan: Plan | None = None,
     campaign: Callable[..., Campaign] = Campaign,
@@ -50,16 +53,20 @@ def run(
 
     ``stacks``: empty for all stacks except those that are measured only on request. Writes ``out`` (or
     ``reports/local/<time>.json``), and the raw samples next to it. ``pythons``: the interpreter of the workers, or two
-    interpreters, whose processes alternate and whose files go to the folders ``base`` and ``new``. ``plan`` replaces
-    the plan of the profile. ``campaign`` makes the campaign. Raises ``UsageError`` for wrong use or if a file cannot be
-    written, and ``Interrupted`` on Ctrl-C and the like. In both cases the journal contains everything measured.
+    interpreters, whose processes alternate and whose files go to the folders ``base`` and ``new``. ``env``: variables
+    (``NAME=VALUE``) for the workers. ``env_new``: variables for ``new`` only; its workers then alternate with workers
+    without them. ``plan`` replaces the plan of the profile. ``campaign`` makes the campaign.
+
+    Raises ``UsageError`` for wrong use or if a file cannot be written, and ``Interrupted`` on Ctrl-C and the like. In
+    both cases the journal contains everything measured.
     """
     listener = listener or Listener()
     names = [str(plugin) for plugin in _listed(plugins)]
     stacks, patterns, workloads, pythons = map(_listed, (stacks, patterns, workloads, pythons))
+    env, env_new = _listed(env), _listed(env_new)
     if len(pythons) > len(SIDES):
         raise UsageError(f"--python: {len(pythons)} interpreters given; give one, or two to compare")
-    sides = SIDES if len(pythons) == len(SIDES) else ("",)
+    sides = SIDES if env_new or len(pythons) == len(SIDES) else ("",)
     choice = Choice(frozenset(patterns), frozenset(workloads), software, full=profile == "thorough")
     with ending_on_signals(), contextlib.ExitStack() as stack:
         stack.callback(scratch.sweep)  # workers that had to be killed leave folders
@@ -71,7 +78,7 @@ def run(
                 listener.note(sentence)
         if resume is None:
             known, known_profile = known_stacks(stacks), _profile(profile, patterns)
-        given = interpreters(pythons)
+        given = with_variables(interpreters(pythons), env, env_new)
         if resume is None:
             journals = reserve(None if out is None else Path(out), sides)
         else:

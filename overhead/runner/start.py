@@ -24,6 +24,7 @@ from overhead.runner.journal import Journal, Past
 from overhead.runner.output import check_own
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, resumed, schedule
+from overhead.runner.variables import in_words, recorded
 
 SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
 
@@ -66,7 +67,10 @@ def begin(
     for one, together, journal in zip(prepared, _together(len(given)), journals, strict=True):
         versions = _versions(one.found.targets, one.interpreter)
         planned = sum(len(task.assignments) for task in one.tasks)
-        own = msgspec.structs.replace(header, versions=versions, together=together, planned=planned)
+        variables = recorded(one.interpreter)
+        own = msgspec.structs.replace(
+            header, versions=versions, together=together, environment=variables, planned=planned
+        )
         _write_plan(journal, own, one)
         runs.append(InterpreterRun(journal, one.tasks, interpreter=one.interpreter, together=together))
     _note_left_out(listener, dict.fromkeys(left for one in prepared for left in one.left_out))
@@ -86,6 +90,9 @@ def _prepare(
     for package in packages:
         listener.note(f"unavailable: {package.reason}")
     found = dataclasses.replace(found, missing=[*found.missing, *packages])
+    for target in found.targets:
+        for name in sorted(target.environment.keys() & interpreter.variables.keys()):
+            listener.note(f"{target.key}: the stack sets {name} itself, so --env does not change it there")
     tasks, left_out = schedule(found.targets, choice, plan)
     if not tasks:
         raise UsageError(_nothing_to_measure(found.missing, left_out))
@@ -113,7 +120,7 @@ def _write_plan(journal: Journal, header: HeaderLine, prepared: _Prepared) -> No
 
 
 def reopen(path: Path, count: int) -> list[Journal]:
-    """The journal, or the journals of both sides if two interpreters are compared. Raises ``UsageError``."""
+    """The journal, or the journals of both sides if two are compared. Raises ``UsageError``."""
     with contextlib.ExitStack() as stack:
         journals = []
         for one in _sides_of(path, count):
@@ -138,6 +145,7 @@ def resume_run(
         if not past.planned_all:
             raise UsageError(f"{journal.path}: its run was killed before it measured anything; start it again")
         check_own(journal.path, past.header.created)
+        _same_variables(journal.path, past.header, interpreter)
         stacks = sorted({p.target.stack for p in past.planned})
         found = discover(known_stacks(stacks), plugins, interpreter=interpreter).targets
         _same_builds(journal.path, past.header, found, interpreter)
@@ -154,15 +162,26 @@ def _sides_of(path: Path, count: int) -> list[Path]:
     if together is None and count == 1:
         return [path]
     if together is None:
-        raise UsageError(f"{path}: measured with one Python; continue it with at most one --python")
+        raise UsageError(f"{path}: it has one side; continue it without --env-new and with at most one --python")
     if count == 1:
-        raise UsageError(f"{path}: measured with two Pythons; to continue, give both again: --python BASE --python NEW")
+        options = "--python BASE --python NEW, or --env and --env-new"
+        raise UsageError(f"{path}: measured in turn with a second run; to continue, give both again: {options}")
     both = [path.parent.parent / side / path.name for side in SIDES]
     for journal in both:
         other = Past(journal).header.together
         if other is None or other.id != together.id:
             raise UsageError(f"{journal}: this is not the other half of {path}")
     return both
+
+
+def _same_variables(path: Path, header: HeaderLine, interpreter: Interpreter) -> None:
+    """Raise ``UsageError`` if the user's environment variables are not those of the interrupted run."""
+    before, now = header.environment, recorded(interpreter)
+    if before != now:
+        raise UsageError(
+            f"{path}: started with {in_words(before)}, but given are {in_words(now)}; "
+            "to continue, give the same --env and --env-new again"
+        )
 
 
 def _same_builds(path: Path, header: HeaderLine, targets: Sequence[Target], interpreter: Interpreter) -> None:

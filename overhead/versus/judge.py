@@ -155,14 +155,24 @@ def _yardstick(tested: list[BothSides]) -> str:
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
-    """The fields that differ: first the machine, then versions, then the state of the machine."""
+    """The fields that differ: first the machine, then variables, versions, then the state of the machine."""
     pairs: list[tuple[str, object, object]] = [
         (field, getattr(base.machine, field), getattr(new.machine, field)) for field in _MACHINE_FIELDS
     ]
     pairs += [("gpus", _gpus(base), _gpus(new)), ("profile", base.profile, new.profile)]
-    for mine, theirs in ((base.versions, new.versions), (_state(base), _state(new))):
+    of_run = (
+        (_variables(base), _variables(new)),
+        (base.versions, new.versions),
+        (_state(base), _state(new)),
+    )
+    for mine, theirs in of_run:
         pairs += [(key, mine.get(key, ABSENT), theirs.get(key, ABSENT)) for key in sorted({*mine, *theirs})]
     return [Difference(plain(f), plain(str(b)), plain(str(n))) for f, b, n in pairs if b != n]
+
+
+def _variables(fingerprint: Fingerprint) -> dict[str, object]:
+    """The environment variables that the run set, named so that none has the name of a version."""
+    return {f"variable {name}": value for name, value in fingerprint.environment.items()}
 
 
 def _gpus(fingerprint: Fingerprint) -> str:

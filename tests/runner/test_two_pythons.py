@@ -213,7 +213,7 @@ def test_ctrl_c_keeps_both_journals_and_resume_continues_both(tmp_path: Path, bu
         measure(tmp_path, builds, InterruptedAfterOne)
     base, new = stopped.value.journals
     assert sorted(str(path.relative_to(tmp_path)) for path in (base, new)) == ["base/r.jsonl", "new/r.jsonl"]
-    with pytest.raises(UsageError, match="give both again: --python BASE --python NEW"):
+    with pytest.raises(UsageError, match="give both again: --python BASE --python NEW, or --env and --env-new"):
         short_run(plugins=[PLUGIN], resume=base)
     with pytest.raises(UsageError, match=r"started with steadylib 1\.0, but 1\.5 is installed now"):
         short_run(plugins=[PLUGIN], resume=base, pythons=builds[::-1])

@@ -1,4 +1,7 @@
-"""A stack on a simulated clock. The installed ``steadylib`` sets its cost, to compare two builds of a library."""
+"""A stack on a simulated clock, to compare two builds of a library or two environments.
+
+Its cost is set by the installed ``steadylib`` and the variable ``STEADY_FACTOR``.
+"""
 
 from __future__ import annotations
 
@@ -40,5 +43,5 @@ class Steady(Probe):
         library = importlib.import_module("steadylib")
         if os.environ.get("STEADY_DIES") == library.__version__ and case.params["size"] == "large":
             os._exit(3)
-        cost = library.COST * SIZES[str(case.params["size"])]
+        cost = library.COST * float(os.environ.get("STEADY_FACTOR", "1")) * SIZES[str(case.params["size"])]
         return _Steady(Law(host=cost, device=10.0), FakeClock(CALM))

@@ -1,0 +1,186 @@
+"""Two sets of environment variables in one run: one interpreter, workers that take turns, two files, a comparison."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import overhead
+from overhead.cli import main
+from overhead.errors import UsageError
+from overhead.loading import files
+from overhead.results import HeaderLine
+from overhead.runner.campaign import Campaign
+from overhead.runner.interpreter import HERE
+from overhead.runner.output import Outcome
+from overhead.runner.progress import Listener
+from overhead.runner.run import Interrupted
+from overhead.runner.variables import recorded, with_variables
+from overhead.terminal.comparison import summary
+from overhead.versus import compare
+from tests.runner.test_two_pythons import (
+    PLUGIN,
+    PROCESSES,
+    InterruptedAfterOne,
+    InterruptedAtOnce,
+    Watched,
+    short_run,
+)
+
+pytestmark = pytest.mark.slow
+RUN = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "steady"]
+
+
+@pytest.fixture(autouse=True)
+def library(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library that the stack needs, for the workers of this interpreter."""
+    folder = tmp_path_factory.mktemp("packages")
+    (folder / "steadylib.py").write_text("__version__, COST = '1.0', 1000.0\n")
+    package = Path(overhead.__file__).parents[1]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), str(package)]))
+
+
+def measure(tmp_path: Path, campaign: Callable[..., Campaign] = Watched, **options: Any) -> Outcome:
+    out = tmp_path / "r.json"
+    return short_run(["steady"], profile="quick", plugins=[PLUGIN], out=out, campaign=campaign, **options)
+
+
+def test_both_sides_are_measured_in_turn_and_compared_by_pairs(tmp_path: Path) -> None:
+    made: list[Watched] = []
+
+    def campaign(*given: Any) -> Campaign:
+        made.append(Watched(*given))
+        return made[0]
+
+    outcome = measure(tmp_path, campaign, env=["STEADY_FACTOR=1", "COMMON=x"], env_new=["STEADY_FACTOR=1.5"])
+    assert sorted(made[0].ended) == [(side, number) for side in ("base", "new") for number in range(PROCESSES)]
+    assert {side for side, _ in made[0].ended[:2]} == {"base", "new"}
+    assert outcome.second is not None
+    base, new = outcome.fingerprint, outcome.second.fingerprint
+    assert base.environment == {"STEADY_FACTOR": "1", "COMMON": "x"}
+    assert new.environment == {"STEADY_FACTOR": "1.5", "COMMON": "x"}
+    assert base.versions == new.versions
+    assert "environment variables of the workers: STEADY_FACTOR=1.5 COMMON=x" in "\n".join(new.flags)
+    header = next(iter(files.read_journal(outcome.second.samples)))
+    assert isinstance(header, HeaderLine)
+    assert header.environment == new.environment
+    found = compare(outcome.path, outcome.second.path)
+    assert {case.verdict for case in found.cases} == {"slower"}
+    assert all(case.ratio == pytest.approx(1.5, rel=0.02) for case in found.cases)
+    assert found.yardstick.startswith("measured in turn")
+    assert [(d.field, d.base, d.new) for d in found.differences] == [("variable STEADY_FACTOR", "1", "1.5")]
+    assert "What changed: variable STEADY_FACTOR 1 \N{RIGHTWARDS ARROW} 1.5." in summary(found)
+
+
+def test_env_alone_sets_the_variable_in_an_ordinary_run(tmp_path: Path) -> None:
+    outcome = measure(tmp_path, env="STEADY_FACTOR=2")
+    assert outcome.second is None
+    assert outcome.path == tmp_path / "r.json"
+    assert outcome.fingerprint.environment == {"STEADY_FACTOR": "2"}
+    small = next(r for r in outcome.fingerprint.records if r.params == {"size": "small"})
+    assert small.value("complete") == pytest.approx(2_000.0, rel=0.05)
+
+
+def test_the_command_ends_with_the_comparison(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("overhead.runner.run.run", short_run)
+    assert main([*RUN, "--out", str(tmp_path), "--env-new", "STEADY_FACTOR=0.5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {case["verdict"] for case in found["cases"]} == {"faster"}
+    assert [(d["field"], d["base"]) for d in found["differences"]] == [("variable STEADY_FACTOR", "absent")]
+
+
+def test_resume_needs_the_same_variables(tmp_path: Path) -> None:
+    env, env_new = ["STEADY_FACTOR=1"], ["STEADY_FACTOR=1.5"]
+    with pytest.raises(Interrupted) as stopped:
+        measure(tmp_path, InterruptedAfterOne, env=env, env_new=env_new)
+    base, new = stopped.value.journals
+    with pytest.raises(UsageError, match=r"give both again: .*--env and --env-new"):
+        short_run(plugins=[PLUGIN], resume=base, env=env)
+    with pytest.raises(UsageError, match=r"started with STEADY_FACTOR=1\.5, but given are STEADY_FACTOR=3"):
+        short_run(plugins=[PLUGIN], resume=base, env=env, env_new=["STEADY_FACTOR=3"])
+    outcome = short_run(plugins=[PLUGIN], resume=new, env=env, env_new=env_new)
+    assert outcome.second is not None
+    assert {case.verdict for case in compare(outcome.path, outcome.second.path).cases} == {"slower"}
+
+
+def test_resume_of_an_ordinary_run_needs_its_variables(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted) as stopped:
+        measure(tmp_path, InterruptedAtOnce, env="STEADY_FACTOR=2")
+    (journal,) = stopped.value.journals
+    with pytest.raises(UsageError, match=r"started with STEADY_FACTOR=2, but given are no variables; .* same --env"):
+        short_run(plugins=[PLUGIN], resume=journal)
+    with pytest.raises(UsageError, match="continue it without --env-new"):
+        short_run(plugins=[PLUGIN], resume=journal, env_new="STEADY_FACTOR=2")
+    assert short_run(plugins=[PLUGIN], resume=journal, env="STEADY_FACTOR=2").measured
+
+
+def test_the_command_to_resume_has_the_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("overhead.runner.run.run", functools.partial(short_run, campaign=InterruptedAtOnce))
+    assert main([*RUN, "--out", str(tmp_path / "r.json"), "--env", "A=1 2", "--env-new", "A=0"]) == 130
+    said = capsys.readouterr().err
+    assert f"--resume {tmp_path / 'base' / 'r.jsonl'} --env 'A=1 2' --env-new A=0" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--env", "A"], "--env A: not of the form NAME=VALUE"),
+        (["--env-new", "=1"], "--env-new =1: not of the form NAME=VALUE"),
+        (["--env", "PYTHONPATH=/x"], "--env PYTHONPATH: this variable changes the packages; use --python"),
+        (["--env", "A=" + "x" * 5000], "--env: too many or too long variables"),
+        ([word for i in range(40) for word in ("--env", f"A{i}=1")], "--env: too many or too long variables"),
+    ],
+)
+def test_bad_variables_give_a_one_line_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
+    assert main([*RUN, "--out", str(tmp_path), *options]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert words in said
+    assert not list(tmp_path.rglob("*.json*"))
+
+
+def test_a_note_says_that_the_stack_sets_a_variable_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = tmp_path / "sets.py"
+    plugin.write_text(
+        "from tests.fakes.stacks.steady import Steady\nSteady.environments = lambda self: [{'STEADY_FACTOR': '3'}]\n"
+    )
+    notes: list[str] = []
+    listener = Listener()
+    monkeypatch.setattr(listener, "note", notes.append)
+    out = tmp_path / "r.json"
+    outcome = short_run(
+        ["steady"], profile="quick", plugins=[plugin], out=out, env="STEADY_FACTOR=2", listener=listener
+    )
+    assert any("the stack sets STEADY_FACTOR itself, so --env does not change it there" in note for note in notes)
+    assert {r.environment["STEADY_FACTOR"] for r in outcome.fingerprint.records} == {"3"}
+
+
+def test_the_files_hold_no_absolute_path_but_the_workers_get_it() -> None:
+    (one,) = with_variables([HERE], ["LAYERS=/opt/private/layer.so"], [])
+    assert one.environment["LAYERS"] == "/opt/private/layer.so"
+    assert recorded(one) == {"LAYERS": "…/layer.so"}
+
+
+def test_two_interpreters_may_differ_in_variables_too() -> None:
+    base, new = with_variables([HERE, HERE], ["A=1", "B=1"], ["B=2"])
+    assert base.variables == {"A": "1", "B": "1"}
+    assert new.variables == {"A": "1", "B": "2"}
+    assert base.command == (sys.executable, "-m", "overhead.runner.worker")
+
+
+def test_an_empty_value_is_a_value() -> None:
+    (one,) = with_variables([HERE], ["A="], [])
+    assert one.environment == {"A": ""}

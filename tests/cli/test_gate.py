@@ -12,7 +12,7 @@ import pytest
 from overhead.cli import main
 from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
-from overhead.results import FailedLine, encode_line
+from overhead.results import FailedLine, JournalLine, OneOffLine, RoundLine, encode_line
 from tests.fakes.runs import CASES, COSTS, MACHINE, TARGET, Made
 
 SLOWER = {**COSTS, "large": 2 * COSTS["large"]}
@@ -32,11 +32,16 @@ def with_failed_case(folder: Path, name: str, seed: int, case: str) -> str:
         target=target, case=CASES[case].key, worker=target, process=0, status="failed", reason="out of memory"
     )
     journal = Made(seed=seed).journal(folder / f"{name}.jsonl")
-    journal.write_bytes(journal.read_bytes() + encode_line(failed))
+    lines = [line for line in files.read_journal(journal) if not _measured(line, CASES[case].key)]
+    journal.write_bytes(b"".join(map(encode_line, [*lines, failed])))
     files.write_fingerprint(folder / f"{name}.json", reduce_journal(journal))
     (folder / f"{name}.samples.jsonl.gz").write_bytes(gzip.compress(journal.read_bytes()))
     journal.unlink()
     return str(folder / f"{name}.json")
+
+
+def _measured(line: JournalLine, case: str) -> bool:
+    return isinstance(line, RoundLine | OneOffLine) and line.case == case
 
 
 def gate(paths: list[str], *more: str) -> int:

@@ -15,7 +15,7 @@ import psutil
 from msgspec import Struct
 
 from overhead.checking.child import CheckEnded, CheckJob, RowChecked, decode_message, encode
-from overhead.checking.findings import CheckRow, Finding
+from overhead.checking.findings import CheckFinding, CheckRow
 from overhead.errors import UsageError
 from overhead.probes import registry
 from overhead.process import LimitExceeded, SupervisedProcess
@@ -118,7 +118,7 @@ def _one_child(
         finally:
             process.end()
         where = _where(trace_file, job.plugins)
-    finding = Finding("error", step, reason, where)
+    finding = CheckFinding("error", step, reason, where)
     keep(CheckRow(row, "hung" if result == "hung" else "crashed", "", [finding], round(time.monotonic() - began, 2)))
     return int(" " not in row or row.rpartition(" ")[2] in ("environments", "targets", "space"))
 

@@ -19,7 +19,7 @@ Result = Literal["verified", "opened", "unavailable", "failed", "hung", "crashed
 FAULTS: frozenset[str] = frozenset({"failed", "hung", "crashed"})
 
 
-class Finding(Struct, frozen=True, omit_defaults=True):
+class CheckFinding(Struct, frozen=True, omit_defaults=True):
     """``step``: the call that was made. ``where``: the line of the stack's code. ``trace``: the traceback from there."""  # noqa: E501
 
     level: Level
@@ -35,7 +35,7 @@ class CheckRow(Struct, frozen=True, omit_defaults=True):
     what: str
     result: Result
     reason: str = ""
-    findings: list[Finding] = []
+    findings: list[CheckFinding] = []
     seconds: float = 0.0
 
     @property
@@ -47,16 +47,16 @@ class Findings:
     """Collects the findings of one row. ``doing`` is called with the name of each step before it runs."""
 
     def __init__(self) -> None:
-        self.found: list[Finding] = []
+        self.found: list[CheckFinding] = []
         self.step = ""
         self.unavailable = ""
         """The reason, if the stack says that it cannot run the case."""
 
     def error(self, message: str) -> None:
-        self.found.append(Finding("error", self.step, message))
+        self.found.append(CheckFinding("error", self.step, message))
 
     def warn(self, message: str) -> None:
-        self.found.append(Finding("warning", self.step, message))
+        self.found.append(CheckFinding("warning", self.step, message))
 
     def expect(self, true: bool, message: str) -> bool:
         """Add an error unless it is true; return it."""
@@ -88,7 +88,7 @@ class Findings:
             self.unavailable = words
             return
         named = words if isinstance(error, UsageError) else f"{type(error).__name__}: {words}".rstrip(": ")
-        self.found.append(Finding("error", self.step, named, raised_in(error), _trace(error)))
+        self.found.append(CheckFinding("error", self.step, named, raised_in(error), _trace(error)))
 
 
 def _trace(error: BaseException) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from overhead.checking.findings import CheckRow, Finding
+from overhead.checking.findings import CheckFinding, CheckRow
 from overhead.reading.format import plain
 
 _STYLES = {"verified": "green", "opened": "green", "failed": "red", "hung": "red", "crashed": "red", "noted": "yellow"}
@@ -34,7 +34,7 @@ class CheckPrinter:
         for finding in row.findings:
             self._show_finding(finding)
 
-    def _show_finding(self, finding: Finding) -> None:
+    def _show_finding(self, finding: CheckFinding) -> None:
         key = (finding.level, finding.message, finding.where)
         where = f" ({finding.where})" if finding.where else ""
         again = " (as above)" if key in self._told else ""

@@ -165,6 +165,24 @@ def _check_description(found: Findings, chain: Chain, case: Case) -> None:
         found.warn(f"the pattern is {case.pattern}, but latency is False: there will be no percentiles")
 
 
+def blocking_warning(synchronous: bool, issue: float, empty: float, one: float, most: float) -> str:
+    """What is suspicious about these times, ns; empty if nothing is.
+
+    ``issue``: of one unit. ``empty``, ``one``, ``most``: of the wait after no unit, one unit and the most units.
+    """
+    waited = f"wait() takes {one / 1e3:.1f} us after one unit and {empty / 1e3:.1f} us after none"
+    if synchronous and one > 3 * empty + 10 * _LEAST_WAIT_NS:
+        return f"synchronous is True, but {waited}: does issue() return before the work is done?"
+    # A CPU device may have run one unit before issue() returns, but not all of them.
+    nothing_left = max(one, most) < 1.2 * empty + _LEAST_WAIT_NS / 10
+    if not synchronous and nothing_left and issue > 2 * empty:
+        return (
+            f"{waited}: if issue() returns only when the work is done, set synchronous = True; "
+            "if it returns earlier, does wait() wait for the work?"
+        )
+    return ""
+
+
 class _Calls:
     """Calls the methods of an open chain as a run does, and compares the units issued with those executed."""
 
@@ -246,16 +264,8 @@ class _Calls:
             times = {n: [self._timed(n) for _ in range(_REPEATS)] for n in sorted(set(UNITS))}
             empty, one, most = (statistics.median(wait for _, wait in times[n]) for n in times)
             issue = statistics.median(issue for issue, _ in times[1])
-            waited = f"wait() takes {one / 1e3:.1f} us after one unit and {empty / 1e3:.1f} us after none"
-            if self.chain.synchronous and one > 3 * empty + 10 * _LEAST_WAIT_NS:
-                self.found.warn(f"synchronous is True, but {waited}: does issue() return before the work is done?")
-            # A CPU device may have run one unit before issue() returns, but not all of them.
-            nothing_left = max(one, most) < 1.2 * empty + _LEAST_WAIT_NS / 10
-            if not self.chain.synchronous and nothing_left and issue > 2 * empty:
-                self.found.warn(
-                    f"{waited}: if issue() returns only when the work is done, set synchronous = True; "
-                    "if it returns earlier, does wait() wait for the work?"
-                )
+            if warning := blocking_warning(self.chain.synchronous, issue, empty, one, most):
+                self.found.warn(warning)
         if not self.found.failed:
             self._read()
 

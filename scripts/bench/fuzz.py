@@ -214,7 +214,10 @@ def fuzz(options: argparse.Namespace, console: Console) -> bool:
         rows[name] = {"examples": examples, "failures": len(errors)}
         for error in errors:
             console.print(name, "".join(traceback.format_exception(error)), markup=False, highlight=False)
-    console.print(json.dumps(rows) if options.json else rows)
+        if not options.json:
+            console.print(f"{name}: {examples} examples, {len(errors)} failures")
+    if options.json:
+        console.print(json.dumps(rows))
     return not any(row["failures"] for row in rows.values())
 
 

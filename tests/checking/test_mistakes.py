@@ -83,12 +83,6 @@ MISTAKES = {
     "a parameter that changes nothing": Mistake(
         'int(case.params["arguments"])', "1", "open() never reads params['arguments']", level="warning"
     ),
-    "an issue that blocks": Mistake(
-        "case, launch, self._device.finish, self._read, count=self._count, device=self._time, window=WINDOW",
-        "case, lambda: (launch(), self._device.finish()), lambda: None, count=self._count, window=WINDOW",
-        "set synchronous = True",
-        level="warning",
-    ),
     "a unit that differs": Mistake(
         "self.warm_up(1)",
         'self.unit = "launch"',

@@ -57,15 +57,14 @@ class Campaign:
     def run(self) -> None:
         """Measure all planned processes that the journals lack and that end before the wall limit."""
         self._began_s = self._clock()
-        self.listener.begin(
-            sum(
-                self._turns.measuring_s(task, more) + START_S
-                for run in self.runs
-                for missing in [run.missing()]
-                for task in run.tasks
-                for more in range(missing[task.target.key])
-            )
+        planned_s = sum(
+            self._turns.measuring_s(task, more) + START_S
+            for run in self.runs
+            for missing in [run.missing()]
+            for task in run.tasks
+            for more in range(missing[task.target.key])
         )
+        self.listener.begin(min(planned_s, self._wall_s()))
         other_s, past = 0.0, self._past_processes()
         for replicate in range(self.plan.processes):
             before, due = self._elapsed_s(), self._due(replicate)

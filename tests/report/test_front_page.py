@@ -87,6 +87,25 @@ def test_a_plugins_stack_alone_is_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("narrow", [False, True])
+def test_a_row_of_a_met_range_alone_is_drawn_and_its_label_fits(narrow: bool) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from overhead.report.core import draw
+    from overhead.report.core.headline_figure import headline_figure
+
+    noisy = record("wgpu-native", status="noisy", api="Vulkan", software=True, more=(met(87_000.0, 151_000.0),))
+    costs = dispatch_costs(View(fingerprint(record("numpy", each=500.0, api="CPU", adapter="CPU"), noisy)))
+    assert costs is not None
+    with draw.style():
+        figure = headline_figure(costs, narrow=narrow)
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        (ax,) = figure.axes
+        boxes = {t.get_text(): t.get_window_extent(renderer) for t in ax.texts}
+    assert "met 87 to 151" in boxes
+    assert all(box.x0 >= 0 for box in boxes.values())
+
+
+@pytest.mark.parametrize("narrow", [False, True])
 def test_printed_values_do_not_overlap(narrow: bool) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text

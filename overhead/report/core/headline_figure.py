@@ -21,6 +21,8 @@ _MARKERS: dict[Kind, str] = {"python": "o", "browser": "^", "compiled": "D", "ba
 _SIZES: dict[Kind, float] = {"python": 9, "browser": 9, "compiled": 7.5, "batched": 15}
 _MET_TITLE = "met: range over fresh processes, not pinned to a processor"
 _MET_ALPHA = 0.25
+_LETTER_INCHES = 0.0088
+"""Width of a letter of a label by points of its font."""
 _PIXEL_GAP = 4
 """Least distance between two printed values, pixels at 100 dpi."""
 
@@ -62,7 +64,8 @@ def headline_figure(costs: DispatchCosts, *, narrow: bool = False) -> Figure:
     foot = 0.62
     figure = Figure(figsize=(size.width, head + height + foot))
     total = head + height + foot
-    left = size.labels if not narrow else 0.08
+    longest = max((len(row.label) for row in costs.rows), default=0)
+    left = 0.08 if narrow else max(size.labels, longest * size.font * _LETTER_INCHES)
     ax = figure.add_axes((left / size.width, foot / total, 1 - (left + 0.12) / size.width, height / total))
     _axis(ax, costs, height)
     for row, top, lines in zip(costs.rows, tops, notes, strict=True):
@@ -155,7 +158,7 @@ def _print_values(ax: Axes, row: DispatchRow, y: float, size: _Size) -> None:
         for kind, value in sorted(row.marks.items(), key=lambda one: one[1])
     ]  # fmt: skip
     if row.met is not None:
-        end = max(row.met[1], *row.marks.values())
+        end = max([row.met[1], *row.marks.values()])
         texts.append(ax.text(end, y, f"met {between(*row.met)}", ha="center", va="bottom", fontsize=size.value - 1,
                              color=MUTED, zorder=4))  # fmt: skip
     _move_apart(ax, texts)

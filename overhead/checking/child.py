@@ -113,7 +113,7 @@ class _Check:
 
     @contextlib.contextmanager
     def row(self, what: str) -> Iterator[Findings]:
-        """A row for a step that is told only if something is wrong with it."""
+        """A row for a step; it is sent only if it has findings."""
         found = _Noted(what, self.send)
         yield found
         if (found.found or found.unavailable) and what not in self.job.done:

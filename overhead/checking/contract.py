@@ -100,7 +100,7 @@ class Watched(dict[str, Any]):
 
 
 def watched(case: Case) -> tuple[Case, Watched]:
-    """A copy of the case whose parameters remember which ones were read, and these parameters."""
+    """A copy of the case, and its parameters, which record each key that is read."""
     copy, params = msgspec.structs.replace(case), Watched(case.params)
     msgspec.structs.force_setattr(copy, "params", params)
     return copy, params

@@ -50,7 +50,7 @@ def elementwise(sink: Sink, kind: str, result: Any, arguments: dict[str, Any], *
 def _expressed(
     sink: Sink, kind: str, form: str, operands: list[Any], taken: NumberType, result: Any, into: Any = None
 ) -> TensorView:
-    """The result of an expression whose operands are tensors or numbers, converted to the type ``taken``."""
+    """The result of the expression on tensors or numbers. Operands are first converted to the type ``taken``."""
     inputs: list[TensorView] = []
     texts, scalars = [], []
     for position, operand in enumerate(operands):

@@ -104,7 +104,7 @@ def has_value(figure: Figure | None) -> bool:
 
 
 def resolved(figure: Figure | None) -> bool:
-    """Whether the figure has a value above zero whose interval, where there is one, ends above zero too."""
+    """Whether the figure has a value above zero, and its interval, if it has one, ends above zero."""
     value = valued(figure)
     if figure is None or value is None or value <= 0:
         return False

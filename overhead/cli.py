@@ -11,9 +11,11 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from overhead import scratch
 from overhead.errors import UsageError, one_line
+from overhead.runner.ending import ending_on_signals
 from overhead.terminal.streams import Streams
 
 if TYPE_CHECKING:
@@ -37,13 +39,24 @@ def main(argv: list[str] | None = None) -> int:
     return code if _is_gate(arguments) else streams.exit_code(code)
 
 
+def program() -> NoReturn:
+    """Run the command and end the process.
+
+    Threads and exit handlers of stacks in other packages are not waited for, because they may never end.
+    """
+    code = main()
+    scratch.remove()
+    os._exit(code)
+
+
 def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     try:
         _parser().parse_args(argv, arguments)
     except SystemExit as end:  # --help, or wrong use
         return end.code if isinstance(end.code, int) else _DONE
     try:
-        return int(arguments.call(arguments))
+        with ending_on_signals():
+            return int(arguments.call(arguments))
     except KeyboardInterrupt:
         return _INTERRUPTED
     except UsageError as error:

@@ -24,6 +24,7 @@ from overhead.errors import UsageError
 from overhead.measure.sampling.chain import Chain
 from overhead.probes import load_plugin, registry
 from overhead.probes.base import Probe
+from overhead.process import input_lines
 from overhead.results import Case, Target
 
 _HEAVY = ("cupy", "jax", "mlx", "numba", "pyopencl", "tensorflow", "torch", "triton", "vulkan", "wgpu", "wgpudawn")
@@ -180,7 +181,7 @@ def main() -> int:
     sys.stdout.flush()
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    _Check(_decode_job(sys.stdin.buffer.readline()), out).run()
+    _Check(_decode_job(next(input_lines())), out).run()
     return 0
 
 

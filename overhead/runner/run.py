@@ -74,7 +74,7 @@ def run(
         scratch.sweep()
         check_device_lock()
         for name in names:
-            for sentence in load_plugin(Path(name)).values():
+            for sentence in load_plugin(Path(name), trial=True).values():
                 listener.note(sentence)
         if resume is None:
             known, known_profile = known_stacks(stacks), _profile(profile, patterns)

@@ -38,7 +38,7 @@ def listing(plugins: Sequence[Path] = (), stacks: Sequence[str] = ()) -> list[Li
 
     Installed packages that cannot be used come last. Raises ``UsageError``.
     """
-    replaced = {name: sentence for plugin in plugins for name, sentence in load_plugin(plugin).items()}
+    replaced = {name: sentence for plugin in plugins for name, sentence in load_plugin(plugin, trial=True).items()}
     probes = registry()
     if stacks:
         known_stacks(stacks)

@@ -30,8 +30,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command and return the exit code.
 
     0 done; 1 a gate failed, a required stack is missing, or nothing was measured; 2 wrong use or bad input; 3 a gate
-    could not test enough; 70 an error of overhead itself; 74 standard output cannot be written; 130 interrupted; 141 the
-    reader of the output is gone. The result of a gate has precedence over an error of the output.
+    could not test enough; 70 an error of overhead itself; 74 standard output cannot be written; 130 interrupted;
+    141 the reader of the output is gone. The result of a gate has precedence over an error of the output.
     """
     arguments = argparse.Namespace()
     with Streams() as streams:

@@ -122,7 +122,8 @@ def answer_trial() -> None:
 
 def _load_for_trial(arguments: Sequence[str]) -> str:
     if len(arguments) == 2:
-        return load_entry_point(EntryPoint(*arguments, entry_points.GROUP))
+        name, value = arguments
+        return load_entry_point(EntryPoint(name, value, entry_points.GROUP))
     allow_entry_points(())
     before = registry()
     try:

@@ -316,7 +316,7 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
     both = [outcome, outcome.second] if outcome.second else [outcome]
     missing = {name: reason for one in both for name, reason in one.without_figure(require).items()}
     for name, reason in missing.items():
-        print(f"overhead: required stack {name} gave no figure: {reason}", file=sys.stderr)
+        _complain(f"required stack {name} gave no figure: {reason}")
     if not outcome.measured:
         print(f"overhead: no case was measured; {outcome.path} says why", file=sys.stderr)
     return _GATE if missing or not outcome.measured else _DONE

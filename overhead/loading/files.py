@@ -93,8 +93,9 @@ def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A new file that gets this path when it is whole and on the disk. If this fails, no part of it remains."""
     part = part_path(path)
+    part.unlink(missing_ok=True)  # of a killed run; what a link or a pipe of this name leads to must not be written
     try:
-        with open(part, "wb") as file:
+        with open(part, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead.errors import BadPlugin, one_line
+from overhead.fields import is_utf8
 from overhead.probes._support.packages import entry_points
 from overhead.probes._support.packages.answers import environments_of, space_of, targets_of
 from overhead.probes.base import Probe
@@ -145,6 +146,8 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, str]:
     replaces. Raises ``BadPlugin`` with the reason in one line.
     """
     registry()
+    if not is_utf8(str(path)):
+        raise BadPlugin(f"{path}: the path is not UTF-8; rename it")
     if os.path.realpath(path) in _plugins:
         return {}
     if trial and os.path.isfile(path) and (reason := entry_points.trial(str(path))):

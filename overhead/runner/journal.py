@@ -50,11 +50,12 @@ class Journal:
         The journal of a run that ended before it measured is taken over. Raises ``NameTaken`` if the name is in use, or
         ``CannotWrite``.
         """
-        for own in (path, fingerprint_path(path), samples_path(path), files.part_path(samples_path(path))):
+        written = (fingerprint_path(path), samples_path(path))
+        for own in (path, *written, *map(files.part_path, written)):
             _check_name(own)
         journal = cls(path, create=True)
         try:
-            for other in (fingerprint_path(path), samples_path(path)):
+            for other in written:
                 if os.path.lexists(other):
                     raise NameTaken(f"{other}: exists; measured results are not overwritten")
             if not journal._empty and _measured(path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -91,7 +92,7 @@ def run(
             else:
                 plan, runs = resume_run(journals, given, names, listener, plan)
             try:
-                campaign(runs, plan, listener, names, random.Random(journals[0].path.name)).run()
+                campaign(runs, plan, listener, names, random.Random(os.fsencode(journals[0].path.name))).run()
             finally:
                 listener.end()
             return finish(journals)

@@ -14,7 +14,13 @@ import psutil
 import pytest
 
 from overhead.cli import main
+from overhead.errors import Unavailable, Unsupported, one_line
+from overhead.machine import redacted
+from overhead.measure.sampling.events import reason_of
 from overhead.probes._support.packages import entry_points
+from overhead.results import MissingLine, MissingStack, Target, decode_line, encode_line
+from overhead.runner.progress import Progress
+from overhead.terminal.stacks import Listed, show_listing
 from tests.fakes.plugins import forget_plugins_afterwards
 from tests.probes.test_entry_points import GOOD, python
 
@@ -104,3 +110,32 @@ def start_and_hang(folder: Path, command: str) -> tuple[subprocess.Popen[bytes],
         assert process.poll() is None
         time.sleep(0.05)
     return process, psutil.Process(process.pid).children(recursive=True)
+
+
+HOSTILE = "\x1b[2J\udcff" + "x" * 300_000
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    "error", [Unavailable(HOSTILE, HOSTILE), Unsupported(HOSTILE), ValueError(HOSTILE), Wordless()]
+)
+def test_every_reason_fits_into_a_file(error: Exception) -> None:
+    mend = getattr(error, "mend", "")
+    line = MissingLine(unavailable=MissingStack(stack="bad", reason=reason_of(error), mend=mend))
+    assert decode_line(encode_line(redacted(line)))
+    assert one_line(error)
+
+
+def test_no_text_of_a_stack_controls_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "a\x1b[2J\x9b\u202eb [red]c"
+    target = Target(stack="bad", api="CPU", adapter=text, driver=text)
+    missing = MissingStack(stack="bad", reason=text, mend=text, environment={"A": text})
+    show_listing([Listed(stack="bad", title=text, targets=[target], missing=[missing], note=text)])
+    Progress().note(text)
+    said = "".join(capsys.readouterr())
+    assert said.replace("\n", "").isprintable()
+    assert said.count("[red]c") == 7

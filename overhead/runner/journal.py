@@ -29,6 +29,8 @@ from overhead.results import (
     RoundLine,
 )
 
+_MOST_PROCESSES = 1_000_000
+
 
 class NameTaken(UsageError):
     """The files of a run cannot have this name: another run uses it, or a file has it."""
@@ -204,3 +206,5 @@ class Past:
                 self.done[line.worker] = self.done.get(line.worker, 0) + 1
             if isinstance(line, OpenedLine | OneOffLine | RoundLine | FailedLine | DiedLine | EndedLine):
                 self.next_process[line.worker] = max(self.next_process.get(line.worker, 0), line.process + 1)
+        if max(self.next_process.values(), default=0) > _MOST_PROCESSES:
+            raise BadFile(f"{path}: a process has a number above {_MOST_PROCESSES:,}")

@@ -96,9 +96,12 @@ def run(
             finally:
                 listener.end()
             return finish(journals)
-        except KeyboardInterrupt:
-            if kept := [journal.path for journal in journals if journal.can_be_resumed]:
+        except BaseException as error:
+            kept = [journal.path for journal in journals if journal.can_be_resumed]
+            if kept and isinstance(error, KeyboardInterrupt):
                 raise Interrupted(kept) from None
+            if kept and not isinstance(error, UsageError):
+                listener.note(f"everything measured is in {' and '.join(map(str, kept))}; run --resume goes on with it")
             raise
 
 

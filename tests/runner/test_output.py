@@ -14,12 +14,13 @@ import msgspec
 import pytest
 
 from overhead.cli import main
-from overhead.errors import CannotWrite, UsageError
+from overhead.errors import BadFile, CannotWrite, UsageError
 from overhead.loading.reduce import load
 from overhead.results import HeaderLine, encode_line
 from overhead.runner.campaign import Campaign
-from overhead.runner.journal import Journal, NameTaken
+from overhead.runner.journal import Journal, NameTaken, Past
 from overhead.runner.output import finish, reserve, write_lines
+from overhead.runner.progress import Progress
 from overhead.runner.run import run
 from overhead.runner.start import reopen
 from tests.fakes.runs import Made
@@ -219,3 +220,21 @@ def test_a_file_name_that_is_not_utf_8_is_used(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not measured"):
         run("numpy", patterns="per-submit", out=out, campaign=NotMeasured)
     assert seen
+
+
+def test_an_error_of_the_program_names_the_journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Broken(Campaign):
+        def run(self) -> None:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run("numpy", patterns="per-submit", out=tmp_path / "r.json", campaign=Broken, listener=Progress())
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"everything measured is in {tmp_path / 'r.jsonl'}; run --resume goes on with it" in said
+    assert Past(tmp_path / "r.jsonl").planned_all
+
+
+def test_a_journal_with_an_impossible_process_number_is_refused(tmp_path: Path) -> None:
+    path = Made(numbers=(2**53,)).journal(tmp_path / "r.jsonl")
+    with pytest.raises(BadFile, match="a process has a number above"):
+        Past(path)

@@ -62,9 +62,11 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     except UsageError as error:
         _complain(str(error))
         return _USAGE
-    except (OSError, ImportError) as error:  # such as no file descriptors left, or no memory for a library
-        named = isinstance(error, OSError) and error.filename and error.strerror
-        _complain(f"{error.filename}: {error.strerror}" if named else one_line(error))
+    except OSError as error:
+        _complain(f"{error.filename}: {error.strerror}" if error.filename else one_line(error))
+        return _USAGE
+    except ImportError as error:  # a library that is broken, or that finds too little memory
+        _complain(one_line(error))
         return _USAGE
     except MemoryError:
         _complain("out of memory; free some, or raise the limit that ulimit -v shows")

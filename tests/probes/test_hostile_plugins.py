@@ -139,3 +139,13 @@ def test_no_text_of_a_stack_controls_the_terminal(capsys: pytest.CaptureFixture[
     said = "".join(capsys.readouterr())
     assert said.replace("\n", "").isprintable()
     assert said.count("[red]c") == 7
+
+
+@pytest.mark.parametrize(("name", "value"), [("", "1"), ("A=B", "1"), ("A\0", "1"), ("A", "1\0"), ("A", "\ud800")])
+def test_variables_that_no_process_can_have_are_refused(tmp_path: Path, name: str, value: str) -> None:
+    method = f"    def environments(self):\n        return [{{{name!r}: {value!r}}}]\n"
+    (tmp_path / "p.py").write_text(GOOD.format(name="good") + method)
+    done = python(tmp_path, "-m", "overhead", "list", "-p", "good", "--plugin", "p.py", "--json")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)
+    assert "Good.environments() has" in row["missing"][0]["reason"]

@@ -169,10 +169,15 @@ def _parser() -> argparse.ArgumentParser:
     report.set_defaults(call=_report)
 
     compare = commands.add_parser(
-        "compare", help="compare two runs, or two sets of runs, case by case: faster, slower or no difference"
+        "compare", help="compare two runs, or variants inside one run, case by case: faster, slower or no difference"
     )
     compare.add_argument("base", metavar="BASE", type=Path, help="fingerprint, journal, or folder of runs")
-    compare.add_argument("new", metavar="NEW", type=Path, help="the same; ratios are NEW over BASE")
+    compare.add_argument("new", metavar="NEW", nargs="?", type=Path, help="the same; ratios are NEW over BASE")
+    compare.add_argument(
+        "--across",
+        metavar="AXIS=VALUE,VALUE",
+        help="in place of NEW: compare variants inside one run with the first, such as wait=stream,event",
+    )
     compare.add_argument(
         "--fail-over",
         metavar="PCT",
@@ -385,7 +390,7 @@ def _compare(a: argparse.Namespace) -> int:
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
-    found = compare(a.base, a.new, a.fail_over)
+    found = compare(a.base, a.new, a.fail_over, across=a.across)
     _show_verdicts(a, found, markdown=a.markdown)
     if a.fail_over is None:
         return _DONE

@@ -172,18 +172,27 @@ def _on_one_machine(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
     return f"{listed(said)} ({own[0].machine})" if own else ""
 
 
+_PAIR = Path("docs/examples/compare")
+
+
 def compared() -> str:
     """The output of ``overhead compare`` for the committed pair of runs, in both directions."""
-    folder = ROOT / "docs" / "examples" / "compare"
-    old, new = folder / "numpy-1.26.json", folder / "numpy-2.4.json"
-    blocks = []
-    for base, other in ((old, new), (new, old)):
-        out = io.StringIO()
-        comparison.show(compare(base, other), Console(file=out, width=200, color_system=None))
-        text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
-        command = f"overhead compare docs/examples/compare/{base.name} docs/examples/compare/{other.name}"
-        blocks.append(f"```text\n$ {command}\n{text}\n```")
-    return "\n\n".join(blocks)
+    old, new = _PAIR / "numpy-1.26.json", _PAIR / "numpy-2.4.json"
+    return "\n\n".join(_compare_command([base, other]) for base, other in ((old, new), (new, old)))
+
+
+def across() -> str:
+    """The output of ``overhead compare --across`` for one of them."""
+    return _compare_command([_PAIR / "numpy-2.4.json"], "alloc=in-place,allocating")
+
+
+def _compare_command(paths: Sequence[Path], across: str | None = None) -> str:
+    out = io.StringIO()
+    found = compare(*(ROOT / path for path in paths), across=across)
+    comparison.show(found, Console(file=out, width=200, color_system=None))
+    text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
+    words = [*(path.as_posix() for path in paths), *(["--across", across] if across else [])]
+    return f"```text\n$ overhead compare {' '.join(words)}\n{text}\n```"
 
 
 def operating() -> str:
@@ -253,6 +262,7 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "findings": findings,
     "verdicts": verdicts,
     "compared": compared,
+    "across": across,
     "plugin-interface": plugin_interface,
     "columns": columns,
 }

@@ -9,6 +9,7 @@ from overhead.results import Case, Record, scalar_text
 from overhead.versus.pairing import ABSENT, refusal
 from overhead.versus.sides import Side
 
+
 @dataclasses.dataclass(frozen=True)
 class Variants:
     """An axis of the cases and some of its values, the base first: ``wait`` with ``stream`` and ``event``."""

@@ -178,21 +178,21 @@ _PAIR = Path("docs/examples/compare")
 def compared() -> str:
     """The output of ``overhead compare`` for the committed pair of runs, in both directions."""
     old, new = _PAIR / "numpy-1.26.json", _PAIR / "numpy-2.4.json"
-    return "\n\n".join(_compare_command([base, other]) for base, other in ((old, new), (new, old)))
+    return "\n\n".join(_compare_command(base, other) for base, other in ((old, new), (new, old)))
 
 
 def across() -> str:
     """The output of ``overhead compare --across`` for one of them."""
-    return _compare_command([_PAIR / "numpy-2.4.json"], "alloc=in-place,allocating")
+    return _compare_command(_PAIR / "numpy-2.4.json", across="alloc=in-place,allocating")
 
 
-def _compare_command(paths: Sequence[Path], across: str | None = None) -> str:
+def _compare_command(base: Path, new: Path | None = None, across: str | None = None) -> str:
     out = io.StringIO()
-    found = compare(*(ROOT / path for path in paths), across=across)
+    found = compare(ROOT / base, ROOT / new if new else None, across=across)
     comparison.show(found, Console(file=out, width=200, color_system=None))
     text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
-    words = [*(path.as_posix() for path in paths), *(["--across", across] if across else [])]
-    return f"```text\n$ overhead compare {' '.join(words)}\n{text}\n```"
+    more = new.as_posix() if new else f"--across {across}"
+    return f"```text\n$ overhead compare {base.as_posix()} {more}\n{text}\n```"
 
 
 def operating() -> str:

@@ -24,9 +24,9 @@ def compare(
     """The verdicts on ``new`` against ``base``: each is a fingerprint, a journal, a folder, or several of them.
 
     ``fail_over`` (per cent): a case fails if its whole corrected interval is slower by more than this. ``across``, in
-    place of ``new``: compare variants inside each run of ``base``, such as ``wait=stream,event``, with the first. Raises
-    ``UsageError`` if ``fail_over`` is negative or not finite, if both sides hold one run and ``fail_over`` is given, or
-    if ``across`` names what the run does not have, and ``BadFile`` if a file is bad or the method versions differ.
+    place of ``new``: compare variants inside each run of ``base``, such as ``wait=stream,event``, with the first.
+    Raises ``UsageError`` if ``fail_over`` is negative or not finite, if both sides hold one run and ``fail_over`` is
+    given, or if no case is as ``across`` says, and ``BadFile`` if a file is bad or the method versions differ.
     """
     if fail_over is not None and not (math.isfinite(fail_over) and fail_over >= 0):
         raise UsageError(f"--fail-over {fail_over}: must be a percentage of 0 or more")

@@ -97,11 +97,16 @@ def _module_of(scope: dict[str, Any]) -> str:
     return str(getattr(scope.get("__spec__"), "name", None) or scope.get("__name__", ""))
 
 
+_INTERFACE = frozenset(
+    {"overhead.probes", *(f"overhead.probes.{name}" for name in ("base", "in_order", "workload_chain"))}
+)
+
+
 def _is_suite(module: str) -> bool:
     """Whether a module is part of the suite (or of the import of a plugin), and not of one of its stacks."""
     if (
         "importlib" in module.partition(".")[0]
-        or module in ("overhead.probes", "overhead.probes.base", "overhead.probes.in_order")
+        or module in _INTERFACE
         or module.startswith(("overhead.probes.kernels", "overhead.probes._support.packages"))
     ):
         return True

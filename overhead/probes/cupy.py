@@ -42,9 +42,10 @@ class CupyProbe(Probe):
             "pattern": ["wait-each", "read-each"],
             "wait": ["device", "event", "event-blocking"],
         }
-        from overhead.probes._support.common.workload_chain import eager, fused, space
+        from overhead.probes._support.common.workload_arms import eager, fused
+        from overhead.probes.workload_chain import with_workloads
 
-        return space(Space(base, axes), [fused("cuda"), eager("separate")], software=False)
+        return with_workloads(Space(base, axes), [fused("cuda"), eager("separate")], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         cupy = import_library("cupy", self.mend)

@@ -13,6 +13,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import get_args
 
 from rich.console import Console
@@ -219,14 +220,28 @@ def plugin_interface() -> str:
     from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
     from overhead.probes.base import Probe, Space
     from overhead.probes.in_order import InOrderChain
+    from overhead.probes.workload_chain import WorkChain, WorkloadArm, kernels_of, step_of, verified, with_workloads
 
     classes = (Probe, results.Target, results.Case, Space, Chain, InOrderChain, DeviceTime, StartLatency)
+    of_workloads = [*map(_class_reference, (WorkloadArm, WorkChain))]
+    of_workloads += map(_function_reference, (with_workloads, verified, step_of, kernels_of))
     words = [f"- {name}: {', '.join(f'`{value}`' for value in get_args(kind))}" for name, kind in (
         ("pattern", results.Pattern), ("caller", results.Caller), ("dependency", results.Dependency),
         ("overlap", results.Overlap),
     )]  # fmt: skip
     words.append(f"- api: any name; the spelling of known ones is {', '.join(f'`{n}`' for n in results.KNOWN_APIS)}")
-    return "\n\n".join(["## Allowed words", "\n".join(words), *map(_class_reference, classes)])
+    return "\n\n".join(["## Allowed words", "\n".join(words), *map(_class_reference, classes), *of_workloads])
+
+
+def _function_reference(function: FunctionType) -> str:
+    """A section with the signature and the docstring of a function."""
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    assert isinstance(node, ast.FunctionDef)
+    return f"## `{_signature(node)}`\n\n{_prose(function.__doc__)}"
+
+
+def _signature(node: ast.FunctionDef) -> str:
+    return f"{node.name}({ast.unparse(node.args)})" + (f" -> {ast.unparse(node.returns)}" if node.returns else "")
 
 
 def _class_reference(cls: type) -> str:
@@ -239,9 +254,8 @@ def _class_reference(cls: type) -> str:
         if isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_"):
             parts.append(f"- `{ast.unparse(node)}`" + (f": {_prose(told).replace(chr(10), ' ')}" if told else ""))
         elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and ast.get_docstring(node):
-            returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
             required = " (required)" if "abc.abstractmethod" in map(ast.unparse, node.decorator_list) else ""
-            parts.append(f"### `{node.name}({ast.unparse(node.args)}){returns}`{required}")
+            parts.append(f"### `{_signature(node)}`{required}")
             parts.append(_prose(ast.get_docstring(node)))
     return "\n\n".join(parts)
 

@@ -18,7 +18,9 @@ from overhead.checking.findings import Findings
 from overhead.measure.sampling.chain import Chain, DeviceTime, Samples, StartLatency
 from overhead.measure.sampling.description import fields_of, opening_of
 from overhead.probes.base import Probe, Space
+from overhead.probes.workload_chain import WorkChain
 from overhead.results import Case, Target
+from overhead.workloads import workloads
 
 UNITS = (0, 1, 7, 1)
 MANY_UNITS = 1001
@@ -119,6 +121,8 @@ def open_chain(found: Findings, probe: Probe, target: Target, case: Case, varied
     if not chain.own_loop:
         for name in sorted(set(varied) - params.read):
             found.warn(f"open() never reads params[{name!r}], so this case is measured like the base case")
+    if case.workload in workloads() and not isinstance(chain, WorkChain):
+        found.warn(f"the chain is no WorkChain, so nothing compares it with the reference of {case.workload}")
     return chain
 
 

@@ -1,4 +1,4 @@
-"""Chains that run a workload. Each one is checked against the reference when it opens. The device counts the steps."""
+"""How a stack runs workloads: its cases, and chains that are compared with the reference when they open."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ def with_workloads(
 ) -> Space:
     """The cases of a stack (``star``), extended by every workload with every arm and each number of elements.
 
-    For light workloads, the first arm and the ``early`` arms come directly after the base case, with the first number
-    of elements, so that a short run measures them. ``late`` arms come last.
+    ``software``: the numbers of elements are those for a CPU and software adapters. For light workloads, the first arm
+    and the ``early`` arms come directly after the base case, with the first number of elements, so that a short run
+    measures them. ``late`` arms come last.
     """
     found = workloads().values()
     soon = [arm for i, arm in enumerate(arms) if i == 0 or arm.early]
@@ -176,7 +177,8 @@ class WorkChain(HeldChain):
         self.renew(n)
 
     def renew(self, n: int) -> None:
-        """Must be called before n steps. On a CPU, restarts from the start state before numbers become subnormal."""
+        """Must be called before n steps, by ``prepare``. Restarts a chain with ``on_host`` before numbers become
+        subnormal."""
         lasts = self.workload.lasts
         if self.on_host and self.start_state and 0 < lasts < self.__age + n and self.__age:
             self.executed()

@@ -14,7 +14,13 @@ from overhead.reading.host_shares import HostShares, ladders, share_of_host
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import NEXT_RUN_SENTENCE
-from overhead.reading.summary import left_out, missing_stacks, overstatement_sentence, software_sentence
+from overhead.reading.summary import (
+    compared_sentence,
+    left_out,
+    missing_stacks,
+    overstatement_sentence,
+    software_sentence,
+)
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, without_device
 from overhead.results import Fingerprint, Record
 from overhead.terminal.console import Column, print_table, say, terminal
@@ -163,6 +169,8 @@ def _base_cases(view: View, console: Console) -> None:
         ends.append(len(rows) - 1)
     _costs("Base cases" + (f", {device}" if device else ""), columns, rows, console, ends)
     _reasons([(target, record) for target in view.targets for record in base_cases(target)], console)
+    if said := compared_sentence(view):
+        say(console, said)
 
 
 def _all_cases(target: TargetView, records: Sequence[Record], console: Console) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -68,6 +69,11 @@ class Unverified(Exception):
 def one_line(error: BaseException) -> str:
     """Type and message of an exception in one line of at most 500 characters."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")[:500]
+
+
+def cause_of(reason: str) -> str:
+    """A reason without its numbers and quoted names, but with its line of code: the same for failures alike."""
+    return re.sub(r"'[^']*'|\"[^\"]*\"|(?<!\.py:)(?<![\d.])\d[\d.]*", "#", reason)
 
 
 def raised_in(error: BaseException) -> str:

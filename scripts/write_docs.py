@@ -13,8 +13,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FunctionType
-from typing import get_args
+from typing import Any, get_args
 
 from rich.console import Console
 
@@ -223,8 +222,8 @@ def plugin_interface() -> str:
     from overhead.probes.workload_chain import WorkChain, WorkloadArm, kernels_of, step_of, verified, with_workloads
 
     classes = (Probe, results.Target, results.Case, Space, Chain, InOrderChain, DeviceTime, StartLatency)
-    of_workloads = [*map(_class_reference, (WorkloadArm, WorkChain))]
-    of_workloads += map(_function_reference, (with_workloads, verified, step_of, kernels_of))
+    functions: tuple[Callable[..., Any], ...] = (with_workloads, verified, step_of, kernels_of)
+    of_workloads = [*map(_class_reference, (WorkloadArm, WorkChain)), *map(_function_reference, functions)]
     words = [f"- {name}: {', '.join(f'`{value}`' for value in get_args(kind))}" for name, kind in (
         ("pattern", results.Pattern), ("caller", results.Caller), ("dependency", results.Dependency),
         ("overlap", results.Overlap),
@@ -233,7 +232,7 @@ def plugin_interface() -> str:
     return "\n\n".join(["## Allowed words", "\n".join(words), *map(_class_reference, classes), *of_workloads])
 
 
-def _function_reference(function: FunctionType) -> str:
+def _function_reference(function: Callable[..., Any]) -> str:
     """A section with the signature and the docstring of a function."""
     (node,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
     assert isinstance(node, ast.FunctionDef)

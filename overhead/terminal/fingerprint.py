@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from overhead.errors import cause_of
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, factor_spread, has_value, in_micro, listed, micro_spread
@@ -191,15 +192,18 @@ def _row(target: TargetView, record: Record) -> list[str]:
 
 
 def _reasons(cases: Sequence[tuple[TargetView, Record]], console: Console) -> None:
-    """Each reason for a missing cost once, with the cases that it explains."""
-    by_reason: dict[str, list[str]] = {}
+    """Each reason for a missing cost once, with the cases that it explains. Reasons of one cause count as one."""
+    causes: dict[str, dict[str, list[str]]] = {}
     for target, record in cases:
         if record.value("complete") is None:
             case = f"{target.label} {target.pattern_label(record)} {CALLER_WORDS[record.caller]}"
-            by_reason.setdefault(why(record, "complete"), []).append(case)
-    for reason, named in by_reason.items():
+            reason = why(record, "complete")
+            causes.setdefault(cause_of(reason), {}).setdefault(reason, []).append(case)
+    for reasons in causes.values():
+        named = [case for cases in reasons.values() for case in cases]
         others = f" and {count(len(named) - _MOST_NAMED, 'more case')}" if len(named) > _MOST_NAMED else ""
-        say(console, f"No cost of {'; '.join(named[:_MOST_NAMED])}{others}: {reason}", "dim")
+        alike = " (the first; the others differ in numbers or names)" if len(reasons) > 1 else ""
+        say(console, f"No cost of {'; '.join(named[:_MOST_NAMED])}{others}: {next(iter(reasons))}{alike}", "dim")
 
 
 def _costs(

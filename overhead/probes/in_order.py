@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from numbers import Integral
 
-from overhead.probes._support.common.python_loops import Action, Issue, alternating, repeated
+from overhead.probes._support.common.python_loops import Action, Issue, alternating, nothing, repeated
 from overhead.probes.base import Chain, DeviceTime, Unsupported
 from overhead.results import Case, Scalar
 
@@ -65,7 +66,8 @@ class InOrderChain(Chain):
         self.latency = second is not None
         self.overlap = "serial" if self.latency or synchronous else "pipelined"
         self.__issue = (loop or repeated(launch)) if second is None else alternating(launch, second)
-        self.__finish, self.__count, self.__time, self.__window = finish, count, device, dict(window or {})
+        self.__launch, self.__finish, self.__second = launch, finish, second or nothing
+        self.__count, self.__time, self.__window = count, device, dict(window or {})
 
     def issue(self, n: int) -> None:
         self.__issue(n)
@@ -84,6 +86,23 @@ class InOrderChain(Chain):
         self.aside += n
         self.__issue(n)
         self.__finish()
+
+    def leftover(self, n: int) -> tuple[int, int]:
+        """How long ``finish`` takes after n units, and after n units and the wait or read of the pattern; ns.
+
+        A wait or read that returns when the last unit has run leaves nothing to ``finish``. For ``overhead check``.
+        The units do not count as executed.
+        """
+        times = []
+        for second in (nothing, self.__second):
+            self.aside += n
+            for _ in range(n):
+                self.__launch()
+            second()
+            began = time.perf_counter_ns()
+            self.__finish()
+            times.append(time.perf_counter_ns() - began)
+        return times[0], times[1]
 
     def device(self, n: int) -> DeviceTime | None:
         """The device time of n units that do not count as executed; None for a pattern with a wait in each unit."""

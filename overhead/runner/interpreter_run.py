@@ -57,9 +57,7 @@ class InterpreterRun:
         if self._told[cause] == 1:
             listener.note(self.named(f"{line.target} {line.case}: {line.status}: {line.reason}"))
         elif self._told[cause] == 2:
-            listener.note(
-                self.named(f"{line.target}: {line.status} in more cases alike; overhead show --all lists them")
-            )
+            listener.note(self.named(f"{line.target}: more cases {line.status} alike; overhead show --all lists them"))
 
     def named(self, text: str) -> str:
         """The text. If two interpreters are compared, the name of the side precedes it."""

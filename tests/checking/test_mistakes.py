@@ -91,6 +91,24 @@ MISTAKES = {
     ),
     "an empty window": Mistake("window=WINDOW", "window={}", "window() is empty", level="warning"),
     "a wait that is not named": Mistake(', "wait": "event"}', "}", "window() names no wait", level="warning"),
+    "a device time in microseconds": Mistake(
+        "(n, end - start,", "(n, (end - start) / 1e3,", "ns to T(n): is span in ns?", level="warning"
+    ),
+    "a device time in seconds": Mistake(
+        "(n, end - start,", "(n, (end - start) / 1e9,", "ns to T(n): is span in ns?", level="warning"
+    ),
+    "a device time in picoseconds": Mistake(
+        "(n, end - start,", "(n, (end - start) * 1e3,", "ns: is span in ns?", level="warning"
+    ),
+    "a device time of one unit": Mistake(
+        "(n, end - start,", "(n, (end - start) / n,", "it must be the time of all n units, not of one", level="warning"
+    ),
+    "a read that does not wait": Mistake(
+        "        self._device.finish()\n        return int(self._words[0])",
+        "        return int(self._words[0])",
+        "does the call in each unit return before the unit has run?",
+        level="warning",
+    ),
     "a library imported at the top": Mistake(
         "import numpy as np\n",
         "import sys, types\nimport numpy as np\nsys.modules['pyopencl'] = types.ModuleType('pyopencl')\n",

@@ -136,11 +136,12 @@ def open_chain(found: Findings, probe: Probe, target: Target, case: Case, varied
 
 
 def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = False) -> None:
-    """Check an open chain, and close it. ``cheap``: a unit takes well under a microsecond."""
+    """Check an open chain, and close it. ``cheap``: a unit of the step takes well under a microsecond."""
     try:
         _check_description(found, chain, case)
         if not found.failed:
-            _Calls(found, chain, case).check((*UNITS, MANY_UNITS) if cheap else UNITS)
+            many = cheap and case.workload == "step"
+            _Calls(found, chain, case).check((*UNITS, MANY_UNITS) if many else UNITS)
     finally:
         with found.catching("close()"):
             chain.close()
@@ -210,9 +211,12 @@ def unread_warning(pattern: str, empty: float, left: float, full: float) -> str:
     )
 
 
-def device_time_warning(per_unit: float, window: float) -> str:
-    """What is suspicious about the device time of a unit, when a unit adds ``window`` to T(n); both in ns."""
-    if per_unit >= max(1.0, window / _LARGEST_SHARE):
+def device_time_warning(per_unit: float, window: float, *, fused: bool = False) -> str:
+    """What is suspicious about the device time of a unit, when a unit adds ``window`` to T(n); both in ns.
+
+    ``fused``: a unit is one turn of a loop on the device, which may take less than 1 ns.
+    """
+    if per_unit >= max(0.0 if fused else 1.0, window / _LARGEST_SHARE):
         return ""
     return f"the device time of a unit is {per_unit:.2g} ns, but a unit adds {window:.0f} ns to T(n): is span in ns?"
 
@@ -383,8 +387,9 @@ class _Calls:
         totals = {n: min(sum(self._timed(n)) for _ in range(_REPEATS)) for n in (1, max(UNITS))}
         slope = (totals[max(UNITS)] - totals[1]) / (max(UNITS) - 1)
         many = min(_BACKLOG, self.chain.held_n)
-        said = device_time_warning(per_unit, slope)
-        if not said and self.case.pattern != "fused" and many >= 16 and many * took < _SHORT_NS:
+        fused = self.case.pattern == "fused"
+        said = device_time_warning(per_unit, slope, fused=fused)
+        if not said and not fused and many >= 16 and many * took < _SHORT_NS:
             few, more = self.chain.device(many // 8), self.chain.device(many)
             said = span_warning(few, more) if few is not None and more is not None else ""
         if said:

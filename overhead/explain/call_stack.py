@@ -1,18 +1,18 @@
-"""The stack ``call``: statements of a user, measured by the suite's method. ``timing.py`` loads it as a plugin.
+"""The stack ``call``: statements of a user, measured by the suite's method. ``timing.py`` loads this file as a plugin.
 
-The file that the environment variable ``OVERHEAD_CALLS`` names holds the statements, as a ``CallSpec``.
+No module may import it, because a stack is registered once.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from overhead.errors import Unavailable, Unsupported
 from overhead.explain.call_spec import CallSpec, read_spec
 from overhead.explain.statements import Statement
-from overhead.explain.waits import NOTHING, Wait, wait_named
+from overhead.explain.waits import NOTHING, in_turn, wait_named
 from overhead.probes import register
 from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes.base import Chain, DeviceTime, Probe, Space, vary
@@ -72,8 +72,9 @@ class CallChain(HeldChain):
             spec.calls[position], spec.setup, spec.wait if by_text else "", keep="jax" in found.waits
         )
         self._run(self._statement.open)
-        waits = [] if by_text else make_waits(found.waits, self._statement)
-        finish = [wait.make(self._statement.names, self._statement.results) for wait in waits]
+        names, results = self._statement.names, self._statement.results
+        waits = [wait for name in found.waits if (wait := wait_named(name, names, results))]
+        finish = [wait.make(names, results) for wait in waits]
         self._finish = self._statement.wait if by_text else in_turn(finish)
         self._loop = self._statement.issue
         self._clock = next((wait.clock for wait in waits if wait.clock), None)
@@ -110,21 +111,3 @@ class CallChain(HeldChain):
 
     def close(self) -> None:
         self._statement.close()
-
-
-def make_waits(names: Sequence[str], statement: Statement) -> list[Wait]:
-    """The waits with these names, for an open statement. Raises ``UsageError``."""
-    found = (wait_named(name, statement.names, statement.results) for name in names)
-    return [wait for wait in found if wait is not None]
-
-
-def in_turn(actions: Sequence[Callable[[], object]]) -> Callable[[], object]:
-    """An action that runs all of them, one after another; a single one itself."""
-    if len(actions) == 1:
-        return actions[0]
-
-    def all_of_them() -> None:
-        for action in actions:
-            action()
-
-    return all_of_them

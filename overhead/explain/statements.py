@@ -45,7 +45,11 @@ class Statement:
 
     def __init__(self, call: str, setup: str = "", wait_text: str = "", *, keep: bool = False) -> None:
         self.results: deque[Any] = deque(maxlen=KEPT_RESULTS)
-        self._parts = {"SETUP": _body("SETUP", setup), "CALL": _body("CALL", call), "--wait": _body("--wait", wait_text)}
+        self._parts = {
+            "SETUP": _body("SETUP", setup),
+            "CALL": _body("CALL", call),
+            "--wait": _body("--wait", wait_text),
+        }
         if not self._parts["CALL"]:
             raise StatementError("CALL is empty")
         self.keeps = keep and _kept(self._parts["CALL"])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import IO, Any
+from collections.abc import Callable
 
 import msgspec
 import psutil
@@ -14,15 +13,16 @@ from msgspec import Struct
 
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.call_stack import in_turn, make_waits
 from overhead.explain.statements import Statement, StatementError
-from overhead.explain.waits import Wait, find_waits, wait_named
+from overhead.explain.waits import find_waits, in_turn, wait_named
 from overhead.process import LimitExceeded, SupervisedProcess, input_lines
 
 SILENCE_S = 120.0
 """The longest that SETUP, or a call, may take in the trial."""
 LONGEST_S = 0.5
 """The longest call that is measured, s."""
+_PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "numba", "numpy", "torch", "triton", "wgpu", "wgpudawn")
+"""Distributions whose versions belong in the record if the statement has imported them."""
 _ENOUGH_NS = 50_000_000
 _MOST_CALLS = 256
 _EXIT_S = 5.0
@@ -99,7 +99,7 @@ def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str],
     waits = [named] if named else [] if by_text else find_waits(statement.names, statement.results)
     if any(wait.keeps for wait in waits) and not statement.keeps:
         raise UsageError(
-            "CALL has no result to wait for: end it with an expression or \"name = ...\", or give --wait \"...\""
+            'CALL has no result to wait for: end it with an expression or "name = ...", or give --wait "..."'
         )
     finish = in_turn([wait.make(statement.names, statement.results) for wait in waits])
     if by_text:
@@ -115,7 +115,7 @@ def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str],
         said=" and ".join(wait.said for wait in waits) if waits else spec.wait[:200],
         api=first.api if first else "CPU",
         adapter=first.adapter if first else "CPU",
-        packages=[package for wait in waits for package in wait.packages],
+        packages=[name for name in _PACKAGES if name.partition("-")[0] in sys.modules],
     )
 
 

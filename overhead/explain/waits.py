@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from overhead.errors import Unavailable, UsageError, unknown
@@ -22,7 +22,7 @@ class Wait:
     ``name``: the value of ``--wait``. ``said``: the call, for the reader. ``api``, ``adapter``: of the device, as in
     ``results.Target``. ``make``: a function that waits, from the names of the statement and its kept results. ``spins``:
     the wait keeps the processor busy. ``keeps``: it needs the results of CALL. ``clock``: makes the clock of the device
-    (a ``StreamHolder``). ``packages``: the distributions whose versions belong in the record.
+    (a ``StreamHolder``).
     """
 
     name: str
@@ -33,7 +33,6 @@ class Wait:
     spins: bool = False
     keeps: bool = False
     clock: Callable[[], Any] | None = None
-    packages: tuple[str, ...] = field(default=())
 
 
 NOTHING = Wait("none", "nothing: the call returns when its work is done", "CPU", "CPU")
@@ -58,6 +57,18 @@ def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
     on_cuda = [wait for wait in found if wait.api == "CUDA" and not wait.keeps]
     # Each of these waits for the whole CUDA device, so the first of them waits for the others' work too.
     return [wait for wait in found if wait not in on_cuda[1:] and wait is not NOTHING] or [NOTHING]
+
+
+def in_turn(actions: Sequence[Callable[[], object]]) -> Callable[[], object]:
+    """An action that runs all of them, one after another; a single one itself."""
+    if len(actions) == 1:
+        return actions[0]
+
+    def all_of_them() -> None:
+        for action in actions:
+            action()
+
+    return all_of_them
 
 
 def _imported(name: str, asked: bool) -> Any:
@@ -93,7 +104,6 @@ def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | N
         lambda names, results: module.synchronize,
         spins=kind == "cuda",
         clock=clock,
-        packages=("torch",),
     )
 
 
@@ -128,7 +138,6 @@ def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
         lambda names, results: device.synchronize,
         spins=True,
         clock=functools.partial(CupyClock, cupy),
-        packages=("cupy-cuda12x", "cupy-cuda13x"),
     )
 
 
@@ -141,7 +150,7 @@ def _numba(names: Names, results: list[Any], asked: bool) -> Wait | None:
     adapter = cuda.get_current_device().name
     adapter = adapter.decode() if isinstance(adapter, bytes) else str(adapter)
     return Wait("numba", "numba.cuda.synchronize()", "CUDA", adapter, lambda names, results: cuda.synchronize,
-                spins=True, packages=("numba",))  # fmt: skip
+                spins=True)  # fmt: skip
 
 
 def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
@@ -165,7 +174,7 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
 
     adapter = "CPU" if first.platform == "cpu" else first.device_kind
     return Wait("jax", "jax.block_until_ready(the last results)", api, adapter, make, spins=first.platform != "cpu",
-                keeps=True, packages=("jax", "jaxlib"))  # fmt: skip
+                keeps=True)  # fmt: skip
 
 
 def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bool) -> Wait | None:
@@ -186,7 +195,7 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
 
     info = device.adapter.info
     said = "wgpuDevicePoll(device, wait=1)" if stack == "wgpu-native" else "wgpuInstanceWaitAny"
-    return Wait(stack, said, str(info["backend_type"]), str(info["device"])[:200], make, packages=(module,))
+    return Wait(stack, said, str(info["backend_type"]), str(info["device"])[:200], make)
 
 
 def _nothing(names: Names, results: list[Any], asked: bool) -> Wait | None:
@@ -237,5 +246,3 @@ KNOWN_WAITS: Mapping[str, Callable[[Names, list[Any], bool], Wait | None]] = {
 }
 """By the value of ``--wait``: the wait from the names and results of a statement, and whether the user asked for it;
 None where the statement does not use the library. Raises ``Unavailable``."""
-
-

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from overhead.errors import Unavailable, Unsupported
+from overhead.errors import Unsupported
 from overhead.explain.call_spec import CallSpec, read_spec
 from overhead.explain.statements import Statement
 from overhead.explain.waits import NOTHING, in_turn, wait_named
@@ -57,7 +57,7 @@ def discard_output() -> None:
 
 
 class CallChain(HeldChain):
-    """A chain of n calls of a statement. ``executed`` returns the calls that were made, because their values are unknown.
+    """A chain of n calls of a statement. ``executed`` returns the calls made, because their values are unknown.
 
     Raises ``Unsupported`` with the line of the statement if SETUP, CALL or the wait raises.
     """

@@ -13,8 +13,8 @@ from typing import Any
 
 from overhead.errors import UsageError
 
-KEPT_RESULTS = 64
-"""More results than any library computes at the same time for one device; XLA's CPU client stops at 32."""
+KEPT_RESULTS = 32
+"""XLA's CPU client has at most 32 computations in flight for a device; on a GPU they end in order."""
 _NAMES = itertools.count()
 _TEMPLATE = """
 def _overhead_statement(_overhead_repeat, _overhead_keep):
@@ -54,7 +54,6 @@ class Statement:
             raise StatementError("CALL is empty")
         self.keeps = keep and _kept(self._parts["CALL"])
         self._lines: list[tuple[str, int, str]] = []
-        texts = {"SETUP": setup, "CALL": call, "--wait": wait_text}
         self.file = f"<overhead statement {next(_NAMES)}>"
         self._code = self._compile(texts)
         self._loop: Generator[None, int, None] | None = None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from msgspec import Struct
 from overhead import machine, results
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall, handed_over
+from overhead.explain.callables import setup_of
 from overhead.explain.trial import LONGEST_S, tried
 from overhead.profiles import Plan
 from overhead.results import Comparison, Figure, Machine, Record
@@ -46,6 +49,7 @@ class CallTiming(Struct, frozen=True, kw_only=True):
     on: str
     bound: str
     flags: list[str]
+    prints: bool
     figures: list[Figure]
 
     def figure(self, name: str) -> Figure | None:
@@ -92,7 +96,7 @@ def time(
     wait: str = "",
     listener: Listener | None = None,
 ) -> Timing:
-    """Measure one call, or several in turn: what it costs the host, what it costs with its work done, and what is fixed.
+    """Measure one call, or several in turn: the cost of one more call, and its parts.
 
     ``call``: a statement, or a function without arguments that other processes can import. ``setup``: a statement that
     runs once in each process. ``wait``: a name of a library (``torch``, ``jax``, ...), ``none``, or a statement that
@@ -100,10 +104,18 @@ def time(
 
     Raises ``UsageError``, one line, for a statement that raises, cannot be repeated, hangs or takes too long.
     """
-    calls = [call, *others]
-    if all(isinstance(one, str) for one in calls):
-        return time_statements(CallSpec(calls=[str(one) for one in calls], setup=setup, wait=wait), listener)
-    raise UsageError("a function is not possible yet")
+    calls, texts, labels = [call, *others], [], []
+    for number, one in enumerate(calls):
+        if isinstance(one, str):
+            texts.append(one)
+            labels.append(one)
+        else:
+            name = f"_overhead_call_{number}"
+            setup = f"{setup_of(one, name)}\n{textwrap.dedent(setup)}"
+            texts.append(f"{name}()")
+            labels.append(f"{getattr(one, '__qualname__', type(one).__qualname__)}()")
+    path = sys.path if texts != labels else []
+    return time_statements(CallSpec(calls=texts, setup=setup, wait=wait, path=path), listener, labels=labels)
 
 
 def time_statements(
@@ -112,11 +124,13 @@ def time_statements(
     *,
     longest_s: float = LONGEST_S,
     plan: Plan | None = None,
+    labels: Sequence[str] = (),
     campaign: Callable[..., Campaign] | None = None,
 ) -> Timing:
     """The same for a ``CallSpec``, which may have the sentences of an earlier ``tried`` in ``found``.
 
     ``longest_s``: the longest call that is accepted. ``plan``: None for that of ``overhead time``.
+    ``labels``: what the reader sees instead of the statements.
     """
     if not 1 <= len(spec.calls) <= _MOST_CALLS:
         raise UsageError(f"{len(spec.calls)} statements given; 1 to {_MOST_CALLS} are measured in turn")
@@ -130,7 +144,7 @@ def time_statements(
             "call", profile=_PROFILE, plugins=_STACK, out=folder, listener=listener,
             plan=plan or plan_of(spec.found), campaign=campaign or limited,
         )  # fmt: skip
-    return _timing(spec, outcome.fingerprint)
+    return _timing(spec, labels or spec.calls, outcome.fingerprint)
 
 
 def plan_of(found: Sequence[FoundCall]) -> Plan:
@@ -149,7 +163,7 @@ def plan_of(found: Sequence[FoundCall]) -> Plan:
     )
 
 
-def _timing(spec: CallSpec, fingerprint: results.Fingerprint) -> Timing:
+def _timing(spec: CallSpec, labels: Sequence[str], fingerprint: results.Fingerprint) -> Timing:
     records = {int(record.params["position"]): record for record in fingerprint.records}
     for position, record in sorted(records.items()):
         if record.status in ("failed", "unavailable", "unverified") and not record.figures:
@@ -161,7 +175,7 @@ def _timing(spec: CallSpec, fingerprint: results.Fingerprint) -> Timing:
         setup=spec.setup,
         machine=fingerprint.machine,
         versions=machine.versions(sorted(packages)),
-        calls=[_call(call, spec.found[n], records[n]) for n, call in enumerate(spec.calls)],
+        calls=[_call(call, spec.found[n], records[n]) for n, call in enumerate(labels)],
         ratios=[_ratio(one, fingerprint.records) for one in fingerprint.comparisons if one.name == "call-ratio"],
         notes=list(fingerprint.flags),
     )
@@ -176,6 +190,7 @@ def _call(call: str, found: FoundCall, record: Record) -> CallTiming:
         on=found.adapter,
         bound=record.bound,
         flags=record.flags,
+        prints=found.prints,
         figures=record.figures,
     )
 

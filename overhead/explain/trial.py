@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 
@@ -107,6 +108,7 @@ def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str],
         statement = Statement(call, spec.setup, spec.wait)
         _checked(statement, statement.open)
         finish = statement.wait
+    before = _printed_bytes()
     one_ns = _time(statement, finish, longest_s)
     first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
     return FoundCall(
@@ -115,6 +117,7 @@ def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str],
         said=" and ".join(wait.said for wait in waits) if waits else spec.wait[:200],
         api=first.api if first else "CPU",
         adapter=first.adapter if first else "CPU",
+        prints=_printed_bytes() > before,
         packages=[name for name in _PACKAGES if name.partition("-")[0] in sys.modules],
     )
 
@@ -124,6 +127,11 @@ def _checked(statement: Statement, act: Callable[[], object]) -> None:
         act()
     except BaseException as error:  # sys.exit too
         raise StatementError(statement.said(error)) from None
+
+
+def _printed_bytes() -> int:
+    sys.stdout.flush()
+    return os.fstat(1).st_size
 
 
 def _time(statement: Statement, finish: Callable[[], object], longest_s: float) -> float:
@@ -151,7 +159,8 @@ def _time(statement: Statement, finish: Callable[[], object], longest_s: float) 
 def main() -> int:
     sys.stdout.flush()
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    printed = tempfile.TemporaryFile()  # noqa: SIM115 - open until the process ends
+    os.dup2(printed.fileno(), 1)
 
     def send(answer: _Answer) -> None:
         out.write(_encode(answer) + b"\n")

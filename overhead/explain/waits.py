@@ -20,9 +20,9 @@ class Wait:
     """A way to wait for all work of a statement.
 
     ``name``: the value of ``--wait``. ``said``: the call, for the reader. ``api``, ``adapter``: of the device, as in
-    ``results.Target``. ``make``: a function that waits, from the names of the statement and its kept results. ``spins``:
-    the wait keeps the processor busy. ``keeps``: it needs the results of CALL. ``clock``: makes the clock of the device
-    (a ``StreamHolder``).
+    ``results.Target``. ``make``: a function that waits, from the names of the statement and its kept results.
+    ``spins``: the wait keeps the processor busy. ``keeps``: it needs the results of CALL. ``clock``: makes the clock
+    of the device (a ``StreamHolder``).
     """
 
     name: str
@@ -165,10 +165,14 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
     api = {"cpu": "CPU", "cuda": "CUDA", "gpu": "CUDA", "rocm": "HIP"}.get(first.platform, first.platform.upper())
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
+        leaves, array = jax.tree_util.tree_leaves, jax.Array
+
         def wait() -> None:
-            leaves = jax.tree_util.tree_leaves(list(results))
-            # An array that was given away to a later call ("donated") is ready when that call's result is.
-            jax.block_until_ready([a for a in leaves if isinstance(a, jax.Array) and not a.is_deleted()])
+            for result in list(results):
+                for leaf in (result,) if isinstance(result, array) else leaves(result):
+                    # An array that was given away to a later call ("donated") is ready when that call's result is.
+                    if isinstance(leaf, array) and not leaf.is_deleted():
+                        leaf.block_until_ready()
 
         return wait
 

@@ -140,9 +140,9 @@ def _body(part: str, text: str) -> list[ast.stmt]:
         compile(text, part, "exec")
         return ast.parse(text).body
     except SyntaxError as error:
-        line = (error.text or "").strip()
-        said = f"{part}, line {error.lineno}: {error.msg}" if error.lineno else f"{part}: {error.msg}"
-        raise StatementError(f"{said}: {line[:120]}" if line else said) from None
+        number = error.lineno or 1
+        line = "".join(text.splitlines()[number - 1 : number]).strip()
+        raise StatementError(f"{part}, line {number}: {error.msg}: {line[:120]}") from None
     except ValueError as error:  # a null character
         raise StatementError(f"{part}: {error}") from None
 

@@ -126,10 +126,10 @@ def time_statements(
     labels: Sequence[str] = (),
     campaign: Callable[..., Campaign] | None = None,
 ) -> Timing:
-    """The same for a ``CallSpec``, which may have the sentences of an earlier ``tried`` in ``found``.
+    """The same for a ``CallSpec``, which may have the answers of an earlier ``tried`` in ``found``.
 
-    ``longest_s``: the longest call that is accepted. ``silence_s``: the longest that SETUP or a call may take. ``plan``: None for that of ``overhead time``.
-    ``labels``: what the reader sees instead of the statements.
+    ``longest_s``: the longest call that is accepted. ``silence_s``: the longest that SETUP or a call may take.
+    ``plan``: None for that of ``overhead time``. ``labels``: what the reader sees instead of the statements.
     """
     if not 1 <= len(spec.calls) <= _MOST_CALLS:
         raise UsageError(f"{len(spec.calls)} statements given; 1 to {_MOST_CALLS} are measured in turn")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping
 from types import CodeType
 from typing import Any
 
-from overhead.errors import UsageError
+from overhead.errors import BadValue
 
 KEPT_RESULTS = 32
 """XLA's CPU client has at most 32 computations in flight for a device; on a GPU they end in order."""
@@ -32,7 +32,7 @@ def _overhead_statement(_overhead_repeat, _overhead_keep):
 _OWN = "_overhead_"
 
 
-class StatementError(UsageError):
+class StatementError(BadValue):
     """SETUP, CALL or WAIT cannot be compiled, or raised; one line that names the line of the statement."""
 
 

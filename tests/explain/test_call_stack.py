@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 import overhead.explain
-from overhead.errors import Unavailable, Unsupported
+from overhead.errors import Unavailable
+from overhead.explain.call_chain import CallChain
 from overhead.explain.call_spec import CallSpec, FoundCall, handed_over, read_spec
+from overhead.explain.statements import StatementError
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import Series
 from overhead.measure.sampling.chain import Chain
@@ -30,18 +31,13 @@ def _loaded() -> None:
 
 
 @pytest.fixture
-def clock() -> Iterator[FakeClock]:
-    yield FakeClock()
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 def chains(spec: CallSpec) -> dict[str, Chain]:
-    """The open chains of a spec, by the position of the statement. What they print still goes where it did."""
-    with handed_over(spec):
-        probe = registry()["call"]
-        (target,) = probe.targets()
-        cases = list(probe.space(target).star())
-        made = type(probe).open.__globals__["CallChain"]
-        return {str(case.params["position"]): made(spec, int(case.params["position"])) for case in cases}
+    """The open chains of a spec, by the position of the statement."""
+    return {str(position): CallChain(spec, position) for position in range(len(spec.calls))}
 
 
 def test_the_workers_read_the_spec_of_their_parent() -> None:
@@ -104,9 +100,9 @@ def test_an_error_in_the_middle_ends_the_case_with_its_line(clock: FakeClock) ->
     _, events, _ = measured(chains(spec), clock)
     (event,) = dropped(events).values()
     said = "CALL, line 2: OSError: the device went away: if q.launched > 40: raise OSError('the device went away')"
-    assert (event.status, event.reason) == ("unavailable", said)
+    assert (event.status, event.reason) == ("failed", said)
 
 
 def test_a_setup_that_raises_opens_no_chain() -> None:
-    with pytest.raises(Unsupported, match=r"^SETUP: ZeroDivisionError: division by zero: 1 / 0$"):
+    with pytest.raises(StatementError, match=r"^SETUP: ZeroDivisionError: division by zero: 1 / 0$"):
         chains(CallSpec(calls=["1"], setup="1 / 0", found=[HERE]))

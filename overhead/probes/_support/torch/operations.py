@@ -30,7 +30,6 @@ class Operation:
     """
 
     name: str
-    title: str
     call: str
     setup: str = ""
     result: str = "z"
@@ -41,26 +40,26 @@ class Operation:
 TORCH_OPERATIONS = {
     operation.name: operation
     for operation in (
-        Operation("add-in-place", "add in place", "x.add_(1)", "x.zero_()", "x", "n"),
-        Operation("add", "add, allocating", "z = x + y"),
-        Operation("view", "view (no kernel)", "z = x.view(16, 16)"),
-        Operation("copy", "copy", "z.copy_(x)", "z = torch.zeros_like(x)"),
-        Operation("to", "change of type", "z = x.to(torch.float16)"),
-        Operation("index", "index by a tensor", "z = x[i]", "i = torch.arange(255, -1, -1, device=device)"),
-        Operation("cat", "concatenate two", "z = torch.cat((x, y))"),
-        Operation("softmax", "softmax", "z = torch.softmax(m, -1)", "m = random(16, 16)"),
-        Operation("layer-norm", "layer norm, module", "z = norm(m)",
+        Operation("add-in-place", "x.add_(1)", "x.zero_()", "x", "n"),
+        Operation("add", "z = x + y"),
+        Operation("view", "z = x.view(16, 16)"),
+        Operation("copy", "z.copy_(x)", "z = torch.zeros_like(x)"),
+        Operation("to", "z = x.to(torch.float16)"),
+        Operation("index", "z = x[i]", "i = torch.arange(255, -1, -1, device=device)"),
+        Operation("cat", "z = torch.cat((x, y))"),
+        Operation("softmax", "z = torch.softmax(m, -1)", "m = random(16, 16)"),
+        Operation("layer-norm", "z = norm(m)",
                   "m = random(16, 16); norm = torch.nn.LayerNorm(16).to(device, dtype)"),
-        Operation("matmul", "matrix product 64 x 64", "z = a @ b", "a, b = random(64, 64), random(64, 64)"),
-        Operation("linear", "Linear 64 to 64, module", "z = linear(a)",
+        Operation("matmul", "z = a @ b", "a, b = random(64, 64), random(64, 64)"),
+        Operation("linear", "z = linear(a)",
                   "a = random(16, 64); linear = torch.nn.Linear(64, 64).to(device, dtype)\n"
                   "with torch.no_grad(): linear.weight.copy_(random(64, 64)); linear.bias.copy_(random(64))"),
-        Operation("item", "item (waits for the device)", "z = x[0].item()", result="torch.tensor(z)"),
-        Operation("forward", "multiply, recorded by autograd", "z = w * x", "w = random(256).requires_grad_()",
+        Operation("item", "z = x[0].item()", result="torch.tensor(z)"),
+        Operation("forward", "z = w * x", "w = random(256).requires_grad_()",
                   mode="grad"),
-        Operation("backward", "the same and backward", "(w * x).sum().backward()",
+        Operation("backward", "(w * x).sum().backward()",
                   "w = random(256).requires_grad_(); w.grad = torch.zeros_like(w)", "w.grad", "n * x", "grad"),
-        Operation("adam", "Adam step, one parameter", "adam.step()",
+        Operation("adam", "adam.step()",
                   "w = torch.zeros(256, device=device, dtype=dtype, requires_grad=True); w.grad = torch.ones_like(w)\n"
                   "adam = torch.optim.Adam([w], lr=1.0)", "w", "-n", "grad"),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from overhead.explain.call_spec import CallSpec
 from overhead.explain.waits import NOTHING, in_turn, wait_named
-from overhead.probes._support.common.statements import StatementLoop, StatementError
+from overhead.probes._support.common.statements import StatementError, StatementLoop
 from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes.base import DeviceTime
 from overhead.results import Scalar

@@ -15,7 +15,7 @@ from msgspec import Struct
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.waits import find_waits, in_turn, wait_named
-from overhead.probes._support.common.statements import StatementLoop, StatementError
+from overhead.probes._support.common.statements import StatementError, StatementLoop
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
 SILENCE_S = 60.0

@@ -30,8 +30,19 @@ from overhead.results import (
 )
 
 
+_MEASURED = OpenedLine | OneOffLine | RoundLine | FailedLine | DiedLine | EndedLine
+_HEADER = b'{"type":"header"'
+
+
 class NameTaken(UsageError):
     """The files of a run cannot have this name: another run uses it, or a file has it."""
+
+
+class NothingMeasured(UsageError):
+    """The run of a journal was killed while it wrote its plan."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path}: its run was killed before it measured anything; start it again")
 
 
 class Journal:
@@ -45,7 +56,7 @@ class Journal:
 
     @classmethod
     def reserve(cls, path: Path) -> Journal:
-        """An empty journal for a new run, whose other files do not exist yet either.
+        """The journal for a new run, whose other files do not exist yet; ``clear`` it before it is written.
 
         The journal of a run that ended before it measured is taken over. Raises ``NameTaken`` if the name is in use, or
         ``CannotWrite``.
@@ -62,9 +73,12 @@ class Journal:
         except NameTaken:
             journal.close()
             raise
-        journal._file.truncate(0)
-        journal._empty = True
         return journal
+
+    def clear(self) -> None:
+        """Remove the plan that another run has left in the file."""
+        self._file.truncate(0)
+        self._empty = True
 
     @classmethod
     def reopen(cls, path: Path) -> Journal:
@@ -163,14 +177,30 @@ def _open_locked(path: Path, create: bool) -> io.BufferedRandom:
         file.close()  # a run that ended meanwhile has removed it
 
 
-def _measured(path: Path) -> bool:
-    """Whether the file may hold a measurement: everything but a journal without its whole plan does."""
+def planned(path: Path) -> bool:
+    """Whether the file may be of use: everything but a journal without its whole plan is."""
     try:
-        return Past(path).planned_all
+        Past(path)
+    except NothingMeasured:
+        return False
     except BadFile:
-        with open(path, "rb") as file:
-            start = file.read(1 << 16)
-        return b"\n" in start or not start.startswith(b'{"type":"header"')
+        pass
+    return True
+
+
+def _measured(path: Path) -> bool:
+    """Whether the file may hold a measurement: everything but a journal with at most a plan does."""
+    try:
+        return any(isinstance(line, _MEASURED) for line in files.read_journal(path))
+    except BadFile:
+        return not _is_cut_header(path)
+
+
+def _is_cut_header(path: Path) -> bool:
+    """Whether the file is empty, or has only a part of a journal's first line."""
+    with open(path, "rb") as file:
+        start = file.read(1 << 16)
+    return b"\n" not in start and start[: len(_HEADER)] == _HEADER[: len(start)]
 
 
 def note_ladder(ladders: dict[str, list[int]], line: JournalLine) -> None:
@@ -183,16 +213,24 @@ def note_ladder(ladders: dict[str, list[int]], line: JournalLine) -> None:
 
 
 class Past:
-    """The contents of an interrupted run's journal: header, plan, completed processes, and ladders of the cases."""
+    """The contents of an interrupted run's journal: header, plan, completed processes, and ladders of the cases.
+
+    Raises ``NothingMeasured`` if it has not its whole plan, or ``BadFile``.
+    """
 
     def __init__(self, path: Path) -> None:
-        lines = list(files.read_journal(path))
+        try:
+            lines = list(files.read_journal(path))
+        except BadFile:
+            if not _is_cut_header(path):
+                raise
+            raise NothingMeasured(path) from None
         header = lines[0]
         assert isinstance(header, HeaderLine)  # read_journal yields the header first
         self.header = header
         self.planned = [line for line in lines if isinstance(line, PlannedLine)]
-        self.planned_all = len(self.planned) >= max(1, header.planned)
-        """False if the run was killed while it wrote its plan, so that it measured nothing."""
+        if len(self.planned) < max(1, header.planned):
+            raise NothingMeasured(path)
         self.failed = {f"{line.target} {line.case}" for line in lines if isinstance(line, FailedLine)}
         self.done = dict.fromkeys({p.worker for p in self.planned}, 0)
         self.next_process: dict[str, int] = dict.fromkeys(self.done, 0)
@@ -201,5 +239,5 @@ class Past:
             note_ladder(self.ladders, line)
             if isinstance(line, EndedLine):
                 self.done[line.worker] = self.done.get(line.worker, 0) + 1
-            if isinstance(line, OpenedLine | OneOffLine | RoundLine | FailedLine | DiedLine | EndedLine):
+            if isinstance(line, _MEASURED):
                 self.next_process[line.worker] = max(self.next_process.get(line.worker, 0), line.process + 1)

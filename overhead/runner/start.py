@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -21,13 +20,10 @@ from overhead.runner.discovery import Discovery, discover
 from overhead.runner.interpreter import Interpreter
 from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.journal import Journal, Past
-from overhead.runner.output import check_own
+from overhead.runner.output import SIDES, check_own
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, resumed, schedule
 from overhead.runner.variables import in_words, recorded
-
-SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
-
 
 @dataclasses.dataclass(frozen=True)
 class _Prepared:
@@ -142,8 +138,6 @@ def resume_run(
     plan = plan or PROFILES[pasts[0].header.profile]
     runs = []
     for journal, past, interpreter in zip(journals, pasts, given, strict=True):
-        if not past.planned_all:
-            raise UsageError(f"{journal.path}: its run was killed before it measured anything; start it again")
         check_own(journal.path, past.header.created)
         _same_variables(journal.path, past.header, interpreter)
         stacks = sorted({p.target.stack for p in past.planned})

@@ -1,0 +1,158 @@
+"""A run that is killed, or whose disk is full, at each change of its files: nothing is lost, resume ends it.
+
+The workers are simulated, so the same figures come out whatever happened, except for the process that was cut off.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead.errors import CannotWrite, UsageError
+from overhead.loading import files
+from overhead.results import EndedLine, HeaderLine, Record, encode_line
+from overhead.runner.output import Outcome
+from tests.fakes.disk import Disk, Fault, Killed
+from tests.fakes.simulated import PLAN, simulated_run
+
+ONE: dict[str, Any] = {}
+PAIR: dict[str, Any] = {"env": ["COMMON=x"], "env_new": ["STEADY_FACTOR=1.5"]}
+SIDES = {id(ONE): ("",), id(PAIR): ("base", "new")}
+
+
+def sides(options: dict[str, Any]) -> tuple[str, ...]:
+    return ("base", "new") if options else ("",)
+
+
+def journals(folder: Path, options: dict[str, Any]) -> list[Path]:
+    return [folder / side / "r.jsonl" for side in sides(options)]
+
+
+def measured_lines(journal: Path) -> Counter[bytes]:
+    """The whole lines in a journal, or in the samples where the journal has gone; none if there is neither."""
+    paths = [p for p in (journal, journal.with_suffix(".samples.jsonl.gz")) if p.exists() and p.stat().st_size]
+    if not paths:
+        return Counter()
+    lines = list(files.read_journal(paths[0]))
+    return Counter(encode_line(line) for line in lines if not isinstance(line, HeaderLine))
+
+
+def go_on(folder: Path, options: dict[str, Any]) -> Outcome:
+    """Start the run, or resume it where a journal says that it can be resumed."""
+    left = [path for path in journals(folder, options) if path.exists()]
+    for journal in left:
+        try:
+            return simulated_run(resume=journal, **options)
+        except UsageError as error:
+            if isinstance(error, CannotWrite) or "start it again" not in str(error):
+                raise
+    return simulated_run(stacks=["steady"], out=folder / "r.json", **options)
+
+
+def steps_of_a_run(folder: Path, options: dict[str, Any], faults: Sequence[tuple[int, Fault]] = ()) -> list[str]:
+    """The steps of the run after these faults, which has none itself."""
+    folder.mkdir()
+    for at, fault in faults:
+        end_at(folder, options, at, fault)
+    with Disk().installed() as disk:
+        go_on(folder, options)
+    return disk.steps
+
+
+def end_at(folder: Path, options: dict[str, Any], at: int, fault: Fault) -> bool:
+    """Run, or go on, until the fault. Returns whether the run came so far. No line may be lost."""
+    before = [measured_lines(journal) for journal in journals(folder, options)]
+    with Disk(at, fault).installed() as disk:
+        try:
+            go_on(folder, options)
+            ended = True
+        except Killed:
+            ended = False
+        except UsageError as error:
+            ended = False
+            assert "No space left" in str(error), error
+    for journal, lines in zip(journals(folder, options), before, strict=True):
+        assert measured_lines(journal) >= lines, f"lost at {disk.steps[-1]}"
+    return not ended
+
+
+def check_end(folder: Path, options: dict[str, Any], outcome: Outcome, before: Sequence[Counter[bytes]]) -> None:
+    """The files of a whole run are there, no others, and every line that was on the disk."""
+    wanted = {folder / side / name for side in sides(options) for name in ("r.json", "r.samples.jsonl.gz")}
+    assert {path for path in folder.rglob("*") if path.is_file()} == wanted
+    for journal, lines in zip(journals(folder, options), before, strict=True):
+        assert measured_lines(journal) >= lines
+        found = files.read_journal(journal.with_suffix(".samples.jsonl.gz"))
+        assert sum(isinstance(line, EndedLine) for line in found) == PLAN.processes
+    assert (outcome.second is not None) == bool(options)
+
+
+def complete(record: Record) -> tuple[float, float, float]:
+    figure = next(f for f in record.figures if f.name == "complete")
+    assert figure.value is not None
+    assert figure.low is not None
+    assert figure.high is not None
+    return figure.low, figure.value, figure.high
+
+
+def check_figures(found: Outcome, unbroken: Outcome) -> None:
+    """Each figure of a resumed run lies in the interval of the unbroken run, and the other way round."""
+    for mine, other in ((found, unbroken), (found.second, unbroken.second)):
+        if mine is None or other is None:
+            assert mine is other
+            continue
+        for one, two in zip(mine.fingerprint.records, other.fingerprint.records, strict=True):
+            (low, value, high), (its_low, its_value, its_high) = complete(one), complete(two)
+            assert low <= its_value <= high
+            assert its_low <= value <= its_high
+
+
+def survives(folder: Path, options: dict[str, Any], faults: Sequence[tuple[int, Fault]], unbroken: Outcome) -> None:
+    """The run has these faults one after the other, and ends whole after them."""
+    folder.mkdir()
+    for at, fault in faults:
+        if not end_at(folder, options, at, fault):
+            break
+    before = [measured_lines(journal) for journal in journals(folder, options)]
+    if any((folder / side / "r.jsonl").exists() for side in sides(options)) or not list(folder.rglob("*.json")):
+        outcome = go_on(folder, options)
+        check_end(folder, options, outcome, before)
+        check_figures(outcome, unbroken)
+
+
+@pytest.fixture(scope="module", params=[ONE, PAIR], ids=["one journal", "a pair"])
+def options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    found: dict[str, Any] = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def unbroken(options: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    folder = tmp_path_factory.mktemp("unbroken")
+    return simulated_run(stacks=["steady"], out=folder / "r.json", **options)
+
+
+@pytest.mark.parametrize("fault", ["kill", "full"])
+def test_a_fault_at_every_step_of_a_new_run(
+    tmp_path: Path, options: dict[str, Any], unbroken: Outcome, fault: Fault
+) -> None:
+    steps = steps_of_a_run(tmp_path / "steps", options)
+    for at in range(len(steps)):
+        survives(tmp_path / f"{at}", options, [(at, fault)], unbroken)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_faults_at_random_steps_of_a_run_and_of_its_resumes(
+    tmp_path: Path, options: dict[str, Any], unbroken: Outcome, seed: int
+) -> None:
+    rng = random.Random(seed)
+    faults: list[tuple[int, Fault]] = []
+    for number in range(rng.randint(2, 4)):
+        steps = steps_of_a_run(tmp_path / f"steps {number}", options, faults)
+        faults.append((rng.randrange(len(steps)), rng.choice(("kill", "full"))))
+    survives(tmp_path / "run", options, faults, unbroken)

@@ -13,6 +13,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from overhead import results
 from overhead.errors import BadFile, CannotWrite, UsageError
 from overhead.loading import files
@@ -52,7 +54,7 @@ class Journal:
         """Open and lock the file; with ``create``, make it if there is none. Raises ``UsageError``."""
         self.path = path
         self._file = _open_locked(path, create)
-        self._empty = os.fstat(self._file.fileno()).st_size == 0
+        self._keep = os.fstat(self._file.fileno()).st_size > 0
 
     @classmethod
     def reserve(cls, path: Path) -> Journal:
@@ -68,28 +70,41 @@ class Journal:
             for other in (fingerprint_path(path), samples_path(path)):
                 if os.path.lexists(other):
                     raise NameTaken(f"{other}: exists; measured results are not overwritten")
-            if not journal._empty and _measured(path):
+            if journal._keep and measured(path):
                 raise NameTaken(f"{path}: exists; if it is the journal of an interrupted run, --resume goes on with it")
         except NameTaken:
             journal.close()
             raise
         return journal
 
+    def _end_last_line(self, start: int, body: bytes) -> None:
+        """Remove a last line that was cut off, or add the line break if that alone was cut off."""
+        try:
+            results.decode_line(body[start:])
+        except (msgspec.DecodeError, RecursionError, ValueError):
+            self._file.truncate(start)
+        else:
+            self._file.write(b"\n")
+
     def clear(self) -> None:
         """Remove the plan that another run has left in the file."""
         self._file.truncate(0)
-        self._empty = True
+        self._keep = False
+
+    def keep(self) -> None:
+        """Let the file stay when it is closed: the whole plan of the run is on the disk, for all its journals."""
+        self._keep = True
 
     @classmethod
     def reopen(cls, path: Path) -> Journal:
-        """The journal of an interrupted run, without a last line that a crash cut off."""
+        """The journal of an interrupted run, without a last line that a crash cut off. Raises ``UsageError``."""
         if path.suffix != ".jsonl":
             raise UsageError(f"{path}: only a journal (.jsonl) can be resumed")
         journal = cls(path, create=False)
         try:
             body = path.read_bytes()
             if body and not body.endswith(b"\n"):
-                journal._file.truncate(body.rfind(b"\n") + 1)
+                journal._end_last_line(body.rfind(b"\n") + 1, body)
         except OSError as error:
             journal.close()
             raise CannotWrite(f"{path}: {error.strerror or error}") from None
@@ -107,19 +122,18 @@ class Journal:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise self._failed_write(error) from None
-        self._empty = False
 
     @property
     def can_be_resumed(self) -> bool:
         """Whether the whole plan of the run is on the disk, and the run has not ended."""
-        return not self._empty and not self._file.closed
+        return self._keep and not self._file.closed
 
     def close(self) -> None:
-        """Close the file, which also gives up its lock. A file without a whole plan is removed.
+        """Close the file, which also gives up its lock. A file that is not to be kept is removed.
 
         A second call does nothing.
         """
-        if self._empty and not self._file.closed:
+        if not self._keep and not self._file.closed:
             self.discard()
         try:
             self._file.close()
@@ -188,7 +202,7 @@ def planned(path: Path) -> bool:
     return True
 
 
-def _measured(path: Path) -> bool:
+def measured(path: Path) -> bool:
     """Whether the file may hold a measurement: everything but a journal with at most a plan does."""
     try:
         return any(isinstance(line, _MEASURED) for line in files.read_journal(path))

@@ -184,6 +184,7 @@ def write_lines(lines: Iterable[JournalLine], out: Path | None) -> Outcome:
 
 def _write(journal: Journal) -> Outcome:
     journal.sync()
+    journal.keep()
     source = journal.path
     fingerprint = reduce_journal(source)
     check_own(source, fingerprint.created)

@@ -19,7 +19,7 @@ from overhead.results import HeaderLine, LeftOut, MissingLine, OmittedLine, Plan
 from overhead.runner.discovery import Discovery, discover
 from overhead.runner.interpreter import Interpreter
 from overhead.runner.interpreter_run import InterpreterRun
-from overhead.runner.journal import Journal, Past
+from overhead.runner.journal import Journal, NothingMeasured, Past, measured
 from overhead.runner.output import SIDES, check_own
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, resumed, schedule
@@ -69,6 +69,8 @@ def begin(
         )
         _write_plan(journal, own, one)
         runs.append(InterpreterRun(journal, one.tasks, interpreter=one.interpreter, together=together))
+    for journal in journals:
+        journal.keep()
     _note_left_out(listener, dict.fromkeys(left for one in prepared for left in one.left_out))
     return plan, runs
 
@@ -162,6 +164,8 @@ def _sides_of(path: Path, count: int) -> list[Path]:
         raise UsageError(f"{path}: measured in turn with a second run; to continue, give both again: {options}")
     both = [path.parent.parent / side / path.name for side in SIDES]
     for journal in both:
+        if not journal.exists() and not measured(path):
+            raise NothingMeasured(path)
         other = Past(journal).header.together
         if other is None or other.id != together.id:
             raise UsageError(f"{journal}: this is not the other half of {path}")

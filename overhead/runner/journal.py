@@ -31,7 +31,6 @@ from overhead.results import (
     RoundLine,
 )
 
-
 _MEASURED = OpenedLine | OneOffLine | RoundLine | FailedLine | DiedLine | EndedLine
 _HEADER = b'{"type":"header"'
 

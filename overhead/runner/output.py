@@ -89,7 +89,7 @@ def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
             try:
                 own.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise UsageError(f"{own.parent}: {error.strerror or error}") from None
+                raise CannotWrite(f"{own.parent}: {error.strerror or error}") from None
             journals.append(Journal.reserve(own))
             stack.callback(journals[-1].close)
         stack.pop_all()

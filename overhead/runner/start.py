@@ -25,6 +25,7 @@ from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, resumed, schedule
 from overhead.runner.variables import in_words, recorded
 
+
 @dataclasses.dataclass(frozen=True)
 class _Prepared:
     """The plan for one interpreter."""

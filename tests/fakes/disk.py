@@ -10,12 +10,15 @@ import contextlib
 import errno
 import io
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
 from unittest import mock
 
+from overhead.errors import BadFile
 from overhead.loading import files
+from overhead.results import HeaderLine, encode_line
 from overhead.runner import journal, output
 
 Fault = Literal["kill", "full"]
@@ -31,13 +34,17 @@ def raise_killed() -> None:
 
 
 class Disk:
-    """The files of a run. ``steps``: the names of the steps so far. ``at``: index of the step with the fault.
+    """The files of a run. ``steps``: the names of the steps so far.
+
+    ``at``: index of the step with the fault, or the name of such steps and the index among them.
 
     ``kill``: the process ends at that step (a write is cut in half); ``full``: no step that needs space succeeds from
     then on. ``end``: ends the process; the default raises ``Killed``, and further steps do nothing.
     """
 
-    def __init__(self, at: int | None = None, fault: Fault = "kill", end: Callable[[], None] = raise_killed) -> None:
+    def __init__(
+        self, at: int | tuple[str, int] | None = None, fault: Fault = "kill", end: Callable[[], None] = raise_killed
+    ) -> None:
         self.at, self.fault, self.end = at, fault, end
         self.steps: list[str] = []
         self.dead = self.full = False
@@ -88,8 +95,8 @@ class Disk:
         """Count a step. Returns whether to do it. ``cut`` does half of it. Raises ``OSError`` on a full disk."""
         if self.dead:
             return False
+        now = self.at in (len(self.steps), (name, self.steps.count(name)))
         self.steps.append(name)
-        now = self.at == len(self.steps) - 1
         if now and self.fault == "kill":
             if cut:
                 cut()
@@ -114,12 +121,25 @@ class _Raw(io.FileIO):
     def write(self, data: Any) -> int:
         view = memoryview(data)
         half = len(view) // 2
-        whole = super().write
-        if not self.disk.step(f"write {self.named}", cut=lambda: whole(view[:half]) and None):
-            return len(view)
-        return whole(view)
+
+        def cut() -> None:
+            super(_Raw, self).write(view[:half])
+
+        return super().write(view) if self.disk.step(f"write {self.named}", cut=cut) else len(view)
 
     def truncate(self, size: int | None = None) -> int:
         if self.disk.step(f"truncate {self.named}", needs_space=False):
             return super().truncate(size)
         return size or 0
+
+
+def measured_lines(path: Path) -> Counter[bytes]:
+    """The whole lines in a journal, or in the samples where the journal has gone; none if there is neither."""
+    paths = [p for p in (path, path.with_suffix(".samples.jsonl.gz")) if p.exists() and p.stat().st_size]
+    if not paths:
+        return Counter()
+    try:
+        lines = list(files.read_journal(paths[0]))
+    except BadFile:  # the first line is cut off
+        return Counter()
+    return Counter(encode_line(line) for line in lines if not isinstance(line, HeaderLine))

@@ -90,5 +90,5 @@ def _spawn(job: Job, _: object, *, interpreter: Interpreter = HERE, **__: object
 def simulated_run(**options: Any) -> Outcome:
     """``run`` with simulated workers; the same options give the same samples."""
     campaign = functools.partial(Campaign, spawn=_spawn, lock=no_lock)
-    with mock.patch.object(start, "discover", lambda *_, **__: Discovery([TARGET], [])):
+    with mock.patch.object(start, "discover", return_value=Discovery([TARGET], [])):
         return run(profile="quick", plugins=[PLUGIN], plan=PLAN, campaign=campaign, **options)

@@ -136,17 +136,28 @@ def resume_run(
     listener: Listener,
     plan: Plan | None = None,
 ) -> tuple[Plan, list[InterpreterRun]]:
-    """Continue an interrupted run with the part of its plan that its one or two journals lack."""
+    """Continue an interrupted run with the part of its plan that its one or two journals lack.
+
+    Raises ``UsageError`` if none of that part can be measured now.
+    """
     pasts = [Past(journal.path) for journal in journals]
     plan = plan or PROFILES[pasts[0].header.profile]
     runs = []
     for journal, past, interpreter in zip(journals, pasts, given, strict=True):
         check_own(journal.path, past.header.created)
         _same_variables(journal.path, past.header, interpreter)
+        if not past.lacking:
+            runs.append(InterpreterRun(journal, [], past, interpreter, past.header.together))
+            continue
         stacks = sorted({p.target.stack for p in past.planned})
-        found = discover(known_stacks(stacks), plugins, interpreter=interpreter).targets
-        _same_builds(journal.path, past.header, found, interpreter)
-        tasks, gone = resumed(past.planned, past.header.profile, plan, found)
+        found = discover(known_stacks(stacks), plugins, interpreter=interpreter)
+        _same_builds(journal.path, past.header, found.targets, interpreter)
+        tasks, gone = resumed(past.planned, past.header.profile, plan, found.targets)
+        if past.lacking.isdisjoint(task.target.key for task in tasks):
+            reasons = "; ".join(f"{m.stack}: {m.reason}" for m in found.missing)
+            raise UsageError(
+                f"{journal.path}: nothing that it lacks can be measured now: {reasons or 'no such device'}"
+            )
         for key in sorted(gone):
             listener.note(f"{key}: planned, but the device or library is missing now")
         runs.append(InterpreterRun(journal, tasks, past, interpreter, past.header.together))

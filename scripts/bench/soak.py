@@ -81,6 +81,10 @@ class Soak:
     def disturbances(self) -> int:
         return sum(row["times"] for row in self.table.values())
 
+    @property
+    def faults(self) -> Counter[str]:
+        return Counter({name: sum(row[name] for row in self.table.values()) for name in FAULTS})
+
     def fault(self, disturbance: str, name: str, words: str, times: int = 1) -> None:
         """Count a fault, and print what is known of it."""
         if times:
@@ -95,15 +99,16 @@ def soak(options: argparse.Namespace, console: Console) -> bool:
         name = found.rng.choice([*SCENARIOS])
         with _folder() as folder:
             _Run(found, name, SCENARIOS[name], folder).until_it_ends(options.seeds)
+        if not options.json:
+            console.print(f"{found.disturbances} of {options.seeds}, {found.faults.total()} faults", highlight=False)
     for _ in range(options.seeds // _UNDISTURBED_SHARE + 1):
         with _folder() as folder:
             _Run(found, "numpy", SCENARIOS["numpy"], folder).until_it_ends(0)
-    total = sum((row for row in found.table.values()), Counter())
     if options.json:
         console.print(json.dumps({"table": found.table, "states": found.states, "runs": found.runs} | found.figures))
     else:
         _print(found, console)
-    return not any(total[name] for name in FAULTS)
+    return not found.faults.total()
 
 
 def _print(found: Soak, console: Console) -> None:

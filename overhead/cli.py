@@ -48,6 +48,9 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     except UsageError as error:
         print(f"overhead: {error}", file=sys.stderr)
         return _USAGE
+    except MemoryError:
+        print("overhead: not enough memory; what a run has measured is in its journal", file=sys.stderr)
+        return _USAGE
 
 
 def _is_gate(arguments: argparse.Namespace) -> bool:

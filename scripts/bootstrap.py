@@ -157,7 +157,7 @@ def distribution() -> tuple[str, bool]:
 
 def as_root() -> list[str] | None:
     """The words in front of a command that run it as root; None if this needs a password."""
-    if os.geteuid() == 0:
+    if sys.platform != "win32" and os.geteuid() == 0:
         return []
     return ["sudo", "-n"] if shutil.which("sudo") and quiet(["sudo", "-n", "true"]) else None
 

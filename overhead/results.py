@@ -85,8 +85,7 @@ class Case(_Base, kw_only=True):
     @property
     def key(self) -> str:
         """The case in one line; equal keys are equal cases."""
-        words = [self.workload, self.pattern, self.caller, self.dependency]
-        return " ".join(words + [f"{k}={_plain(v)}" for k, v in sorted(self.params.items())])
+        return case_key(self, self.caller)
 
 
 class Target(_Base, kw_only=True):
@@ -200,7 +199,7 @@ class Record(_Base, kw_only=True, dict=True):
     @cached_property
     def key(self) -> str:
         """Target and case in one line, unique in a file."""
-        return f"{self.target_key} {self.case.key}"
+        return f"{self.target_key} {case_key(self, self.caller)}"
 
     def figure(self, name: str) -> Figure | None:
         """The figure of that name, or None where the case has none."""
@@ -430,6 +429,12 @@ JournalLine = (
 
 _line_decoder = msgspec.json.Decoder(JournalLine)
 _encoder = msgspec.json.Encoder()
+
+
+def case_key(of: Case | Record, caller: Caller) -> str:
+    """The case in one line, with this caller; equal keys are equal cases."""
+    words = [of.workload, of.pattern, caller, of.dependency]
+    return " ".join(words + [f"{k}={_plain(v)}" for k, v in sorted(of.params.items())])
 
 
 def _plain(value: Scalar) -> str:

@@ -181,7 +181,7 @@ class Record(_Base, kw_only=True, dict=True):
     curve: Annotated[list[Point], Meta(max_length=64)] = []
     by_processor: Annotated[list[ProcessorCost], Meta(max_length=1024)] = []
 
-    @property
+    @cached_property
     def case(self) -> Case:
         return Case(
             pattern=self.pattern,

@@ -201,6 +201,7 @@ def _compact(body: str) -> str:
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', body))
     body = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", body)
     body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL).replace(_FONT_STYLE, "")
+    body = re.sub(r' transform="rotate\(-0 [^"]*"', "", body)
     body = re.sub(r' (?:d|x|y|width|height|transform)="[^"]*"', _rounded, body)
     return re.sub(r">\s+<", "><", body)
 

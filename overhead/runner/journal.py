@@ -256,7 +256,7 @@ class Past:
                 self.done[line.worker] = self.done.get(line.worker, 0) + 1
             if isinstance(line, _MEASURED):
                 self.next_process[line.worker] = max(self.next_process.get(line.worker, 0), line.process + 1)
-        self.lacking = {p.worker for p in self.planned if self.done[p.worker] < p.wanted(header.profile)}
-        """The workers that have not measured all their processes."""
         if max(self.next_process.values(), default=0) > _MOST_PROCESSES:
             raise BadFile(f"{path}: a process has a number above {_MOST_PROCESSES:,}")
+        self.lacking = {p.worker for p in self.planned if self.done[p.worker] < p.wanted(header.profile)}
+        """The workers that have not measured all their processes."""

@@ -193,8 +193,9 @@ class Site:
             formats.append("png")
         inline = _markup(draw.inline(text, name, part.alt))
         narrow, folded = None, isinstance(part, Drawing) and part.folded
-        if isinstance(part, Drawing) and part.narrow is not None:
-            narrow = _markup(draw.inline(draw.svg(part.narrow), f"{name}-narrow", part.alt))
+        if part.narrow is not None:
+            small = part.narrow if isinstance(part.narrow, str) else draw.svg(part.narrow)
+            narrow = _markup(draw.inline(small, f"{name}-narrow", part.alt))
         return Drawn("drawing", name, part.title, part.caption, inline, formats, folded, narrow)
 
     def unique(self, wanted: str, taken: set[str]) -> str:

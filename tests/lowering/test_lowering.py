@@ -13,13 +13,14 @@ import pytest
 
 import overhead
 from overhead.lowering.agreement import LogitAgreement, agreement
+from overhead.lowering.decoder_shapes import SHAPES
 from overhead.lowering.operation import UnsupportedOperation
 from overhead.lowering.program import Program
 from overhead.lowering.templates.gemv import Gemv
 from overhead.lowering.templates.index_write import IndexWrite
 
 torch = pytest.importorskip("torch", reason="needs torch")
-from overhead.lowering.decoder import SHAPES, Decoder, FedBackStep, randomised  # noqa: E402
+from overhead.lowering.decoder import Decoder, FedBackStep, randomised  # noqa: E402
 from overhead.lowering.torch_values import values_of  # noqa: E402
 
 pytestmark = pytest.mark.needs("torch")

@@ -1,0 +1,30 @@
+"""The decode workload: one token of Qwen2.5 at batch 1. This module has its names and sizes, and imports no torch."""
+
+from __future__ import annotations
+
+from overhead.lowering.decoder_shapes import SHAPES
+
+DECODERS = ("qwen2.5-tiny", "qwen2.5-0.5b", "qwen2.5-1.5b")
+"""Names of the workloads, the smallest first."""
+PROMPT = 5
+"""Tokens that are in the cache when a sample starts."""
+CHECKED_TOKENS = 32
+"""Tokens on which every logit is compared with float64, each given by the reference."""
+LOGIT_TOLERANCE = 1e-3
+"""Largest allowed difference of a logit from float64. The logits are within about -8 and 8."""
+UNIT = "token"
+
+
+def decoders(*, software: bool) -> tuple[str, ...]:
+    """The decoders that a target measures. A CPU and software adapters run the tiny one."""
+    return DECODERS[:1] if software else DECODERS
+
+
+def most_tokens(name: str) -> int:
+    """The most tokens of one sample: slots of the cache that the prompt leaves free."""
+    return SHAPES[name].slots - PROMPT
+
+
+def weight_bytes(name: str) -> int:
+    """The bytes of all parameters in float32."""
+    return 4 * SHAPES[name].parameters

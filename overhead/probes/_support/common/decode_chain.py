@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from overhead.lowering.agreement import LogitAgreement, agreement
 from overhead.probes._support.cuda.device_time import HeldChain
-from overhead.probes.base import Unverified
+from overhead.probes.base import Unsupported, Unverified
 from overhead.results import Caller, Case, Pattern, Scalar
 from overhead.workloads._decode import LOGIT_TOLERANCE, PROMPT, UNIT, decoders, most_tokens
 
@@ -32,18 +33,41 @@ def decode_cases(
 class DecodeChain(HeldChain):
     """A chain whose unit is one token of batch 1. A sample starts after the prompt, from the same token and cache.
 
-    Subclasses put the state on the device and read it by the names of ``FedBackStep``. ``issue`` runs n steps.
+    Subclasses put the state on the device and read it by the names of ``FedBackStep``. With the pattern ``read-each``
+    a unit is ``tokens`` tokens and then a read of what ``readback`` names, the last token or all logits.
     """
+
+    tokens: int = 1
+    """Tokens in a unit."""
 
     def __init__(self, case: Case) -> None:
         from overhead.workloads._decode_reference import decode_reference, decode_step
 
         self.case = case
         self.module, self.reference = decode_step(case.workload), decode_reference(case.workload)
-        self.max_n = most_tokens(case.workload)
+        self.tokens = int(case.params.get("tokens", 1))
+        self.max_n = most_tokens(case.workload) // self.tokens
+        self.latency = case.pattern == "read-each"
         self.agreement: LogitAgreement | None = None
         self._path: list[tuple[int, NDArray[Any]]] = []
         self._total = self._counted = 0
+
+    @abc.abstractmethod
+    def run(self, tokens: int) -> None:
+        """Issue this many decode steps."""
+
+    def read_back(self) -> object:
+        """Read what the parameter ``readback`` names, after all issued work."""
+        raise Unsupported(f"no {self.case.pattern} here")
+
+    def issue(self, n: int) -> None:
+        if not self.latency:
+            self.run(n)
+            return
+        run, tokens, read = self.run, self.tokens, self.read_back
+        for _ in repeat(None, n):
+            run(tokens)
+            read()
 
     @abc.abstractmethod
     def put(self, values: Values) -> None:
@@ -65,12 +89,12 @@ class DecodeChain(HeldChain):
             self.put({"token": np.array([token]), "position": np.array([position])})
             self._step()
             found.append(self.logits().copy())
-        self.agreement = agreement(np.array(found), self.reference.logits, LOGIT_TOLERANCE[self.case.workload])
+        self.agreement = agreement(np.array(found), self.reference.logits, LOGIT_TOLERANCE)
         if not self.agreement.ok:
             raise Unverified(f"differs from float64: {self.agreement}")
         self.put(self.reference.start)
         self._path = [(self.place()[0], np.zeros(0))]
-        for step in range(1, self.max_n + 1):
+        for step in range(1, most_tokens(self.case.workload) + 1):
             self._step()
             token, position = self.place()
             if position != PROMPT + step:
@@ -80,7 +104,7 @@ class DecodeChain(HeldChain):
         self._total = self.aside = 0
 
     def _step(self) -> None:
-        self.issue(1)
+        self.run(1)
         self.wait()
 
     def _restart(self) -> None:
@@ -94,7 +118,7 @@ class DecodeChain(HeldChain):
         """
         token, position = self.place()
         steps = position - PROMPT
-        if not 0 <= steps <= self.max_n or token != self._path[steps][0]:
+        if not 0 <= steps < len(self._path) or token != self._path[steps][0]:
             raise Unverified(f"token {token} at position {position} is not the one that the first run gave")
         self._total += steps - self._counted
         self._counted = steps
@@ -110,13 +134,20 @@ class DecodeChain(HeldChain):
         steps = self._count()
         if steps:
             off = float(np.abs(self.logits() - self._path[steps][1]).max())
-            if not off <= LOGIT_TOLERANCE[self.case.workload]:
+            if not off <= LOGIT_TOLERANCE:
                 raise Unverified(f"the logits of token {steps} differ by {off:.2g} from those of the first run")
-        return self._total - self.aside
+        units, rest = divmod(self._total, self.tokens)
+        if rest:
+            raise Unverified(f"{units} units of {self.tokens} tokens ran, and {rest} tokens")
+        return units - self.aside
 
     def window(self) -> dict[str, Scalar]:
+        slots = most_tokens(self.case.workload) + PROMPT
         checked = {} if self.agreement is None else {"logits": str(self.agreement)[:200]}
-        return {"precision": "float32", "batch": 1, "prompt": PROMPT, "slots": self.max_n + PROMPT, **checked}
+        held: dict[str, Scalar] = {"precision": "float32", "batch": 1, "prompt": PROMPT, "slots": slots}
+        if self.tokens > 1:
+            held["prefill"] = f"{self.tokens} decode steps, one after another"
+        return {**held, **checked}
 
 
 def verified_decode(chain: DecodeChain) -> DecodeChain:

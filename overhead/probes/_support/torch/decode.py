@@ -42,7 +42,7 @@ class TorchDecode(DecodeChain):
         if self.device_of_step.type == "cuda":
             torch.cuda.set_device(self.device_of_step)
         self.synchronous = self.device_of_step.type == "cpu"
-        self.overlap = "serial" if self.synchronous else "pipelined"
+        self.overlap = "serial" if self.synchronous or self.latency else "pipelined"
         self.wait_spins = self.device_of_step.type == "cuda"
         self.step = copy.deepcopy(self.module, dict(_shared_parameters(case.workload, device))).to(device)
         self._state = dict(self.step.named_buffers())
@@ -50,7 +50,7 @@ class TorchDecode(DecodeChain):
         self._wait = waits.wait(self.device_of_step, first_wait)
         self.call: Action = self.step
         self.output: Any = None
-        self.operations = _operations(self.step)
+        self.work: dict[str, Scalar] = {"operations": _operations(self.step)}
 
     def put(self, values: Values) -> None:
         for name, array in values.items():
@@ -68,10 +68,13 @@ class TorchDecode(DecodeChain):
         set_autograd_mode("no_grad")
         super().prepare(n)
 
-    def issue(self, n: int) -> None:
+    def run(self, tokens: int) -> None:
         call = self.call
-        for _ in repeat(None, n):
+        for _ in repeat(None, tokens):
             self.output = call()
+
+    def read_back(self) -> object:
+        return self.output[1].cpu() if self.case.params["readback"] == "logits" else int(self._state["token"])
 
     def wait(self) -> None:
         self._wait()
@@ -81,7 +84,7 @@ class TorchDecode(DecodeChain):
 
     def window(self) -> dict[str, Scalar]:
         own: dict[str, Scalar] = {"entry": "python", "autograd": "no_grad", "threads": 1, "tf32": False}
-        return {**super().window(), **own, "operations": self.operations}
+        return {**super().window(), **own, **self.work}
 
 
 class CompiledDecode(TorchDecode):
@@ -89,7 +92,7 @@ class CompiledDecode(TorchDecode):
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
-        self._mode = str(case.params["mode"])
+        self._mode, self.work = str(case.params["mode"]), {}
         for tensor in self._state.values():
             # Without this mark, a CUDA graph copies the tensor at every call.
             torch._dynamo.mark_static_address(tensor)
@@ -97,7 +100,7 @@ class CompiledDecode(TorchDecode):
         skips = torch._dynamo.utils.counters["inductor"]
         skipped = skips["cudagraph_skips"]
         self.put(self.reference.start)
-        self.issue(_WARM_STEPS)
+        self.run(_WARM_STEPS)
         self._wait()
         if self._mode == "reduce-overhead" and skips["cudagraph_skips"] > skipped:
             raise Unsupported(f"{self._mode} made no CUDA graph: torch skipped it")
@@ -119,7 +122,7 @@ class GraphDecode(TorchDecode):
         stream = torch.cuda.Stream()
         self.put(self.reference.start)
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
-        self.issue(2)
+        self.run(2)
         torch.cuda.synchronize()
         with torch.cuda.stream(stream):
             self._graph.capture_begin(capture_error_mode="thread_local")
@@ -127,8 +130,8 @@ class GraphDecode(TorchDecode):
             self._graph.capture_end()
         self._replay = repeated(self._graph.replay)
 
-    def issue(self, n: int) -> None:
-        self._replay(n)
+    def run(self, tokens: int) -> None:
+        self._replay(tokens)
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "call": "CUDAGraph.replay", "recording": "outside"}

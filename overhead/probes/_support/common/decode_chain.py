@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import repeat
 from typing import Any
 
@@ -13,21 +13,10 @@ from numpy.typing import NDArray
 from overhead.lowering.agreement import LogitAgreement, agreement
 from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes.base import Unsupported, Unverified
-from overhead.results import Caller, Case, Pattern, Scalar
-from overhead.workloads._decode import LOGIT_TOLERANCE, PROMPT, UNIT, decoders, most_tokens
+from overhead.results import Case, Scalar
+from overhead.workloads._decode import LOGIT_TOLERANCE, PROMPT, most_tokens
 
 Values = Mapping[str, NDArray[Any]]
-
-
-def decode_cases(
-    pattern: Pattern, params: Mapping[str, Scalar], *, software: bool, callers: Sequence[Caller] = ("binding",)
-) -> list[Case]:
-    """The cases of one way to decode, for each decoder that the target measures and each caller."""
-    return [
-        Case(pattern=pattern, caller=caller, unit=UNIT, workload=name, params=dict(params))
-        for name in decoders(software=software)
-        for caller in callers
-    ]
 
 
 class DecodeChain(HeldChain):
@@ -37,6 +26,8 @@ class DecodeChain(HeldChain):
     a unit is ``tokens`` tokens and then a read of what ``readback`` names, the last token or all logits.
     """
 
+    tolerance: float = LOGIT_TOLERANCE
+    """Largest allowed difference of a logit."""
     tokens: int = 1
     """Tokens in a unit."""
 
@@ -89,7 +80,7 @@ class DecodeChain(HeldChain):
             self.put({"token": np.array([token]), "position": np.array([position])})
             self._step()
             found.append(self.logits().copy())
-        self.agreement = agreement(np.array(found), self.reference.logits, LOGIT_TOLERANCE)
+        self.agreement = agreement(np.array(found), self.reference.logits, self.tolerance)
         if not self.agreement.ok:
             raise Unverified(f"differs from float64: {self.agreement}")
         self.put(self.reference.start)
@@ -134,7 +125,7 @@ class DecodeChain(HeldChain):
         steps = self._count()
         if steps:
             off = float(np.abs(self.logits() - self._path[steps][1]).max())
-            if not off <= LOGIT_TOLERANCE:
+            if not off <= self.tolerance:
                 raise Unverified(f"the logits of token {steps} differ by {off:.2g} from those of the first run")
         units, rest = divmod(self._total, self.tokens)
         if rest:

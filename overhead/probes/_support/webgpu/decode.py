@@ -26,6 +26,7 @@ from overhead.probes._support.webgpu.resources import DeviceBuffers, WebGpuSessi
 from overhead.probes.base import DeviceTime, Unsupported, Unverified
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
+from overhead.workloads._decode import WGSL_LOGIT_TOLERANCE
 
 _MOST_SUBMISSIONS = 1024
 """Submissions behind a blocker, at most: well below the capacity of any queue."""
@@ -62,6 +63,8 @@ def _weights_on(key: str, name: str) -> dict[str, Any]:
 
 class WebGpuDecode(DecodeChain):
     """A lowered decode step on a WebGPU device."""
+
+    tolerance = WGSL_LOGIT_TOLERANCE
 
     def __init__(self, target: Target, case: Case) -> None:
         super().__init__(case)

@@ -175,9 +175,10 @@ def test_dawn_decodes(fusions: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @LAVAPIPE
 @pytest.mark.parametrize("mutant", ["bias dropped", "stale cache row", "wrong position"])
 def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.common import lowered_decode
     from overhead.probes._support.webgpu import decode
 
-    whole = decode.lowered_step(TINY, 0, 0)
+    whole = lowered_decode.lowered_step(TINY, 0, 0)
     target = lavapipe(monkeypatch)
     if mutant == "wrong position":
         place = decode.WebGpuDecode.put
@@ -188,7 +189,7 @@ def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.Monkey
         monkeypatch.setattr(decode.WebGpuDecode, "put", shifted)
     else:
         changed = without_bias(whole) if mutant == "bias dropped" else without_last_write(whole)
-        monkeypatch.setattr(decode, "lowered_step", lambda *key: changed)
+        monkeypatch.setattr(lowered_decode, "lowered_step", lambda *key: changed)
     with pytest.raises(Unverified, match="differs from float64"):
         registry()["wgpu-native"].open(target, case_of("per-pass", fusions=0))
 
@@ -210,7 +211,7 @@ def without_last_write(program: Program) -> Program:
 
 
 def test_added_dispatches_are_spread_and_depend_on_the_one_before() -> None:
-    from overhead.probes._support.webgpu.decode import lowered_step
+    from overhead.probes._support.common.lowered_decode import lowered_step
 
     whole = lowered_step(TINY, 6, 0)
     more = padded(whole, 2 * len(whole.operations))

@@ -41,7 +41,7 @@ class DecodeChain(HeldChain):
         self.latency = case.pattern == "read-each"
         self.agreement: LogitAgreement | None = None
         self._path: list[tuple[int, NDArray[Any]]] = []
-        self._total = self._counted = 0
+        self.total = self._counted = 0
 
     @abc.abstractmethod
     def run(self, tokens: int) -> None:
@@ -91,18 +91,19 @@ class DecodeChain(HeldChain):
             if position != PROMPT + step:
                 raise Unverified(f"after {step} tokens the position is {position}, not {PROMPT + step}")
             self._path.append((token, self.logits().copy()))
-        self._restart()
-        self._total = self.aside = 0
+        self.restart()
+        self.total = self.aside = 0
 
     def _step(self) -> None:
         self.run(1)
         self.wait()
 
-    def _restart(self) -> None:
+    def restart(self) -> None:
+        """Restore the state after the prompt. Tokens that were not counted are forgotten."""
         self.put(self.reference.start)
         self._counted = 0
 
-    def _count(self) -> int:
+    def count(self) -> int:
         """Add the tokens since the last count, and return those since the last restart.
 
         Raises ``Unverified`` if the last token is not that of the first run.
@@ -111,23 +112,23 @@ class DecodeChain(HeldChain):
         steps = position - PROMPT
         if not 0 <= steps < len(self._path) or token != self._path[steps][0]:
             raise Unverified(f"token {token} at position {position} is not the one that the first run gave")
-        self._total += steps - self._counted
+        self.total += steps - self._counted
         self._counted = steps
         return steps
 
     def prepare(self, n: int) -> None:
         """Count the tokens so far, then restore the token, the position and the cache."""
-        self._count()
-        self._restart()
+        self.count()
+        self.restart()
 
     def executed(self) -> int:
         """The tokens since ``open``. Raises ``Unverified`` if the last logits are not those of the first run."""
-        steps = self._count()
+        steps = self.count()
         if steps:
             off = float(np.abs(self.logits() - self._path[steps][1]).max())
             if not off <= self.tolerance:
                 raise Unverified(f"the logits of token {steps} differ by {off:.2g} from those of the first run")
-        units, rest = divmod(self._total, self.tokens)
+        units, rest = divmod(self.total, self.tokens)
         if rest:
             raise Unverified(f"{units} units of {self.tokens} tokens ran, and {rest} tokens")
         return units - self.aside

@@ -10,20 +10,17 @@ from collections.abc import Callable, Iterator
 from itertools import repeat
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from overhead.lowering.fusions import FUSIONS
-from overhead.lowering.padding import PADDING, padded
-from overhead.lowering.program import Program
 from overhead.probes._support.common.decode_chain import DecodeChain, Values, verified_decode
+from overhead.probes._support.common.lowered_decode import LOGITS, LoweredDecode
 from overhead.probes._support.common.native_loop import NativeCall, NativeProgram, Slot, Store, compile_native
 from overhead.probes._support.common.step_kernel import WORDS
 from overhead.probes._support.webgpu.cases import StepSpec
 from overhead.probes._support.webgpu.device_time import DeviceClock, wait_spins
 from overhead.probes._support.webgpu.program import WebGpuProgram
 from overhead.probes._support.webgpu.resources import DeviceBuffers, WebGpuSession, session
-from overhead.probes.base import DeviceTime, Unsupported, Unverified
+from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
 from overhead.workloads._decode import WGSL_LOGIT_TOLERANCE
@@ -34,10 +31,7 @@ _DISPATCH = "wgpuComputePassEncoderDispatchWorkgroups"
 
 
 def open_case(target: Target, case: Case) -> DecodeChain:
-    """A verified chain for the pattern ``per-submit``, ``per-pass`` or ``read-each``.
-
-    ``fusions``: how many fusions the program has, in their order. ``padding``: trivial dispatches added to each token.
-    """
+    """A verified chain for the pattern ``per-submit``, ``per-pass`` or ``read-each``."""
     if not target.executes:
         raise Unsupported("nothing runs here")
     if case.pattern not in ("per-submit", "per-pass", "read-each") or case.caller not in ("binding", "native"):
@@ -46,37 +40,24 @@ def open_case(target: Target, case: Case) -> DecodeChain:
 
 
 @functools.cache
-def lowered_step(name: str, fusions: int, padding: int) -> Program:
-    """The program of one token with the first ``fusions`` fusions and ``padding`` more dispatches."""
-    from overhead.lowering.torch_export import lower
-    from overhead.workloads._decode_reference import decode_step
-
-    program = lower(decode_step(name), fusions=tuple(FUSIONS)[:fusions])
-    return padded(program, padding) if padding else program
-
-
-@functools.cache
 def _weights_on(key: str, name: str) -> dict[str, Any]:
     """The buffers of the weights on a device, which all programs of a decoder share."""
     return {}
 
 
-class WebGpuDecode(DecodeChain):
+class WebGpuDecode(LoweredDecode):
     """A lowered decode step on a WebGPU device."""
 
+    language = "wgsl"
     tolerance = WGSL_LOGIT_TOLERANCE
 
     def __init__(self, target: Target, case: Case) -> None:
         super().__init__(case)
-        self._padding = int(case.params.get("padding", 0))
-        lowered = lowered_step(case.workload, int(case.params["fusions"]), self._padding)
         spec = StepSpec("fused", "binding", independent=False)
-        self.session = session(target, spec, lowered.limits.beyond_webgpu())
+        self.session = session(target, spec, self.lowered.limits.beyond_webgpu())
         self.library = self.session.library
-        values = {name: tensor.detach().numpy() for name, tensor in self.module.named_parameters(remove_duplicate=False)}
-        values |= {name: tensor.numpy() for name, tensor in self.module.named_buffers()}
         weights = _weights_on(f"{target.key} {id(self.session)}", case.workload)
-        self.program = WebGpuProgram(self.library, self.session.device, lowered, values, weights)
+        self.program = WebGpuProgram(self.library, self.session.device, self.lowered, self.initial_values(), weights)
         self.resources = DeviceBuffers(self.session)
         self.resources.data = [self.resources.buffer(lcg.seeds(WORDS), self.resources.storage)]  # for the blocker
         self._submits_each = case.pattern == "per-submit"
@@ -99,35 +80,24 @@ class WebGpuDecode(DecodeChain):
         raise NotImplementedError  # bound in __init__
 
     def read_back(self) -> object:
-        view = self.program.program.outputs[1]
+        view = self.lowered.outputs[LOGITS]
         name, size = (view.buffer, 4 * view.count) if self.case.params["readback"] == "logits" else ("token", 4)
         return self.session.queue.read_buffer(self.program.buffer(name), 0, size)
 
     def put(self, values: Values) -> None:
-        for name, array in values.items():
+        for name, array in self.state_values(values).items():
             self.program.put(name, array)
-        if self._padding:
-            self.program.put(PADDING, np.zeros(1))
         # A pending write would be executed in the next window.
         self.session.queue.submit([])
         self.wait()
 
-    def place(self) -> tuple[int, int]:
-        token, position = (int(self.program.get(name)[0]) for name in ("token", "position"))
-        return token, position
+    def number(self, name: str) -> int:
+        return int(self.program.get(name)[0])
 
     def logits(self) -> NDArray[Any]:
-        return self.program.output(1)
+        return self.program.output(LOGITS)
 
-    def verify(self) -> None:
-        super().verify()
-        found, expected = self._counted_dispatches(), len(self.program.dispatches)
-        if found != expected:
-            raise Unverified(f"a token of {expected} dispatches made {found} calls that dispatch")
-        self._restart()
-
-    def _counted_dispatches(self) -> int:
-        """The dispatches of one token, counted where they are handed to the library."""
+    def dispatches_of_a_token(self) -> int:
         if self.case.caller == "native":
             counter = _CountedCall(next(call for call in self._calls.body if call.name == _DISPATCH))
             body = tuple(counter.call if call.name == _DISPATCH else call for call in self._calls.body)
@@ -138,12 +108,6 @@ class WebGpuDecode(DecodeChain):
             self.run(1)
         self.wait()
         return len(found)
-
-    def _count(self) -> int:
-        steps = super()._count()
-        if self._padding and (found := int(self.program.get(PADDING)[0])) != steps * self._padding:
-            raise Unverified(f"{steps} tokens ran {found} of {steps * self._padding} added dispatches")
-        return steps
 
     @property
     def held_n(self) -> int:
@@ -160,36 +124,22 @@ class WebGpuDecode(DecodeChain):
     def device(self, n: int) -> DeviceTime | None:
         if self.latency:
             return None
-        self._count()
-        before = self._total
+        self.count()
+        before = self.total
         try:
             return self._clock.measure(min(n, self.held_n))
         finally:
-            self._count()
-            self.aside += self._total - before
+            self.count()
+            self.aside += self.total - before
 
     @functools.cached_property
     def _clock(self) -> DeviceClock:
         return DeviceClock(self)  # type: ignore[arg-type]
 
-    def kernels(self) -> dict[str, str]:
-        from overhead.workloads.sources import digest
-
-        return {f"{name}.wgsl": digest(kernel.wgsl) for name, kernel in self.program.program.kernels.items()}
-
     def window(self) -> dict[str, Scalar]:
         each = f"{len(self.program.dispatches)} per unit" if self._submits_each else "1 per unit"
-        held: dict[str, Scalar] = {
-            "language": "wgsl",
-            "dispatches": len(self.program.dispatches),
-            "kernels": len(self.program.program.kernels),
-            "submits": each,
-            "passes": each,
-            "recording": "inside",
-            "wait": self.library.wait_name,
-            "weights": self.program.program.bytes("weight"),
-        }
-        return {**super().window(), **held}
+        own = {"submits": each, "passes": each, "recording": "inside", "wait": self.library.wait_name}
+        return {**super().window(), **own}
 
     def close(self) -> None:
         if "wait" in vars(self):

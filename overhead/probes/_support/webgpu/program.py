@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.lowering.buffers import Buffer
+from overhead.lowering.contents import DTYPES, contents
 from overhead.lowering.kernel import Kernel
 from overhead.lowering.program import Program
 from overhead.probes._support.webgpu.library import Library
 from overhead.probes._support.webgpu.resources import COMPUTE_STAGE
-
-_DTYPES = {"f32": np.float32, "i32": np.int32, "u32": np.uint32}
 
 
 class WebGpuProgram:
@@ -55,13 +54,9 @@ class WebGpuProgram:
     def _buffer(self, buffer: Buffer, given: NDArray[Any] | None) -> Any:
         flags = self._library.webgpu.BufferUsage
         usage = flags.STORAGE | flags.COPY_SRC | flags.COPY_DST
-        if given is None and not buffer.values:
-            if buffer.role == "weight":
-                raise ValueError(f"the weight {buffer.name} has no values")
+        data = contents(buffer, given)
+        if data is None:
             return self.device.create_buffer(size=buffer.bytes, usage=usage)
-        data = np.asarray(buffer.values if given is None else given).astype(_DTYPES[buffer.number]).ravel()
-        if data.size != buffer.count:
-            raise ValueError(f"{buffer.name} has {buffer.count} numbers, not {data.size}")
         return self.device.create_buffer_with_data(data=data, usage=usage)
 
     def _pipeline(self, kernel: Kernel) -> tuple[Any, Any]:
@@ -89,7 +84,7 @@ class WebGpuProgram:
     def put(self, name: str, values: NDArray[Any]) -> None:
         """Write a whole buffer."""
         number = self.program.buffers[name].number
-        self.queue.write_buffer(self._buffers[name], 0, np.ascontiguousarray(values, dtype=_DTYPES[number]))
+        self.queue.write_buffer(self._buffers[name], 0, np.ascontiguousarray(values, dtype=DTYPES[number]))
 
     def buffer(self, name: str) -> Any:
         """The buffer with this name."""
@@ -98,7 +93,7 @@ class WebGpuProgram:
     def get(self, name: str) -> NDArray[Any]:
         """The numbers of a buffer after all submitted work. Raises ``Unverified`` if the library reported an error."""
         buffer = self.program.buffers[name]
-        found = np.frombuffer(self.queue.read_buffer(self._buffers[name]), _DTYPES[buffer.number])[: buffer.count]
+        found = np.frombuffer(self.queue.read_buffer(self._buffers[name]), DTYPES[buffer.number])[: buffer.count]
         self._library.raise_errors()
         return found
 

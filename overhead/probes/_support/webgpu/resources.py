@@ -24,9 +24,7 @@ COMPUTE_STAGE = 4
 class WebGpuSession:
     """A device of an adapter. All chains that need the same validation, checks and limits share it."""
 
-    def __init__(
-        self, loaded: Library, target: Target, validation: str, robust: bool, limits: dict[str, int]
-    ) -> None:
+    def __init__(self, loaded: Library, target: Target, validation: str, robust: bool, limits: dict[str, int]) -> None:
         self.library = loaded
         adapter = targets.adapter(loaded, target)
         for name, least in limits.items():

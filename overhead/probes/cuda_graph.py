@@ -68,12 +68,8 @@ def _decode_arms() -> list[DecodeArm]:
     from overhead.probes._support.common.decode_cases import DecodeArm, padded_arms, reading_arms
 
     levels = [DecodeArm("launches", {"maker": "driver", "fusions": count}) for count in range(len(FUSIONS) + 1)]
-    return [
-        DecodeArm("launches", {"maker": "torch"}),
-        *levels,
-        *padded_arms(levels[0]),
-        *reading_arms(levels[-1].params),
-    ]
+    eager = DecodeArm("launches", {"maker": "torch"})
+    return [eager, *levels, *padded_arms(levels[0]), *reading_arms(levels[-1].params)]
 
 
 def _open_decode(ordinal: int, case: Case) -> Chain:

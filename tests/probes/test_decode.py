@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ from overhead.lowering.program import Program
 from overhead.lowering.templates.gemv import Gemv
 from overhead.lowering.templates.index_write import IndexWrite
 from overhead.probes import registry
-from overhead.probes.base import Chain, Unverified
+from overhead.probes.base import Chain, Unsupported, Unverified
 from overhead.results import Case, Scalar, Target
 from overhead.runner.schedule import Choice
 from overhead.workloads._decode import DECODERS, PROMPT, most_tokens
@@ -123,7 +124,7 @@ def test_a_chain_whose_cache_changes_is_unverified() -> None:
         chain._state["decoder.layers.0.attention.values"][:, :, PROMPT + 1] = 0
         chain.issue(4)
         chain.wait()
-        with pytest.raises(Unverified, match="differ by|is not the one"):
+        with pytest.raises(Unverified, match=r"differ by|is not the one"):
             chain.executed()
 
 
@@ -219,3 +220,49 @@ def test_added_dispatches_are_spread_and_depend_on_the_one_before() -> None:
     for before, pad in zip(more.operations, more.operations[1:], strict=False):
         if isinstance(pad, Pad):
             assert {view.buffer for view in before.writes} & {view.buffer for view in pad.reads}
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The fake driver. It runs the CUDA C of programs, compiled by g++."""
+    from overhead.probes._support.cuda import api, decode, graphs, workload
+    from tests.fakes import kernels
+    from tests.fakes.cuda_driver import bindings, install
+
+    install(monkeypatch)
+    for module in (decode, graphs):
+        monkeypatch.setattr(module, "bindings", bindings)
+    monkeypatch.setattr(workload, "machine_code_of", kernels.machine_code_of)
+    monkeypatch.setattr(decode, "_weights_on", functools.cache(decode._weights_on.__wrapped__))
+    return api.driver()
+
+
+@pytest.mark.slow
+@pytest.mark.needs("cxx", "numba")
+@pytest.mark.parametrize(
+    ("pattern", "caller", "fusions", "dispatches"),
+    [
+        ("per-submit", "binding", 0, 89),
+        ("per-submit", "native", 6, 32),
+        ("launches", "binding", 0, 89),
+        ("launches", "binding", 6, 32),
+    ],
+)
+def test_cuda_c_decodes_on_a_fake_driver(pattern: str, caller: Any, fusions: int, dispatches: int, cuda: Any) -> None:
+    from overhead.probes._support.cuda.decode import open_case
+
+    chain = open_case(cuda, 0, case_of(pattern, caller, fusions=fusions))
+    check_counts(chain)
+    assert chain.window()["dispatches"] == dispatches
+    assert chain.device(2) is not None
+    assert chain.executed() == 4
+    chain.close()
+
+
+@pytest.mark.needs("cxx")
+def test_a_device_with_too_little_memory_says_how_much_is_missing(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.cuda.decode import open_case
+
+    monkeypatch.setenv("FAKE_CUDA_FREE_BYTES", "1000")
+    with pytest.raises(Unsupported, match=r"1,000 bytes free, [\d,]+ fewer than the program needs"):
+        open_case(cuda, 0, case_of("launches", fusions=0))

@@ -73,7 +73,10 @@ class DecodeChain(HeldChain):
         """The logits of the last step, after all issued work."""
 
     def verify(self) -> None:
-        """Compare the logits of given tokens with float64, then follow the chain's own tokens. Raises ``Unverified``."""
+        """Compare the logits of given tokens with float64, then follow the chain's own tokens.
+
+        Raises ``Unverified``.
+        """
         self.put(self.reference.empty)
         found = []
         for position, token in enumerate(self.reference.tokens):

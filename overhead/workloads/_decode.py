@@ -8,6 +8,8 @@ DECODERS = ("qwen2.5-tiny", "qwen2.5-0.5b", "qwen2.5-1.5b")
 """Names of the workloads, the smallest first."""
 PROMPT = 5
 """Tokens that are in the cache when a sample starts."""
+MOST_TOKENS = 20
+"""The most tokens of one sample. With the prompt they fit into the slots of the cache."""
 CHECKED_TOKENS = 32
 """Tokens on which every logit is compared with float64, each given by the reference."""
 LOGIT_TOLERANCE = 1e-4
@@ -19,11 +21,6 @@ WGSL_LOGIT_TOLERANCE = 3e-3
 def decoders(*, software: bool) -> tuple[str, ...]:
     """The decoders that a target measures. A CPU and software adapters run the tiny one."""
     return DECODERS[:1] if software else DECODERS
-
-
-def most_tokens(name: str) -> int:
-    """The most tokens of one sample: slots of the cache that the prompt leaves free."""
-    return SHAPES[name].slots - PROMPT
 
 
 def weight_bytes(name: str) -> int:

@@ -20,7 +20,7 @@ from overhead.probes import registry
 from overhead.probes.base import Chain, Unsupported, Unverified
 from overhead.results import Case, Scalar, Target
 from overhead.runner.schedule import Choice
-from overhead.workloads._decode import DECODERS, PROMPT, most_tokens
+from overhead.workloads._decode import DECODERS, MOST_TOKENS, PROMPT
 from tests.probes.webgpu.test_webgpu_chains import find
 
 pytestmark = pytest.mark.needs("torch")
@@ -85,7 +85,7 @@ def test_a_decoder_is_measured_only_if_it_is_named(name: str) -> None:
 
 def test_torch_decodes_eagerly() -> None:
     with opened(CPU, case_of("per-submit")) as chain:
-        check_counts(chain, (0, 3, most_tokens(TINY)))
+        check_counts(chain, (0, 3, MOST_TOKENS))
         assert chain.window()["operations"] > 80
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.lowering.agreement import LogitAgreement, agreement
+from overhead.lowering.decoder_shapes import SHAPES
 from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes.base import Unsupported, Unverified
 from overhead.results import Case, Scalar
-from overhead.workloads._decode import LOGIT_TOLERANCE, PROMPT, most_tokens
+from overhead.workloads._decode import LOGIT_TOLERANCE, MOST_TOKENS, PROMPT
 
 Values = Mapping[str, NDArray[Any]]
 
@@ -37,7 +38,7 @@ class DecodeChain(HeldChain):
         self.case = case
         self.module, self.reference = decode_step(case.workload), decode_reference(case.workload)
         self.tokens = int(case.params.get("tokens", 1))
-        self.max_n = most_tokens(case.workload) // self.tokens
+        self.max_n = MOST_TOKENS // self.tokens
         self.latency = case.pattern == "read-each"
         self.agreement: LogitAgreement | None = None
         self._path: list[tuple[int, NDArray[Any]]] = []
@@ -88,7 +89,7 @@ class DecodeChain(HeldChain):
             raise Unverified(f"differs from float64: {self.agreement}")
         self.put(self.reference.start)
         self._path = [(self.place()[0], np.zeros(0))]
-        for step in range(1, most_tokens(self.case.workload) + 1):
+        for step in range(1, MOST_TOKENS + 1):
             self._step()
             token, position = self.place()
             if position != PROMPT + step:
@@ -137,7 +138,7 @@ class DecodeChain(HeldChain):
         return units - self.aside
 
     def window(self) -> dict[str, Scalar]:
-        slots = most_tokens(self.case.workload) + PROMPT
+        slots = SHAPES[self.case.workload].slots
         checked = {} if self.agreement is None else {"logits": str(self.agreement)[:200]}
         held: dict[str, Scalar] = {"precision": "float32", "batch": 1, "prompt": PROMPT, "slots": slots}
         if self.tokens > 1:

@@ -152,7 +152,7 @@ def _shared_parameters(name: str, device: str) -> dict[int, Any]:
 def _operations(step: Any) -> int:
     """The operations of one step that torch dispatches and that are no views."""
 
-    class Count(TorchDispatchMode):
+    class Count(TorchDispatchMode):  # type: ignore[misc]
         found = 0
 
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

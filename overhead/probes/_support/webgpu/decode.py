@@ -70,7 +70,7 @@ class WebGpuDecode(LoweredDecode):
             loop = compile_native(self._calls)
             self.run = lambda tokens: loop(tokens * count)  # type: ignore[method-assign]
         else:
-            self.run = _python_loop(self.session, self.program, self._submits_each)  # type: ignore[method-assign]
+            self.run = _python_loop(self.session, self.program, self._submits_each)  # type: ignore[method-assign, assignment]
         self.library.raise_errors()
 
     def run(self, tokens: int) -> None:

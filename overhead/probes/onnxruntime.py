@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from overhead.probes import register
+from overhead.probes._support.onnxruntime.providers import MEND
 from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.results import Case, Target
 from overhead.workloads._decode import DECODERS
@@ -14,7 +15,7 @@ class OnnxRuntimeProbe(Probe):
 
     name = "onnxruntime"
     title = "ONNX Runtime"
-    mend = "pip install onnxruntime onnxruntime-ep-webgpu onnx onnxscript torch"
+    mend = MEND
     distributions = ("onnxruntime", "onnxruntime-ep-webgpu", "onnx", "onnxscript", "torch")
     cost = "slow"
 

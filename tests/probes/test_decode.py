@@ -173,6 +173,30 @@ def test_dawn_decodes(fusions: int, monkeypatch: pytest.MonkeyPatch) -> None:
         check_counts(chain, (0, 2))
 
 
+@pytest.mark.needs("onnxruntime", "onnxscript")
+@pytest.mark.slow
+def test_onnx_runtime_decodes_on_the_cpu() -> None:
+    target = Target(stack="onnxruntime", api="CPU", adapter="CPU")
+    with opened(target, case_of("per-submit")) as chain:
+        check_counts(chain)
+        assert chain.window()["nodes on CPUExecutionProvider"] > 100
+    with opened(target, case_of("read-each", readback="logits")) as chain:
+        check_counts(chain)
+
+
+@pytest.mark.needs("onnxruntime", "onnxscript", "swiftshader")
+@pytest.mark.slow
+def test_onnx_runtime_decodes_by_its_webgpu_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = registry()["onnxruntime"]
+    for name, value in stack.environments()[-1].items():
+        monkeypatch.setenv(name, value)
+    (target,) = stack.targets()
+    assert target.software
+    with opened(target, case_of("per-submit")) as chain:
+        check_counts(chain, (0, 2))
+        assert chain.window()["nodes on WebGpuExecutionProvider"] > 100
+
+
 @LAVAPIPE
 @pytest.mark.parametrize("mutant", ["bias dropped", "stale cache row", "wrong position"])
 def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from overhead.probes.base import Unsupported, Unverified
 from overhead.results import Case, Scalar
 from overhead.workloads._decode import LOGIT_TOLERANCE, MOST_TOKENS, PROMPT
 
-Values = Mapping[str, NDArray[Any]]
+StateValues = Mapping[str, NDArray[Any]]
 
 
 class DecodeChain(HeldChain):
@@ -62,7 +62,7 @@ class DecodeChain(HeldChain):
             read()
 
     @abc.abstractmethod
-    def put(self, values: Values) -> None:
+    def put(self, values: StateValues) -> None:
         """Write these tensors of the state, and wait until the device has them."""
 
     @abc.abstractmethod

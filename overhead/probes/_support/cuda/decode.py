@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from overhead.lowering.contents import DTYPES, contents
 from overhead.lowering.program import cuda_name
-from overhead.probes._support.common.decode_chain import DecodeChain, Values, verified_decode
+from overhead.probes._support.common.decode_chain import DecodeChain, StateValues, verified_decode
 from overhead.probes._support.common.lowered_decode import LOGITS, LoweredDecode
 from overhead.probes._support.common.native_loop import Cycle, NativeCall, NativeProgram, address_of, compile_native
 from overhead.probes._support.common.python_loops import Action, repeated
@@ -28,9 +28,9 @@ from overhead.results import Case, Scalar
 def open_case(driver: CudaDriver, ordinal: int, case: Case) -> DecodeChain:
     """A verified chain: launches for ``per-submit``; a graph of one token for ``launches`` and ``read-each``."""
     kinds: dict[str, type[CudaDecode]] = {
-        "per-submit": LaunchedDecode,
-        "launches": GraphDecode,
-        "read-each": GraphDecode,
+        "per-submit": CudaLaunchedDecode,
+        "launches": CudaGraphDecode,
+        "read-each": CudaGraphDecode,
     }
     if case.pattern not in kinds or (case.caller == "native" and case.pattern != "per-submit"):
         raise Unsupported(f"tokens have no {case.pattern} from {case.caller}")
@@ -102,7 +102,7 @@ class CudaDecode(LoweredDecode):
                 weights[buffer.name] = found[buffer.name]
         return found
 
-    def put(self, values: Values) -> None:
+    def put(self, values: StateValues) -> None:
         for name, array in self.state_values(values).items():
             self.session.write(self._buffers[name], array.astype(DTYPES[self.lowered.buffers[name].number]))
 
@@ -146,7 +146,7 @@ class CudaDecode(LoweredDecode):
         self.session.close()
 
 
-class LaunchedDecode(CudaDecode):
+class CudaLaunchedDecode(CudaDecode):
     """A launch per dispatch, from Python or from compiled code."""
 
     def build(self) -> None:
@@ -186,7 +186,7 @@ class LaunchedDecode(CudaDecode):
         return super().count()
 
 
-class GraphDecode(CudaDecode):
+class CudaGraphDecode(CudaDecode):
     """A graph of the launches of one token, launched once per token."""
 
     call = "cuGraphLaunch"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead import scratch
-from overhead.probes._support.common.decode_chain import DecodeChain, Values, verified_decode
+from overhead.probes._support.common.decode_chain import DecodeChain, StateValues, verified_decode
 from overhead.probes._support.common.library_import import import_library
 from overhead.probes._support.onnxruntime.providers import CPU_PROVIDER, MEND, webgpu_device
 from overhead.probes.base import Unavailable, Unsupported, Unverified
@@ -107,7 +107,7 @@ class OnnxDecode(DecodeChain):
         self._bindings = [self._bound(*pair) for pair in (self._states, self._states[::-1])]
         self._turn = 0
 
-    def _values(self, state: Values) -> dict[str, Any]:
+    def _values(self, state: StateValues) -> dict[str, Any]:
         make = self._ort.OrtValue.ortvalue_from_numpy
         # On the CPU the value shares the memory of the array.
         return {name: make(state[name].copy(), self._place_of(name), 0) for name in self._names}
@@ -125,7 +125,7 @@ class OnnxDecode(DecodeChain):
             binding.bind_ortvalue_output(name + _NEXT, after[name])
         return binding
 
-    def put(self, values: Values) -> None:
+    def put(self, values: StateValues) -> None:
         current = self._states[self._turn]
         for name, array in values.items():
             current[name].update_inplace(np.ascontiguousarray(array, current[name].numpy().dtype))
@@ -155,7 +155,11 @@ class OnnxDecode(DecodeChain):
 
     def window(self) -> dict[str, Scalar]:
         nodes = {f"nodes on {provider}": count for provider, count in self.nodes.items()}
-        own: dict[str, Scalar] = {"call": "run_with_iobinding", "wait": "read of the token", "state": "on the device; the position on the CPU"}
+        own: dict[str, Scalar] = {
+            "call": "run_with_iobinding",
+            "wait": "read of the token",
+            "state": "on the device; the position on the CPU",
+        }
         return {**super().window(), **own, **nodes}
 
     def close(self) -> None:

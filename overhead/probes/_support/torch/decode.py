@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from overhead.probes._support.common.decode_chain import DecodeChain, Values, verified_decode
+from overhead.probes._support.common.decode_chain import DecodeChain, StateValues, verified_decode
 from overhead.probes._support.common.python_loops import Action, repeated
 from overhead.probes._support.torch import waits
 from overhead.probes._support.torch.bodies import set_autograd_mode
@@ -26,7 +26,7 @@ _WARM_STEPS = 5
 
 def open_case(device: str, case: Case) -> DecodeChain:
     """A verified chain. With ``maker`` the step is a CUDA graph; with ``mode`` it is compiled; else it is eager."""
-    kind = GraphDecode if "maker" in case.params else CompiledDecode if "mode" in case.params else TorchDecode
+    kind = TorchGraphDecode if "maker" in case.params else CompiledDecode if "mode" in case.params else TorchDecode
     return verified_decode(kind(device, case))
 
 
@@ -52,7 +52,7 @@ class TorchDecode(DecodeChain):
         self.output: Any = None
         self.work: dict[str, Scalar] = {"operations": _operations(self.step)}
 
-    def put(self, values: Values) -> None:
+    def put(self, values: StateValues) -> None:
         for name, array in values.items():
             self._state[name].copy_(torch.from_numpy(np.asarray(array)))
         self._wait()
@@ -109,7 +109,7 @@ class CompiledDecode(TorchDecode):
         return {**super().window(), "mode": self._mode}
 
 
-class GraphDecode(TorchDecode):
+class TorchGraphDecode(TorchDecode):
     """n launches of a CUDA graph of one eager step."""
 
     launches = 4

@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from overhead.probes._support.common.decode_chain import DecodeChain, Values, verified_decode
+from overhead.probes._support.common.decode_chain import DecodeChain, StateValues, verified_decode
 from overhead.probes._support.common.lowered_decode import LOGITS, LoweredDecode
 from overhead.probes._support.common.native_loop import NativeCall, NativeProgram, Slot, Store, compile_native
 from overhead.probes._support.common.step_kernel import WORDS
@@ -84,7 +84,7 @@ class WebGpuDecode(LoweredDecode):
         name, size = (view.buffer, 4 * view.count) if self.case.params["readback"] == "logits" else ("token", 4)
         return self.session.queue.read_buffer(self.program.buffer(name), 0, size)
 
-    def put(self, values: Values) -> None:
+    def put(self, values: StateValues) -> None:
         for name, array in self.state_values(values).items():
             self.program.put(name, array)
         # A pending write would be executed in the next window.

@@ -15,7 +15,7 @@ NO_MEMORY = "out of memory; free some or raise the limit (ulimit -v); a run's jo
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    def compare(*arguments: object) -> None:
+    def compare(*arguments: object, **options: object) -> None:
         raise error
 
     monkeypatch.setattr(versus, "compare", compare)

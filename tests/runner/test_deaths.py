@@ -17,7 +17,6 @@ from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.journal import Past
 from overhead.runner.output import reserve
 from overhead.runner.run import run
-from tests.cli.test_errors import NO_MEMORY
 from tests.fakes.runs import CASES, TARGET, Made
 from tests.fakes.workers import no_lock
 from tests.runner.test_runner import PLAN, PLUGIN
@@ -130,4 +129,7 @@ def test_too_little_memory_for_the_run_itself_gives_one_line(
 
     monkeypatch.setattr("overhead.runner.run.run", exhausted)
     assert main(["run"]) == 2
-    assert capsys.readouterr().err == f"overhead: {NO_MEMORY}\n"
+    assert (
+        capsys.readouterr().err
+        == "overhead: out of memory; free some or raise the limit; a run's journal holds what it measured\n"
+    )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import heapq
 import statistics
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from overhead.explain.trace import QUEUE_DEPTH, HostCall, StepTrace, Trace, busy
@@ -21,11 +21,15 @@ _ROUNDS = 4
 
 @dataclass(frozen=True)
 class Action:
-    """Host work of ``work_ns``, then device work for streams, then, if ``waits``, a wait for all device work."""
+    """Host work of ``work_ns``, then device work for streams, then a wait until the streams ``waits_for`` are done.
+
+    ``latency_ns``: from the call that issues the work to its start on an idle device.
+    """
 
     work_ns: float
     jobs: Sequence[tuple[str, float]] = ()
-    waits: bool = False
+    latency_ns: float = 0.0
+    waits_for: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -38,22 +42,15 @@ class ProfilerCost:
 
 @dataclass(frozen=True)
 class QueueModel:
-    """The steps as actions. ``latency_ns``: from the call that issues work to its start on an idle device."""
+    """The steps as actions. ``wake_ns``: from the end of the work to the return of a call that waits for it."""
 
     steps: Sequence[Sequence[Action]]
-    latency_ns: float = 0.0
+    wake_ns: float = 0.0
     depth: int = QUEUE_DEPTH
 
     def without_waits(self) -> QueueModel:
         """The same steps without synchronisations: a bound, since the program may need their values."""
-        return self._changed(waits=False)
-
-    def without_device(self) -> QueueModel:
-        """The same steps on a device that takes no time."""
-        return dataclasses.replace(self._changed(jobs=()), latency_ns=0.0)
-
-    def _changed(self, **fields: object) -> QueueModel:
-        steps = [[dataclasses.replace(action, **fields) for action in step] for step in self.steps]  # type: ignore[arg-type]
+        steps = [[dataclasses.replace(action, waits_for=()) for action in step] for step in self.steps]
         return dataclasses.replace(self, steps=steps)
 
 
@@ -72,30 +69,30 @@ class Replayed:
 class _Queue:
     """The state of host and device while actions are replayed."""
 
-    def __init__(self, latency_ns: float, depth: int) -> None:
-        self.latency_ns, self.depth = latency_ns, depth
+    def __init__(self, model: QueueModel) -> None:
+        self.wake_ns, self.depth = model.wake_ns, model.depth
         self.now = self.blocked = self.full = 0.0
         self.ends: dict[str, float] = {}
-        self.pending: deque[float] = deque()
-        """The ends of the work in the queue, in the order of issue."""
+        self.pending: list[float] = []
+        """The ends of the work in the queue, as a heap."""
 
     def run(self, action: Action) -> None:
         self.now += action.work_ns
         for stream, duration in action.jobs:
             self._make_room()
-            start = max(self.ends.get(stream, 0.0), self.now + self.latency_ns)
+            start = max(self.ends.get(stream, 0.0), self.now + action.latency_ns)
             self.ends[stream] = start + duration
-            self.pending.append(start + duration)
-        if action.waits and self.ends:
-            self.blocked += max(0.0, self.finished() - self.now)
-            self.now = max(self.now, self.finished())
-            self.pending.clear()
+            heapq.heappush(self.pending, start + duration)
+        done = max((self.ends.get(stream, 0.0) for stream in action.waits_for), default=0.0)
+        if done > self.now:
+            self.blocked += done + self.wake_ns - self.now
+            self.now = done + self.wake_ns
 
     def _make_room(self) -> None:
         while self.pending and self.pending[0] <= self.now:
-            self.pending.popleft()
+            heapq.heappop(self.pending)
         if len(self.pending) >= self.depth:
-            end = self.pending.popleft()
+            end = heapq.heappop(self.pending)
             self.full += end - self.now
             self.now = end
 
@@ -107,7 +104,7 @@ def replay(model: QueueModel) -> Replayed:
     """Replay the steps. Times are slopes over the number of steps, as in the measurement."""
     if not model.steps:
         return Replayed(0.0, 0.0, 0.0, 0.0)
-    queue = _Queue(model.latency_ns, model.depth)
+    queue = _Queue(model)
     ends = []
     for _ in range(2):
         for _ in range(_ROUNDS):
@@ -128,41 +125,49 @@ def device_ns(trace: Trace) -> float:
 
 def queue_model(trace: Trace, cost: ProfilerCost = ProfilerCost(), depth: int = QUEUE_DEPTH) -> QueueModel:
     """The queue model of a trace, with the cost of the profiler taken out of the host's work."""
-    return QueueModel([list(_actions(step, cost)) for step in trace.steps], launch_latency(trace), depth)
+    latencies = {name: max(0.0, ns - cost.call_ns) for name, ns in launch_latencies(trace).items()}
+    steps = [list(_actions(step, cost, latencies)) for step in trace.steps]
+    return QueueModel(steps, wake_time(trace), depth)
 
 
-def launch_latency(trace: Trace) -> float:
-    """From the start of a launch to the start of its work where the device had nothing to do; the median, ns.
+def wake_time(trace: Trace) -> float:
+    """From the end of the device's work to the return of a call that waited for it; the median, ns."""
+    blocked = [call for step in trace.steps for call in step.calls if call.blocked > 0]
+    return statistics.median([call.end - call.start - call.blocked for call in blocked]) if blocked else 0.0
 
-    0 where the device always had work: then it makes no difference.
-    """
-    idle, end = [], float("-inf")
+
+def launch_latencies(trace: Trace) -> dict[str, float]:
+    """By the name of the call: from its start to the start of its work where the device was idle; the medians, ns."""
+    idle: dict[str, list[float]] = {}
+    end = float("-inf")
     for step in trace.steps:
         for call in step.calls:
             work = step.by_correlation.get(call.correlation, []) if call.correlation else []
             if work and end <= call.start:
-                idle.append(max(0.0, work[0].start - call.start))
+                idle.setdefault(call.name, []).append(max(0.0, work[0].start - call.start))
             end = max([end, *(each.end for each in work)])
-    return statistics.median(idle) if idle else 0.0
+    # A copy after a launch never finds the device idle. Then the latency of the other calls stands for its own.
+    every = [ns for some in idle.values() for ns in some]
+    usual = {"": statistics.median(every)} if every else {}
+    return usual | {name: statistics.median(some) for name, some in idle.items()}
 
 
-def _actions(step: StepTrace, cost: ProfilerCost) -> Iterator[Action]:
+def _actions(step: StepTrace, cost: ProfilerCost, latencies: Mapping[str, float]) -> Iterator[Action]:
     profiler = _ProfilerTime(step, cost)
-    blocking = {id(call): call for call in _blocking(step)}
-    last, blocked = step.start, 0.0
+    last, waited = step.start, 0.0
     for call in step.calls:
         jobs = _jobs(step, call)
-        if not jobs and id(call) not in blocking:
+        if not jobs and not call.waits_for:
             continue
-        # The call itself is work after its action: work starts while the launch still runs.
-        yield Action(profiler.take(call.start - last - blocked, last, call.start), jobs, id(call) in blocking)
-        last, blocked = call.start, call.blocked + call.queue_full
-    yield Action(profiler.take(step.end - last - blocked, last, step.end))
-
-
-def _blocking(step: StepTrace) -> list[HostCall]:
-    """The calls that wait; of a copy and the wait after it both."""
-    return [call for call in step.calls if call.kind == "synchronisation" or call.blocked > 0]
+        # A launch is host work after its own action: the device may start before the launch returns.
+        latency = latencies.get(call.name, latencies.get("", 0.0))
+        if jobs:  # no call has a longer latency than what passed until its own work began
+            began = min(work.start for work in step.by_correlation[call.correlation])
+            latency = max(0.0, min(latency, began - call.start - cost.call_ns))
+        yield Action(profiler.take(call.start - last - waited, last, call.start), jobs, latency, call.waits_for)
+        last = call.start
+        waited = call.no_work
+    yield Action(profiler.take(step.end - last - waited, last, step.end))
 
 
 def _jobs(step: StepTrace, call: HostCall) -> list[tuple[str, float]]:
@@ -180,7 +185,7 @@ class _ProfilerTime:
     def __init__(self, step: StepTrace, cost: ProfilerCost) -> None:
         self._cost, self._debt = cost, 0.0
         self._operations = [(operation.start, 1 + operation.inner) for operation in step.operations]
-        self._calls = [call.start for call in step.calls]
+        self._calls = [call.start for call in step.calls if not call.blocked]
 
     def take(self, elapsed: float, start: float, end: float) -> float:
         """The host's own work in the interval from ``start`` to ``end``, of which ``elapsed`` was not blocked."""

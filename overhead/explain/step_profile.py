@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
 from overhead.explain.record import (
@@ -23,6 +23,7 @@ BETWEEN = "between operations"
 """The row of host work outside of all operations: the program's own Python, and that of its libraries."""
 NO_DEVICE = "no work on a device was seen"
 _MOST_GAPS = 10
+_Key = tuple[str, CallSite]
 
 
 def step_counts(trace: Trace, allocations_seen: bool = True) -> StepCounts:
@@ -56,24 +57,24 @@ def operation_rows(trace: Trace, cost: ProfilerCost) -> list[OperationRow]:
 
     The profiler's cost and the time in which the host waits for the device are taken out.
     """
-    count: Counter[tuple[str, CallSite]] = Counter()
-    host: Counter[tuple[str, CallSite]] = Counter()
-    device: Counter[tuple[str, CallSite]] = Counter()
+    count: Counter[_Key] = Counter()
+    host: dict[_Key, float] = defaultdict(float)
+    device: dict[_Key, float] = defaultdict(float)
     between = 0.0
     for step in trace.steps:
-        waits: Counter[int] = Counter()
+        waits: dict[int, float] = defaultdict(float)
         for call in step.calls:
             key = id(call.operation) if call.operation is not None else 0
-            waits[key] += call.blocked + call.queue_full + cost.call_ns  # type: ignore[assignment]
+            waits[key] += call.no_work + (0 if call.blocked else cost.call_ns)
             if call.operation is not None:
                 work = step.by_correlation.get(call.correlation, ()) if call.correlation else ()
-                device[_key(call.operation)] += sum(each.end - each.start for each in work)  # type: ignore[assignment]
+                device[_key(call.operation)] += sum(each.end - each.start for each in work)
         inside = 0.0
         for operation in step.operations:
             key_of = _key(operation)
             count[key_of] += 1
             profiler = (1 + operation.inner) * cost.operation_ns
-            host[key_of] += max(0.0, operation.end - operation.start - waits[id(operation)] - profiler)  # type: ignore[assignment]
+            host[key_of] += max(0.0, operation.end - operation.start - waits[id(operation)] - profiler)
             inside += operation.end - operation.start
         between += max(0.0, step.end - step.start - inside - waits[0])
     steps = max(1, len(trace.steps))
@@ -87,19 +88,19 @@ def operation_rows(trace: Trace, cost: ProfilerCost) -> list[OperationRow]:
     return sorted(rows, key=lambda row: -row.host_ns)[:Rows]
 
 
-def _key(operation: HostOperation) -> tuple[str, CallSite]:
+def _key(operation: HostOperation) -> _Key:
     return operation.name, operation.site
 
 
 def synchronisation_rows(trace: Trace) -> list[SynchronisationRow]:
     """The synchronisations by kind and line, the one that blocks longest first."""
-    count: Counter[tuple[str, CallSite]] = Counter()
-    blocked: dict[tuple[str, CallSite], float] = {}
+    count: Counter[_Key] = Counter()
+    blocked: dict[_Key, float] = defaultdict(float)
     for step in trace.steps:
         for call in step.synchronisations:
             key = (_what(call), call.site)
             count[key] += 1
-            blocked[key] = blocked.get(key, 0.0) + call.blocked
+            blocked[key] += call.blocked
     steps = max(1, len(trace.steps))
     rows = [
         SynchronisationRow(what=key[0], count=count[key] / steps, blocked_ns=blocked[key] / steps, site=key[1])

@@ -23,6 +23,8 @@ _STEP = re.compile(rf"(?:ProfilerStep#|{STEP_MARK})(\d+)")
 QUEUE_DEPTH = 1022
 """Pieces of work that CUDA's queue was seen to hold; with as many, a launch blocks until one has finished."""
 _NEARLY_FULL = 0.98
+_SKEW_NS = 2000.0
+"""How far the clocks of host and device may differ."""
 
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
 _CALLS: tuple[tuple[CallKind, str], ...] = (
@@ -65,9 +67,9 @@ class HostOperation:
 
 @dataclass(frozen=True)
 class HostCall:
-    """A call of the device's runtime or driver. ``blocked``: how long it waits until work on the device is done.
+    """A call of the device's runtime or driver. ``waits_for``: the streams whose work has finished when it returns.
 
-    ``queue_full``: how long it waits for room in the queue.
+    ``blocked``: how long it waits for them. ``queue_full``: how long it waits for room in the queue.
     """
 
     name: str
@@ -78,8 +80,14 @@ class HostCall:
     correlation: int = 0
     blocked: float = 0.0
     queue_full: float = 0.0
+    waits_for: Sequence[str] = ()
     operation: HostOperation | None = None
     site: CallSite = _NO_SITE
+
+    @property
+    def no_work(self) -> float:
+        """The part of the call that is no host work: all of a call that waits for work, with its return."""
+        return self.end - self.start if self.blocked > 0 else self.queue_full
 
 
 @dataclass(frozen=True)
@@ -127,11 +135,11 @@ class StepTrace:
                     found.pop()
                     call = _joined(last, call)
                 found.append(call)
-            elif call.kind == "copy" and self._blocks(call):
+            elif call.kind == "copy" and self._to_host(call):
                 found.append(call)
         return found
 
-    def _blocks(self, call: HostCall) -> bool:
+    def _to_host(self, call: HostCall) -> bool:
         return any(_TO_HOST.search(work.name) for work in self.by_correlation.get(call.correlation, ()))
 
     def count(self, kind: CallKind) -> int:
@@ -147,7 +155,7 @@ class StepTrace:
 def _joined(copy: HostCall, wait: HostCall) -> HostCall:
     blocked = min(copy.blocked + wait.blocked, wait.end - copy.start)
     return HostCall(wait.name, "synchronisation", copy.start, wait.end, wait.thread, wait.correlation,
-                    blocked, 0.0, wait.operation, wait.site)  # fmt: skip
+                    blocked, 0.0, wait.waits_for, wait.operation, wait.site)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -155,6 +163,10 @@ class Trace:
     """The profiled steps, in order."""
 
     steps: Sequence[StepTrace]
+
+    def settled(self) -> Trace:
+        """Without the first step, which begins on an idle device; the trace itself if it has no other step."""
+        return Trace(self.steps[1:] or self.steps)
 
     @property
     def has_device(self) -> bool:
@@ -313,7 +325,7 @@ class _Sites:
         """The innermost site that holds this time."""
         sites = self._by_thread.get(thread, [])
         at = bisect.bisect_right(sites, start, key=lambda each: each[0])
-        return next((site for _, end, site in reversed(sites[max(0, at - 8) : at]) if end >= start), _NO_SITE)
+        return next((site for _, end, site in reversed(sites[max(0, at - 8) : at]) if end > start), _NO_SITE)
 
     def within(self, thread: str, start: float, end: float) -> CallSite:
         """The first site that begins in this time, else the one around it."""
@@ -352,27 +364,61 @@ def _calls(
     """The runtime calls by start, each with its operation and how long it waits for the device."""
     events = sorted(events, key=_start)
     inside = _ByThread(operations)
-    ends: list[float] = []  # of the device work issued so far, sorted
-    usual = statistics.median(
-        [_end(event) - _start(event) for event in events if call_kind(str(event["name"])) == "launch"] or [0.0]
-    )
+    queue = _PendingWork(events, by_correlation)
     for event in events:
         name, start, end, thread = str(event["name"]), _start(event), _end(event), _thread(event)
         kind, correlation = call_kind(name), int(_arguments(event).get("correlation", 0))
         work = by_correlation.get(correlation, ()) if correlation else ()
-        pending = len(ends) - bisect.bisect_right(ends, start)
-        full = max(0.0, end - start - usual) if work and pending >= _NEARLY_FULL * QUEUE_DEPTH else 0.0
-        for each in work:
-            bisect.insort(ends, each.end)
-        waits = kind == "synchronisation" or any(_TO_HOST.search(each.name) for each in work)
-        blocked = 0.0
-        if waits and (at := bisect.bisect_right(ends, end)):
-            blocked = max(0.0, ends[at - 1] - start)
-        operation = inside.around(thread, start)
-        site = sites.around(thread, start)
+        full = queue.waits_for_room(start, end) if work else 0.0
+        queue.issue(work)
+        done = kind == "synchronisation" or any(
+            _TO_HOST.search(each.name) and each.end <= end + _SKEW_NS for each in work
+        )
+        waits_for, blocked = queue.finished(start, end) if done else ((), 0.0)
+        operation, site = inside.around(thread, start), sites.around(thread, start)
         if not site.line and operation is not None:
             site = operation.site
-        yield HostCall(name, kind, start, end, thread, correlation, blocked, full, operation, site)
+        yield HostCall(name, kind, start, end, thread, correlation, blocked, full, waits_for, operation, site)
+
+
+class _PendingWork:
+    """The device work that has been issued so far, while the calls are read in order."""
+
+    def __init__(self, events: Sequence[Mapping[str, Any]], by_correlation: Mapping[int, Sequence[DeviceWork]]) -> None:
+        self._ends: list[float] = []
+        self._last: dict[str, float] = {}
+        self._usual = _usual_launch(events, by_correlation)
+
+    def issue(self, work: Iterable[DeviceWork]) -> None:
+        for each in work:
+            bisect.insort(self._ends, each.end)
+            self._last[each.stream] = max(self._last.get(each.stream, 0.0), each.end)
+
+    def waits_for_room(self, start: float, end: float) -> float:
+        """How long a launch of this duration waited for room in the queue."""
+        return max(0.0, end - start - self._usual) if _is_full(self._ends, start) else 0.0
+
+    def finished(self, start: float, end: float) -> tuple[tuple[str, ...], float]:
+        """The streams whose work has finished at the end of a call, and how long the call waited for them."""
+        done = {stream: last for stream, last in self._last.items() if last <= end + _SKEW_NS}
+        return tuple(done), max(0.0, min(end, max(done.values(), default=start)) - start)
+
+
+def _is_full(ends: list[float], at: float) -> bool:
+    return len(ends) - bisect.bisect_right(ends, at) >= _NEARLY_FULL * QUEUE_DEPTH
+
+
+def _usual_launch(events: Iterable[Mapping[str, Any]], by_correlation: Mapping[int, Sequence[DeviceWork]]) -> float:
+    """How long a launch takes while the queue has room."""
+    ends: list[float] = []
+    found = []
+    for event in events:
+        start = _start(event)
+        if call_kind(str(event["name"])) == "launch" and not _is_full(ends, start):
+            found.append(_end(event) - start)
+        for work in by_correlation.get(int(_arguments(event).get("correlation", 0)), ()):
+            bisect.insort(ends, work.end)
+    return statistics.median(found) if found else 0.0
 
 
 class _ByThread:
@@ -386,4 +432,4 @@ class _ByThread:
     def around(self, thread: str, start: float) -> HostOperation | None:
         own = self._own.get(thread, [])
         at = bisect.bisect_right(own, start, key=lambda operation: operation.start) - 1
-        return own[at] if at >= 0 and own[at].end >= start else None
+        return own[at] if at >= 0 and own[at].end > start else None

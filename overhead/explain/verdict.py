@@ -1,8 +1,8 @@
 """What bounds a step, by rule. Pure: times in, a verdict out.
 
-``lost`` is the share of the replayed step that synchronisations cost: its time over that of the same step without them.
-A third or more: bound by synchronisation. Under a tenth: bound by the host or by the device, whichever works longer, and
-mixed if neither works 15 % longer. Between: mixed.
+``lost`` is the share of the replayed step that goes away without its synchronisations. A third or more: bound by
+synchronisation. Under a tenth: bound by the host or by the device, whichever works longer, and mixed if neither works
+15 % longer. Between: mixed.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ Parts = Sequence[Part]
 
 @dataclass(frozen=True)
 class SimulatedDevice:
-    """``latency_ns``: from the end of a launch to the start on an idle device. ``wake_ns``: from the end of the device's
-    work to the return of a wait. ``operation_cost_ns``, ``call_cost_ns``: what the profiler adds to each event.
+    """``latency_ns``: from the end of a launch to the start on an idle device. ``wake_ns``: from the end of the work to
+    the return of a wait. ``operation_cost_ns``, ``call_cost_ns``: what the profiler adds to each event.
     """
 
     latency_ns: int = 4000
@@ -82,6 +82,33 @@ class SimulatedDevice:
     def run(self, steps: Sequence[Parts]) -> Simulated:
         """Run the steps and wait for the device."""
         return _Simulation(self).run(steps)
+
+
+def in_calls(part: Launch | Read | Wait) -> int:
+    """The host work of a part that lies in runtime calls: 1,000 ns for each call, if the part is long enough."""
+    return min(2000 if isinstance(part, Read) else 1000, part.host_ns // 2)
+
+
+def without_waits(parts: Parts) -> list[Part]:
+    """The same host and device work without the calls that wait."""
+    return [
+        Launch(part.host_ns - in_calls(part) // 2, part.device_ns, "aten::copy_")
+        if isinstance(part, Read)
+        else Python(part.host_ns - in_calls(part))
+        if isinstance(part, Wait)
+        else part
+        for part in parts
+    ]
+
+
+def host_ns(parts: Parts) -> int:
+    """The host work of a step."""
+    return sum(part.host_ns for part in parts)
+
+
+def device_ns(parts: Parts) -> int:
+    """The device work of a step."""
+    return sum(part.device_ns for part in parts if isinstance(part, Launch | Read))
 
 
 @dataclass
@@ -124,17 +151,17 @@ class _Simulation:
         if isinstance(part, Python):
             self.pass_time(part.host_ns)
         elif isinstance(part, Wait):
-            self.pass_time(part.host_ns // 2)
-            self.wait("cudaDeviceSynchronize", part.host_ns - part.host_ns // 2)
+            self.pass_time(part.host_ns - in_calls(part))
+            self.wait("cudaDeviceSynchronize", in_calls(part))
         else:
-            self.pass_time(part.host_ns // 2 + self.device.operation_cost_ns)
-            rest = part.host_ns - part.host_ns // 2
+            calls = in_calls(part)
+            self.pass_time(part.host_ns - calls + self.device.operation_cost_ns)
             if isinstance(part, Launch):
-                self.issue("cudaLaunchKernel", rest, part.stream, part.device_ns, "kernel", f"kernel of {part.name}")
+                self.issue("cudaLaunchKernel", calls, part.stream, part.device_ns, "kernel", f"kernel of {part.name}")
             else:
                 copy = "Memcpy DtoH (Device -> Pageable)"
-                self.issue("cudaMemcpyAsync", rest // 2, 7, part.device_ns, "gpu_memcpy", copy)
-                self.wait("cudaStreamSynchronize", rest - rest // 2)
+                self.issue("cudaMemcpyAsync", calls // 2, 7, part.device_ns, "gpu_memcpy", copy)
+                self.wait("cudaStreamSynchronize", calls - calls // 2)
             self.event("cpu_op", part.name if isinstance(part, Launch) else "aten::item", began)
         line = "" if isinstance(part, Python) else part.line
         if line:

@@ -1,0 +1,195 @@
+"""Try an alternative in a process of its own: is it possible, how long does it take to make, are its results the same.
+
+The process loads the program as every process does, with fixed seeds, so that the original and the alternative start
+from the same state. Both run the same number of steps before the ones that are compared. Nothing is restored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+from msgspec import Struct
+
+from overhead import scratch
+from overhead.errors import one_line
+from overhead.explain import state
+from overhead.explain.alternatives import ALTERNATIVES
+from overhead.explain.alternatives.base import Step
+from overhead.explain.outcome import Outcome, of_result, of_state
+from overhead.explain.steps import Program, load_step
+from overhead.process import LimitExceeded, SupervisedProcess, input_lines
+
+WARM_STEPS = 3
+COMPARED_STEPS = 3
+SEED = 1
+_MEMORY = 0.75
+_EXIT_S = 5.0
+
+
+class TrialJob(Struct, frozen=True):
+    """``alternative``: its name, or empty for the step as it is. ``file``: where the answer goes."""
+
+    program: Program
+    alternative: str = ""
+    file: str = ""
+
+
+class Trial(Struct, frozen=True):
+    """What became of a trial. ``reason``: why there is no outcome. ``where``: the line of the program that forbids it.
+
+    ``making_s``: seconds to make the alternative and to run its first steps, which compile it.
+    """
+
+    outcome: Outcome | None = None
+    reason: str = ""
+    where: str = ""
+    making_s: float = 0.0
+    graph_breaks: int = 0
+
+
+class NotPossible(Exception):
+    """The alternative does not apply to this step; the message is the reason."""
+
+
+def try_alternative(program: Program, alternative: str, *, limit_s: float) -> Trial:
+    """Run a trial in a child process that gets ``limit_s`` seconds and three quarters of the memory."""
+    file = scratch.folder() / f"trial-{time.monotonic_ns()}"
+    process = SupervisedProcess(
+        (sys.executable, "-m", "overhead.explain.trial"), {},
+        memory_bytes=int(psutil.virtual_memory().total * _MEMORY), poll_s=0.2, count_descendants=True,
+    )  # fmt: skip
+    try:
+        process.send(msgspec.json.encode(TrialJob(program, alternative, str(file))) + b"\n")
+        process.receive(limit_s)
+        code = process.exit_code(_EXIT_S)
+        if not file.is_file():
+            return Trial(reason=f"the process ended with exit code {code}{process.last_words()}")
+        return msgspec.msgpack.decode(file.read_bytes(), type=Trial)
+    except LimitExceeded as exceeded:
+        if exceeded.limit == "time":
+            return Trial(reason=f"no result within {limit_s:.0f} s")
+        return Trial(reason=f"out of memory: {exceeded.used / 2**30:.1f} GiB in use")
+    finally:
+        process.end()
+        file.unlink(missing_ok=True)
+
+
+def prepare(job: TrialJob) -> tuple[Step, Step, float]:
+    """The step, the same step in the other way, and the seconds that making it took.
+
+    Seeds, loads and warms up first. Raises ``NotPossible``, or what the step or the alternative raised.
+    """
+    _seed()
+    step = load_step(job.program)
+    changing = _warm(step)
+    if not job.alternative:
+        return step, step, 0.0
+    alternative = ALTERNATIVES[job.alternative]
+    if reason := alternative.why_not():
+        raise NotPossible(reason)
+    if alternative.captures and changing:
+        shown = ", ".join(changing[:3]) + (f" and {len(changing) - 3} more" if len(changing) > 3 else "")
+        raise NotPossible(f"not capturable: state that changes with every step on the host: {shown}")
+    began = time.perf_counter()
+    made = alternative.make(step)
+    wait_for_device()
+    return step, made, time.perf_counter() - began
+
+
+def _seed() -> None:
+    """Give every random generator that is in use the same state."""
+    import random
+
+    random.seed(SEED)
+    import numpy as np
+
+    np.random.seed(SEED)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(SEED)
+
+
+def _warm(step: Step) -> list[str]:
+    """Run the first steps. The names of the values on the host that the last of them changed."""
+    with _side_stream():
+        for _ in range(WARM_STEPS - 1):
+            step()
+        before = state.host_values(step)
+        step()
+    return state.changed(before, state.host_values(step))
+
+
+@contextlib.contextmanager
+def _side_stream() -> Any:
+    """Another stream than the default one: a capture needs the warm-up of a backward pass to happen there."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        yield
+        return
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        yield
+    torch.cuda.current_stream().wait_stream(side)
+
+
+def wait_for_device() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def run_trial(job: TrialJob) -> Trial:
+    """The trial itself, in the child."""
+    try:
+        step, made, making_s = prepare(job)
+        began = time.perf_counter()
+        results = []
+        for index in range(COMPARED_STEPS):
+            result = made()
+            if index == 0:
+                wait_for_device()
+                making_s += time.perf_counter() - began if job.alternative else 0.0
+            results += of_result(f"step {index + 1}", result)
+        values, left_out = of_state(step)
+    except NotPossible as error:
+        return Trial(reason=str(error))
+    except Exception as error:
+        return Trial(reason=one_line(error), where=_where(error, job.program))
+    return Trial(Outcome(results, values, left_out), making_s=making_s, graph_breaks=_graph_breaks())
+
+
+def _graph_breaks() -> int:
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return sum(dynamo.counters["graph_break"].values()) if dynamo is not None else 0
+
+
+def _where(error: BaseException, program: Program) -> str:
+    """The innermost line of the program itself from which an exception came: ``train.py:12, in step``."""
+    found, at = "", error.__traceback__
+    while at is not None:
+        code = at.tb_frame.f_code
+        if state.is_own_code(code) and "overhead" not in Path(code.co_filename).parts[-3:]:
+            found = f"{os.path.basename(code.co_filename)}:{at.tb_lineno}, in {code.co_name}"
+        at = at.tb_next
+    return found
+
+
+def main() -> int:
+    lines = input_lines()
+    sys.stdout.flush()
+    os.dup2(2, 1)  # what the program prints must not reach the pipe
+    job = msgspec.json.decode(next(lines), type=TrialJob)
+    trial = run_trial(job)
+    Path(job.file).write_bytes(msgspec.msgpack.encode(trial))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

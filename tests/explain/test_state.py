@@ -1,0 +1,95 @@
+"""The state that a step reaches."""
+
+import random
+from functools import partial
+
+import numpy as np
+import pytest
+
+from overhead.explain import state
+
+ARRAY = np.arange(3.0)
+COUNTER = {"steps": 0}
+
+
+class Simulation:
+    def __init__(self):
+        self.positions = np.zeros(4)
+        self.step_count = 0
+        self.parts = [{"mass": 2.0}]
+
+    def step(self):
+        self.positions += 1
+        self.step_count += 1
+
+
+def test_reaches_what_a_bound_method_holds():
+    assert list(state.reach(Simulation().step)) == ["self.positions", "self.step_count", "self.parts.0.mass"]
+
+
+def test_reaches_closures_defaults_and_named_globals():
+    weight = np.ones(2)
+
+    def step(scale=3):
+        return weight * ARRAY * scale * COUNTER["steps"]
+
+    found = state.reach(step)
+    assert found["weight"] is weight
+    assert found["ARRAY"] is ARRAY
+    assert (found["default0"], found["COUNTER.steps"]) == (3, 0)
+
+
+def test_reaches_a_partial_and_a_result_in_containers():
+    found = state.reach([partial(max, ARRAY, key=5), {"logits": ARRAY[:2]}])
+    assert found["0.0"] is ARRAY
+    assert found["1.logits"].shape == (2,)
+    assert found["0.key"] == 5
+
+
+def test_a_cycle_ends():
+    loop: list = []
+    loop.append(loop)
+    assert state.reach(loop) == {}
+
+
+def test_finds_host_values_that_a_step_changes():
+    simulation = Simulation()
+    before = state.host_values(simulation.step)
+    simulation.step()
+    assert state.changed(before, state.host_values(simulation.step)) == ["self.positions", "self.step_count"]
+
+
+def _sequence():
+    yield from range(10)
+
+
+@pytest.mark.parametrize(
+    ("source", "use"),
+    [
+        (np.random.default_rng(1), lambda source: source.random()),
+        (random.Random(1), lambda source: source.random()),
+        (_sequence(), next),
+        (iter([1, 2, 3]), next),
+    ],
+)
+def test_finds_a_source_of_values_that_moves_on(source, use):
+    def step():
+        return use(source)
+
+    before = state.host_values(step)
+    assert state.changed(before, state.host_values(step)) == []
+    step()
+    assert state.changed(before, state.host_values(step))
+
+
+def test_torch_modules_are_named_as_the_program_names_them():
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3))
+    model(torch.ones(2)).sum().backward()
+    names = [name for name, value in state.reach(lambda: model(torch.ones(2))).items() if state.is_array(value)]
+    assert names == ["model.0.weight", "model.0.bias", "model.0.weight.grad", "model.0.bias.grad"]
+
+
+def test_bfloat16_becomes_float32():
+    torch = pytest.importorskip("torch")
+    assert state.to_numpy(torch.ones(2, dtype=torch.bfloat16)).dtype == np.float32

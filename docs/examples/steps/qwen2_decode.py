@@ -1,0 +1,29 @@
+"""One token of a Qwen2 decoder with random weights, batch 1, its cache written in place.
+
+    overhead explain docs/examples/steps/qwen2_decode.py:decode --arg size=qwen2.5-tiny
+"""
+
+import torch
+
+from overhead.lowering.decoder import SHAPES, Decoder, FedBackStep, randomised
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def decode(size="qwen2.5-0.5b"):
+    shape = SHAPES[size]
+    model = FedBackStep(randomised(Decoder(shape), seed=1)).to(DEVICE)
+
+    @torch.no_grad()
+    def step():
+        model.position.remainder_(shape.slots - 1)
+        token, _ = model()
+        return token
+
+    return step
+
+
+def greedy(size="qwen2.5-0.5b"):
+    """The same with the token read back every time, as a chat program does."""
+    step = decode(size)
+    return lambda: step().item()

@@ -21,7 +21,7 @@ def reach(root: Any) -> dict[str, Any]:
     """The arrays and plain Python values that a step or its result reaches, by name: ``model.weight``, ``self.count``.
 
     Visits closures, bound objects, containers, attributes, and the global variables that the program's own functions
-    name. Functions of the standard library and of installed packages are not visited. A gradient is a part of its
+    name, but not those of the standard library and of installed packages. A gradient is a part of its
     tensor. A random generator is described by its state.
     """
     found: dict[str, Any] = {}
@@ -120,7 +120,8 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
         frame = value.gi_frame
         yield from ((("line", frame.f_lineno), *frame.f_locals.items()) if frame else ())
     elif isinstance(value, Mapping):
-        yield from ((str(key) if isinstance(key, _PLAIN) else type(key).__name__, each) for key, each in value.items())
+        for index, (key, each) in enumerate(value.items()):
+            yield str(key) if isinstance(key, _PLAIN) else f"{type(key).__name__}{index}", each
     elif isinstance(value, Sequence | Set | deque) and not isinstance(value, range):
         yield from ((str(index), each) for index, each in enumerate(value))
     elif isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
@@ -130,9 +131,9 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _of_function(function: Any) -> Iterator[tuple[str, Any]]:
-    if not _is_own(function):
+    code = getattr(function, "__code__", None)
+    if code is None:
         return
-    code = function.__code__
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
         try:
             yield name, cell.cell_contents
@@ -140,7 +141,7 @@ def _of_function(function: Any) -> Iterator[tuple[str, Any]]:
             continue
     yield from ((f"default{index}", each) for index, each in enumerate(function.__defaults__ or ()))
     yield from (function.__kwdefaults__ or {}).items()
-    for name in _names(code):
+    for name in _names(code) if is_own_code(code) else ():
         if name in function.__globals__:
             yield name, function.__globals__[name]
 
@@ -158,10 +159,9 @@ def _library_folders() -> tuple[str, ...]:
     return tuple({paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
-def _is_own(function: Any) -> bool:
-    """Whether a function belongs to the program, and not to the standard library or an installed package."""
-    code = getattr(function, "__code__", None)
-    return code is not None and not code.co_filename.startswith((*_library_folders(), "<frozen"))
+def is_own_code(code: types.CodeType) -> bool:
+    """Whether code belongs to the program, and not to the standard library or an installed package."""
+    return not code.co_filename.startswith((*_library_folders(), "<frozen"))
 
 
 def _of_object(value: Any) -> Iterator[tuple[str, Any]]:

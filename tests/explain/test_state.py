@@ -93,3 +93,9 @@ def test_torch_modules_are_named_as_the_program_names_them():
 def test_bfloat16_becomes_float32():
     torch = pytest.importorskip("torch")
     assert state.to_numpy(torch.ones(2, dtype=torch.bfloat16)).dtype == np.float32
+
+
+def test_reaches_through_a_decorator_of_a_library():
+    torch = pytest.importorskip("torch")
+    weight = torch.ones(2)
+    assert state.reach(torch.no_grad()(lambda: weight * 2))["func.weight"] is weight

@@ -1,6 +1,6 @@
 """A JAX step: one update of a linear model, translated by ``jax.jit``.
 
-    overhead explain docs/examples/steps/jax_step.py:update
+overhead explain docs/examples/steps/jax_step.py:update
 """
 
 import jax

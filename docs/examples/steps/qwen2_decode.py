@@ -1,6 +1,6 @@
 """One token of a Qwen2 decoder with random weights, batch 1, its cache written in place.
 
-    overhead explain docs/examples/steps/qwen2_decode.py:decode --arg size=qwen2.5-tiny
+overhead explain docs/examples/steps/qwen2_decode.py:decode --arg size=qwen2.5-tiny
 """
 
 import torch

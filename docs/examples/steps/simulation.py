@@ -1,6 +1,6 @@
 """Particles in a box: a physics loop of many small operations.
 
-    overhead explain docs/examples/steps/simulation.py:Particles --arg count=4096
+overhead explain docs/examples/steps/simulation.py:Particles --arg count=4096
 """
 
 import torch

@@ -1,6 +1,6 @@
 """A training step of a small network, with the loss read back every step as many programs do.
 
-    overhead explain docs/examples/steps/training_step.py:training --against training_step.py:training_quiet
+overhead explain docs/examples/steps/training_step.py:training --against training_step.py:training_quiet
 """
 
 import torch

@@ -33,7 +33,7 @@ _MEMORY = 0.75
 _EXIT_S = 5.0
 
 
-class TrialJob(Struct, frozen=True):
+class AttemptJob(Struct, frozen=True):
     """``alternative``: its name, or empty for the step as it is. ``file``: where the answer goes."""
 
     program: Program
@@ -41,8 +41,8 @@ class TrialJob(Struct, frozen=True):
     file: str = ""
 
 
-class Trial(Struct, frozen=True):
-    """What became of a trial. ``reason``: why there is no outcome. ``where``: the line of the program that forbids it.
+class Attempt(Struct, frozen=True):
+    """What became of an attempt. ``reason``: why there is no outcome. ``where``: the line of the program that forbids it.
 
     ``making_s``: seconds to make the alternative and to run its first steps, which compile it.
     """
@@ -58,30 +58,30 @@ class NotPossible(Exception):
     """The alternative does not apply to this step; the message is the reason."""
 
 
-def try_alternative(program: Program, alternative: str, *, limit_s: float) -> Trial:
-    """Run a trial in a child process that gets ``limit_s`` seconds and three quarters of the memory."""
-    file = scratch.folder() / f"trial-{time.monotonic_ns()}"
+def try_alternative(program: Program, alternative: str, *, limit_s: float) -> Attempt:
+    """Run an attempt in a child process that gets ``limit_s`` seconds and three quarters of the memory."""
+    file = scratch.folder() / f"attempt-{time.monotonic_ns()}"
     process = SupervisedProcess(
-        (sys.executable, "-m", "overhead.explain.trial"), {},
+        (sys.executable, "-m", "overhead.explain.attempts"), {},
         memory_bytes=int(psutil.virtual_memory().total * _MEMORY), poll_s=0.2, count_descendants=True,
     )  # fmt: skip
     try:
-        process.send(msgspec.json.encode(TrialJob(program, alternative, str(file))) + b"\n")
+        process.send(msgspec.json.encode(AttemptJob(program, alternative, str(file))) + b"\n")
         process.receive(limit_s)
         code = process.exit_code(_EXIT_S)
         if not file.is_file():
-            return Trial(reason=f"the process ended with exit code {code}{process.last_words()}")
-        return msgspec.msgpack.decode(file.read_bytes(), type=Trial)
+            return Attempt(reason=f"the process ended with exit code {code}{process.last_words()}")
+        return msgspec.msgpack.decode(file.read_bytes(), type=Attempt)
     except LimitExceeded as exceeded:
         if exceeded.limit == "time":
-            return Trial(reason=f"no result within {limit_s:.0f} s")
-        return Trial(reason=f"out of memory: {exceeded.used / 2**30:.1f} GiB in use")
+            return Attempt(reason=f"no result within {limit_s:.0f} s")
+        return Attempt(reason=f"out of memory: {exceeded.used / 2**30:.1f} GiB in use")
     finally:
         process.end()
         file.unlink(missing_ok=True)
 
 
-def prepare(job: TrialJob) -> tuple[Step, Step, float]:
+def prepare(job: AttemptJob) -> tuple[Step, Step, float]:
     """The step, the same step in the other way, and the seconds that making it took.
 
     Seeds, loads and warms up first. Raises ``NotPossible``, or what the step or the alternative raised.
@@ -145,8 +145,8 @@ def wait_for_device() -> None:
         torch.cuda.synchronize()
 
 
-def run_trial(job: TrialJob) -> Trial:
-    """The trial itself, in the child."""
+def run_attempt(job: AttemptJob) -> Attempt:
+    """The attempt itself, in the child."""
     try:
         step, made, making_s = prepare(job)
         began = time.perf_counter()
@@ -159,10 +159,10 @@ def run_trial(job: TrialJob) -> Trial:
             results += of_result(f"step {index + 1}", result)
         values, left_out = of_state(step)
     except NotPossible as error:
-        return Trial(reason=str(error))
+        return Attempt(reason=str(error))
     except Exception as error:
-        return Trial(reason=one_line(error), where=_where(error, job.program))
-    return Trial(Outcome(results, values, left_out), making_s=making_s, graph_breaks=_graph_breaks())
+        return Attempt(reason=one_line(error), where=_where(error, job.program))
+    return Attempt(Outcome(results, values, left_out), making_s=making_s, graph_breaks=_graph_breaks())
 
 
 def _graph_breaks() -> int:
@@ -185,9 +185,9 @@ def main() -> int:
     lines = input_lines()
     sys.stdout.flush()
     os.dup2(2, 1)  # what the program prints must not reach the pipe
-    job = msgspec.json.decode(next(lines), type=TrialJob)
-    trial = run_trial(job)
-    Path(job.file).write_bytes(msgspec.msgpack.encode(trial))
+    job = msgspec.json.decode(next(lines), type=AttemptJob)
+    attempt = run_attempt(job)
+    Path(job.file).write_bytes(msgspec.msgpack.encode(attempt))
     return 0
 
 

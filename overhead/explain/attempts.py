@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import psutil
 from msgspec import Struct
+from overhead.explain.steps import Program, load_step
 
 from overhead import scratch
 from overhead.errors import one_line
@@ -23,7 +24,6 @@ from overhead.explain import state
 from overhead.explain.alternatives import ALTERNATIVES
 from overhead.explain.alternatives.base import Step
 from overhead.explain.outcome import Outcome, of_result, of_state
-from overhead.explain.steps import Program, load_step
 from overhead.process import LimitExceeded, SupervisedProcess, input_lines
 
 WARM_STEPS = 3
@@ -42,7 +42,7 @@ class AttemptJob(Struct, frozen=True):
 
 
 class Attempt(Struct, frozen=True):
-    """What became of an attempt. ``reason``: why there is no outcome. ``where``: the line of the program that forbids it.
+    """What became of an attempt. ``reason``: why there is no outcome. ``where``: the line that forbids it.
 
     ``making_s``: seconds to make the alternative and to run its first steps, which compile it.
     """

@@ -5,8 +5,18 @@ import re
 import pytest
 
 from overhead.explain.record import (
-    Alternative, CallSite, DeviceGap, Explanation, ExplainedProgram, OperationRow, ReplayCheck, StepCounts, StepTiming,
-    StepVerdict, SynchronisationRow, missing,
+    Alternative,
+    CallSite,
+    DeviceGap,
+    ExplainedProgram,
+    Explanation,
+    OperationRow,
+    ReplayCheck,
+    StepCounts,
+    StepTiming,
+    StepVerdict,
+    SynchronisationRow,
+    missing,
 )  # fmt: skip
 from overhead.report.explained import explained_page, in_notebook
 from overhead.results import Figure, Machine

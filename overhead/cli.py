@@ -108,6 +108,22 @@ def _parser() -> argparse.ArgumentParser:
     _add_json(run)
     run.set_defaults(call=_run)
 
+    time = commands.add_parser("time", help="measure one call of your own, or several in turn, in about a minute")
+    time.add_argument("calls", metavar="CALL", nargs="+", help="a Python statement; several are compared in turn")
+    time.add_argument(
+        "-s", "--setup", metavar="STATEMENT", action="append", default=[],
+        help="runs once in each process, before CALL (repeatable: one line each)",
+    )  # fmt: skip
+    time.add_argument(
+        "--wait",
+        metavar="WAIT",
+        default="",
+        help="torch, cupy, jax, wgpu-native, dawn, numba, none, or a statement that waits (default: that of the "
+        "library in use)",
+    )
+    _add_json(time)
+    time.set_defaults(call=_time)
+
     listing = commands.add_parser("list", help="list stacks and devices; what is missing and how to add it")
     listing.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack")
     _add_plugin(listing)
@@ -288,6 +304,20 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
     if not outcome.measured:
         print(f"overhead: no case was measured; {outcome.path} says why", file=sys.stderr)
     return _GATE if missing or not outcome.measured else _DONE
+
+
+def _time(a: argparse.Namespace) -> int:
+    from overhead.explain.timing import time
+    from overhead.runner.progress import Progress
+
+    found = time(*a.calls, setup="\n".join(a.setup), wait=a.wait, listener=Progress())
+    if a.json:
+        _print_json(found.to_dict())
+    else:
+        from overhead.terminal.timing import show
+
+        show(found)
+    return _DONE
 
 
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:

@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 import psutil
 from msgspec import Struct
-from overhead.explain.steps import Program, load_step
 
 from overhead import scratch
 from overhead.errors import one_line
@@ -33,23 +32,30 @@ _MEMORY = 0.75
 _EXIT_S = 5.0
 
 
-class AttemptJob(Struct, frozen=True):
-    """``alternative``: its name, or empty for the step as it is. ``file``: where the answer goes."""
+class AttemptJob(Struct, frozen=True, kw_only=True):
+    """``setup``: Python text after which ``step`` is the step. ``alternative``: its name, or empty for the step as it is.
 
-    program: Program
+    ``against``: Python text after which ``step`` is the user's own alternative. ``path``: entries of ``sys.path`` that
+    the program needs. ``file``: where the answer goes.
+    """
+
+    setup: str
     alternative: str = ""
+    against: str = ""
+    path: list[str] = []
     file: str = ""
 
 
 class Attempt(Struct, frozen=True):
     """What became of an attempt. ``reason``: why there is no outcome. ``where``: the line that forbids it.
 
-    ``making_s``: seconds to make the alternative and to run its first steps, which compile it.
+    ``refused``: the alternative does not apply. ``making_s``: seconds to make it, with its first step, which compiles.
     """
 
     outcome: Outcome | None = None
     reason: str = ""
     where: str = ""
+    refused: bool = False
     making_s: float = 0.0
     graph_breaks: int = 0
 
@@ -58,15 +64,15 @@ class NotPossible(Exception):
     """The alternative does not apply to this step; the message is the reason."""
 
 
-def try_alternative(program: Program, alternative: str, *, limit_s: float) -> Attempt:
-    """Run an attempt in a child process that gets ``limit_s`` seconds and three quarters of the memory."""
+def attempt(job: AttemptJob, *, limit_s: float) -> Attempt:
+    """Attempt an alternative in a child process that gets ``limit_s`` seconds and three quarters of the memory."""
     file = scratch.folder() / f"attempt-{time.monotonic_ns()}"
     process = SupervisedProcess(
         (sys.executable, "-m", "overhead.explain.attempts"), {},
         memory_bytes=int(psutil.virtual_memory().total * _MEMORY), poll_s=0.2, count_descendants=True,
     )  # fmt: skip
     try:
-        process.send(msgspec.json.encode(AttemptJob(program, alternative, str(file))) + b"\n")
+        process.send(msgspec.json.encode(msgspec.structs.replace(job, file=str(file))) + b"\n")
         process.receive(limit_s)
         code = process.exit_code(_EXIT_S)
         if not file.is_file():
@@ -81,13 +87,21 @@ def try_alternative(program: Program, alternative: str, *, limit_s: float) -> At
         file.unlink(missing_ok=True)
 
 
-def prepare(job: AttemptJob) -> tuple[Step, Step, float]:
-    """The step, the same step in the other way, and the seconds that making it took.
+def both_steps(job: AttemptJob) -> tuple[Step, Step]:
+    """The step as it is and in the other way, from the same state, each with the first steps behind it.
+
+    They share no state: the program is loaded twice. For a process that measures them in turn.
+    """
+    return prepared(msgspec.structs.replace(job, alternative="", against=""))[0], prepared(job)[0]
+
+
+def prepared(job: AttemptJob) -> tuple[Step, Step, float]:
+    """The step in the way that ``job`` names, the step whose state it changes, and the seconds that making it took.
 
     Seeds, loads and warms up first. Raises ``NotPossible``, or what the step or the alternative raised.
     """
     _seed()
-    step = load_step(job.program)
+    step = _loaded(job.against or job.setup, job.path)
     changing = _warm(step)
     if not job.alternative:
         return step, step, 0.0
@@ -96,11 +110,19 @@ def prepare(job: AttemptJob) -> tuple[Step, Step, float]:
         raise NotPossible(reason)
     if alternative.captures and changing:
         shown = ", ".join(changing[:3]) + (f" and {len(changing) - 3} more" if len(changing) > 3 else "")
-        raise NotPossible(f"not capturable: state that changes with every step on the host: {shown}")
+        raise NotPossible(f"not capturable: state on the host that changes with every step: {shown}")
     began = time.perf_counter()
     made = alternative.make(step)
     wait_for_device()
-    return step, made, time.perf_counter() - began
+    return made, step, time.perf_counter() - began
+
+
+def _loaded(setup: str, path: list[str]) -> Step:
+    sys.path += [entry for entry in path if entry not in sys.path]
+    scope: dict[str, Any] = {"__name__": "__overhead__"}
+    exec(setup, scope)
+    step: Step = scope["step"]
+    return step
 
 
 def _seed() -> None:
@@ -148,20 +170,20 @@ def wait_for_device() -> None:
 def run_attempt(job: AttemptJob) -> Attempt:
     """The attempt itself, in the child."""
     try:
-        step, made, making_s = prepare(job)
+        made, step, making_s = prepared(job)
         began = time.perf_counter()
         results = []
         for index in range(COMPARED_STEPS):
             result = made()
             if index == 0:
                 wait_for_device()
-                making_s += time.perf_counter() - began if job.alternative else 0.0
+                making_s += time.perf_counter() - began
             results += of_result(f"step {index + 1}", result)
         values, left_out = of_state(step)
     except NotPossible as error:
-        return Attempt(reason=str(error))
+        return Attempt(reason=str(error), refused=True)
     except Exception as error:
-        return Attempt(reason=one_line(error), where=_where(error, job.program))
+        return Attempt(reason=one_line(error), where=_where(error))
     return Attempt(Outcome(results, values, left_out), making_s=making_s, graph_breaks=_graph_breaks())
 
 
@@ -170,12 +192,12 @@ def _graph_breaks() -> int:
     return sum(dynamo.counters["graph_break"].values()) if dynamo is not None else 0
 
 
-def _where(error: BaseException, program: Program) -> str:
+def _where(error: BaseException) -> str:
     """The innermost line of the program itself from which an exception came: ``train.py:12, in step``."""
     found, at = "", error.__traceback__
     while at is not None:
         code = at.tb_frame.f_code
-        if state.is_own_code(code) and "overhead" not in Path(code.co_filename).parts[-3:]:
+        if state.is_own_code(code) and not str(at.tb_frame.f_globals.get("__name__", "")).startswith("overhead."):
             found = f"{os.path.basename(code.co_filename)}:{at.tb_lineno}, in {code.co_name}"
         at = at.tb_next
     return found
@@ -184,10 +206,12 @@ def _where(error: BaseException, program: Program) -> str:
 def main() -> int:
     lines = input_lines()
     sys.stdout.flush()
+    out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the program prints must not reach the pipe
     job = msgspec.json.decode(next(lines), type=AttemptJob)
-    attempt = run_attempt(job)
-    Path(job.file).write_bytes(msgspec.msgpack.encode(attempt))
+    Path(job.file).write_bytes(msgspec.msgpack.encode(run_attempt(job)))
+    out.write(b"done\n")
+    out.flush()
     return 0
 
 

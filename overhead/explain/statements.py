@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import itertools
 import linecache
 import textwrap
@@ -45,11 +46,8 @@ class Statement:
 
     def __init__(self, call: str, setup: str = "", wait_text: str = "", *, keep: bool = False) -> None:
         self.results: deque[Any] = deque(maxlen=KEPT_RESULTS)
-        self._parts = {
-            "SETUP": _body("SETUP", setup),
-            "CALL": _body("CALL", call),
-            "--wait": _body("--wait", wait_text),
-        }
+        texts = {"SETUP": setup, "CALL": call, "--wait": wait_text}
+        self._parts = {part: _body(part, text) for part, text in texts.items()}
         if not self._parts["CALL"]:
             raise StatementError("CALL is empty")
         self.keeps = keep and _kept(self._parts["CALL"])
@@ -69,8 +67,7 @@ class Statement:
     @property
     def names(self) -> Mapping[str, Any]:
         """The names that SETUP and CALL have bound so far."""
-        frame = self._loop.gi_frame if self._loop is not None else None
-        found = {} if frame is None else dict(frame.f_locals)
+        found = inspect.getgeneratorlocals(self._loop) if self._loop is not None else {}
         return {name: value for name, value in found.items() if not name.startswith(_OWN)}
 
     def wait(self) -> None:
@@ -169,6 +166,6 @@ def _keeping(body: list[ast.stmt]) -> list[ast.stmt]:
     if isinstance(last, ast.Expr):
         last.value = ast.copy_location(ast.Call(keep, [last.value], []), last)
         return []
-    target = last.targets[0] if isinstance(last, ast.Assign) else last.target  # type: ignore[attr-defined]
+    target: Any = last.targets[0] if isinstance(last, ast.Assign) else last.target  # type: ignore[attr-defined]
     value = ast.copy_location(ast.Name(target.id, ast.Load()), last)
     return [ast.copy_location(ast.Expr(ast.Call(keep, [value], [])), last)]

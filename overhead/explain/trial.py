@@ -66,7 +66,8 @@ def tried(
     """
     command = (sys.executable, "-m", "overhead.explain.trial")
     process = start(command, {}, memory_bytes=int(psutil.virtual_memory().total * 0.75), poll_s=0.2)
-    step, found = "starting", []
+    step = "starting"
+    found: list[FoundCall] = []
     try:
         process.send(_encode((spec, longest_s)) + b"\n")
         while len(found) < len(spec.calls) and (line := process.receive(silence_s)):
@@ -169,12 +170,16 @@ def main() -> int:
     spec, longest_s = msgspec.json.decode(next(input_lines()), type=tuple[CallSpec, float])
     spec.add_path()
     for number, call in enumerate(spec.calls, 1):
-        which = f" {number}" if len(spec.calls) > 1 else ""
+        which = f"statement {number}: " if len(spec.calls) > 1 else ""
+
+        def doing(what: str, which: str = which) -> None:
+            send(TrialStep(f"{which}{what}"))
+
         try:
-            send(TrialFound(try_call(spec, call, longest_s, lambda what, w=which: send(TrialStep(f"{what}{w}")))))
+            send(TrialFound(try_call(spec, call, longest_s, doing)))
         except UsageError as error:
-            send(TrialRefused(f"{error}" if not which else f"statement{which}: {error}"))
-            return 0
+            send(TrialRefused(f"{which}{error}"))
+            break
     return 0
 
 

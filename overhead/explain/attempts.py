@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,13 @@ from overhead.process import LimitExceeded, SupervisedProcess, input_lines
 WARM_STEPS = 3
 COMPARED_STEPS = 3
 SEED = 1
+_SUITE = str(Path(__file__).parents[1])
 _MEMORY = 0.75
 _EXIT_S = 5.0
 
 
 class AttemptJob(Struct, frozen=True, kw_only=True):
-    """``setup``: Python text after which ``step`` is the step. ``alternative``: its name, or empty for the step as it is.
+    """``setup``: Python text after which ``step`` is the step. ``alternative``: its name; empty for the step as it is.
 
     ``against``: Python text after which ``step`` is the user's own alternative. ``path``: entries of ``sys.path`` that
     the program needs. ``file``: where the answer goes.
@@ -119,9 +121,10 @@ def prepared(job: AttemptJob) -> tuple[Step, Step, float]:
 
 def _loaded(setup: str, path: list[str]) -> Step:
     sys.path += [entry for entry in path if entry not in sys.path]
-    scope: dict[str, Any] = {"__name__": "__overhead__"}
-    exec(setup, scope)
-    step: Step = scope["step"]
+    module = types.ModuleType(f"overhead_program_{len(sys.modules)}")
+    sys.modules[module.__name__] = module  # torch.compile imports the module of what it compiles
+    exec(setup, module.__dict__)
+    step: Step = module.step
     return step
 
 
@@ -197,7 +200,7 @@ def _where(error: BaseException) -> str:
     found, at = "", error.__traceback__
     while at is not None:
         code = at.tb_frame.f_code
-        if state.is_own_code(code) and not str(at.tb_frame.f_globals.get("__name__", "")).startswith("overhead."):
+        if state.is_own_code(code) and not code.co_filename.startswith(_SUITE):
             found = f"{os.path.basename(code.co_filename)}:{at.tb_lineno}, in {code.co_name}"
         at = at.tb_next
     return found

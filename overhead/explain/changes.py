@@ -1,7 +1,8 @@
-"""What would change a step: each alternative is attempted, its results are compared, and it is timed beside the step."""
+"""What would change a step: attempt each alternative, compare its results, and time it beside the step."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.outcome import Difference, Outcome, differences
 from overhead.explain.record import CallSite, missing
 from overhead.explain.timing import Timing, plan_of, time_statements
+from overhead.profiles import Plan
 from overhead.results import Figure
 from overhead.runner.campaign import Campaign
 from overhead.runner.progress import Listener
@@ -26,6 +28,11 @@ AGAINST = "your alternative"
 ATTEMPT_S = 120.0
 COMPILE_S = 600.0
 """Seconds that an alternative gets: those that compile the step need more."""
+
+_PROCESSES = 3
+_CASE_S = 1.5
+_CALLS = 30
+"""Processes that time an alternative; seconds that each samples it, or calls of a slow one."""
 
 
 class Changes:
@@ -102,9 +109,14 @@ class Changes:
         )
         return CallSpec(calls=["step()", "other()"], setup=setup, path=job.path, found=[self._found, self._found])
 
-    def _plan(self):  # type: ignore[no-untyped-def]
-        """Three processes: each of them has to make the alternative again."""
-        return msgspec.structs.replace(plan_of([self._found, self._found]), processes=3)
+    def _plan(self) -> Plan:
+        """Few processes: each of them has to make the alternative again."""
+        plan = plan_of([self._found, self._found])
+        case_s = max(_CASE_S, _CALLS * self._found.one_ns / 1e9)
+        sampling_s = 1.001 * 2 * case_s * _PROCESSES
+        return dataclasses.replace(
+            plan, processes=_PROCESSES, case_s=case_s, sampling_s=sampling_s, wall_s=2 * sampling_s + COMPILE_S
+        )
 
 
 def _patient(silence_s: float) -> Callable[..., Campaign]:
@@ -139,11 +151,11 @@ def _with(
     name: str, kind: record.AlternativeKind, timing: Timing, made: Attempt, *, same_results: bool | None, reason: str
 ) -> record.Alternative:
     step = _renamed(timing.calls[1].figure("complete"), "step")
-    ratio = timing.ratios[0].ratio if timing.ratios else None
     making = Figure(name="making", value=made.making_s * 1e9, rule="one attempt, with the first step")
-    remarks = [reason, f"{made.graph_breaks} graph breaks" if made.graph_breaks else ""]
+    gain = _gain(timing.ratios[0].ratio if timing.ratios else None)
+    remarks = [reason, gain.reason, f"{made.graph_breaks} graph breaks" if made.graph_breaks else ""]
     return record.Alternative(
-        name=name, kind=kind, status="ok", step=step, gain=_gain(ratio), making=making,
+        name=name, kind=kind, status="ok", step=step, gain=gain, making=making,
         repaid_after=_repaid(making, timing), same_results=same_results, reason="; ".join(filter(None, remarks)),
     )  # fmt: skip
 
@@ -154,10 +166,11 @@ def _renamed(figure: Figure | None, name: str) -> Figure:
 
 def _gain(ratio: Figure | None) -> Figure:
     """The step as it is over the alternative, from the alternative over the step."""
-    if ratio is None or not ratio.value:
-        return missing("gain", ratio.reason if ratio is not None else "not compared", "ratio")
-    low, high = (1 / end if end else None for end in (ratio.high, ratio.low))
-    return msgspec.structs.replace(ratio, name="gain", unit="ratio", value=1 / ratio.value, low=low, high=high)
+    if ratio is None or not ratio.value or not ratio.low or not ratio.high or ratio.low <= 0:
+        return missing("gain", (ratio.reason if ratio is not None else "") or "not resolved", "ratio")
+    return msgspec.structs.replace(
+        ratio, name="gain", unit="ratio", value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low
+    )
 
 
 def _repaid(making: Figure, timing: Timing) -> Figure:

@@ -13,8 +13,11 @@ _KEPT = 4096
 """How many elements of an array are kept, at equal distances. Its sums cover the others."""
 _MOST_BYTES = 1 << 32
 """Arrays of the state beyond this many bytes in total are not compared."""
-TOLERANCES = {"float64": 1e-9, "complex128": 1e-9, "float32": 1e-3, "complex64": 1e-3, "float16": 2e-2}
-"""The largest difference between two results, as a share of the largest value in the array. Others must be equal."""
+TOLERANCES = {"float64": 1e-9, "complex128": 1e-9, "float32": 1e-3, "complex64": 1e-3, "float": 1e-3}
+"""The largest difference between two results, as a share of the largest value in the array. Integers must be
+equal. A Python ``float`` may have been a float32 before it was read."""
+_SMALL_FLOATS = 2e-2
+"""The same for types of 16 and 8 bits."""
 
 
 class Value(Struct, frozen=True, omit_defaults=True):
@@ -77,11 +80,9 @@ def of_state(step: Callable[..., Any]) -> tuple[list[Value], dict[str, str]]:
 def _value(name: str, leaf: Any) -> Value:
     import numpy as np
 
-    if not state.is_array(leaf):
-        if isinstance(leaf, bool | int | float):
-            return Value(name, type(leaf).__name__, (), [float(leaf)], scale=abs(float(leaf)))
+    if not state.is_array(leaf) and not isinstance(leaf, bool | int | float):
         return Value(name, type(leaf).__name__, text=repr(leaf)[:200])
-    dtype = str(leaf.dtype).removeprefix("torch.")
+    dtype = str(leaf.dtype).removeprefix("torch.") if state.is_array(leaf) else type(leaf).__name__
     array = state.to_numpy(leaf)
     if array.dtype.kind == "c":
         array = np.stack([array.real, array.imag])
@@ -109,12 +110,12 @@ def differences(first: Sequence[Value], second: Sequence[Value]) -> list[Differe
 def _difference(first: Value, second: Value) -> Difference | None:
     import numpy as np
 
-    if (first.shape, first.dtype, first.text) != (second.shape, second.dtype, second.text):
+    if (first.shape, first.text) != (second.shape, second.text) or (first.shape and first.dtype != second.dtype):
         return Difference(first.name, _kind(first), _kind(second))
     ours, theirs = np.array(first.elements), np.array(second.elements)
     if np.array_equal(ours, theirs, equal_nan=True):
         return None
-    tolerance = TOLERANCES.get(first.dtype, 2e-2 if "float" in first.dtype else 1e-9 if first.dtype == "float" else 0)
+    tolerance = max(_tolerance(first.dtype), _tolerance(second.dtype))
     if np.array_equal(np.isfinite(ours), np.isfinite(theirs)):
         distance = np.abs(ours - theirs)[np.isfinite(ours)]
         scale = max(first.scale, second.scale)
@@ -125,6 +126,10 @@ def _difference(first: Value, second: Value) -> Difference | None:
     else:
         worst, at = float("inf"), int(np.argmax(np.isfinite(ours) != np.isfinite(theirs)))
     return Difference(first.name, f"{ours[at]:.9g}", f"{theirs[at]:.9g}", worst if worst < float("inf") else None)
+
+
+def _tolerance(dtype: str) -> float:
+    return TOLERANCES.get(dtype, _SMALL_FLOATS if "float" in dtype else 0.0)
 
 
 def _kind(value: Value) -> str:

@@ -60,3 +60,8 @@ def test_the_state_holds_the_arrays_that_a_step_reaches():
     values, left_out = of_state(lambda: weight)
     assert [value.name for value in values] == ["weight"]
     assert left_out == {}
+
+
+def test_a_number_equals_an_array_without_dimensions():
+    assert _compare(0.1, np.array(0.1, np.float32)) == []
+    assert _compare(0.1, np.array(0.2, np.float32))

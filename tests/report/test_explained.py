@@ -22,6 +22,10 @@ from overhead.report.explained import explained_page, in_notebook
 from overhead.results import Figure, Machine
 
 HOSTILE = "<script>alert(1)</script>"
+MATMUL = CallSite(line="train.py:9, in step")
+OPERATION = OperationRow(name="aten::mm", count=168, host_ns=2e6, device_ns=1.5e6, site=MATMUL)
+READ = CallSite(line="train.py:11, in step")
+SYNCHRONISATION = SynchronisationRow(what="aten::item", count=1, blocked_ns=4e5, site=READ)
 
 
 def ns(name, value, half=0.0):
@@ -57,8 +61,8 @@ def found():
         per_step=StepCounts(launches=count(1228), copies=count(1), allocations=count(400),
                             driver_allocations=count(0), synchronisations=count(1)),
         profiled_steps=5,
-        operations=[OperationRow(name="aten::mm", count=168, host_ns=2.0e6, device_ns=1.5e6, site=CallSite(line="train.py:9, in step"))],
-        synchronisations=[SynchronisationRow(what="aten::item", count=1, blocked_ns=4e5, site=CallSite(line="train.py:11, in step"))],
+        operations=[OPERATION],
+        synchronisations=[SYNCHRONISATION],
         gaps=[DeviceGap(ns=9e4, before="gemm", host=HOSTILE, site=CallSite(line="train.py:10, in step"))],
         replay=ReplayCheck(replayed=ns("replayed", 18e6), measured=ns("measured", 18.7e6), ratio=0.96, ok=True),
         verdict=StepVerdict(kind="host", factor=6.9, overhead_share=0.85, sentences=["Host-bound by 6.9 times."]),

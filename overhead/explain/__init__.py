@@ -1,1 +1,1 @@
-"""What overhead costs in a person's own call and step, and what would change it."""
+"""A person's own call and step: what it costs, what bounds it, and what would change that."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,13 +20,20 @@ SITE_MARK = "overhead site "
 """Names of the annotations around a step, and around an operation whose line is known (``line|line of a library``)."""
 _STEP = re.compile(rf"(?:ProfilerStep#|{STEP_MARK})(\d+)")
 
+QUEUE_DEPTH = 1022
+"""Pieces of work that CUDA's queue was seen to hold; with as many, a launch blocks until one has finished."""
+_NEARLY_FULL = 0.98
+
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
 _CALLS: tuple[tuple[CallKind, str], ...] = (
     ("launch", r"(cuda|hip|cu)[A-Za-z]*Launch(?!HostFunc|Bounds)\w*"),
     ("synchronisation", r"(cuda|hip)(Stream|Device|Event)Synchronize\w*|cu(Stream|Ctx|Event)Synchronize\w*"),
     # Frees wait until the device has finished; copies without "Async" wait until they are done.
     ("synchronisation", r"(cuda|hip)Free|cuMemFree(_v2)?"),
-    ("synchronisation", r"(cuda|hip)Memcpy(2D|3D|ToSymbol|FromSymbol|DtoH|HtoD)?|cuMemcpy\w*(?<!Async)(?<!Async_v2)"),
+    (
+        "synchronisation",
+        r"(cuda|hip)Memcpy(2D|3D|ToSymbol|FromSymbol|DtoH|HtoD|WithStream)?|cuMemcpy\w*(?<!Async)(?<!Async_v2)",
+    ),
     ("copy", r"(cuda|hip|cu)Memcpy\w*"),
     ("set", r"(cuda|hip|cu)Memset\w*"),
     ("allocation", r"(cuda|hip)(Malloc|HostAlloc|HostMalloc)\w*|cuMem(Alloc|Create|HostAlloc)\w*"),
@@ -57,7 +65,10 @@ class HostOperation:
 
 @dataclass(frozen=True)
 class HostCall:
-    """A call of the device's runtime or driver. ``blocked``: how long it waits for the device."""
+    """A call of the device's runtime or driver. ``blocked``: how long it waits until work on the device is done.
+
+    ``queue_full``: how long it waits for room in the queue.
+    """
 
     name: str
     kind: CallKind
@@ -66,6 +77,7 @@ class HostCall:
     thread: str
     correlation: int = 0
     blocked: float = 0.0
+    queue_full: float = 0.0
     operation: HostOperation | None = None
     site: CallSite = _NO_SITE
 
@@ -135,7 +147,7 @@ class StepTrace:
 def _joined(copy: HostCall, wait: HostCall) -> HostCall:
     blocked = min(copy.blocked + wait.blocked, wait.end - copy.start)
     return HostCall(wait.name, "synchronisation", copy.start, wait.end, wait.thread, wait.correlation,
-                    blocked, wait.operation, wait.site)  # fmt: skip
+                    blocked, 0.0, wait.operation, wait.site)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -262,12 +274,12 @@ def _steps(found: _Events) -> Iterator[StepTrace]:
     windows = sorted(found.windows) or _one_window([*operations, *calls])
     for start, end in windows:
         own = [call for call in calls if start <= call.start < end]
-        work = [each for call in own for each in by_correlation.get(call.correlation, ()) if call.correlation]
+        issued = [each for call in own for each in by_correlation.get(call.correlation, ()) if call.correlation]
         yield StepTrace(
             start, end,
             [operation for operation in operations if start <= operation.start < end],
             own,
-            sorted(work, key=lambda each: each.start),
+            sorted(issued, key=lambda each: each.start),
             [size for when, size in memory if start <= when < end and size > 0],
         )  # fmt: skip
 
@@ -338,12 +350,18 @@ def _calls(
     by_correlation: Mapping[int, Sequence[DeviceWork]],
 ) -> Iterator[HostCall]:
     """The runtime calls by start, each with its operation and how long it waits for the device."""
+    events = sorted(events, key=_start)
     inside = _ByThread(operations)
     ends: list[float] = []  # of the device work issued so far, sorted
-    for event in sorted(events, key=_start):
+    usual = statistics.median(
+        [_end(event) - _start(event) for event in events if call_kind(str(event["name"])) == "launch"] or [0.0]
+    )
+    for event in events:
         name, start, end, thread = str(event["name"]), _start(event), _end(event), _thread(event)
         kind, correlation = call_kind(name), int(_arguments(event).get("correlation", 0))
         work = by_correlation.get(correlation, ()) if correlation else ()
+        pending = len(ends) - bisect.bisect_right(ends, start)
+        full = max(0.0, end - start - usual) if work and pending >= _NEARLY_FULL * QUEUE_DEPTH else 0.0
         for each in work:
             bisect.insort(ends, each.end)
         waits = kind == "synchronisation" or any(_TO_HOST.search(each.name) for each in work)
@@ -354,7 +372,7 @@ def _calls(
         site = sites.around(thread, start)
         if not site.line and operation is not None:
             site = operation.site
-        yield HostCall(name, kind, start, end, thread, correlation, blocked, operation, site)
+        yield HostCall(name, kind, start, end, thread, correlation, blocked, full, operation, site)
 
 
 class _ByThread:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping
 from types import CodeType
 from typing import Any
 
-from overhead.errors import UsageError
+from overhead.errors import BadValue
 
 KEPT_RESULTS = 32
 """XLA's CPU client has at most 32 computations in flight for a device; on a GPU they end in order."""
@@ -32,7 +32,7 @@ def _overhead_statement(_overhead_repeat, _overhead_keep):
 _OWN = "_overhead_"
 
 
-class StatementError(UsageError):
+class StatementError(BadValue):
     """SETUP, CALL or WAIT cannot be compiled, or raised; one line that names the line of the statement."""
 
 
@@ -140,9 +140,9 @@ def _body(part: str, text: str) -> list[ast.stmt]:
         compile(text, part, "exec")
         return ast.parse(text).body
     except SyntaxError as error:
-        line = (error.text or "").strip()
-        said = f"{part}, line {error.lineno}: {error.msg}" if error.lineno else f"{part}: {error.msg}"
-        raise StatementError(f"{said}: {line[:120]}" if line else said) from None
+        number = error.lineno or 1
+        line = "".join(text.splitlines()[number - 1 : number]).strip()
+        raise StatementError(f"{part}, line {number}: {error.msg}: {line[:120]}") from None
     except ValueError as error:  # a null character
         raise StatementError(f"{part}: {error}") from None
 

@@ -16,7 +16,7 @@ from overhead import machine, results
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall, handed_over
 from overhead.explain.callables import setup_of
-from overhead.explain.trial import LONGEST_S, tried
+from overhead.explain.trial import LONGEST_S, SILENCE_S, tried
 from overhead.profiles import Plan
 from overhead.results import Comparison, Figure, Machine, Record
 from overhead.runner.campaign import Campaign
@@ -29,8 +29,6 @@ _PROFILE = "quick"
 """The profile whose precision decides between ``ok`` and ``noisy``."""
 _STACK = Path(__file__).with_name("call_stack.py")
 _MOST_CALLS = 8
-_SILENCE_S = 60.0
-"""The longest that a worker is silent: ``tried`` has seen that the statement takes far less."""
 _SLOW_CALL_S = 0.03
 _CALLS_PER_PROCESS = 60
 """Calls of a slow statement that a process samples."""
@@ -123,22 +121,23 @@ def time_statements(
     listener: Listener | None = None,
     *,
     longest_s: float = LONGEST_S,
+    silence_s: float = SILENCE_S,
     plan: Plan | None = None,
     labels: Sequence[str] = (),
     campaign: Callable[..., Campaign] | None = None,
 ) -> Timing:
-    """The same for a ``CallSpec``, which may have the sentences of an earlier ``tried`` in ``found``.
+    """The same for a ``CallSpec``, which may have the answers of an earlier ``tried`` in ``found``.
 
-    ``longest_s``: the longest call that is accepted. ``plan``: None for that of ``overhead time``.
-    ``labels``: what the reader sees instead of the statements.
+    ``longest_s``: the longest call that is accepted. ``silence_s``: the longest that SETUP or a call may take.
+    ``plan``: None for that of ``overhead time``. ``labels``: what the reader sees instead of the statements.
     """
     if not 1 <= len(spec.calls) <= _MOST_CALLS:
         raise UsageError(f"{len(spec.calls)} statements given; 1 to {_MOST_CALLS} are measured in turn")
     listener = listener or Listener()
     if not spec.found:
         listener.working("a trial of each statement")
-        spec = tried(spec, longest_s=longest_s)
-    limited = functools.partial(Campaign, limits=WorkerLimits(silence_s=_SILENCE_S))
+        spec = tried(spec, silence_s=silence_s, longest_s=longest_s)
+    limited = functools.partial(Campaign, limits=WorkerLimits(silence_s=silence_s))
     with handed_over(spec), tempfile.TemporaryDirectory(prefix="overhead-time-") as folder:
         outcome = run(
             "call", profile=_PROFILE, plugins=_STACK, out=folder, listener=listener,

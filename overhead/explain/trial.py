@@ -16,9 +16,9 @@ from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.statements import Statement, StatementError
 from overhead.explain.waits import find_waits, in_turn, wait_named
-from overhead.process import LimitExceeded, SupervisedProcess, input_lines
+from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
-SILENCE_S = 120.0
+SILENCE_S = 60.0
 """The longest that SETUP, or a call, may take in the trial."""
 LONGEST_S = 0.5
 """The longest call that is measured, s."""
@@ -80,7 +80,7 @@ def tried(
                     raise UsageError(reason)
         if len(found) < len(spec.calls):
             code = process.exit_code(_EXIT_S)
-            raise UsageError(f"{step}: the process ended with exit code {code}{process.last_words()}")
+            raise UsageError(f"{step}: {how_ended(code)}{process.last_words()}")
     except LimitExceeded as exceeded:
         late = f"gave no answer for {silence_s:.0f} s" if exceeded.limit == "time" else "took too much memory"
         raise UsageError(f"{step}: {late}") from None
@@ -145,8 +145,8 @@ def _time(statement: Statement, finish: Callable[[], object], longest_s: float) 
             statement.issue(n)
             finish()
         except BaseException as error:
-            calls = f"{made} time" + "s" * (made > 1)
-            raise UsageError(f"CALL works {calls} and then cannot be repeated: {statement.said(error)}") from None
+            worked = "the first call works" if made == 1 else f"the first {made} calls work"
+            raise UsageError(f"CALL cannot be repeated: {worked}, then {statement.said(error)}") from None
         best = min(best, (time.perf_counter_ns() - t0) / n)
         if best > longest_s * 1e9 and made > 1:
             raise UsageError(

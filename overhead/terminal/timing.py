@@ -13,7 +13,6 @@ from overhead.reading.format import (
     between,
     factor,
     has_value,
-    in_micro,
     listed,
     micro_spread,
     spread,
@@ -64,7 +63,7 @@ def show(timing: Timing, console: Console | None = None) -> None:
 def sentences(timing: Timing) -> list[str]:
     """What the figures say: the ratios, what timing a single call would say, how it waits, what is missing."""
     said = [_ratio(ratio, timing.calls) for ratio in timing.ratios]
-    said += [found for call in timing.calls if (found := _overstated(call, timing.calls))]
+    said += _overstated(timing.calls)
     said += [_bound(call, timing.calls) for call in timing.calls if call.bound == "device"]
     waits: dict[str, list[str]] = {}
     for n, call in enumerate(timing.calls, 1):
@@ -102,9 +101,6 @@ def _cell(call: CallTiming, name: str) -> str:
     figure = _figure(call, name)
     if figure is None or not has_value(figure):
         return ""
-    if name == "met":
-        value, low, high = in_micro(figure)
-        return f"{between(value if low is None else low, value if high is None else high)}"
     return micro_spread(figure)
 
 
@@ -124,12 +120,17 @@ def _ratio(ratio: CallRatio, calls: Sequence[CallTiming]) -> str:
     return f"{ratio.position} takes {interval} as long as {first}, measured in turn in the same processes."
 
 
-def _overstated(call: CallTiming, calls: Sequence[CallTiming]) -> str:
-    naive, complete = call.value("naive"), call.value("complete")
-    if not naive or not complete or naive < _OVERSTATED * complete:
-        return ""
-    which = _of([str(calls.index(call) + 1)], calls)
-    return f"Timing a single call and its wait{which} would report {factor(naive / complete)} the real cost."
+def _overstated(calls: Sequence[CallTiming]) -> list[str]:
+    """How far a single timed call is from the cost, where that is far."""
+    found = [
+        (naive / complete, n)
+        for n, call in enumerate(calls, 1)
+        if (naive := call.value("naive")) and (complete := call.value("complete"))
+    ]
+    most, n = max(found, default=(0.0, 0))
+    which = f" (of {n})" if len(calls) > 1 else ""
+    said = f"Timing a single call and its wait{which} would report {factor(most)} the real cost."
+    return [said] if most >= _OVERSTATED else []
 
 
 def _bound(call: CallTiming, calls: Sequence[CallTiming]) -> str:

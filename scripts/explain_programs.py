@@ -5,7 +5,6 @@ overhead explain scripts/explain_programs.py:gpt2_forward
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-Step = Callable[[], Any]
+Step = Any
 
 
 class _Gpt2Block(nn.Module):  # type: ignore[misc]
@@ -40,7 +39,7 @@ def gpt2_forward(layers: int = 12, width: int = 768, heads: int = 12, length: in
     blocks = nn.Sequential(*(_Gpt2Block(width, heads) for _ in range(layers))).to(DEVICE)
     tokens = torch.randint(50257, (1, length), device=DEVICE)
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def step() -> Any:
         return blocks(embedding(tokens))[:, -1] @ embedding.weight.T
 
@@ -80,7 +79,7 @@ def lstm(width: int = 128, length: int = 32, batch: int = 8) -> Step:
     cell = nn.LSTMCell(width, width).to(DEVICE)
     inputs = torch.randn(length, batch, width, device=DEVICE)
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def step() -> Any:
         hidden = state = torch.zeros(batch, width, device=DEVICE)
         for each in inputs:
@@ -112,7 +111,7 @@ def unet_denoising(width: int = 32, size: int = 32) -> Step:
     model = _UNet(width).to(DEVICE)
     image = torch.randn(1, 4, size, size, device=DEVICE)
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def step() -> Any:
         image.mul_(0.99).sub_(model(image), alpha=0.01)
         return image
@@ -151,7 +150,7 @@ def qwen2_decode(size: str = "qwen2.5-0.5b") -> Step:
     shape = SHAPES[size]
     model = FedBackStep(randomised(Decoder(shape), seed=1)).to(DEVICE)
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def step() -> int:
         model.position.remainder_(shape.slots - 1)
         token, _ = model()
@@ -167,7 +166,7 @@ def jax_scan(width: int = 64, length: int = 100) -> Step:
 
     matrix = jax.random.normal(jax.random.key(0), (width, width)) / width**0.5
 
-    @jax.jit
+    @jax.jit  # type: ignore[untyped-decorator]
     def run(state: Any) -> Any:
         return jax.lax.scan(lambda s, _: (jnp.tanh(matrix @ s), None), state, length=length)[0]
 

@@ -22,13 +22,13 @@ from overhead import scratch
 from overhead.errors import one_line
 from overhead.explain import state
 from overhead.explain.alternatives import ALTERNATIVES
-from overhead.explain.alternatives.base import Step
-from overhead.explain.outcome import Outcome, of_result, of_state
+from overhead.explain.alternatives.base import StepFunction
+from overhead.explain.outcome import StepOutcome, of_result, of_state
 from overhead.process import LimitExceeded, SupervisedProcess, input_lines
 
-WARM_STEPS = 3
-COMPARED_STEPS = 3
-SEED = 1
+_WARM_STEPS = 3
+_COMPARED_STEPS = 3
+_SEED = 1
 _SUITE = str(Path(__file__).parents[1])
 _MEMORY = 0.75
 _EXIT_S = 5.0
@@ -54,7 +54,7 @@ class Attempt(Struct, frozen=True):
     ``refused``: the alternative does not apply. ``making_s``: seconds to make it, with its first step, which compiles.
     """
 
-    outcome: Outcome | None = None
+    outcome: StepOutcome | None = None
     reason: str = ""
     where: str = ""
     refused: bool = False
@@ -89,7 +89,7 @@ def attempt(job: AttemptJob, *, limit_s: float) -> Attempt:
         file.unlink(missing_ok=True)
 
 
-def both_steps(job: AttemptJob) -> tuple[Step, Step]:
+def both_steps(job: AttemptJob) -> tuple[StepFunction, StepFunction]:
     """The step as it is and in the other way, from the same state, each with the first steps behind it.
 
     They share no state: the program is loaded twice. For a process that measures them in turn.
@@ -97,7 +97,7 @@ def both_steps(job: AttemptJob) -> tuple[Step, Step]:
     return prepared(msgspec.structs.replace(job, alternative="", against=""))[0], prepared(job)[0]
 
 
-def prepared(job: AttemptJob) -> tuple[Step, Step, float]:
+def prepared(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
     """The step in the way that ``job`` names, the step whose state it changes, and the seconds that making it took.
 
     Seeds, loads and warms up first. Raises ``NotPossible``, or what the step or the alternative raised.
@@ -119,12 +119,12 @@ def prepared(job: AttemptJob) -> tuple[Step, Step, float]:
     return made, step, time.perf_counter() - began
 
 
-def _loaded(setup: str, path: list[str]) -> Step:
+def _loaded(setup: str, path: list[str]) -> StepFunction:
     sys.path += [entry for entry in path if entry not in sys.path]
     module = types.ModuleType(f"overhead_program_{len(sys.modules)}")
     sys.modules[module.__name__] = module  # torch.compile imports the module of what it compiles
     exec(setup, module.__dict__)
-    step: Step = module.step
+    step: StepFunction = module.step
     return step
 
 
@@ -132,18 +132,18 @@ def _seed() -> None:
     """Give every random generator that is in use the same state."""
     import random
 
-    random.seed(SEED)
+    random.seed(_SEED)
     import numpy as np
 
-    np.random.seed(SEED)
+    np.random.seed(_SEED)
     if (torch := sys.modules.get("torch")) is not None:
-        torch.manual_seed(SEED)
+        torch.manual_seed(_SEED)
 
 
-def _warm(step: Step) -> list[str]:
+def _warm(step: StepFunction) -> list[str]:
     """Run the first steps. The names of the values on the host that the last of them changed."""
     with _side_stream():
-        for _ in range(WARM_STEPS - 1):
+        for _ in range(_WARM_STEPS - 1):
             step()
         before = state.host_values(step)
         step()
@@ -176,7 +176,7 @@ def run_attempt(job: AttemptJob) -> Attempt:
         made, step, making_s = prepared(job)
         began = time.perf_counter()
         results = []
-        for index in range(COMPARED_STEPS):
+        for index in range(_COMPARED_STEPS):
             result = made()
             if index == 0:
                 wait_for_device()
@@ -187,7 +187,7 @@ def run_attempt(job: AttemptJob) -> Attempt:
         return Attempt(reason=str(error), refused=True)
     except Exception as error:
         return Attempt(reason=one_line(error), where=_where(error))
-    return Attempt(Outcome(results, values, left_out), making_s=making_s, graph_breaks=_graph_breaks())
+    return Attempt(StepOutcome(results, values, left_out), making_s=making_s, graph_breaks=_graph_breaks())
 
 
 def _graph_breaks() -> int:

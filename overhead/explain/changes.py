@@ -14,7 +14,7 @@ from overhead.explain import record
 from overhead.explain.alternatives import ALTERNATIVES
 from overhead.explain.attempts import Attempt, AttemptJob, attempt
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.outcome import Difference, Outcome, differences
+from overhead.explain.outcome import StepOutcome, ValueDifference, differences
 from overhead.explain.record import CallSite, missing
 from overhead.explain.timing import Timing, plan_of, time_statements
 from overhead.profiles import Plan
@@ -53,7 +53,7 @@ class Changes:
         self._attempted, self._timed = attempted, timed
 
     @functools.cached_property
-    def _original(self) -> Outcome:
+    def _original(self) -> StepOutcome:
         """The outcome of the step as it is. Raises ``UsageError`` if there is none."""
         made = self._attempted(self._job, limit_s=ATTEMPT_S)
         if made.outcome is None:
@@ -96,9 +96,9 @@ class Changes:
         return _with(name, kind, timing, made, same_results=same if kind == "measured" and not remark else None,
                      reason=remark)  # fmt: skip
 
-    def _again(self) -> Outcome:
+    def _again(self) -> StepOutcome:
         """The outcome of the step as it is in one more process."""
-        return self._attempted(self._job, limit_s=ATTEMPT_S).outcome or Outcome([], [])
+        return self._attempted(self._job, limit_s=ATTEMPT_S).outcome or StepOutcome([], [])
 
     def _spec(self, job: AttemptJob) -> CallSpec:
         text = msgspec.json.encode(job).decode()
@@ -123,7 +123,7 @@ def _patient(silence_s: float) -> Callable[..., Campaign]:
     return functools.partial(Campaign, limits=WorkerLimits(silence_s=silence_s))
 
 
-def _differences(first: Outcome, second: Outcome, *, own: bool) -> Sequence[Difference]:
+def _differences(first: StepOutcome, second: StepOutcome, *, own: bool) -> Sequence[ValueDifference]:
     """What two outcomes do not share. ``own``: the second is another program, whose state may have other names."""
     if own and first.results:
         return differences(first.results, second.results)

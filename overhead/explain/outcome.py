@@ -20,7 +20,7 @@ _SMALL_FLOATS = 2e-2
 """The same for types of 16 and 8 bits."""
 
 
-class Value(Struct, frozen=True, omit_defaults=True):
+class StepValue(Struct, frozen=True, omit_defaults=True):
     """One array or plain value. ``elements``: at most 4,096 of an array, at equal distances, then its sum and the sum
     of its absolute values; as text for a value that is no number. ``scale``: the largest absolute element.
     """
@@ -33,17 +33,17 @@ class Value(Struct, frozen=True, omit_defaults=True):
     scale: float = 0.0
 
 
-class Outcome(Struct, frozen=True):
+class StepOutcome(Struct, frozen=True):
     """``results``: of each step. ``state``: after the last one. ``left_out``: parts of the state that are not compared,
     with the reason.
     """
 
-    results: list[Value]
-    state: list[Value]
+    results: list[StepValue]
+    state: list[StepValue]
     left_out: dict[str, str] = {}
 
 
-class Difference(Struct, frozen=True):
+class ValueDifference(Struct, frozen=True):
     """A value that two outcomes do not share. ``worst``: the largest difference as a share of the largest value."""
 
     name: str
@@ -56,15 +56,15 @@ class Difference(Struct, frozen=True):
         return f"{self.name}: {self.first} and {self.second}{share}"
 
 
-def of_result(name: str, result: Any) -> list[Value]:
+def of_result(name: str, result: Any) -> list[StepValue]:
     """The values of one step's result, under names that begin with ``name``. Copies, so that a later step may reuse
     the memory."""
     return [_value(f"{name}.{part}".rstrip("."), leaf) for part, leaf in state.reach(result).items()]
 
 
-def of_state(step: Callable[..., Any]) -> tuple[list[Value], dict[str, str]]:
+def of_state(step: Callable[..., Any]) -> tuple[list[StepValue], dict[str, str]]:
     """The arrays that a step reaches, and those that are not compared, with the reason."""
-    values: list[Value] = []
+    values: list[StepValue] = []
     left_out: dict[str, str] = {}
     used = 0
     for name, leaf in state.reach(step).items():
@@ -77,11 +77,11 @@ def of_state(step: Callable[..., Any]) -> tuple[list[Value], dict[str, str]]:
     return values, left_out
 
 
-def _value(name: str, leaf: Any) -> Value:
+def _value(name: str, leaf: Any) -> StepValue:
     import numpy as np
 
     if not state.is_array(leaf) and not isinstance(leaf, bool | int | float):
-        return Value(name, type(leaf).__name__, text=repr(leaf)[:200])
+        return StepValue(name, type(leaf).__name__, text=repr(leaf)[:200])
     dtype = str(leaf.dtype).removeprefix("torch.") if state.is_array(leaf) else type(leaf).__name__
     array = state.to_numpy(leaf)
     if array.dtype.kind == "c":
@@ -91,27 +91,27 @@ def _value(name: str, leaf: Any) -> Value:
     finite = flat[np.isfinite(flat)]
     scale = float(np.abs(finite).max()) if finite.size else 0.0
     elements = [*kept.tolist(), *([float(flat.mean()), float(np.abs(flat).mean())] if flat.size else [])]
-    return Value(name, dtype, tuple(array.shape), elements, scale=scale)
+    return StepValue(name, dtype, tuple(array.shape), elements, scale=scale)
 
 
-def differences(first: Sequence[Value], second: Sequence[Value]) -> list[Difference]:
+def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list[ValueDifference]:
     """The values that differ by more than the tolerance of their type, and those that one side lacks."""
     theirs = {value.name: value for value in second}
     found = []
     for value in first:
         other = theirs.pop(value.name, None)
         if other is None:
-            found.append(Difference(value.name, _shown(value), "nothing"))
+            found.append(ValueDifference(value.name, _shown(value), "nothing"))
         elif difference := _difference(value, other):
             found.append(difference)
-    return [*found, *(Difference(value.name, "nothing", _shown(value)) for value in theirs.values())]
+    return [*found, *(ValueDifference(value.name, "nothing", _shown(value)) for value in theirs.values())]
 
 
-def _difference(first: Value, second: Value) -> Difference | None:
+def _difference(first: StepValue, second: StepValue) -> ValueDifference | None:
     import numpy as np
 
     if (first.shape, first.text) != (second.shape, second.text) or (first.shape and first.dtype != second.dtype):
-        return Difference(first.name, _kind(first), _kind(second))
+        return ValueDifference(first.name, _kind(first), _kind(second))
     ours, theirs = np.array(first.elements), np.array(second.elements)
     if np.array_equal(ours, theirs, equal_nan=True):
         return None
@@ -125,16 +125,16 @@ def _difference(first: Value, second: Value) -> Difference | None:
         at = int(np.argmax(np.where(np.isfinite(ours), np.abs(ours - theirs), 0)))
     else:
         worst, at = float("inf"), int(np.argmax(np.isfinite(ours) != np.isfinite(theirs)))
-    return Difference(first.name, f"{ours[at]:.9g}", f"{theirs[at]:.9g}", worst if worst < float("inf") else None)
+    return ValueDifference(first.name, f"{ours[at]:.9g}", f"{theirs[at]:.9g}", worst if worst < float("inf") else None)
 
 
 def _tolerance(dtype: str) -> float:
     return TOLERANCES.get(dtype, _SMALL_FLOATS if "float" in dtype else 0.0)
 
 
-def _kind(value: Value) -> str:
+def _kind(value: StepValue) -> str:
     return value.text or f"{value.dtype}{list(value.shape)}"
 
 
-def _shown(value: Value) -> str:
+def _shown(value: StepValue) -> str:
     return value.text or (f"{value.elements[0]:.9g}" if value.elements else _kind(value))

@@ -2,6 +2,7 @@
 
 import random
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,24 +14,24 @@ COUNTER = {"steps": 0}
 
 
 class Simulation:
-    def __init__(self):
+    def __init__(self) -> None:
         self.positions = np.zeros(4)
         self.step_count = 0
         self.parts = [{"mass": 2.0}]
 
-    def step(self):
+    def step(self) -> Any:
         self.positions += 1
         self.step_count += 1
 
 
-def test_reaches_what_a_bound_method_holds():
+def test_reaches_what_a_bound_method_holds() -> None:
     assert list(state.reach(Simulation().step)) == ["self.positions", "self.step_count", "self.parts.0.mass"]
 
 
-def test_reaches_closures_defaults_and_named_globals():
+def test_reaches_closures_defaults_and_named_globals() -> None:
     weight = np.ones(2)
 
-    def step(scale=3):
+    def step(scale: Any = 3) -> Any:
         return weight * ARRAY * scale * COUNTER["steps"]
 
     found = state.reach(step)
@@ -39,27 +40,27 @@ def test_reaches_closures_defaults_and_named_globals():
     assert (found["default0"], found["COUNTER.steps"]) == (3, 0)
 
 
-def test_reaches_a_partial_and_a_result_in_containers():
+def test_reaches_a_partial_and_a_result_in_containers() -> None:
     found = state.reach([partial(max, ARRAY, key=5), {"logits": ARRAY[:2]}])
     assert found["0.0"] is ARRAY
     assert found["1.logits"].shape == (2,)
     assert found["0.key"] == 5
 
 
-def test_a_cycle_ends():
-    loop: list = []
+def test_a_cycle_ends() -> None:
+    loop: list[Any] = []
     loop.append(loop)
     assert state.reach(loop) == {}
 
 
-def test_finds_host_values_that_a_step_changes():
+def test_finds_host_values_that_a_step_changes() -> None:
     simulation = Simulation()
     before = state.host_values(simulation.step)
     simulation.step()
     assert state.changed(before, state.host_values(simulation.step)) == ["self.positions", "self.step_count"]
 
 
-def _sequence():
+def _sequence() -> Any:
     yield from range(10)
 
 
@@ -72,8 +73,8 @@ def _sequence():
         (iter([1, 2, 3]), next),
     ],
 )
-def test_finds_a_source_of_values_that_moves_on(source, use):
-    def step():
+def test_finds_a_source_of_values_that_moves_on(source: Any, use: Any) -> None:
+    def step() -> Any:
         return use(source)
 
     before = state.host_values(step)
@@ -82,7 +83,7 @@ def test_finds_a_source_of_values_that_moves_on(source, use):
     assert state.changed(before, state.host_values(step))
 
 
-def test_torch_modules_are_named_as_the_program_names_them():
+def test_torch_modules_are_named_as_the_program_names_them() -> None:
     torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(torch.nn.Linear(2, 3))
     model(torch.ones(2)).sum().backward()
@@ -90,12 +91,12 @@ def test_torch_modules_are_named_as_the_program_names_them():
     assert names == ["model.0.weight", "model.0.bias", "model.0.weight.grad", "model.0.bias.grad"]
 
 
-def test_bfloat16_becomes_float32():
+def test_bfloat16_becomes_float32() -> None:
     torch = pytest.importorskip("torch")
     assert state.to_numpy(torch.ones(2, dtype=torch.bfloat16)).dtype == np.float32
 
 
-def test_reaches_through_a_decorator_of_a_library():
+def test_reaches_through_a_decorator_of_a_library() -> None:
     torch = pytest.importorskip("torch")
     weight = torch.ones(2)
     assert state.reach(torch.no_grad()(lambda: weight * 2))["func.weight"] is weight

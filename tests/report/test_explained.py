@@ -1,6 +1,7 @@
 """The page of one explained step."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -28,20 +29,20 @@ READ = CallSite(line="train.py:11, in step")
 SYNCHRONISATION = SynchronisationRow(what="aten::item", count=1, blocked_ns=4e5, site=READ)
 
 
-def ns(name, value, half=0.0):
+def ns(name: Any, value: Any, half: Any = 0.0) -> Any:
     return Figure(name=name, value=value, low=value - half, high=value + half, processes=5)
 
 
-def count(value):
+def count(value: Any) -> Any:
     return Figure(name="count", unit="count", value=value)
 
 
-def ratio(value, half):
+def ratio(value: Any, half: Any) -> Any:
     return Figure(name="gain", unit="ratio", value=value, low=value - half, high=value + half)
 
 
 @pytest.fixture
-def found():
+def found() -> Any:
     graph = Alternative(
         name="CUDA graph", kind="measured", status="ok", step=ns("step", 3e6, 1e5), gain=ratio(6.1, 0.3),
         making=ns("making", 4e8), repaid_after=count(26), same_results=True,
@@ -70,7 +71,7 @@ def found():
     )  # fmt: skip
 
 
-def test_the_page_holds_verdict_alternatives_and_lines(found):
+def test_the_page_holds_verdict_alternatives_and_lines(found: Any) -> None:
     page = explained_page(found)
     for text in (
         "Host-bound by 6.9 times.",
@@ -83,17 +84,17 @@ def test_the_page_holds_verdict_alternatives_and_lines(found):
         assert text in page
 
 
-def test_text_of_the_program_is_escaped(found):
+def test_text_of_the_program_is_escaped(found: Any) -> None:
     assert HOSTILE not in explained_page(found)
 
 
-def test_a_notebook_gets_the_page_in_a_frame(found):
+def test_a_notebook_gets_the_page_in_a_frame(found: Any) -> None:
     frame = in_notebook(found)
     assert frame.startswith("<iframe srcdoc=")
     assert len(re.findall("[<>]", frame)) == 4
 
 
-def test_a_step_without_device_has_no_device_bar(found):
+def test_a_step_without_device_has_no_device_bar(found: Any) -> None:
     import msgspec
 
     step = msgspec.structs.replace(found.step, busy=missing("busy", "no device"))

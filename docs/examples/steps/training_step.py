@@ -3,13 +3,16 @@
 overhead explain docs/examples/steps/training_step.py:training --against training_step.py:training_quiet
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import nn
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _parts(width, batch):
+def _parts(width: int, batch: int) -> tuple[Any, Any, Any, Any]:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
     model.to(DEVICE)
@@ -19,11 +22,11 @@ def _parts(width, batch):
     return model, optimiser, inputs, targets
 
 
-def training_quiet(width=64, batch=32):
+def training_quiet(width: int = 64, batch: int = 32) -> Callable[[], Any]:
     """The step without reading the loss."""
     model, optimiser, inputs, targets = _parts(width, batch)
 
-    def step():
+    def step() -> Any:
         optimiser.zero_grad()
         loss = nn.functional.mse_loss(model(inputs), targets)
         loss.backward()
@@ -33,7 +36,7 @@ def training_quiet(width=64, batch=32):
     return step
 
 
-def training(width=64, batch=32):
+def training(width: int = 64, batch: int = 32) -> Callable[[], float]:
     """The step with ``loss.item()``."""
     step = training_quiet(width, batch)
     return lambda: step().item()

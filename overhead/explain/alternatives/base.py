@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
-Step = Callable[[], Any]
+StepFunction = Callable[[], Any]
 
 
-class Alternative(Protocol):
+class StepChange(Protocol):
     """Another way to run the same step.
 
     ``label``: ``measured`` if it computes the same, ``bound`` if it leaves out something that the program needs.
@@ -26,7 +26,7 @@ class Alternative(Protocol):
         """Why it does not apply to a step that has run in this process; empty if it does."""
         ...
 
-    def make(self, step: Step) -> Step:
+    def make(self, step: StepFunction) -> StepFunction:
         """The step in the other way. It may run ``step`` if that leaves no trace. Raises what forbids it."""
         ...
 

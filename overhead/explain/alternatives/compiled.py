@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Literal
 
-from overhead.explain.alternatives.base import Step, without_cuda
+from overhead.explain.alternatives.base import StepFunction, without_cuda
 
 
-class Compiled:
+class CompiledStep:
     """``torch.compile(step, mode=mode)``."""
 
     label: Literal["measured", "bound"] = "measured"
@@ -25,7 +25,8 @@ class Compiled:
             return "on the CPU it is the same as the default mode"
         return ""
 
-    def make(self, step: Step) -> Step:
+    def make(self, step: StepFunction) -> StepFunction:
         import torch
 
-        return torch.compile(lambda: step(), mode=self.mode)  # a lambda: dynamo refuses some callable objects
+        compiled: StepFunction = torch.compile(lambda: step(), mode=self.mode)  # dynamo refuses some callable objects
+        return compiled

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from overhead.explain.alternatives.base import Step, without_cuda
+from overhead.explain.alternatives.base import StepFunction, without_cuda
 
 
-class CudaGraph:
+class CapturedStep:
     """A CUDA graph of the step, by ``torch.cuda.graph``."""
 
     name = "CUDA graph"
@@ -17,7 +17,7 @@ class CudaGraph:
     def why_not(self) -> str:
         return without_cuda()
 
-    def make(self, step: Step) -> Step:
+    def make(self, step: StepFunction) -> StepFunction:
         import torch
 
         graph: Any = torch.cuda.CUDAGraph()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from overhead.explain.alternatives.base import Step, without_cuda
+from overhead.explain.alternatives.base import StepFunction, without_cuda
 
 _RECORDED_STEPS = 4
 """How many steps are recorded; they are handed out in turn."""
@@ -28,7 +28,7 @@ class WithoutSynchronisations:
     def why_not(self) -> str:
         return without_cuda()
 
-    def make(self, step: Step) -> Step:
+    def make(self, step: StepFunction) -> StepFunction:
         import torch
 
         tape = Tape()
@@ -51,7 +51,7 @@ class Tape:
         self._values: list[Any] = []
         self._at = self._replayed = 0
 
-    def record(self, step: Step) -> Any:
+    def record(self, step: StepFunction) -> Any:
         """Run a step and keep what it reads."""
         self._values, self._mode = [], "recording"
         try:
@@ -60,7 +60,7 @@ class Tape:
             self._mode = "off"
             self._steps.append(self._values)
 
-    def replay(self, step: Step) -> Any:
+    def replay(self, step: StepFunction) -> Any:
         """Run a step that gets recorded values instead of reading. Raises ``RuntimeError`` if it reads more of them."""
         self._values, self._at = self._steps[self._replayed % len(self._steps)], 0
         self._replayed += 1

@@ -1,5 +1,7 @@
 """A step that gets recorded values instead of reading the device."""
 
+from typing import Any
+
 import pytest
 
 from overhead.explain.alternatives.without_synchronisations import Tape
@@ -10,30 +12,30 @@ class DeviceTensor:
 
     is_cuda = True
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.value = 0
         self.reads = 0
 
-    def item(self):
+    def item(self) -> Any:
         self.reads += 1
         return self.value
 
-    def to(self, *args):
+    def to(self, *args: Any) -> Any:
         return self.item() if args == ("cpu",) else self
 
 
 @pytest.fixture
-def tensor_type(monkeypatch):
+def tensor_type(monkeypatch: Any) -> Any:
     tape = Tape()
     monkeypatch.setattr(DeviceTensor, "item", tape.read(DeviceTensor.item))
     monkeypatch.setattr(DeviceTensor, "to", tape.read(DeviceTensor.to))
     return tape
 
 
-def test_replays_recorded_values_in_turn_without_reading(tensor_type):
+def test_replays_recorded_values_in_turn_without_reading(tensor_type: Any) -> None:
     tensor = DeviceTensor()
 
-    def step():
+    def step() -> Any:
         tensor.value += 1
         return tensor.item()
 
@@ -43,10 +45,10 @@ def test_replays_recorded_values_in_turn_without_reading(tensor_type):
     assert tensor.reads == reads
 
 
-def test_only_copies_to_the_host_are_recorded(tensor_type):
+def test_only_copies_to_the_host_are_recorded(tensor_type: Any) -> None:
     tensor = DeviceTensor()
 
-    def step():
+    def step() -> Any:
         tensor.to("float16")
         return tensor.to("cpu")
 
@@ -55,21 +57,21 @@ def test_only_copies_to_the_host_are_recorded(tensor_type):
     assert tensor_type.replay(step) == 0
 
 
-def test_outside_a_step_the_tensor_is_read(tensor_type):
+def test_outside_a_step_the_tensor_is_read(tensor_type: Any) -> None:
     tensor = DeviceTensor()
     tensor_type.record(tensor.item)
     tensor.value = 7
     assert tensor.item() == 7
 
 
-def test_a_step_that_reads_more_than_was_recorded_is_refused(tensor_type):
+def test_a_step_that_reads_more_than_was_recorded_is_refused(tensor_type: Any) -> None:
     tensor = DeviceTensor()
     tensor_type.record(lambda: None)
     with pytest.raises(RuntimeError, match="reads more values"):
         tensor_type.replay(tensor.item)
 
 
-def test_waits_return_at_once_while_replaying(tensor_type):
+def test_waits_return_at_once_while_replaying(tensor_type: Any) -> None:
     waits = []
     wait = tensor_type.wait(lambda: waits.append(1))
     tensor_type.record(wait)

@@ -411,10 +411,13 @@ def _report(a: argparse.Namespace) -> int:
 
 
 def _compare(a: argparse.Namespace) -> int:
+    from overhead.explain.comparing import are_explanations
     from overhead.versus import compare
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
+    if are_explanations(a.base, a.new):
+        return _compare_explanations(a)
     found = compare(a.base, a.new, a.fail_over)
     _show_verdicts(a, found, markdown=a.markdown)
     if a.fail_over is None:
@@ -427,6 +430,20 @@ def _compare(a: argparse.Namespace) -> int:
     hint = "" if a.allow_missing else "; --allow-missing lets them pass if others were tested"
     print(f"overhead: the gate did not pass: {untested}{hint}", file=sys.stderr)
     return _UNTESTED
+
+
+def _compare_explanations(a: argparse.Namespace) -> int:
+    from overhead.explain.comparing import compare_explanations
+    from overhead.terminal.explanations import show_explained
+
+    if a.fail_over is not None or a.markdown:
+        raise UsageError(f"{a.base.name} and {a.new.name}: explanations have neither --fail-over nor --markdown")
+    found = compare_explanations(a.base, a.new)
+    if a.json:
+        _print_json(found.to_dict())
+    else:
+        show_explained(found)
+    return _DONE
 
 
 def _show_verdicts(a: argparse.Namespace, found: Verdicts, markdown: bool = False) -> None:

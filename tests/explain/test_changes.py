@@ -19,9 +19,8 @@ JOB = AttemptJob(setup="step = print")
 
 
 def outcome(*results: Any) -> Any:
-    return StepOutcome(
-        [value for index, one in enumerate(results) for value in of_result(f"step {index + 1}", one)], []
-    )
+    values = [value for index, one in enumerate(results) for value in of_result(f"step {index + 1}", one)]
+    return StepOutcome(values, [])
 
 
 def timing(step_ns: Any, other_ns: Any, half: Any = 0.02) -> Any:

@@ -108,6 +108,22 @@ def _parser() -> argparse.ArgumentParser:
     _add_json(run)
     run.set_defaults(call=_run)
 
+    time = commands.add_parser("time", help="measure one call of your own, or several in turn, in about a minute")
+    time.add_argument("calls", metavar="CALL", nargs="+", help="a Python statement; several are compared in turn")
+    time.add_argument(
+        "-s", "--setup", metavar="STATEMENT", action="append", default=[],
+        help="runs once in each process, before CALL (repeatable: one line each)",
+    )  # fmt: skip
+    time.add_argument(
+        "--wait",
+        metavar="WAIT",
+        default="",
+        help="torch, cupy, jax, wgpu-native, dawn, numba, none, or a statement that waits (default: that of the "
+        "library in use)",
+    )
+    _add_json(time)
+    time.set_defaults(call=_time)
+
     listing = commands.add_parser("list", help="list stacks and devices; what is missing and how to add it")
     listing.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack")
     _add_plugin(listing)
@@ -290,6 +306,20 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
     return _GATE if missing or not outcome.measured else _DONE
 
 
+def _time(a: argparse.Namespace) -> int:
+    from overhead.explain.timing import time
+    from overhead.runner.progress import Progress
+
+    found = time(*a.calls, setup="\n".join(a.setup), wait=a.wait, listener=Progress())
+    if a.json:
+        _print_json(found.to_dict())
+    else:
+        from overhead.terminal.timing import show
+
+        show(found)
+    return _DONE
+
+
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
     if outcome.second is not None:
         from overhead.versus import compare
@@ -381,10 +411,13 @@ def _report(a: argparse.Namespace) -> int:
 
 
 def _compare(a: argparse.Namespace) -> int:
+    from overhead.explain.comparing import are_explanations
     from overhead.versus import compare
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
+    if are_explanations(a.base, a.new):
+        return _compare_explanations(a)
     found = compare(a.base, a.new, a.fail_over)
     _show_verdicts(a, found, markdown=a.markdown)
     if a.fail_over is None:
@@ -397,6 +430,20 @@ def _compare(a: argparse.Namespace) -> int:
     hint = "" if a.allow_missing else "; --allow-missing lets them pass if others were tested"
     print(f"overhead: the gate did not pass: {untested}{hint}", file=sys.stderr)
     return _UNTESTED
+
+
+def _compare_explanations(a: argparse.Namespace) -> int:
+    from overhead.explain.comparing import compare_explanations
+    from overhead.terminal.explanations import show_explained
+
+    if a.fail_over is not None or a.markdown:
+        raise UsageError(f"{a.base.name} and {a.new.name}: explanations have neither --fail-over nor --markdown")
+    found = compare_explanations(a.base, a.new)
+    if a.json:
+        _print_json(found.to_dict())
+    else:
+        show_explained(found)
+    return _DONE
 
 
 def _show_verdicts(a: argparse.Namespace, found: Verdicts, markdown: bool = False) -> None:

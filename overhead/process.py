@@ -158,6 +158,13 @@ class SupervisedProcess:
             self._process.stdin.close()
 
 
+def how_ended(code: int | None) -> str:
+    """In words, how a child ended that ``exit_code`` says this of."""
+    if code is None:
+        return "the process closed its answers"
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"the process ended with exit code {code}"
+
+
 def last_words(text: str) -> str:
     """The last line that is not blank, at most 300 characters, with ``": "`` in front; empty if there is none."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]

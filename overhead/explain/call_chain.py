@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from overhead.explain.call_spec import CallSpec
-from overhead.explain.statements import Statement, StatementError
 from overhead.explain.waits import NOTHING, in_turn, wait_named
+from overhead.probes._support.common.statements import Statement, StatementError
 from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes.base import DeviceTime
 from overhead.results import Scalar

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.statements import Statement, StatementError
 from overhead.explain.waits import find_waits, in_turn, wait_named
+from overhead.probes._support.common.statements import Statement, StatementError
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
 SILENCE_S = 60.0

@@ -30,7 +30,6 @@ _WORDS = {
     "fixed": "what any number of calls pays once, such as the wait",
     "naive": "a single call and its wait, timed as most benchmarks do",
 }
-_DEVICE_NAMES = ("device_busy", "device_span")
 _OVERSTATED = 1.2
 
 
@@ -43,12 +42,11 @@ def show(timing: Timing, console: Console | None = None) -> None:
     columns = [Column("#") if len(timing.calls) > 1 else Column("", optional=9), Column("call")]
     optional = {"naive": 2, "fixed": 3, "issue": 4}
     columns += [Column(f"{name}, {MICRO}", number=True, optional=optional.get(name, 0)) for name in shown]
-    columns.append(Column("status", optional=5))
     rows = [
-        [str(n) if len(timing.calls) > 1 else "", call.call, *(_cell(call, name) for name in shown), _status(call)]
+        [str(n) if len(timing.calls) > 1 else "", call.call, *(_cell(call, name) for name in shown)]
         for n, call in enumerate(timing.calls, 1)
     ]
-    kept = [i for i, column in enumerate(columns) if column.optional not in (5, 9) or any(row[i] for row in rows)]
+    kept = [i for i, column in enumerate(columns) if column.optional != 9 or any(row[i] for row in rows)]
     title = f"The cost of a call, {where}" + (f", {', '.join(versions)}" if versions else "")
     hidden = print_table(console, title, [columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
     if hidden:
@@ -62,7 +60,7 @@ def show(timing: Timing, console: Console | None = None) -> None:
 
 def sentences(timing: Timing) -> list[str]:
     """What the figures say: the ratios, what timing a single call would say, how it waits, what is missing."""
-    said = [_ratio(ratio, timing.calls) for ratio in timing.ratios]
+    said = [_ratio(ratio) for ratio in timing.ratios]
     said += _overstated(timing.calls)
     said += [_bound(call, timing.calls) for call in timing.calls if call.bound == "device"]
     waits: dict[str, list[str]] = {}
@@ -71,6 +69,8 @@ def sentences(timing: Timing) -> list[str]:
     for wait, which in waits.items():
         said.append(f"Wait{_of(which, timing.calls)}: {wait}.")
     for n, call in enumerate(timing.calls, 1):
+        if call.status in ("noisy", "bimodal"):
+            said.append(f"The cost{_of([str(n)], timing.calls)} is {call.status}: {call.reason}.")
         for reason, names in _missing(call).items():
             said.append(f"No {listed(names)}{_of([str(n)], timing.calls)}: {reason}.")
         if call.prints:
@@ -89,12 +89,11 @@ def _libraries(timing: Timing) -> list[str]:
 
 def _of(which: Sequence[str], calls: Sequence[CallTiming]) -> str:
     """`` of 1 and 3`` where this is said of some statements only."""
-    return f" of {listed(list(which))}" if len(which) < len(calls) or len(calls) > len(which) > 1 else ""
+    return f" of {listed(list(which))}" if len(which) < len(calls) else ""
 
 
 def _figure(call: CallTiming, name: str) -> Figure | None:
-    names = _DEVICE_NAMES if name == "device" else (name,)
-    return next((found for each in names if (found := call.figure(each)) is not None), None)
+    return call.figure("device_busy" if name == "device" else name)
 
 
 def _cell(call: CallTiming, name: str) -> str:
@@ -104,20 +103,15 @@ def _cell(call: CallTiming, name: str) -> str:
     return micro_spread(figure)
 
 
-def _status(call: CallTiming) -> str:
-    return "" if call.status == "ok" else call.status
-
-
-def _ratio(ratio: CallRatio, calls: Sequence[CallTiming]) -> str:
-    first = "1" if len(calls) > 1 else ""
+def _ratio(ratio: CallRatio) -> str:
     value = valued(ratio.ratio)
     if value is None or ratio.ratio.low is None or ratio.ratio.high is None:
-        return f"{ratio.position} against {first}: {ratio.ratio.reason or ratio.ratio.status}."
+        return f"{ratio.position} against 1: {ratio.ratio.reason or ratio.ratio.status}."
     low, high = ratio.ratio.low, ratio.ratio.high
     if low <= 1 <= high:
-        return f"No measurable difference between {ratio.position} and {first}: {between(low, high)}{TIMES}."
+        return f"No measurable difference between {ratio.position} and 1: {between(low, high)}{TIMES}."
     interval = spread(value, low, high).replace(" (", f"{TIMES} (", 1)
-    return f"{ratio.position} takes {interval} as long as {first}, measured in turn in the same processes."
+    return f"{ratio.position} takes {interval} as long as 1, measured in turn in the same processes."
 
 
 def _overstated(calls: Sequence[CallTiming]) -> list[str]:
@@ -145,4 +139,16 @@ def _missing(call: CallTiming) -> dict[str, list[str]]:
         figure = _figure(call, name)
         if figure is not None and not has_value(figure):
             found.setdefault(figure.reason or call.reason or figure.status, []).append(name)
+    if call.on != "CPU" and call.figure("device_busy") is None:
+        found.setdefault(_no_device(call), []).append("device")
     return found
+
+
+def _no_device(call: CallTiming) -> str:
+    """Why the time of the device is missing."""
+    span = call.figure("device_span")
+    if span is None:
+        return "this library has no clock of the device that is known here"
+    if not has_value(span):
+        return span.reason or span.status
+    return f"the device waited for work in between; at most {micro_spread(span)} {MICRO}"

@@ -11,11 +11,11 @@ import overhead.explain
 from overhead.errors import Unavailable
 from overhead.explain.call_chain import CallChain
 from overhead.explain.call_spec import CallSpec, FoundCall, handed_over, read_spec
-from overhead.explain.statements import StatementError
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import Series
 from overhead.measure.sampling.chain import Chain
 from overhead.probes import load_plugin, registry
+from overhead.probes._support.common.statements import StatementError
 from tests.fakes.chains import dropped, measured
 from tests.fakes.machine import FakeClock
 from tests.fakes.queue_device import QueueDevice

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import os
 import subprocess
@@ -12,11 +13,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import overhead
 from overhead.errors import UsageError
 from overhead.explain import callables
 from overhead.explain.call_spec import VARIABLE, CallSpec, FoundCall
-from overhead.explain.timing import Timing, plan_of, time_statements
+from overhead.explain.timing import Timing, plan_of, time, time_statements
 from overhead.profiles import Plan
 from overhead.runner.campaign import Campaign
 from tests.fakes.workers import no_lock
@@ -96,17 +96,17 @@ def test_a_function_of_a_module_is_imported_by_other_processes() -> None:
 
 
 def test_a_function_that_other_processes_cannot_find_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callables.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"<lambda>: other processes cannot import it; .* pip install cloudpickle$"):
-        overhead.time(lambda: 3)
+        time(lambda: 3)
     with pytest.raises(UsageError, match=r"^3: neither a statement \(text\) nor a function$"):
-        overhead.time(3)  # type: ignore[arg-type]
+        time(3)  # type: ignore[arg-type]
 
 
 def test_a_script_that_measures_itself_does_not_start_again_in_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "calls.json")
     with pytest.raises(UsageError, match=r"^a script that is measured runs again: put its own measurement under if "):
-        overhead.time(os.getcwd)
+        time(os.getcwd)
 
 
 def test_a_function_of_a_script_is_found_by_running_the_script(tmp_path: Path) -> None:

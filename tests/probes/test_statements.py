@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from overhead.explain.statements import KEPT_RESULTS, Statement, StatementError
+from overhead.probes._support.common.statements import KEPT_RESULTS, Statement, StatementError
 
 
 def opened(call: str, setup: str = "", wait: str = "", *, keep: bool = False) -> Statement:

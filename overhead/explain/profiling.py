@@ -44,7 +44,6 @@ _TIMED_S = 0.05
 _TIMED_ROUNDS = 7
 _CALIBRATION_CALLS = 300
 _CALIBRATION_ROUNDS = 7
-_TORCH_FOLDERS = ("torch", "torch/../functorch", "triton")
 
 
 class ProfileJob(Struct, frozen=True):
@@ -74,6 +73,9 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Answer).decode
 
 
+_NO_COST = ProfilerCost()
+
+
 @dataclasses.dataclass(frozen=True)
 class StepProfile:
     """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no profile.
@@ -85,7 +87,7 @@ class StepProfile:
     library: str
     device: str
     trace: Trace | None = None
-    cost: ProfilerCost = ProfilerCost()
+    cost: ProfilerCost = _NO_COST
     step_ns: Sequence[float] = ()
     sites_missing: str = ""
     reason: str = ""

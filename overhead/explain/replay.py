@@ -40,6 +40,9 @@ class ProfilerCost:
     call_ns: float = 0.0
 
 
+_NO_COST = ProfilerCost()
+
+
 @dataclass(frozen=True)
 class QueueModel:
     """The steps as actions. ``wake_ns``: from the end of the work to the return of a call that waits for it."""
@@ -52,6 +55,23 @@ class QueueModel:
         """The same steps without synchronisations: a bound, since the program may need their values."""
         steps = [[dataclasses.replace(action, waits_for=()) for action in step] for step in self.steps]
         return dataclasses.replace(self, steps=steps)
+
+
+@dataclass(frozen=True)
+class StepParts:
+    """One replayed step, ns. ``host``: host work. ``device``: how long the device works. ``without_waits``: the step
+    without its synchronisations.
+    """
+
+    step: float
+    host: float
+    device: float
+    without_waits: float
+
+    @property
+    def lost(self) -> float:
+        """The share of the step that synchronisations cost, from 0 to 1."""
+        return max(0.0, 1 - self.without_waits / self.step) if self.step > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -118,16 +138,23 @@ def replay(model: QueueModel) -> Replayed:
     return Replayed(whole, host, blocked, full)
 
 
-def device_ns(trace: Trace) -> float:
-    """How long the device works on a step, on average."""
-    return statistics.fmean(busy(step.device) for step in trace.steps) if trace.steps else 0.0
-
-
-def queue_model(trace: Trace, cost: ProfilerCost = ProfilerCost(), depth: int = QUEUE_DEPTH) -> QueueModel:
+def queue_model(trace: Trace, cost: ProfilerCost = _NO_COST, depth: int = QUEUE_DEPTH) -> QueueModel:
     """The queue model of a trace, with the cost of the profiler taken out of the host's work."""
     latencies = {name: max(0.0, ns - cost.call_ns) for name, ns in launch_latencies(trace).items()}
     steps = [list(_actions(step, cost, latencies)) for step in trace.steps]
     return QueueModel(steps, wake_time(trace), depth)
+
+
+def step_parts(trace: Trace, cost: ProfilerCost = _NO_COST) -> StepParts:
+    """The parts of a typical step: every profiled step is replayed alone, and the medians are taken."""
+    whole = queue_model(trace, cost)
+    found: list[StepParts] = []
+    for step, actions in zip(trace.steps, whole.steps, strict=True):
+        model = dataclasses.replace(whole, steps=[actions])
+        replayed, free = replay(model), replay(model.without_waits())
+        found.append(StepParts(replayed.step_ns, replayed.host_ns, busy(step.device), free.step_ns))
+    return StepParts(*(statistics.median(getattr(one, name) for one in found)
+                       for name in ("step", "host", "device", "without_waits")))  # fmt: skip
 
 
 def wake_time(trace: Trace) -> float:

@@ -8,9 +8,9 @@ synchronisation. Under a tenth: bound by the host or by the device, whichever wo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from overhead.explain.record import BoundKind, OperationRow, ReplayCheck, StepVerdict, SynchronisationRow, missing
+from overhead.explain.replay import StepParts
 from overhead.explain.step_profile import BETWEEN
 from overhead.reading.format import count, factor, micro_of, percent
 from overhead.results import VALUED, Figure
@@ -21,23 +21,6 @@ _MUCH, _LITTLE = 1 / 3, 0.1
 _EQUAL = 1.15
 _BLOCKING = 0.9
 """A step whose issue takes this share of its wall time returns when its work is almost done."""
-
-
-@dataclass(frozen=True)
-class Parts:
-    """One replayed step, ns. ``host``: host work. ``device``: how long the device works. ``without_waits``: the step
-    without its synchronisations.
-    """
-
-    step: float
-    host: float
-    device: float
-    without_waits: float
-
-    @property
-    def lost(self) -> float:
-        """The share of the step that synchronisations cost, from 0 to 1."""
-        return max(0.0, 1 - self.without_waits / self.step) if self.step > 0 else 0.0
 
 
 def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
@@ -56,7 +39,7 @@ def no_replay(reason: str) -> ReplayCheck:
     return ReplayCheck(replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason)
 
 
-def bound_of(parts: Parts) -> tuple[BoundKind, float]:
+def bound_of(parts: StepParts) -> tuple[BoundKind, float]:
     """What bounds the step, and the factor of ``StepVerdict``."""
     high, low = max(parts.host, parts.device), min(parts.host, parts.device)
     ratio = high / low if low > 0 else float("inf")
@@ -70,7 +53,7 @@ def bound_of(parts: Parts) -> tuple[BoundKind, float]:
 
 
 def judge(
-    parts: Parts,
+    parts: StepParts,
     check: ReplayCheck,
     operations: Sequence[OperationRow] = (),
     synchronisations: Sequence[SynchronisationRow] = (),
@@ -98,23 +81,23 @@ def _finite(value: float) -> float | None:
     return value if value < float("inf") else None
 
 
-def _host(parts: Parts, times: float) -> str:
+def _host(parts: StepParts, times: float) -> str:
     return (f"Host-bound: a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
             + (f", {factor(times)} less." if times < float("inf") else "."))  # fmt: skip
 
 
-def _device(parts: Parts, times: float) -> str:
+def _device(parts: StepParts, times: float) -> str:
     more = f", {factor(times)} more." if times < float("inf") else "."
     return (f"Device-bound: a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
             f"{more} Less host work would not make it faster.")  # fmt: skip
 
 
-def _synchronisation(parts: Parts, times: float) -> str:
+def _synchronisation(parts: StepParts, times: float) -> str:
     return (f"Bound by synchronisation: a step takes {micro_of(parts.step)} µs, and {micro_of(parts.without_waits)} µs "
             f"without its synchronisations ({factor(times)} faster): host and device wait for each other.")  # fmt: skip
 
 
-def _mixed(parts: Parts, times: float) -> str:
+def _mixed(parts: StepParts, times: float) -> str:
     both = f"a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
     if parts.lost >= _LITTLE:
         larger = "host" if parts.host > parts.device else "device"
@@ -142,7 +125,7 @@ def most_host_work(operations: Sequence[OperationRow]) -> list[str]:
     return said
 
 
-def _worst(synchronisations: Sequence[SynchronisationRow], parts: Parts) -> str:
+def _worst(synchronisations: Sequence[SynchronisationRow], parts: StepParts) -> str:
     worst = synchronisations[0]
     where = f" at {worst.site.line}" if worst.site.line else ""
     number = round(sum(row.count for row in synchronisations))
@@ -150,7 +133,7 @@ def _worst(synchronisations: Sequence[SynchronisationRow], parts: Parts) -> str:
             f"{worst.what}{where}, {micro_of(worst.blocked_ns)} µs.")  # fmt: skip
 
 
-def _not_understood(parts: Parts, check: ReplayCheck, streams: int) -> list[str]:
+def _not_understood(parts: StepParts, check: ReplayCheck, streams: int) -> list[str]:
     measured = check.measured.value
     if measured is None:
         return [f"No verdict: the replay of the profile could not be checked ({check.reason})."]
@@ -168,15 +151,18 @@ def _not_understood(parts: Parts, check: ReplayCheck, streams: int) -> list[str]
     return said
 
 
-def judge_processor(wall_ns: float, operations: Sequence[OperationRow]) -> StepVerdict:
+def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[OperationRow]) -> StepVerdict:
     """The verdict on a profiled step without device work: the processor does everything."""
     whole = sum(row.host_ns for row in operations)
     outside = sum(row.host_ns for row in operations if row.name == BETWEEN)
     share = outside / whole if whole > 0 else None
+    took = wall.value if wall.status in VALUED else check.measured.value
     said = [
-        f"No device takes part: the step is {micro_of(wall_ns)} µs of work on the processor.",
+        f"No device takes part: a step is {micro_of(took or whole)} µs of work on the processor.",
         "Kernels run inside the library's operations, so dispatch and arithmetic cannot be told apart there.",
     ]
+    if not check.ok and check.reason:
+        return StepVerdict(kind="unclear", sentences=[said[0], f"The profile does not account for it: {check.reason}."])
     if share is not None:
         said.append(f"{percent(share)} of the time lies outside the library's operations: overhead of Python.")
     return StepVerdict(kind="host", overhead_share=share, sentences=said + most_host_work(operations)[:1])

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from overhead.explain.record import BoundKind, ReplayCheck
-from overhead.explain.replay import ProfilerCost, device_ns, queue_model, replay
+from overhead.explain.replay import ProfilerCost, StepParts, step_parts
 from overhead.explain.step_profile import BETWEEN, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.trace import Trace, read_chrome_trace
-from overhead.explain.verdict import Parts, bound_of, check_replay, judge
+from overhead.explain.verdict import bound_of, check_replay, judge
 from overhead.results import Figure
 from tests.fakes import profiled_program as known
 from tests.fakes.profiled_program import Launch, Python, Read, SimulatedDevice, Wait
@@ -41,13 +41,7 @@ def profile(parts: known.Parts, device: SimulatedDevice = DEVICE) -> Trace:
     return read_chrome_trace(device.trace(parts)).settled()
 
 
-def parts_of(trace: Trace, cost: ProfilerCost = COST) -> Parts:
-    model = queue_model(trace, cost)
-    whole = replay(model)
-    return Parts(whole.step_ns, whole.host_ns, device_ns(trace), replay(model.without_waits()).step_ns)
-
-
-def checked(parts: Parts, truth_ns: float) -> ReplayCheck:
+def checked(parts: StepParts, truth_ns: float) -> ReplayCheck:
     return check_replay(parts.step, Figure(name="measured", value=truth_ns))
 
 
@@ -74,7 +68,7 @@ def test_counts_are_exact_and_sums_within_three_per_cent(parts: list[known.Part]
 @pytest.mark.parametrize(("parts", "bound"), PROGRAMS.values(), ids=PROGRAMS)
 def test_the_replayed_step_is_the_real_one_and_the_verdict_is_right(parts: list[known.Part], bound: BoundKind) -> None:
     trace, truth = profile(parts), DEVICE.step_ns(parts)
-    found = parts_of(trace)
+    found = step_parts(trace, COST)
     check = checked(found, truth)
     assert check.ok
     assert check.ratio == pytest.approx(1, abs=0.03)
@@ -111,7 +105,7 @@ def test_a_wait_that_finds_the_device_idle_is_counted_and_blocks_nothing() -> No
 def test_a_full_queue_blocks_the_launch_and_is_no_host_work() -> None:
     parts = [Launch(1000, 2000)] * 3000
     trace = read_chrome_trace(SimulatedDevice().trace(parts, steps=2))
-    found = parts_of(trace, ProfilerCost())
+    found = step_parts(trace, ProfilerCost())
     assert found.step == pytest.approx(known.device_ns(parts), rel=0.03)
     assert found.host == pytest.approx(known.host_ns(parts), rel=0.05)
     assert bound_of(found)[0] == "device"
@@ -120,13 +114,13 @@ def test_a_full_queue_blocks_the_launch_and_is_no_host_work() -> None:
 def test_the_cost_of_the_profiler_is_taken_out_of_the_host_work() -> None:
     parts = [Launch(10_000, 500)] * 20
     trace = profile(parts)
-    assert checked(parts_of(trace, ProfilerCost()), DEVICE.step_ns(parts)).ok is False
-    assert checked(parts_of(trace), DEVICE.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
+    assert checked(step_parts(trace, ProfilerCost()), DEVICE.step_ns(parts)).ok is False
+    assert checked(step_parts(trace, COST), DEVICE.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
 
 
 def test_a_step_that_waits_for_something_unseen_has_no_verdict() -> None:
     parts: list[known.Part] = [Launch(10_000, 2000)] * 20
-    found = parts_of(profile(parts))
+    found = step_parts(profile(parts), COST)
     check = checked(found, 1.5 * DEVICE.step_ns(parts))
     verdict = judge(found, check)
     assert not check.ok
@@ -136,7 +130,7 @@ def test_a_step_that_waits_for_something_unseen_has_no_verdict() -> None:
 
 def test_a_replay_that_gives_too_much_has_no_verdict() -> None:
     parts: list[known.Part] = [Launch(10_000, 2000)] * 20
-    found = parts_of(profile(parts), ProfilerCost())
+    found = step_parts(profile(parts), ProfilerCost())
     verdict = judge(found, checked(found, DEVICE.step_ns(parts)))
     assert verdict.kind == "unclear"
     assert "profiler" in verdict.sentences[1]
@@ -160,7 +154,7 @@ def test_any_program_is_replayed_within_three_per_cent(parts: list[known.Part]) 
     truth = DEVICE.step_ns(parts)
     assume(truth > 20_000)
     trace = profile(parts)
-    found = parts_of(trace)
+    found = step_parts(trace, COST)
     assert step_counts(trace).launches.value == sum(isinstance(part, Launch) for part in parts)
     assert step_counts(trace).synchronisations.value == sum(isinstance(part, Read | Wait) for part in parts)
     # A wait whose work ends while it begins looks like one that waited: its return may be missed.
@@ -173,7 +167,7 @@ def test_every_combination_of_parts_has_one_verdict(host: float, device: float, 
     free = max(host, device)
     assume(free > 1)
     step = free + share * min(host, device)
-    kind, times = bound_of(Parts(step, host, device, free))
+    kind, times = bound_of(StepParts(step, host, device, free))
     if kind == "synchronisation":
         assert 1 - free / step >= 1 / 3 - 1e-9
     elif kind == "host":

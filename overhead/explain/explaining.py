@@ -117,7 +117,7 @@ def explanation(
     call = timing.calls[0]
     step = _timing(call, profile)
     trace, cost = profile.trace, profile.cost
-    operations = operation_rows(trace, cost) if trace is not None else []
+    operations = operation_rows(trace.quiet(), cost) if trace is not None else []
     synchronisations = synchronisation_rows(trace) if trace is not None else []
     counts = step_counts(trace) if trace is not None else _no_counts(profile.reason)
     check, verdict = _judged(profile, step, counts)
@@ -197,10 +197,10 @@ def _judged(profile: StepProfile, step: StepTiming, counts: StepCounts) -> tuple
     if trace is None or not trace.steps:
         reason = profile.reason or "no step was profiled"
         return no_replay(reason), judge_times(step.wall, step.issue, synchronous=not profile.device)
-    parts = step_parts(trace, cost)
-    measured = _median("measured", profile.step_ns)
+    parts = step_parts(trace.quiet(), cost)
+    measured = _measured(profile.step_ns)
     check = check_replay(parts.step, measured)
-    operations = operation_rows(trace, cost)
+    operations = operation_rows(trace.quiet(), cost)
     if not trace.has_device:
         return check, judge_processor(step.wall, check, operations)
     streams = len({work.stream for each in trace.steps for work in each.device})
@@ -208,11 +208,11 @@ def _judged(profile: StepProfile, step: StepTiming, counts: StepCounts) -> tuple
     return check, verdict
 
 
-def _median(name: str, samples: Sequence[float]) -> Figure:
+def _measured(samples: Sequence[float]) -> Figure:
     if not samples:
-        return missing(name, "no step was timed beside the profile")
-    return Figure(name=name, value=statistics.median(samples), low=min(samples), high=max(samples),
-                  rule="in the profiled process with the profiler off, shortest to longest sample")  # fmt: skip
+        return missing("measured", "no step was timed beside the profile")
+    return Figure(name="measured", value=statistics.fmean(samples), low=min(samples), high=max(samples),
+                  rule="in the profiled process, before and after the profile")  # fmt: skip
 
 
 def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import statistics
 import sys
 import tempfile
 import threading
@@ -29,6 +28,8 @@ from overhead.explain.replay import ProfilerCost
 from overhead.explain.steps import StepSource, call_site, said
 from overhead.explain.trace import SITE_MARK, STEP_MARK, StepTrace, Trace, read_chrome_trace
 from overhead.explain.trial import TrialFound, TrialRefused, TrialStep, try_call
+from overhead.measure.sampling.clock import SystemClock
+from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
 SILENCE_S = 60.0
@@ -40,10 +41,10 @@ _MOST_TRACE_BYTES = 1 << 30
 _WARM_STEPS = 3
 _PROFILED_S, _FEWEST, _MOST = 0.3, 3, 20
 """Steps are profiled for this long, between these numbers, and one more before them."""
-_TIMED_S = 0.05
-_TIMED_ROUNDS = 7
-_CALIBRATION_CALLS = 300
-_CALIBRATION_ROUNDS = 7
+_SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 8, 0.5
+"""A sample without the profiler takes this long or one step; how many samples, for how long, at least."""
+_CALIBRATION_CALLS = 200
+_CALIBRATION_ROUNDS = 8
 
 
 class ProfileJob(Struct, frozen=True):
@@ -55,7 +56,8 @@ class ProfileJob(Struct, frozen=True):
 
 
 class Profiled(Struct, frozen=True, tag="profiled"):
-    """What the child measured besides the traces. ``step_ns``: samples of a step without the profiler, ns.
+    """What the child measured besides the traces. ``step_ns``: a step without the profiler, ns, before and after
+    the profile.
 
     ``operation_ns``, ``call_ns``: the cost of the profiler. ``reason``: why there are no traces.
     """
@@ -80,7 +82,7 @@ _NO_COST = ProfilerCost()
 class StepProfile:
     """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no profile.
 
-    ``step_ns``: samples of the step in the profiled process without the profiler.
+    ``step_ns``: a step in the profiled process without the profiler, before and after it.
     """
 
     found: FoundCall
@@ -278,6 +280,10 @@ class _TorchProfile:
         self.synchronize: Callable[[], object] = torch.cuda.synchronize if self.on_cuda else lambda: None
 
     def run(self) -> Profiled:
+        with contextlib.closing(QuietProcessor(SystemClock())) as self.processor:
+            return self._run()
+
+    def _run(self) -> Profiled:
         for _ in range(_WARM_STEPS):
             self.step()
         one_s = self._seconds(1)
@@ -285,13 +291,13 @@ class _TorchProfile:
         with self._profiler():  # the first profile starts CUPTI
             self.step()
             self.synchronize()
-        before = self._samples(one_s)
+        before = self._step_ns(one_s)
         self._trace("plain.json", steps)
-        after = self._samples(one_s)
+        after = self._step_ns(one_s)
         cost = self._cost()
         self._trace("sites.json", 2, sites=True)
         return Profiled(
-            [*before, *after], *cost, library="torch", device=self.device,
+            [before, after], *cost, library="torch", device=self.device,
         )  # fmt: skip
 
     def _seconds(self, n: int) -> float:
@@ -302,14 +308,18 @@ class _TorchProfile:
         self.synchronize()
         return time.perf_counter() - began
 
-    def _samples(self, one_s: float) -> list[float]:
-        """Times of a step, ns: the difference of two numbers of steps, so that the wait at the end drops out."""
-        few = max(1, round(_TIMED_S / 4 / max(one_s, 1e-9)))
-        found = []
-        for _ in range(_TIMED_ROUNDS):
-            short, long = self._seconds(few), self._seconds(3 * few)
-            found.append((long - short) / (2 * few) * 1e9)
-        return found
+    def _step_ns(self, one_s: float) -> float:
+        """The time of a step: the difference of two numbers of steps, so that the wait at the end drops out."""
+        few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
+        times: dict[int, list[float]] = {few: [], 3 * few: []}
+        began = time.perf_counter()
+        while len(times[few]) < _FEWEST_SAMPLES or time.perf_counter() - began < _TIMED_S:
+            self.processor.leave_if_slow()
+            for n, found in times.items():
+                found.append(self._seconds(n))
+        # The lower quartile of each length: what else runs on the machine only adds to a time.
+        short, long = (sorted(found)[len(found) // 4] for found in times.values())
+        return (long - short) / (2 * few) * 1e9
 
     def _profiler(self, **more: Any) -> Any:
         from torch.profiler import ProfilerActivity, profile
@@ -320,6 +330,7 @@ class _TorchProfile:
     def _trace(self, name: str, steps: int, sites: bool = False) -> None:
         from torch.profiler import record_function
 
+        self.processor.leave_if_slow()
         self.synchronize()
         with self._profiler(profile_memory=sites) as profiler:
             for index in range(steps + 1):
@@ -377,16 +388,17 @@ class _TorchProfile:
         return operation, max(0.0, self._added("cuda") - operation) if self.on_cuda else 0.0
 
     def _added(self, device: str) -> float:
-        """What the profiler adds to ``x.add_(1)``; the median of pairs without and with it."""
+        """What the profiler adds to ``x.add_(1)``: the lower quartile of pairs without and with it."""
         x = self.torch.zeros(1, device=device)
         add = x.add_
         found = []
         for _ in range(_CALIBRATION_ROUNDS):
+            self.processor.leave_if_slow()
             plain = self._loop_ns(add)
             with self._profiler():
                 profiled = self._loop_ns(add)
             found.append((profiled - plain) / _CALIBRATION_CALLS)
-        return max(0.0, statistics.median(found))
+        return max(0.0, sorted(found)[len(found) // 4])
 
     def _loop_ns(self, add: Callable[[int], Any]) -> float:
         add(1)

@@ -168,6 +168,13 @@ class Trace:
         """Without the first step, which begins on an idle device; the trace itself if it has no other step."""
         return Trace(self.steps[1:] or self.steps)
 
+    def quiet(self) -> Trace:
+        """The half of the steps that took the host least; all of them if they run different operations."""
+        if len({len(step.operations) for step in self.steps}) > 1:
+            return self
+        longest = sorted(step.end - step.start for step in self.steps)[(len(self.steps) - 1) // 2] if self.steps else 0
+        return Trace([step for step in self.steps if step.end - step.start <= longest])
+
     @property
     def has_device(self) -> bool:
         return any(step.device for step in self.steps)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from overhead.explain.call_spec import CallSpec
 from overhead.explain.waits import NOTHING, in_turn, wait_named
-from overhead.probes._support.common.statements import Statement, StatementError
+from overhead.probes._support.common.statements import StatementError, StatementLoop
 from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes.base import DeviceTime
 from overhead.results import Scalar
@@ -29,7 +29,7 @@ class CallChain(HeldChain):
         found = spec.found[position]
         self._said, self._made = found.said, 0
         by_text = not found.waits
-        self._statement = Statement(
+        self._statement = StatementLoop(
             spec.calls[position], spec.setup, spec.wait if by_text else "", keep="jax" in found.waits
         )
         self._run(self._statement.open)

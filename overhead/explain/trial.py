@@ -15,7 +15,7 @@ from msgspec import Struct
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.waits import find_waits, in_turn, wait_named
-from overhead.probes._support.common.statements import Statement, StatementError
+from overhead.probes._support.common.statements import StatementError, StatementLoop
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
 SILENCE_S = 60.0
@@ -92,7 +92,7 @@ def tried(
 def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str], None]) -> FoundCall:
     """Run one statement a few times. Raises ``UsageError``."""
     doing("SETUP")
-    statement = Statement(call, spec.setup, keep=True)
+    statement = StatementLoop(call, spec.setup, keep=True)
     _checked(statement, statement.open)
     doing("CALL")
     _checked(statement, lambda: statement.issue(1))
@@ -106,7 +106,7 @@ def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str],
     finish = in_turn([wait.make(statement.names, statement.results) for wait in waits])
     if by_text:
         statement.close()
-        statement = Statement(call, spec.setup, spec.wait)
+        statement = StatementLoop(call, spec.setup, spec.wait)
         _checked(statement, statement.open)
         finish = statement.wait
     before = _printed_bytes()
@@ -123,7 +123,7 @@ def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str],
     )
 
 
-def _checked(statement: Statement, act: Callable[[], object]) -> None:
+def _checked(statement: StatementLoop, act: Callable[[], object]) -> None:
     try:
         act()
     except BaseException as error:  # sys.exit too
@@ -135,7 +135,7 @@ def _printed_bytes() -> int:
     return os.fstat(1).st_size
 
 
-def _time(statement: Statement, finish: Callable[[], object], longest_s: float) -> float:
+def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: float) -> float:
     """A rough time of one call with its wait, ns; the first calls may compile. Raises ``UsageError``."""
     _checked(statement, finish)
     made, n, best, began = 1, 1, float("inf"), time.perf_counter_ns()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from overhead.probes._support.common.statements import KEPT_RESULTS, Statement, StatementError
+from overhead.probes._support.common.statements import KEPT_RESULTS, StatementError, StatementLoop
 
 
-def opened(call: str, setup: str = "", wait: str = "", *, keep: bool = False) -> Statement:
-    statement = Statement(call, setup, wait, keep=keep)
+def opened(call: str, setup: str = "", wait: str = "", *, keep: bool = False) -> StatementLoop:
+    statement = StatementLoop(call, setup, wait, keep=keep)
     statement.open()
     return statement
 
@@ -76,7 +76,7 @@ def test_a_call_without_a_result_keeps_none(call: str) -> None:
 )
 def test_a_text_that_is_no_statement_is_refused(call: str, setup: str, said: str) -> None:
     with pytest.raises(StatementError) as refused:
-        Statement(call, setup)
+        StatementLoop(call, setup)
     assert str(refused.value) == said
 
 
@@ -94,7 +94,7 @@ def test_a_text_that_is_no_statement_is_refused(call: str, setup: str, said: str
     ],
 )  # fmt: skip
 def test_an_error_names_the_line_of_the_statement(call: str, setup: str, said: str) -> None:
-    statement = Statement(call, setup)
+    statement = StatementLoop(call, setup)
 
     def run() -> None:
         statement.open()

@@ -36,7 +36,7 @@ class StatementError(BadValue):
     """SETUP, CALL or WAIT cannot be compiled, or raised; one line that names the line of the statement."""
 
 
-class Statement:
+class StatementLoop:
     """A compiled CALL with its SETUP.
 
     ``keep``: the results of CALL are kept, the last ``KEPT_RESULTS`` of them, in ``results``: the value of its last

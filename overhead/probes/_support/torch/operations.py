@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from overhead.probes._support.common.python_loops import Action, Issue
-from overhead.probes._support.common.statements import Statement
+from overhead.probes._support.common.statements import StatementLoop
 from overhead.probes._support.torch.bodies import Mode, set_autograd_mode
 from overhead.probes.base import Unverified
 
@@ -22,7 +22,7 @@ _SEVERAL_LAUNCHES = 64
 
 
 @dataclass(frozen=True)
-class Operation:
+class TorchOperation:
     """``call``: the statement that is measured, after ``setup``. ``result``: an expression for the tensor it writes.
 
     ``after``: an expression for that tensor after ``n`` calls, where it changes with each; elsewhere the same call in
@@ -40,26 +40,26 @@ class Operation:
 TORCH_OPERATIONS = {
     operation.name: operation
     for operation in (
-        Operation("add-in-place", "x.add_(1)", "x.zero_()", "x", "n"),
-        Operation("add", "z = x + y"),
-        Operation("view", "z = x.view(16, 16)"),
-        Operation("copy", "z.copy_(x)", "z = torch.zeros_like(x)"),
-        Operation("to", "z = x.to(torch.float16)"),
-        Operation("index", "z = x[i]", "i = torch.arange(255, -1, -1, device=device)"),
-        Operation("cat", "z = torch.cat((x, y))"),
-        Operation("softmax", "z = torch.softmax(m, -1)", "m = random(16, 16)"),
-        Operation("layer-norm", "z = norm(m)",
+        TorchOperation("add-in-place", "x.add_(1)", "x.zero_()", "x", "n"),
+        TorchOperation("add", "z = x + y"),
+        TorchOperation("view", "z = x.view(16, 16)"),
+        TorchOperation("copy", "z.copy_(x)", "z = torch.zeros_like(x)"),
+        TorchOperation("to", "z = x.to(torch.float16)"),
+        TorchOperation("index", "z = x[i]", "i = torch.arange(255, -1, -1, device=device)"),
+        TorchOperation("cat", "z = torch.cat((x, y))"),
+        TorchOperation("softmax", "z = torch.softmax(m, -1)", "m = random(16, 16)"),
+        TorchOperation("layer-norm", "z = norm(m)",
                   "m = random(16, 16); norm = torch.nn.LayerNorm(16).to(device, dtype)"),
-        Operation("matmul", "z = a @ b", "a, b = random(64, 64), random(64, 64)"),
-        Operation("linear", "z = linear(a)",
+        TorchOperation("matmul", "z = a @ b", "a, b = random(64, 64), random(64, 64)"),
+        TorchOperation("linear", "z = linear(a)",
                   "a = random(16, 64); linear = torch.nn.Linear(64, 64).to(device, dtype)\n"
                   "with torch.no_grad(): linear.weight.copy_(random(64, 64)); linear.bias.copy_(random(64))"),
-        Operation("item", "z = x[0].item()", result="torch.tensor(z)"),
-        Operation("forward", "z = w * x", "w = random(256).requires_grad_()",
+        TorchOperation("item", "z = x[0].item()", result="torch.tensor(z)"),
+        TorchOperation("forward", "z = w * x", "w = random(256).requires_grad_()",
                   mode="grad"),
-        Operation("backward", "(w * x).sum().backward()",
+        TorchOperation("backward", "(w * x).sum().backward()",
                   "w = random(256).requires_grad_(); w.grad = torch.zeros_like(w)", "w.grad", "n * x", "grad"),
-        Operation("adam", "adam.step()",
+        TorchOperation("adam", "adam.step()",
                   "w = torch.zeros(256, device=device, dtype=dtype, requires_grad=True); w.grad = torch.ones_like(w)\n"
                   "adam = torch.optim.Adam([w], lr=1.0)", "w", "-n", "grad"),
     )
@@ -121,11 +121,11 @@ class OperationBody:
         finally:
             reference.close()
 
-    def _value(self, statement: Statement, expression: str) -> Any:
+    def _value(self, statement: StatementLoop, expression: str) -> Any:
         return eval(expression, {**statement.names, "n": self._made})
 
 
-def _opened(operation: Operation, where: str) -> Statement:
-    statement = Statement(operation.call, f"import torch\n{where}\n{_SETUP}\n{operation.setup}")
+def _opened(operation: TorchOperation, where: str) -> StatementLoop:
+    statement = StatementLoop(operation.call, f"import torch\n{where}\n{_SETUP}\n{operation.setup}")
     statement.open()
     return statement

@@ -25,16 +25,14 @@ from overhead.bounded_files import read_whole
 from overhead.errors import BadFile, UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.replay import ProfilerCost
-from overhead.explain.steps import StepSource, call_site, said
+from overhead.explain.steps import StepSource, call_site, has_run, said
 from overhead.explain.trace import SITE_MARK, STEP_MARK, StepTrace, Trace, read_chrome_trace
-from overhead.explain.trial import TrialFound, TrialRefused, TrialStep, try_call
+from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
-SILENCE_S = 60.0
-"""The longest that loading the program, or a step, may take."""
-LONGEST_S = 2.0
+LONGEST_STEP_S = 2.0
 """The longest step that is explained."""
 _EXIT_S = 5.0
 _MOST_TRACE_BYTES = 1 << 30
@@ -51,7 +49,7 @@ class ProfileJob(Struct, frozen=True):
 
     source: StepSource
     folder: str
-    longest_s: float = LONGEST_S
+    longest_s: float = LONGEST_STEP_S
 
 
 class Profiled(Struct, frozen=True, tag="profiled"):
@@ -99,7 +97,7 @@ def profile_step(
     source: StepSource,
     *,
     silence_s: float = SILENCE_S,
-    longest_s: float = LONGEST_S,
+    longest_s: float = LONGEST_STEP_S,
     doing: Callable[[str], None] = lambda what: None,
     start: Callable[..., SupervisedProcess] = SupervisedProcess,
 ) -> StepProfile:
@@ -220,9 +218,10 @@ def _child(job: ProfileJob, send: Callable[[_Answer], None]) -> Profiled:
     doing("loading the program")
     step = _loaded(job.source)
     doing("the first step")
-    _run(step, "")
+    again = "the step cannot be repeated: the first one works, then "
+    _run(step, again if has_run(step) else "")
     doing("the second step")
-    _run(step, "the step cannot be repeated: the first one works, then ")
+    _run(step, again)
     doing("timing the step")
     spec = CallSpec(calls=["step()"], setup=f"from {__name__} import held\nstep = held()", path=job.source.path)
     _held.append(step)

@@ -38,6 +38,7 @@ from overhead.explain.steps import StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, plan_of, time_statements
 from overhead.explain.trace import busy
 from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay
+from overhead.explain.waits import NOTHING
 from overhead.profiles import Plan
 from overhead.results import Figure
 from overhead.runner.progress import Listener
@@ -196,7 +197,9 @@ def _judged(profile: StepProfile, step: StepTiming, counts: StepCounts) -> tuple
     trace, cost = profile.trace, profile.cost
     if trace is None or not trace.steps:
         reason = profile.reason or "no step was profiled"
-        return no_replay(reason), judge_times(step.wall, step.issue, synchronous=not profile.device)
+        return no_replay(reason), judge_times(
+            step.wall, step.issue, synchronous=profile.found.waits == [NOTHING.name], on_device=bool(profile.device)
+        )
     parts = step_parts(trace.quiet(), cost)
     measured = _measured(profile.step_ns)
     check = check_replay(parts.step, measured)

@@ -184,6 +184,21 @@ def _parser() -> argparse.ArgumentParser:
     _add_json(report)
     report.set_defaults(call=_report)
 
+    explain = commands.add_parser(
+        "explain", help="find what bounds a step of your own program, and measure what would change it"
+    )
+    explain.add_argument("step", metavar="STEP", help="FILE.py:FUNCTION or module:function; returns a step, or is one")
+    explain.add_argument(
+        "--arg", metavar="NAME=VALUE", action="append", default=[], help="an argument of FUNCTION (repeatable)"
+    )
+    explain.add_argument("--against", metavar="STEP", default="", help="your own alternative, compared with the step")
+    explain.add_argument("--no-compile", action="store_true", help="do not try torch.compile: ends within a minute")
+    explain.add_argument("--no-alternatives", action="store_true", help="measure the step as it is, and nothing else")
+    explain.add_argument("--source", action="store_true", help="include the program's source lines in the result")
+    explain.add_argument("--out", metavar="FILE.json", type=Path, help="write the result, for overhead compare")
+    _add_json(explain)
+    explain.set_defaults(call=_explain)
+
     compare = commands.add_parser(
         "compare", help="compare two runs, or two sets of runs, case by case: faster, slower or no difference"
     )
@@ -320,6 +335,28 @@ def _time(a: argparse.Namespace) -> int:
     return _DONE
 
 
+def _explain(a: argparse.Namespace) -> int:
+    from overhead.explain.explaining import explain
+    from overhead.explain.record import encode_explanation, save_explanation
+    from overhead.runner.progress import Progress
+
+    found = explain(
+        a.step, arguments=a.arg, against=a.against, compiled=not a.no_compile, alternatives=not a.no_alternatives,
+        source_lines=a.source, listener=Progress(),
+    )  # fmt: skip
+    if a.out is not None:
+        save_explanation(a.out, found)
+    if a.json:
+        print(encode_explanation(found).decode(), end="")
+    else:
+        from overhead.terminal.explained_step import show_explanation
+
+        show_explanation(found)
+        if a.out is not None:
+            print(f"explanation: {a.out}")
+    return _DONE
+
+
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
     if outcome.second is not None:
         from overhead.versus import compare
@@ -411,10 +448,13 @@ def _report(a: argparse.Namespace) -> int:
 
 
 def _compare(a: argparse.Namespace) -> int:
+    from overhead.explain.comparing import are_explanations
     from overhead.versus import compare
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
+    if are_explanations(a.base, a.new):
+        return _compare_explanations(a)
     found = compare(a.base, a.new, a.fail_over)
     _show_verdicts(a, found, markdown=a.markdown)
     if a.fail_over is None:
@@ -427,6 +467,20 @@ def _compare(a: argparse.Namespace) -> int:
     hint = "" if a.allow_missing else "; --allow-missing lets them pass if others were tested"
     print(f"overhead: the gate did not pass: {untested}{hint}", file=sys.stderr)
     return _UNTESTED
+
+
+def _compare_explanations(a: argparse.Namespace) -> int:
+    from overhead.explain.comparing import compare_explanations
+    from overhead.terminal.explanations import show_explained
+
+    if a.fail_over is not None or a.markdown:
+        raise UsageError(f"{a.base.name} and {a.new.name}: explanations have neither --fail-over nor --markdown")
+    found = compare_explanations(a.base, a.new)
+    if a.json:
+        _print_json(found.to_dict())
+    else:
+        show_explained(found)
+    return _DONE
 
 
 def _show_verdicts(a: argparse.Namespace, found: Verdicts, markdown: bool = False) -> None:

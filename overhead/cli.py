@@ -48,6 +48,9 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     except UsageError as error:
         print(f"overhead: {error}", file=sys.stderr)
         return _USAGE
+    except MemoryError:
+        print("overhead: not enough memory; what a run has measured is in its journal", file=sys.stderr)
+        return _USAGE
 
 
 def _is_gate(arguments: argparse.Namespace) -> bool:
@@ -200,10 +203,15 @@ def _parser() -> argparse.ArgumentParser:
     explain.set_defaults(call=_explain)
 
     compare = commands.add_parser(
-        "compare", help="compare two runs, or two sets of runs, case by case: faster, slower or no difference"
+        "compare", help="compare two runs, or variants inside one run, case by case: faster, slower or no difference"
     )
     compare.add_argument("base", metavar="BASE", type=Path, help="fingerprint, journal, or folder of runs")
-    compare.add_argument("new", metavar="NEW", type=Path, help="the same; ratios are NEW over BASE")
+    compare.add_argument("new", metavar="NEW", nargs="?", type=Path, help="the same; ratios are NEW over BASE")
+    compare.add_argument(
+        "--across",
+        metavar="AXIS=VALUE,VALUE",
+        help="in place of NEW: compare variants inside one run with the first, such as wait=stream,event",
+    )
     compare.add_argument(
         "--fail-over",
         metavar="PCT",
@@ -453,9 +461,9 @@ def _compare(a: argparse.Namespace) -> int:
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
-    if are_explanations(a.base, a.new):
+    if a.new is not None and are_explanations(a.base, a.new):
         return _compare_explanations(a)
-    found = compare(a.base, a.new, a.fail_over)
+    found = compare(a.base, a.new, a.fail_over, across=a.across)
     _show_verdicts(a, found, markdown=a.markdown)
     if a.fail_over is None:
         return _DONE

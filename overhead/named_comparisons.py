@@ -109,15 +109,7 @@ widest interval that both allow. The axis ``dispatches``: a software adapter spl
 
 def coordinates(target: Target, case: Case) -> dict[str, Scalar]:
     """The value of every axis of a case on a target."""
-    return {
-        "stack": target.stack,
-        "pattern": case.pattern,
-        "caller": case.caller,
-        "dependency": case.dependency,
-        "unit": case.unit,
-        "workload": case.workload,
-        **case.params,
-    }
+    return {"stack": target.stack, "unit": case.unit, **case.coordinates}
 
 
 def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scalar]) -> bool:

@@ -86,7 +86,18 @@ class Case(_Base, kw_only=True):
     def key(self) -> str:
         """The case in one line; equal keys are equal cases."""
         words = [self.workload, self.pattern, self.caller, self.dependency]
-        return " ".join(words + [f"{k}={_plain(v)}" for k, v in sorted(self.params.items())])
+        return " ".join(words + [f"{k}={scalar_text(v)}" for k, v in sorted(self.params.items())])
+
+    @property
+    def coordinates(self) -> dict[str, Scalar]:
+        """The value of the case on every axis. The unit is not an axis."""
+        return {
+            "pattern": self.pattern,
+            "caller": self.caller,
+            "dependency": self.dependency,
+            "workload": self.workload,
+            **self.params,
+        }
 
 
 class Target(_Base, kw_only=True):
@@ -432,7 +443,8 @@ _line_decoder = msgspec.json.Decoder(JournalLine)
 _encoder = msgspec.json.Encoder()
 
 
-def _plain(value: Scalar) -> str:
+def scalar_text(value: Scalar) -> str:
+    """A value as keys and commands write it: ``true``, ``16``, ``event``."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

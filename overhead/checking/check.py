@@ -20,7 +20,7 @@ from overhead.probes import registry
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended
 
 SECONDS = 10.0
-"""No case begins later than this after the start of the check, unless every case is wanted."""
+"""No case but the base case of a target begins later than this after the start, unless every case is wanted."""
 _SILENCE_S = 20.0
 """The longest that one step of a case may take."""
 _EXIT_S = 5.0

@@ -45,13 +45,14 @@ class TorchProbe(Probe):
         in_place, allocating = _python_and_native(base, "in-place"), _python_and_native(base, "allocating")
         first, others = _main_synchronisations(base, kind), _all_synchronisations(base, kind)
         extra = [*in_place, *first, *allocating, *at_the_end, *others, *_operations(waits)]
-        from overhead.probes._support.common.workload_chain import IN_TURN, IN_TURN_TOO, eager, on_all_threads, space
+        from overhead.probes._support.common.workload_arms import IN_TURN, IN_TURN_TOO, eager, on_all_threads
+        from overhead.probes.workload_chain import with_workloads
 
         star = Space(base, {"alloc": ["allocating"]}, extra)
         cpu = target.api == "CPU"
         arms = [eager("separate", "library"), IN_TURN, *([on_all_threads("per-submit")] if cpu else [])]
         late = [*([] if cpu else [on_all_threads("hybrid")]), IN_TURN_TOO]
-        return space(star, arms, software=cpu, late=late)
+        return with_workloads(star, arms, software=cpu, late=late)
 
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)

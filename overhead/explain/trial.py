@@ -18,9 +18,9 @@ from overhead.explain.waits import find_waits, in_turn, wait_named
 from overhead.probes._support.common.statements import StatementError, StatementLoop
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
-SILENCE_S = 60.0
+LONGEST_TRIAL_S = 60.0
 """The longest that SETUP, or a call, may take in the trial."""
-LONGEST_S = 0.5
+LONGEST_CALL_S = 0.5
 """The longest call that is measured, s."""
 _PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "numba", "numpy", "torch", "triton", "wgpu", "wgpudawn")
 """Distributions whose versions belong in the record if the statement has imported them."""
@@ -55,8 +55,8 @@ _encode = msgspec.json.Encoder().encode
 def tried(
     spec: CallSpec,
     *,
-    silence_s: float = SILENCE_S,
-    longest_s: float = LONGEST_S,
+    silence_s: float = LONGEST_TRIAL_S,
+    longest_s: float = LONGEST_CALL_S,
     start: Callable[..., SupervisedProcess] = SupervisedProcess,
 ) -> CallSpec:
     """The spec with what a child process found out about each statement.

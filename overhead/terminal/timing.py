@@ -15,6 +15,7 @@ from overhead.reading.format import (
     has_value,
     listed,
     micro_spread,
+    plain,
     spread,
     valued,
 )
@@ -31,6 +32,9 @@ _WORDS = {
     "naive": "a single call and its wait, timed as most benchmarks do",
 }
 _OVERSTATED = 1.2
+"""A single timed call is told if it exceeds the cost by this factor."""
+_LONGEST_SHOWN = 60
+"""Characters of a statement in the table."""
 
 
 def show(timing: Timing, console: Console | None = None) -> None:
@@ -43,7 +47,11 @@ def show(timing: Timing, console: Console | None = None) -> None:
     optional = {"naive": 2, "fixed": 3, "issue": 4}
     columns += [Column(f"{name}, {MICRO}", number=True, optional=optional.get(name, 0)) for name in shown]
     rows = [
-        [str(n) if len(timing.calls) > 1 else "", call.call, *(_cell(call, name) for name in shown)]
+        [
+            str(n) if len(timing.calls) > 1 else "",
+            plain(call.call, _LONGEST_SHOWN),
+            *(_cell(call, name) for name in shown),
+        ]
         for n, call in enumerate(timing.calls, 1)
     ]
     kept = [i for i, column in enumerate(columns) if column.optional != 9 or any(row[i] for row in rows)]

@@ -9,7 +9,7 @@ import importlib
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compare", "load", "lower", "run", "time", "to_pandas"]
+__all__ = ["__version__", "compare", "explain", "load", "lower", "run", "time", "to_pandas"]
 
 _HOMES = {
     "run": "overhead.runner.run",
@@ -22,6 +22,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "explain":  # a package that can be called
+        return importlib.import_module("overhead.explain")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'overhead' has no attribute {name!r}")

@@ -181,7 +181,7 @@ def _busy(call: CallTiming, profile: StepProfile) -> Figure:
         times = [busy(step.device) for step in profile.trace.steps]
         return Figure(name="busy", value=statistics.median(times), low=min(times), high=max(times),
                       rule="from the profile; the shortest and the longest of the profiled steps")  # fmt: skip
-    found = call.figure("device")
+    found = call.figure("device_busy")
     if found is not None and found.value is not None:
         return msgspec.structs.replace(found, name="busy")
     return missing("busy", "no device takes part" if not profile.device else profile.reason or "not measured")

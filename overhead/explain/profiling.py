@@ -44,8 +44,7 @@ _PROFILED_S, _FEWEST, _MOST = 0.3, 3, 20
 """Steps are profiled for this long, between these numbers, and one more before them."""
 _SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 8, 0.5
 """A sample without the profiler takes this long or one step; how many samples, for how long, at least."""
-_CALIBRATION_CALLS = 200
-_CALIBRATION_ROUNDS = 8
+_CALIBRATION_NS, _CALIBRATION_LOOPS, _CALIBRATION_ROUNDS = 300_000, 16, 4
 
 
 class ProfileJob(Struct, frozen=True):
@@ -60,11 +59,12 @@ class Profiled(Struct, frozen=True, tag="profiled"):
     """What the child measured besides the traces. ``step_ns``: a step without the profiler, ns, before and after
     the profile.
 
-    ``operation_ns``, ``call_ns``: the cost of the profiler. ``reason``: why there are no traces.
+    ``operation_ns``, ``inner_ns``, ``call_ns``: the cost of the profiler. ``reason``: why there are no traces.
     """
 
     step_ns: list[float] = []
     operation_ns: float = 0.0
+    inner_ns: float = 0.0
     call_ns: float = 0.0
     reason: str = ""
     library: str = "none"
@@ -121,7 +121,7 @@ def profile_step(
         except BadFile as error:
             return StepProfile(found, profiled.library, profiled.device, reason=f"the profile is unreadable: {error}")
     joined, sites_missing = with_sites(plain, sites)
-    cost = ProfilerCost(profiled.operation_ns, profiled.call_ns)
+    cost = ProfilerCost(profiled.operation_ns, profiled.inner_ns, profiled.call_ns)
     return StepProfile(found, profiled.library, profiled.device, joined, cost, profiled.step_ns, sites_missing)
 
 
@@ -328,7 +328,7 @@ class _TorchProfile:
         kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.on_cuda else [])]
         return profile(activities=kinds, **more)
 
-    def _trace(self, name: str, steps: int, sites: bool = False) -> None:
+    def _trace(self, name: str, steps: int, sites: bool = False, call: Callable[[], object] | None = None) -> None:
         from torch.profiler import record_function
 
         marked = functools.partial(marked_sites, self.torch, self.job.source.folder)
@@ -337,37 +337,58 @@ class _TorchProfile:
         with self._profiler(profile_memory=sites) as profiler:
             for index in range(steps + 1):
                 with record_function(f"{STEP_MARK}{index}"), marked() if sites else contextlib.nullcontext():
-                    self.step()
+                    (call or self.step)()
             self.synchronize()
         profiler.export_chrome_trace(str(Path(self.job.folder) / name))
 
-    def _cost(self) -> tuple[float, float]:
-        """What the profiler adds to an operation, and to a runtime call, ns."""
-        operation = self._added("cpu")
-        return operation, max(0.0, self._added("cuda") - operation) if self.on_cuda else 0.0
+    def _cost(self) -> tuple[float, float, float]:
+        """What the profiler adds to an operation, to one inside another, and to a runtime call, ns."""
+        torch = self.torch
+        x = torch.zeros(1)
+        layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+        rows = torch.zeros(2, 4)
 
-    def _added(self, device: str) -> float:
-        """What the profiler adds to ``x.add_(1)``: the lower quartile of pairs without and with it."""
-        x = self.torch.zeros(1, device=device)
-        add = x.add_
-        found = []
+        def training() -> None:
+            layers(rows).sum().backward()
+
+        operation = self._added(lambda: x.add_(1))
+        outer, inner = self._events(training)
+        nested = max(0.0, self._added(training) - outer * operation) / max(1, inner)
+        if not self.on_cuda:
+            return operation, nested, 0.0
+        y = torch.zeros(1, device="cuda")
+        return operation, nested, max(0.0, self._added(lambda: y.add_(1)) - operation)
+
+    def _events(self, call: Callable[[], object]) -> tuple[int, int]:
+        """How many outermost operations a call runs, and how many operations inside them."""
+        self._trace("calibration.json", 2, call=call)
+        trace = read_chrome_trace((Path(self.job.folder) / "calibration.json").read_bytes()).settled()
+        operations = trace.steps[-1].operations
+        return len(operations), sum(operation.inner for operation in operations)
+
+    def _added(self, call: Callable[[], object]) -> float:
+        """What the profiler adds to a call: the lower quartiles with it and without it, apart."""
+        times: tuple[list[float], list[float]] = ([], [])
         for _ in range(_CALIBRATION_ROUNDS):
             self.processor.leave_if_slow()
-            plain = self._loop_ns(add)
+            times[0].extend(self._loops_ns(call))
             with self._profiler():
-                profiled = self._loop_ns(add)
-            found.append((profiled - plain) / _CALIBRATION_CALLS)
-        return max(0.0, sorted(found)[len(found) // 4])
+                times[1].extend(self._loops_ns(call))
+        plain, profiled = (sorted(found)[len(found) // 4] for found in times)
+        return max(0.0, profiled - plain)
 
-    def _loop_ns(self, add: Callable[[int], Any]) -> float:
-        add(1)
-        self.synchronize()
-        began = time.perf_counter_ns()
-        for _ in range(_CALIBRATION_CALLS):
-            add(1)
-        ended = time.perf_counter_ns()
-        self.synchronize()
-        return ended - began
+    def _loops_ns(self, call: Callable[[], object]) -> list[float]:
+        """The times of a call in short loops."""
+        found: list[float] = []
+        calls = 1
+        for _ in range(_CALIBRATION_LOOPS):
+            self.synchronize()
+            began = time.perf_counter_ns()
+            for _ in range(calls):
+                call()
+            found.append((time.perf_counter_ns() - began) / calls)
+            calls = max(1, round(_CALIBRATION_NS / min(found)))
+        return found[1:]
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from overhead.explain.trace import QUEUE_DEPTH, HostCall, StepTrace, Trace, busy
+from overhead.explain.trace import QUEUE_DEPTH, HostCall, HostOperation, StepTrace, Trace, busy
 
 _ROUNDS = 4
 """Each of the two lengths, whose difference gives a step, repeats the profiled steps this often more."""
@@ -34,10 +34,15 @@ class Action:
 
 @dataclass(frozen=True)
 class ProfilerCost:
-    """What the profiler adds to the host's time for each operation and for each runtime call, ns."""
+    """What the profiler adds to the host's time for each operation, each one inside another, and each runtime call."""
 
     operation_ns: float = 0.0
+    inner_ns: float = 0.0
     call_ns: float = 0.0
+
+    def of(self, operation: HostOperation) -> float:
+        """What it adds to an outermost operation, without runtime calls, ns."""
+        return self.operation_ns + operation.inner * self.inner_ns
 
 
 _NO_COST = ProfilerCost()
@@ -211,15 +216,15 @@ class _ProfilerTime:
 
     def __init__(self, step: StepTrace, cost: ProfilerCost) -> None:
         self._cost, self._debt = cost, 0.0
-        self._operations = [(operation.start, 1 + operation.inner) for operation in step.operations]
+        self._operations = [(operation.start, cost.of(operation)) for operation in step.operations]
         self._calls = [call.start for call in step.calls if not call.blocked]
 
     def take(self, elapsed: float, start: float, end: float) -> float:
         """The host's own work in the interval from ``start`` to ``end``, of which ``elapsed`` was not blocked."""
         first, last = (bisect.bisect_left(self._operations, (at, 0)) for at in (start, end))
-        operations = sum(count for _, count in self._operations[first:last])
+        operations = sum(ns for _, ns in self._operations[first:last])
         calls = bisect.bisect_left(self._calls, end) - bisect.bisect_left(self._calls, start)
-        self._debt += operations * self._cost.operation_ns + calls * self._cost.call_ns
+        self._debt += operations + calls * self._cost.call_ns
         own = max(0.0, elapsed - self._debt)
         self._debt -= max(0.0, elapsed) - own
         return own

@@ -73,7 +73,7 @@ def operation_rows(trace: Trace, cost: ProfilerCost) -> list[OperationRow]:
         for operation in step.operations:
             key_of = _key(operation)
             count[key_of] += 1
-            profiler = (1 + operation.inner) * cost.operation_ns
+            profiler = cost.of(operation)
             host[key_of] += max(0.0, operation.end - operation.start - waits[id(operation)] - profiler)
             inside += operation.end - operation.start
         between += max(0.0, step.end - step.start - inside - waits[0])

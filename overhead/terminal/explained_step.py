@@ -45,7 +45,8 @@ def _times(found: Explanation, console: Console) -> None:
         )
     print_table(console, "", [Column("each step"), Column(MICRO, number=True), Column("")], rows)
     shown = {name: getattr(counts, name) for name in ("launches", "copies", "allocations", "synchronisations")}
-    said = [f"{_count(figure)} {name}" for name, figure in shown.items() if has_value(figure)]
+    said = [f"{_count(figure)} {_one(name) if figure.value == 1 else name}"
+            for name, figure in shown.items() if has_value(figure)]  # fmt: skip
     if said:
         say(console, f"Each step: {', '.join(said)}.")
 
@@ -54,6 +55,10 @@ def _count(figure: Figure) -> str:
     low, high = figure.low, figure.high
     span = f" ({low:,.0f} to {high:,.0f})" if low is not None and high is not None and low != high else ""
     return f"{figure.value:,.4g}{span}"
+
+
+def _one(name: str) -> str:
+    return name.replace("copies", "copy").replace("launches", "launch").removesuffix("s")
 
 
 def _reason(figure: Figure) -> str:

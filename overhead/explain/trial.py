@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.waits import find_waits, in_turn, wait_named
+from overhead.explain.waits import find_waits, in_turn, uses, wait_named
 from overhead.probes._support.common.statements import StatementError, StatementLoop
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
@@ -119,7 +119,7 @@ def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str],
         api=first.api if first else "CPU",
         adapter=first.adapter if first else "CPU",
         prints=_printed_bytes() > before,
-        packages=[name for name in _PACKAGES if name.partition("-")[0] in sys.modules],
+        packages=[name for name in _PACKAGES if uses(name.partition("-")[0], statement.names, statement.results)],
     )
 
 

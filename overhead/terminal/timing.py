@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from overhead.explain.timing import CallRatio, CallTiming, Timing
+from overhead.explain.waits import NOTHING
 from overhead.reading.format import (
     MICRO,
     TIMES,
@@ -42,7 +43,9 @@ def show(timing: Timing, console: Console | None = None) -> None:
     console = console or terminal()
     versions = [f"{name} {timing.versions[name]}" for name in _libraries(timing)]
     where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
-    shown = [name for name in _FIGURES if any(_cell(call, name) for call in timing.calls)]
+    calls_wait = any(call.wait != NOTHING.said for call in timing.calls)
+    names = [name for name in _FIGURES if calls_wait or name != "issue"]
+    shown = [name for name in names if any(_cell(call, name) for call in timing.calls)]
     columns = [Column("#") if len(timing.calls) > 1 else Column("", optional=9), Column("call")]
     optional = {"naive": 2, "fixed": 3, "issue": 4}
     columns += [Column(f"{name}, {MICRO}", number=True, optional=optional.get(name, 0)) for name in shown]

@@ -22,21 +22,21 @@ import psutil
 from msgspec import Struct
 
 from overhead.bounded_files import read_whole
-from overhead.errors import BadFile, UsageError
+from overhead.errors import BadFile, UsageError, one_line
 from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.replay import ProfilerCost
-from overhead.explain.steps import StepSource, said
+from overhead.explain.steps import StepSource, has_run, said
 from overhead.explain.trace import STEP_MARK, StepTrace, Trace, read_chrome_trace
-from overhead.explain.trial import TrialFound, TrialRefused, TrialStep, try_call
+from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
-SILENCE_S = 60.0
-"""The longest that loading the program, or a step, may take."""
-LONGEST_S = 2.0
+LONGEST_STEP_S = 2.0
 """The longest step that is explained."""
+_LIBRARIES = ("torch", "jax", "cupy", "numba", "wgpu-native", "dawn")
+"""Names of waits of libraries, the surest first."""
 _EXIT_S = 5.0
 _MOST_TRACE_BYTES = 1 << 30
 _WARM_STEPS = 3
@@ -52,7 +52,7 @@ class ProfileJob(Struct, frozen=True):
 
     source: StepSource
     folder: str
-    longest_s: float = LONGEST_S
+    longest_s: float = LONGEST_STEP_S
 
 
 class Profiled(Struct, frozen=True, tag="profiled"):
@@ -69,6 +69,7 @@ class Profiled(Struct, frozen=True, tag="profiled"):
     reason: str = ""
     library: str = "none"
     device: str = ""
+    sites_missing: str = ""
 
 
 _Answer = TrialStep | TrialFound | TrialRefused | Profiled
@@ -100,7 +101,7 @@ def profile_step(
     source: StepSource,
     *,
     silence_s: float = SILENCE_S,
-    longest_s: float = LONGEST_S,
+    longest_s: float = LONGEST_STEP_S,
     doing: Callable[[str], None] = lambda what: None,
     start: Callable[..., SupervisedProcess] = SupervisedProcess,
 ) -> StepProfile:
@@ -114,15 +115,26 @@ def profile_step(
         if profiled.reason:
             return StepProfile(found, profiled.library, profiled.device, reason=profiled.reason)
         try:
-            plain, sites = (
-                read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name).settled()
-                for name in ("plain.json", "sites.json")
-            )
+            plain = _read(folder, "plain.json")
+            sites = Trace([]) if profiled.sites_missing else _read(folder, "sites.json")
         except BadFile as error:
             return StepProfile(found, profiled.library, profiled.device, reason=f"the profile is unreadable: {error}")
+    if profiled.device and not plain.has_device:
+        return StepProfile(found, profiled.library, profiled.device, reason=_NOTHING_SEEN)
     joined, sites_missing = with_sites(plain, sites)
     cost = ProfilerCost(profiled.operation_ns, profiled.inner_ns, profiled.call_ns)
-    return StepProfile(found, profiled.library, profiled.device, joined, cost, profiled.step_ns, sites_missing)
+    return StepProfile(found, profiled.library, profiled.device, joined, cost, profiled.step_ns,
+                       profiled.sites_missing or sites_missing)  # fmt: skip
+
+
+_NOTHING_SEEN = (
+    "the profiler saw no work on the device: the step issues none, or this user may not profile the device "
+    "(CUPTI needs a permission that the driver gives)"
+)
+
+
+def _read(folder: str, name: str) -> Trace:
+    return read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name).settled()
 
 
 def _in_child(
@@ -221,18 +233,21 @@ def _child(job: ProfileJob, send: Callable[[_Answer], None]) -> Profiled:
     doing("loading the program")
     step = _loaded(job.source)
     doing("the first step")
-    _run(step, "")
+    again = "the step cannot be repeated: the first one works, then "
+    _run(step, again if has_run(step) else "")
     doing("the second step")
-    _run(step, "the step cannot be repeated: the first one works, then ")
+    _run(step, again)
     doing("timing the step")
     spec = CallSpec(calls=["step()"], setup=f"from {__name__} import held\nstep = held()", path=job.source.path)
     _held.append(step)
     found = try_call(spec, "step()", job.longest_s, lambda what: None)
     send(TrialFound(found))
-    library = next((name for name in ("torch", "jax", "cupy", "numba", "wgpu") if _is_used(name, found)), "none")
+    library = next((name for name in _LIBRARIES if name in found.waits), "none")
+    if library == "none" and "torch" in sys.modules:
+        library = "torch"
     device = found.adapter if found.api != "CPU" else ""
     torch = sys.modules.get("torch")
-    if torch is None or library not in ("torch", "none"):
+    if torch is None or library != "torch":
         what = {"none": "a step without PyTorch"}.get(library, library)
         return Profiled(reason=f"{what} is not profiled: only its times are measured", library=library, device=device)
     doing("profiling the step")
@@ -245,10 +260,6 @@ _held: list[Callable[[], Any]] = []
 def held() -> Callable[[], Any]:
     """The step that this process has loaded."""
     return _held[-1]
-
-
-def _is_used(name: str, found: FoundCall) -> bool:
-    return name in found.waits or (name in sys.modules and found.api == "CPU" and name == "torch")
 
 
 def _loaded(source: StepSource) -> Callable[[], Any]:
@@ -296,10 +307,12 @@ class _TorchProfile:
         self._trace("plain.json", steps)
         after = self._step_ns(one_s)
         cost = self._cost()
-        self._trace("sites.json", 2, sites=True)
-        return Profiled(
-            [before, after], *cost, library="torch", device=self.device,
-        )  # fmt: skip
+        missing = ""
+        try:
+            self._trace("sites.json", 2, sites=True)
+        except Exception as error:  # a compiled step may not run under a dispatch mode
+            missing = f"no call sites: {one_line(error)}"
+        return Profiled([before, after], *cost, library="torch", device=self.device, sites_missing=missing)
 
     def _seconds(self, n: int) -> float:
         self.synchronize()

@@ -18,7 +18,7 @@ from overhead.explain.waits import find_waits, in_turn, uses, wait_named
 from overhead.probes._support.common.statements import StatementError, StatementLoop
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
-LONGEST_TRIAL_S = 60.0
+SILENCE_S = 60.0
 """The longest that SETUP, or a call, may take in the trial."""
 LONGEST_CALL_S = 0.5
 """The longest call that is measured, s."""
@@ -55,7 +55,7 @@ _encode = msgspec.json.Encoder().encode
 def tried(
     spec: CallSpec,
     *,
-    silence_s: float = LONGEST_TRIAL_S,
+    silence_s: float = SILENCE_S,
     longest_s: float = LONGEST_CALL_S,
     start: Callable[..., SupervisedProcess] = SupervisedProcess,
 ) -> CallSpec:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,11 @@ from msgspec import Struct
 
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile, UsageError, one_line
+from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.replay import ProfilerCost
-from overhead.explain.steps import StepSource, call_site, has_run, said
-from overhead.explain.trace import SITE_MARK, STEP_MARK, StepTrace, Trace, read_chrome_trace
+from overhead.explain.steps import StepSource, has_run, said
+from overhead.explain.trace import STEP_MARK, StepTrace, Trace, read_chrome_trace
 from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
@@ -343,57 +344,15 @@ class _TorchProfile:
     def _trace(self, name: str, steps: int, sites: bool = False, call: Callable[[], object] | None = None) -> None:
         from torch.profiler import record_function
 
+        marked = functools.partial(marked_sites, self.torch, self.job.source.folder)
         self.processor.leave_if_slow()
         self.synchronize()
         with self._profiler(profile_memory=sites) as profiler:
             for index in range(steps + 1):
-                with record_function(f"{STEP_MARK}{index}"), self._sites() if sites else contextlib.nullcontext():
+                with record_function(f"{STEP_MARK}{index}"), marked() if sites else contextlib.nullcontext():
                     (call or self.step)()
             self.synchronize()
         profiler.export_chrome_trace(str(Path(self.job.folder) / name))
-
-    @contextlib.contextmanager
-    def _sites(self) -> Iterator[None]:
-        """Mark each operation, and each call that waits, with its line in the program."""
-        from torch.utils._python_dispatch import TorchDispatchMode
-
-        torch, folder = self.torch, self.job.source.folder
-        home = Path(torch.__file__).parents[1]
-        libraries = [str(home / name) + os.sep for name in ("torch", "triton", "functorch")]
-        mark = torch._C._profiler._RecordFunctionFast
-        main = threading.main_thread().ident
-
-        def marked(frame: Any) -> Any:
-            site = call_site(frame, folder, libraries)
-            if not site.line and threading.get_ident() != main and main is not None:
-                # A backward pass on a device runs in a thread of its own, while the program waits in its line.
-                site = call_site(sys._current_frames().get(main), folder, libraries)
-            return mark(f"{SITE_MARK}{site.line}|{site.inside}")
-
-        class Sites(TorchDispatchMode):  # type: ignore[misc]
-            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-                with marked(sys._getframe(1)):
-                    return func(*args, **(kwargs or {}))
-
-        def waiting(call: Callable[..., Any]) -> Callable[..., Any]:
-            def wait(*args: Any, **kwargs: Any) -> Any:
-                with marked(sys._getframe(1)):
-                    return call(*args, **kwargs)
-
-            return wait
-
-        waits = [(torch.cuda.Stream, "synchronize"), (torch.cuda.Event, "synchronize")]
-        if hasattr(torch._C, "_cuda_synchronize"):
-            waits.append((torch._C, "_cuda_synchronize"))
-        before = [(owner, name, getattr(owner, name)) for owner, name in waits]
-        try:
-            for owner, name, call in before:
-                setattr(owner, name, waiting(call))
-            with Sites():
-                yield
-        finally:
-            for owner, name, call in before:
-                setattr(owner, name, call)
 
     def _cost(self) -> tuple[float, float, float]:
         """What the profiler adds to an operation, to one inside another, and to a runtime call, ns."""

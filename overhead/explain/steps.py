@@ -114,7 +114,8 @@ def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callab
     if isinstance(made, types.FunctionType | types.MethodType | functools.partial) or isinstance(found, type):
         if lacking := _lacking(made, {}):
             raise UsageError(f"the step that {function} returns needs {', '.join(lacking)}; a step takes no arguments")
-        return made
+        returned: Callable[[], Any] = made
+        return returned
     _ran.append(step)
     return step
 

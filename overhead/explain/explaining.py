@@ -17,19 +17,19 @@ from overhead.errors import UsageError
 from overhead.explain.attempts import AttemptJob
 from overhead.explain.call_spec import CallSpec
 from overhead.explain.changes import Changes
-from overhead.explain.profiling import LONGEST_S, StepProfile, profile_step
+from overhead.explain.profiling import LONGEST_STEP_S, StepProfile, profile_step
 from overhead.explain.record import (
     Alternative,
     DeviceGap,
     ExplainedProgram,
     Explanation,
-    Library,
     OperationRow,
     ReplayCheck,
     StepCounts,
     StepTiming,
     StepVerdict,
     SynchronisationRow,
+    UsedLibrary,
     missing,
 )
 from overhead.explain.replay import step_parts
@@ -38,15 +38,17 @@ from overhead.explain.steps import StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, plan_of, time_statements
 from overhead.explain.trace import busy
 from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay
+from overhead.explain.waits import NOTHING
 from overhead.profiles import Plan
 from overhead.results import Figure
 from overhead.runner.progress import Listener
 
-Row = TypeVar("Row", OperationRow, SynchronisationRow, DeviceGap)
+_Row = TypeVar("_Row", OperationRow, SynchronisationRow, DeviceGap)
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
-_SAMPLING_S = 9.0
-_LIBRARIES: dict[str, Library] = {
+_SAMPLING_S, _FEWEST_CALLS = 9.0, 15
+"""The seconds in which three processes sample the step; the calls of a slow step in each of them."""
+_LIBRARIES: dict[str, UsedLibrary] = {
     "torch": "torch", "jax": "jax", "cupy": "cupy", "numba": "numba", "wgpu-native": "wgpu", "dawn": "wgpu",
 }  # fmt: skip
 
@@ -83,7 +85,7 @@ def explain(
             "repeat its work inside the step"
         )
     spec = CallSpec(calls=["step()"], setup=source.setup, path=source.path, found=[profile.found])
-    timing = timed(spec, listener, longest_s=LONGEST_S, plan=_plan(profile), labels=[source.function])
+    timing = timed(spec, listener, longest_s=LONGEST_STEP_S, plan=_plan(profile), labels=[source.function])
     found: list[Alternative] = []
     if alternatives:
         job = AttemptJob(setup=source.setup, path=source.path)
@@ -103,11 +105,10 @@ def _source(step: str | Callable[[], object], arguments: Sequence[str]) -> StepS
 
 def _plan(profile: StepProfile) -> Plan:
     """The plan of ``overhead time`` with three processes, so that all of an explanation takes about a minute."""
-    plan = plan_of([profile.found])
-    if plan.processes == 3:
-        return plan
-    case_s = _SAMPLING_S / 3
-    return dataclasses.replace(plan, processes=3, case_s=case_s, sampling_s=1.001 * _SAMPLING_S, wall_s=45.0)
+    case_s = max(_SAMPLING_S / 3, _FEWEST_CALLS * profile.found.one_ns / 1e9)
+    return dataclasses.replace(
+        plan_of([profile.found]), processes=3, case_s=case_s, sampling_s=3.003 * case_s, wall_s=20.0 + 6 * case_s
+    )
 
 
 def explanation(
@@ -145,7 +146,7 @@ def explanation(
 def with_source(found: Explanation, folder: str) -> Explanation:
     """The explanation with the text of each line of the program; ``folder``: that of the program."""
 
-    def sited(row: Row) -> Row:
+    def sited(row: _Row) -> _Row:
         file, _, line = row.site.line.rpartition(":")
         text = linecache.getline(os.path.join(folder, file), int(line)).strip() if line.isdigit() else ""
         return msgspec.structs.replace(row, site=msgspec.structs.replace(row.site, source=text[:4000]))
@@ -158,7 +159,7 @@ def with_source(found: Explanation, folder: str) -> Explanation:
     )
 
 
-def _library(profile: StepProfile) -> Library:
+def _library(profile: StepProfile) -> UsedLibrary:
     return _LIBRARIES.get(profile.library, "none")
 
 
@@ -196,7 +197,9 @@ def _judged(profile: StepProfile, step: StepTiming, counts: StepCounts) -> tuple
     trace, cost = profile.trace, profile.cost
     if trace is None or not trace.steps:
         reason = profile.reason or "no step was profiled"
-        return no_replay(reason), judge_times(step.wall, step.issue, synchronous=not profile.device)
+        return no_replay(reason), judge_times(
+            step.wall, step.issue, synchronous=profile.found.waits == [NOTHING.name], on_device=bool(profile.device)
+        )
     parts = step_parts(trace.quiet(), cost)
     measured = _measured(profile.step_ns)
     check = check_replay(parts.step, measured)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +22,28 @@ import psutil
 from msgspec import Struct
 
 from overhead.bounded_files import read_whole
-from overhead.errors import BadFile, UsageError
+from overhead.errors import BadFile, UsageError, one_line
+from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.replay import ProfilerCost
-from overhead.explain.steps import StepSource, call_site, said
-from overhead.explain.trace import SITE_MARK, STEP_MARK, StepTrace, Trace, read_chrome_trace
-from overhead.explain.trial import TrialFound, TrialRefused, TrialStep, try_call
+from overhead.explain.steps import StepSource, has_run, said
+from overhead.explain.trace import STEP_MARK, StepTrace, Trace, read_chrome_trace
+from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
-SILENCE_S = 60.0
-"""The longest that loading the program, or a step, may take."""
-LONGEST_S = 2.0
+LONGEST_STEP_S = 1.0
 """The longest step that is explained."""
+_LIBRARIES = ("torch", "jax", "cupy", "numba", "wgpu-native", "dawn")
+"""Names of waits of libraries, the surest first."""
 _EXIT_S = 5.0
 _MOST_TRACE_BYTES = 1 << 30
 _WARM_STEPS = 3
 _PROFILED_S, _FEWEST, _MOST = 0.3, 3, 20
 """Steps are profiled for this long, between these numbers, and one more before them."""
+_SLOW_S = 0.05
+"""Of a longer step fewer samples are taken."""
 _SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 8, 0.5
 """A sample without the profiler takes this long or one step; how many samples, for how long, at least."""
 _CALIBRATION_NS, _CALIBRATION_LOOPS, _CALIBRATION_ROUNDS = 300_000, 16, 4
@@ -51,7 +54,7 @@ class ProfileJob(Struct, frozen=True):
 
     source: StepSource
     folder: str
-    longest_s: float = LONGEST_S
+    longest_s: float = LONGEST_STEP_S
 
 
 class Profiled(Struct, frozen=True, tag="profiled"):
@@ -68,6 +71,7 @@ class Profiled(Struct, frozen=True, tag="profiled"):
     reason: str = ""
     library: str = "none"
     device: str = ""
+    sites_missing: str = ""
 
 
 _Answer = TrialStep | TrialFound | TrialRefused | Profiled
@@ -99,7 +103,7 @@ def profile_step(
     source: StepSource,
     *,
     silence_s: float = SILENCE_S,
-    longest_s: float = LONGEST_S,
+    longest_s: float = LONGEST_STEP_S,
     doing: Callable[[str], None] = lambda what: None,
     start: Callable[..., SupervisedProcess] = SupervisedProcess,
 ) -> StepProfile:
@@ -113,15 +117,26 @@ def profile_step(
         if profiled.reason:
             return StepProfile(found, profiled.library, profiled.device, reason=profiled.reason)
         try:
-            plain, sites = (
-                read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name).settled()
-                for name in ("plain.json", "sites.json")
-            )
+            plain = _read(folder, "plain.json")
+            sites = Trace([]) if profiled.sites_missing else _read(folder, "sites.json")
         except BadFile as error:
             return StepProfile(found, profiled.library, profiled.device, reason=f"the profile is unreadable: {error}")
+    if profiled.device and not plain.has_device:
+        return StepProfile(found, profiled.library, profiled.device, reason=_NOTHING_SEEN)
     joined, sites_missing = with_sites(plain, sites)
     cost = ProfilerCost(profiled.operation_ns, profiled.inner_ns, profiled.call_ns)
-    return StepProfile(found, profiled.library, profiled.device, joined, cost, profiled.step_ns, sites_missing)
+    return StepProfile(found, profiled.library, profiled.device, joined, cost, profiled.step_ns,
+                       profiled.sites_missing or sites_missing)  # fmt: skip
+
+
+_NOTHING_SEEN = (
+    "the profiler saw no work on the device: the step issues none, or this user may not profile the device "
+    "(CUPTI needs a permission that the driver gives)"
+)
+
+
+def _read(folder: str, name: str) -> Trace:
+    return read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name).settled()
 
 
 def _in_child(
@@ -220,22 +235,25 @@ def _child(job: ProfileJob, send: Callable[[_Answer], None]) -> Profiled:
     doing("loading the program")
     step = _loaded(job.source)
     doing("the first step")
-    _run(step, "")
+    again = "the step cannot be repeated: the first one works, then "
+    _run(step, again if has_run(step) else "")
     doing("the second step")
-    _run(step, "the step cannot be repeated: the first one works, then ")
+    _run(step, again)
     doing("timing the step")
     spec = CallSpec(calls=["step()"], setup=f"from {__name__} import held\nstep = held()", path=job.source.path)
     _held.append(step)
     found = try_call(spec, "step()", job.longest_s, lambda what: None)
     send(TrialFound(found))
-    library = next((name for name in ("torch", "jax", "cupy", "numba", "wgpu") if _is_used(name, found)), "none")
+    library = next((name for name in _LIBRARIES if name in found.waits), "none")
+    if library == "none" and "torch" in sys.modules:
+        library = "torch"
     device = found.adapter if found.api != "CPU" else ""
     torch = sys.modules.get("torch")
-    if torch is None or library not in ("torch", "none"):
+    if torch is None or library != "torch":
         what = {"none": "a step without PyTorch"}.get(library, library)
         return Profiled(reason=f"{what} is not profiled: only its times are measured", library=library, device=device)
     doing("profiling the step")
-    return _TorchProfile(torch, step, job, device).run()
+    return _TorchProfile(torch, step, job, device, doing).run()
 
 
 _held: list[Callable[[], Any]] = []
@@ -244,10 +262,6 @@ _held: list[Callable[[], Any]] = []
 def held() -> Callable[[], Any]:
     """The step that this process has loaded."""
     return _held[-1]
-
-
-def _is_used(name: str, found: FoundCall) -> bool:
-    return name in found.waits or (name in sys.modules and found.api == "CPU" and name == "torch")
 
 
 def _loaded(source: StepSource) -> Callable[[], Any]:
@@ -274,8 +288,10 @@ def _run(step: Callable[[], Any], worked: str) -> None:
 class _TorchProfile:
     """Profiles a step with ``torch.profiler``."""
 
-    def __init__(self, torch: Any, step: Callable[[], Any], job: ProfileJob, device: str) -> None:
-        self.torch, self.step, self.job, self.device = torch, step, job, device
+    def __init__(
+        self, torch: Any, step: Callable[[], Any], job: ProfileJob, device: str, doing: Callable[[str], None]
+    ) -> None:
+        self.torch, self.step, self.job, self.device, self.doing = torch, step, job, device, doing
         self.on_cuda = bool(torch.cuda.is_available() and torch.cuda.is_initialized())
         self.synchronize: Callable[[], object] = torch.cuda.synchronize if self.on_cuda else lambda: None
 
@@ -291,14 +307,21 @@ class _TorchProfile:
         with self._profiler():  # the first profile starts CUPTI
             self.step()
             self.synchronize()
+        self.doing("timing the step beside its profile")
         before = self._step_ns(one_s)
+        self.doing("profiling the step")
         self._trace("plain.json", steps)
+        self.doing("timing the step beside its profile")
         after = self._step_ns(one_s)
+        self.doing("measuring the cost of the profiler")
         cost = self._cost()
-        self._trace("sites.json", 2, sites=True)
-        return Profiled(
-            [before, after], *cost, library="torch", device=self.device,
-        )  # fmt: skip
+        self.doing("finding the lines of the operations")
+        missing = ""
+        try:
+            self._trace("sites.json", 2, sites=True)
+        except Exception as error:  # a compiled step may not run under a dispatch mode
+            missing = f"no call sites: {one_line(error)}"
+        return Profiled([before, after], *cost, library="torch", device=self.device, sites_missing=missing)
 
     def _seconds(self, n: int) -> float:
         self.synchronize()
@@ -313,7 +336,8 @@ class _TorchProfile:
         few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
         times: dict[int, list[float]] = {few: [], 3 * few: []}
         began = time.perf_counter()
-        while len(times[few]) < _FEWEST_SAMPLES or time.perf_counter() - began < _TIMED_S:
+        fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 2
+        while len(times[few]) < fewest or time.perf_counter() - began < _TIMED_S:
             self.processor.leave_if_slow()
             for n, found in times.items():
                 found.append(self._seconds(n))
@@ -330,57 +354,15 @@ class _TorchProfile:
     def _trace(self, name: str, steps: int, sites: bool = False, call: Callable[[], object] | None = None) -> None:
         from torch.profiler import record_function
 
+        marked = functools.partial(marked_sites, self.torch, self.job.source.folder)
         self.processor.leave_if_slow()
         self.synchronize()
         with self._profiler(profile_memory=sites) as profiler:
             for index in range(steps + 1):
-                with record_function(f"{STEP_MARK}{index}"), self._sites() if sites else contextlib.nullcontext():
+                with record_function(f"{STEP_MARK}{index}"), marked() if sites else contextlib.nullcontext():
                     (call or self.step)()
             self.synchronize()
         profiler.export_chrome_trace(str(Path(self.job.folder) / name))
-
-    @contextlib.contextmanager
-    def _sites(self) -> Iterator[None]:
-        """Mark each operation, and each call that waits, with its line in the program."""
-        from torch.utils._python_dispatch import TorchDispatchMode
-
-        torch, folder = self.torch, self.job.source.folder
-        home = Path(torch.__file__).parents[1]
-        libraries = [str(home / name) + os.sep for name in ("torch", "triton", "functorch")]
-        mark = torch._C._profiler._RecordFunctionFast
-        main = threading.main_thread().ident
-
-        def marked(frame: Any) -> Any:
-            site = call_site(frame, folder, libraries)
-            if not site.line and threading.get_ident() != main and main is not None:
-                # A backward pass on a device runs in a thread of its own, while the program waits in its line.
-                site = call_site(sys._current_frames().get(main), folder, libraries)
-            return mark(f"{SITE_MARK}{site.line}|{site.inside}")
-
-        class Sites(TorchDispatchMode):  # type: ignore[misc]
-            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-                with marked(sys._getframe(1)):
-                    return func(*args, **(kwargs or {}))
-
-        def waiting(call: Callable[..., Any]) -> Callable[..., Any]:
-            def wait(*args: Any, **kwargs: Any) -> Any:
-                with marked(sys._getframe(1)):
-                    return call(*args, **kwargs)
-
-            return wait
-
-        waits = [(torch.cuda.Stream, "synchronize"), (torch.cuda.Event, "synchronize")]
-        if hasattr(torch._C, "_cuda_synchronize"):
-            waits.append((torch._C, "_cuda_synchronize"))
-        before = [(owner, name, getattr(owner, name)) for owner, name in waits]
-        try:
-            for owner, name, call in before:
-                setattr(owner, name, waiting(call))
-            with Sites():
-                yield
-        finally:
-            for owner, name, call in before:
-                setattr(owner, name, call)
 
     def _cost(self) -> tuple[float, float, float]:
         """What the profiler adds to an operation, to one inside another, and to a runtime call, ns."""

@@ -16,11 +16,11 @@ EXPLAIN_FORMAT: Final = "overhead-explain"
 EXPLAIN_VERSION = 1
 _MAX_BYTES = 4_000_000
 
-Library = Literal["torch", "jax", "cupy", "numba", "wgpu", "none"]
+UsedLibrary = Literal["torch", "jax", "cupy", "numba", "wgpu", "none"]
 BoundKind = Literal["host", "device", "synchronisation", "mixed", "unclear"]
 AlternativeKind = Literal["measured", "bound", "prediction"]
 AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
-Rows = 200
+MOST_ROWS = 200
 """Most rows of a list in the file."""
 
 
@@ -37,7 +37,7 @@ class ExplainedProgram(_Part, kw_only=True):
     file: LongText
     function: Name
     arguments: Annotated[dict[Name, LongText], Meta(max_length=64)] = {}
-    library: Library = "none"
+    library: UsedLibrary = "none"
     device: Name = ""
 
 
@@ -165,12 +165,12 @@ class Explanation(_Part, kw_only=True):
     step: StepTiming
     per_step: StepCounts
     profiled_steps: Count = 0
-    operations: Annotated[list[OperationRow], Meta(max_length=Rows)] = []
-    synchronisations: Annotated[list[SynchronisationRow], Meta(max_length=Rows)] = []
-    gaps: Annotated[list[DeviceGap], Meta(max_length=Rows)] = []
+    operations: Annotated[list[OperationRow], Meta(max_length=MOST_ROWS)] = []
+    synchronisations: Annotated[list[SynchronisationRow], Meta(max_length=MOST_ROWS)] = []
+    gaps: Annotated[list[DeviceGap], Meta(max_length=MOST_ROWS)] = []
     replay: ReplayCheck
     verdict: StepVerdict
-    alternatives: Annotated[list[Alternative], Meta(max_length=Rows)] = []
+    alternatives: Annotated[list[Alternative], Meta(max_length=MOST_ROWS)] = []
     not_seen: Annotated[list[LongText], Meta(max_length=64)] = []
 
     def _repr_html_(self) -> str | None:

@@ -20,7 +20,7 @@ _ROUNDS = 4
 
 
 @dataclass(frozen=True)
-class Action:
+class QueueAction:
     """Host work of ``work_ns``, then device work for streams, then a wait until the streams ``waits_for`` are done.
 
     ``latency_ns``: from the call that issues the work to its start on an idle device.
@@ -52,7 +52,7 @@ _NO_COST = ProfilerCost()
 class QueueModel:
     """The steps as actions. ``wake_ns``: from the end of the work to the return of a call that waits for it."""
 
-    steps: Sequence[Sequence[Action]]
+    steps: Sequence[Sequence[QueueAction]]
     wake_ns: float = 0.0
     depth: int = QUEUE_DEPTH
 
@@ -101,7 +101,7 @@ class _Queue:
         self.pending: list[float] = []
         """The ends of the work in the queue, as a heap."""
 
-    def run(self, action: Action) -> None:
+    def run(self, action: QueueAction) -> None:
         self.now += action.work_ns
         for stream, duration in action.jobs:
             self._make_room()
@@ -184,7 +184,7 @@ def launch_latencies(trace: Trace) -> dict[str, float]:
     return usual | {name: statistics.median(some) for name, some in idle.items()}
 
 
-def _actions(step: StepTrace, cost: ProfilerCost, latencies: Mapping[str, float]) -> Iterator[Action]:
+def _actions(step: StepTrace, cost: ProfilerCost, latencies: Mapping[str, float]) -> Iterator[QueueAction]:
     profiler = _ProfilerTime(step, cost)
     last, waited = step.start, 0.0
     for call in step.calls:
@@ -196,10 +196,10 @@ def _actions(step: StepTrace, cost: ProfilerCost, latencies: Mapping[str, float]
         if jobs:  # no call has a longer latency than what passed until its own work began
             began = min(work.start for work in step.by_correlation[call.correlation])
             latency = max(0.0, min(latency, began - call.start - cost.call_ns))
-        yield Action(profiler.take(call.start - last - waited, last, call.start), jobs, latency, call.waits_for)
+        yield QueueAction(profiler.take(call.start - last - waited, last, call.start), jobs, latency, call.waits_for)
         last = call.start
         waited = call.no_work
-    yield Action(profiler.take(step.end - last - waited, last, step.end))
+    yield QueueAction(profiler.take(step.end - last - waited, last, step.end))
 
 
 def _jobs(step: StepTrace, call: HostCall) -> list[tuple[str, float]]:

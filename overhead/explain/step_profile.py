@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
 from overhead.explain.record import (
+    MOST_ROWS,
     CallSite,
     DeviceGap,
     OperationRow,
-    Rows,
     StepCounts,
     SynchronisationRow,
     missing,
@@ -85,7 +85,7 @@ def operation_rows(trace: Trace, cost: ProfilerCost) -> list[OperationRow]:
     ]  # fmt: skip
     if rows or between:
         rows.append(OperationRow(name=BETWEEN, count=1, host_ns=between / steps))
-    return sorted(rows, key=lambda row: -row.host_ns)[:Rows]
+    return sorted(rows, key=lambda row: -row.host_ns)[:MOST_ROWS]
 
 
 def _key(operation: HostOperation) -> _Key:
@@ -106,7 +106,7 @@ def synchronisation_rows(trace: Trace) -> list[SynchronisationRow]:
         SynchronisationRow(what=key[0], count=count[key] / steps, blocked_ns=blocked[key] / steps, site=key[1])
         for key in count
     ]
-    return sorted(rows, key=lambda row: -row.blocked_ns)[:Rows]
+    return sorted(rows, key=lambda row: -row.blocked_ns)[:MOST_ROWS]
 
 
 def _what(call: HostCall) -> str:

@@ -12,7 +12,7 @@ import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 
@@ -107,15 +107,25 @@ def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callab
     if lacking:
         raise UsageError(f"{function} needs {', '.join(lacking)}: give --arg {lacking[0]}=VALUE")
     step = functools.partial(found, **arguments) if arguments else found
-    made: Any = _checked(step)
+    made = _checked(step)
     if isinstance(found, type) and not callable(made):
         raise UsageError(f"an object of {function} cannot be called; a step takes no arguments and can be called")
     # What a step returns may be callable too, such as a module: a function of the program is meant.
     if isinstance(made, types.FunctionType | types.MethodType | functools.partial) or isinstance(found, type):
         if lacking := _lacking(made, {}):
             raise UsageError(f"the step that {function} returns needs {', '.join(lacking)}; a step takes no arguments")
-        return cast(Callable[[], Any], made)
+        returned: Callable[[], Any] = made
+        return returned
+    _ran.append(step)
     return step
+
+
+def has_run(step: Callable[[], Any]) -> bool:
+    """Whether ``load_step`` has run this step once to find out that it is no function that returns a step."""
+    return any(step is each for each in _ran)
+
+
+_ran: list[Callable[[], Any]] = []
 
 
 def _module(place: str) -> Any:

@@ -168,7 +168,7 @@ def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[Opera
     return StepVerdict(kind="host", overhead_share=share, sentences=said + most_host_work(operations)[:1])
 
 
-def judge_times(wall: Figure, issue: Figure, synchronous: bool) -> StepVerdict:
+def judge_times(wall: Figure, issue: Figure, *, synchronous: bool, on_device: bool) -> StepVerdict:
     """The verdict on a step whose inside cannot be seen, from the times until it returns and until its work is done."""
     if wall.value is None or wall.status not in VALUED:
         return StepVerdict(kind="unclear", sentences=[f"No verdict: {wall.reason or wall.status}."])
@@ -179,6 +179,7 @@ def judge_times(wall: Figure, issue: Figure, synchronous: bool) -> StepVerdict:
     if issue.value is None or issue.status not in VALUED:
         return StepVerdict(kind="unclear", sentences=[f"No verdict: {issue.reason or issue.status}."])
     share = issue.value / wall.value
+    work = "Device-bound" if on_device else "Bound by the work that the library runs beside the calling thread"
     both = f"the step returns after {micro_of(issue.value)} µs, and its work is done after {micro_of(wall.value)} µs"
     if share >= _BLOCKING:
         return StepVerdict(kind="unclear", sentences=[
@@ -186,4 +187,4 @@ def judge_times(wall: Figure, issue: Figure, synchronous: bool) -> StepVerdict:
             "Host work and waiting inside the step cannot be told apart without a profile of this library.",
         ])  # fmt: skip
     return StepVerdict(kind="device", factor=1 / share if share > 0 else None, sentences=[
-        f"Device-bound: {both}.", "Faster calls would not make it faster."])  # fmt: skip
+        f"{work}: {both}.", "Faster calls would not make it faster."])  # fmt: skip

@@ -67,6 +67,14 @@ def test_a_library_without_a_profile_is_judged_by_two_times(issue: float, kind: 
     assert any("jax is not profiled" in sentence for sentence in found.not_seen)
 
 
+def test_a_queue_on_the_processor_is_no_work_of_the_calling_thread() -> None:
+    found_call = msgspec.structs.replace(ON_JAX, api="CPU", adapter="CPU")
+    profile = StepProfile(found_call, "jax", "", reason="jax is not profiled: only its times are measured")
+    found = explanation(SOURCE, profile, timing_of(20_000, 10_000, on="CPU"))
+    assert found.verdict.kind == "device"
+    assert found.verdict.sentences[0].startswith("Bound by the work that the library runs beside the calling thread")
+
+
 def test_any_function_on_the_processor_is_host_work() -> None:
     profile = StepProfile(ON_CPU, "none", "", reason="a step without PyTorch is not profiled")
     found = explanation(SOURCE, profile, timing_of(1_000_000, 1_000_000, on="CPU"))

@@ -432,7 +432,7 @@ def check_neighbour(found: Findings, chain: Chain) -> None:
     if not chain.executes:
         return
     before, ran = 0, 0
-    with found.catching("the base case, open all the time"):
+    with found.catching("the base case, which stayed open while this case was opened and closed"):
         before = int(chain.executed())
         chain.prepare(3)
         chain.issue(3)
@@ -440,4 +440,6 @@ def check_neighbour(found: Findings, chain: Chain) -> None:
         ran = int(chain.executed()) - before
     if not found.failed:
         wrong = f"its count was {before} before this and rose by {ran} with 3 units" if before % 3 or ran != 3 else ""
-        found.expect(not wrong, f"{wrong}: do two open chains share their values?")
+        found.expect(
+            not wrong, f"{wrong}: do two open chains share their values, or does open() start the library again?"
+        )

@@ -76,6 +76,14 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
         times="steps",
         adds="sync",
     ),
+    NamedComparison(
+        "call-ratio",
+        "one statement against the first",
+        "complete",
+        {"stack": "call"},
+        {"stack": "call", "position": 0},
+        frozenset({"position"}),
+    ),
 )
 """Cases that alternate in one worker, in the order of the reports."""
 

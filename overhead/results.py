@@ -85,8 +85,7 @@ class Case(_Base, kw_only=True):
     @property
     def key(self) -> str:
         """The case in one line; equal keys are equal cases."""
-        words = [self.workload, self.pattern, self.caller, self.dependency]
-        return " ".join(words + [f"{k}={scalar_text(v)}" for k, v in sorted(self.params.items())])
+        return case_key(self, self.caller)
 
     @property
     def coordinates(self) -> dict[str, Scalar]:
@@ -193,7 +192,7 @@ class Record(_Base, kw_only=True, dict=True):
     curve: Annotated[list[Point], Meta(max_length=64)] = []
     by_processor: Annotated[list[ProcessorCost], Meta(max_length=1024)] = []
 
-    @property
+    @cached_property
     def case(self) -> Case:
         return Case(
             pattern=self.pattern,
@@ -211,7 +210,7 @@ class Record(_Base, kw_only=True, dict=True):
     @cached_property
     def key(self) -> str:
         """Target and case in one line, unique in a file."""
-        return f"{self.target_key} {self.case.key}"
+        return f"{self.target_key} {case_key(self, self.caller)}"
 
     def figure(self, name: str) -> Figure | None:
         """The figure of that name, or None where the case has none."""
@@ -441,6 +440,12 @@ JournalLine = (
 
 _line_decoder = msgspec.json.Decoder(JournalLine)
 _encoder = msgspec.json.Encoder()
+
+
+def case_key(of: Case | Record, caller: Caller) -> str:
+    """The case in one line, with this caller; equal keys are equal cases."""
+    words = [of.workload, of.pattern, caller, of.dependency]
+    return " ".join(words + [f"{k}={scalar_text(v)}" for k, v in sorted(of.params.items())])
 
 
 def scalar_text(value: Scalar) -> str:

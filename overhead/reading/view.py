@@ -160,7 +160,9 @@ class View:
         if run is self.fingerprint:
             return self
         views = self.once(_own_runs)
-        return views.setdefault(id(run), View(run))
+        if id(run) not in views:
+            views[id(run)] = View(run)
+        return views[id(run)]
 
     @cached_property
     def runs(self) -> list[View]:

@@ -15,7 +15,7 @@ from overhead.measure.sampling import processors
 from overhead.measure.sampling.new_threads import NewThreads
 
 CPU_CLOCK_IS_FINE: bool = sys.platform != "win32"
-"""Whether the thread's CPU clock can measure a wait. Windows counts in steps of 15.6 ms: python/cpython issue 135304."""
+"""Whether the thread's CPU clock can measure a wait. Windows counts in steps of 16 ms: python/cpython issue 135304."""
 
 
 class Clock(Protocol):

@@ -239,7 +239,7 @@ def test_set_up_is_done_once(
     monkeypatch.setattr(script, "install_torch", lambda cuda: False)
     script.set_up("test")
     stamp = json.loads((root / ".venv" / "overhead-setup.json").read_text())
-    assert stamp["extras"] == ["dev", "jax", "report", "torch", "wgpu"]
+    assert stamp["extras"] == ["dev", "jax", "onnx", "report", "torch", "wgpu"]
     assert stamp["left_out"] == ["torch"]
     calls.clear()
     script.set_up("report")

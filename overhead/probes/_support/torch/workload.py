@@ -14,11 +14,11 @@ import torch
 
 from overhead.measure.sampling import processors
 from overhead.probes._support.common.python_loops import nothing
-from overhead.probes._support.common.workload_chain import WorkChain, step_of, verified
 from overhead.probes._support.torch import waits
 from overhead.probes._support.torch.bodies import set_autograd_mode
 from overhead.probes._support.torch.chains import TorchClock
 from overhead.probes.base import DeviceTime, Unsupported
+from overhead.probes.workload_chain import WorkChain, step_of, verified
 from overhead.results import Case, Scalar
 from overhead.workloads.base import Array
 

@@ -50,7 +50,7 @@ FAULTS = ("lost lines", "orphans", "left files", "failed", "wrong figures")
 
 
 @dataclass(frozen=True)
-class Scenario:
+class CrashScenario:
     """The options of a run. ``sides``: the folders of its files. ``units_ns``: its true costs by side, if known."""
 
     options: tuple[str, ...]
@@ -59,10 +59,10 @@ class Scenario:
 
 
 _STEADY_RUN = ("--plugin", str(_STEADY), "-p", "steady")
-SCENARIOS: Mapping[str, Scenario] = {
-    "one journal": Scenario(_STEADY_RUN, units_ns=(1_000.0,)),
-    "a pair": Scenario((*_STEADY_RUN, "--env-new", "STEADY_FACTOR=1.5"), ("base", "new"), (1_000.0, 1_500.0)),
-    "numpy": Scenario(("-p", "numpy", "--pattern", "per-submit", "--workload", "step")),
+CRASH_SCENARIOS: Mapping[str, CrashScenario] = {
+    "one journal": CrashScenario(_STEADY_RUN, units_ns=(1_000.0,)),
+    "a pair": CrashScenario((*_STEADY_RUN, "--env-new", "STEADY_FACTOR=1.5"), ("base", "new"), (1_000.0, 1_500.0)),
+    "numpy": CrashScenario(("-p", "numpy", "--pattern", "per-submit", "--workload", "step")),
 }
 
 
@@ -96,14 +96,14 @@ def soak(options: argparse.Namespace, console: Console) -> bool:
     """Disturb ``--seeds`` times. Returns whether nothing was lost, left or wrong."""
     found = Soak(random.Random(options.seed), lambda words: console.print(words, markup=False, highlight=False))
     while found.disturbances < options.seeds:
-        name = found.rng.choice([*SCENARIOS])
+        name = found.rng.choice([*CRASH_SCENARIOS])
         with _folder() as folder:
-            _Run(found, name, SCENARIOS[name], folder).until_it_ends(options.seeds)
+            _Run(found, name, CRASH_SCENARIOS[name], folder).until_it_ends(options.seeds)
         if not options.json:
             console.print(f"{found.disturbances} of {options.seeds}, {found.faults.total()} faults", highlight=False)
     for _ in range(options.seeds // _UNDISTURBED_SHARE + 1):
         with _folder() as folder:
-            _Run(found, "numpy", SCENARIOS["numpy"], folder).until_it_ends(0)
+            _Run(found, "numpy", CRASH_SCENARIOS["numpy"], folder).until_it_ends(0)
     if options.json:
         console.print(json.dumps({"table": found.table, "states": found.states, "runs": found.runs} | found.figures))
     else:
@@ -128,7 +128,7 @@ def _print(found: Soak, console: Console) -> None:
 class _Run:
     """One run in its own folder, with all its resumes."""
 
-    def __init__(self, found: Soak, name: str, scenario: Scenario, folder: Path) -> None:
+    def __init__(self, found: Soak, name: str, scenario: CrashScenario, folder: Path) -> None:
         self.found, self.name, self.scenario, self.rng = found, name, scenario, found.rng
         self.out, self.temporary, self.locks = folder / "out", folder / "tmp", folder / "locks"
         for one in (self.temporary, self.locks, folder / "packages"):

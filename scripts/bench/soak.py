@@ -31,7 +31,7 @@ from overhead.loading import files
 from overhead.loading.reduce import load
 from overhead.results import EndedLine, Fingerprint, RoundLine
 from overhead.runner.journal import planned
-from scripts.bench.soak_run import PLAN
+from scripts.bench.soak_run import SOAK_PLAN
 from tests.fakes.disk import measured_lines
 
 _ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ _UNDISTURBED_SHARE = 15
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _STEPS = ("write r.jsonl", "sync", "open r.json.part", "write r.json.part", "rename to r.json",
           "write r.samples.jsonl.gz.part", "rename to r.samples.jsonl.gz", "remove r.jsonl")  # fmt: skip
-FAULTS = ("lost lines", "orphans", "left files", "failed", "wrong figures")
+CRASH_FAULTS = ("lost lines", "orphans", "left files", "failed", "wrong figures")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Soak:
 
     @property
     def faults(self) -> Counter[str]:
-        return Counter({name: sum(row[name] for row in self.table.values()) for name in FAULTS})
+        return Counter({name: sum(row[name] for row in self.table.values()) for name in CRASH_FAULTS})
 
     def fault(self, disturbance: str, name: str, words: str, times: int = 1) -> None:
         """Count a fault, and print what is known of it."""
@@ -112,9 +112,9 @@ def soak(options: argparse.Namespace, console: Console) -> bool:
 
 
 def _print(found: Soak, console: Console) -> None:
-    table = Table("disturbance", "times", *FAULTS)
+    table = Table("disturbance", "times", *CRASH_FAULTS)
     for name, row in sorted(found.table.items()):
-        table.add_row(name, *(str(row[column]) for column in ("times", *FAULTS)))
+        table.add_row(name, *(str(row[column]) for column in ("times", *CRASH_FAULTS)))
     console.print(table)
     states = Table("state of the files", "times")
     for name, times in sorted(found.states.items()):
@@ -326,7 +326,7 @@ class _Run:
         if not any(measured_lines(path) for path in journals):
             return "no whole plan"
         kinds = [[type(line) for line in files.read_journal(p)] for p in journals if measured_lines(p)]
-        if all(own.count(EndedLine) >= PLAN.processes for own in kinds):
+        if all(own.count(EndedLine) >= SOAK_PLAN.processes for own in kinds):
             return "a complete journal"
         if any(EndedLine in own for own in kinds):
             return "some processes ended"
@@ -343,8 +343,8 @@ class _Run:
         for number, journal in enumerate(self.journals):
             samples = journal.with_suffix(".samples.jsonl.gz")
             ended = sum(isinstance(line, EndedLine) for line in files.read_journal(samples))
-            if ended < PLAN.processes:
-                self._fault("failed", f"{ended} of {PLAN.processes} processes")
+            if ended < SOAK_PLAN.processes:
+                self._fault("failed", f"{ended} of {SOAK_PLAN.processes} processes")
             self._check_figure(load(journal.with_suffix(".json")), number, disturbed)
         self.found.runs["ended"] += 1
 

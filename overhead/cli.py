@@ -48,6 +48,9 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     except UsageError as error:
         print(f"overhead: {error}", file=sys.stderr)
         return _USAGE
+    except MemoryError:
+        print("overhead: not enough memory; what a run has measured is in its journal", file=sys.stderr)
+        return _USAGE
 
 
 def _is_gate(arguments: argparse.Namespace) -> bool:
@@ -107,6 +110,22 @@ def _parser() -> argparse.ArgumentParser:
     _add_plugin(run)
     _add_json(run)
     run.set_defaults(call=_run)
+
+    time = commands.add_parser("time", help="measure one call of your own, or several in turn, in about a minute")
+    time.add_argument("calls", metavar="CALL", nargs="+", help="a Python statement; several are compared in turn")
+    time.add_argument(
+        "-s", "--setup", metavar="STATEMENT", action="append", default=[],
+        help="runs once in each process, before CALL (repeatable: one line each)",
+    )  # fmt: skip
+    time.add_argument(
+        "--wait",
+        metavar="WAIT",
+        default="",
+        help="torch, cupy, jax, wgpu-native, dawn, numba, none, or a statement that waits (default: that of the "
+        "library in use)",
+    )
+    _add_json(time)
+    time.set_defaults(call=_time)
 
     listing = commands.add_parser("list", help="list stacks and devices; what is missing and how to add it")
     listing.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack")
@@ -169,10 +188,15 @@ def _parser() -> argparse.ArgumentParser:
     report.set_defaults(call=_report)
 
     compare = commands.add_parser(
-        "compare", help="compare two runs, or two sets of runs, case by case: faster, slower or no difference"
+        "compare", help="compare two runs, or variants inside one run, case by case: faster, slower or no difference"
     )
     compare.add_argument("base", metavar="BASE", type=Path, help="fingerprint, journal, or folder of runs")
-    compare.add_argument("new", metavar="NEW", type=Path, help="the same; ratios are NEW over BASE")
+    compare.add_argument("new", metavar="NEW", nargs="?", type=Path, help="the same; ratios are NEW over BASE")
+    compare.add_argument(
+        "--across",
+        metavar="AXIS=VALUE,VALUE",
+        help="in place of NEW: compare variants inside one run with the first, such as wait=stream,event",
+    )
     compare.add_argument(
         "--fail-over",
         metavar="PCT",
@@ -290,6 +314,20 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
     return _GATE if missing or not outcome.measured else _DONE
 
 
+def _time(a: argparse.Namespace) -> int:
+    from overhead.explain.timing import time
+    from overhead.runner.progress import Progress
+
+    found = time(*a.calls, setup="\n".join(a.setup), wait=a.wait, listener=Progress())
+    if a.json:
+        _print_json(found.to_dict())
+    else:
+        from overhead.terminal.timing import show
+
+        show(found)
+    return _DONE
+
+
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
     if outcome.second is not None:
         from overhead.versus import compare
@@ -385,7 +423,7 @@ def _compare(a: argparse.Namespace) -> int:
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
-    found = compare(a.base, a.new, a.fail_over)
+    found = compare(a.base, a.new, a.fail_over, across=a.across)
     _show_verdicts(a, found, markdown=a.markdown)
     if a.fail_over is None:
         return _DONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -70,6 +71,11 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")[:500]
 
 
+def cause_of(reason: str) -> str:
+    """A reason without its numbers and quoted names, but with its line of code: the same for failures alike."""
+    return re.sub(r"'[^']*'|\"[^\"]*\"|(?<!\.py:)(?<![\d.])\d[\d.]*", "#", reason)
+
+
 def raised_in(error: BaseException) -> str:
     """The line of a stack's own code from which the error came: ``my_stack.py:57, in issue``; empty if there is none.
 
@@ -97,11 +103,16 @@ def _module_of(scope: dict[str, Any]) -> str:
     return str(getattr(scope.get("__spec__"), "name", None) or scope.get("__name__", ""))
 
 
+_INTERFACE = frozenset(
+    {"overhead.probes", *(f"overhead.probes.{name}" for name in ("base", "in_order", "workload_chain"))}
+)
+
+
 def _is_suite(module: str) -> bool:
     """Whether a module is part of the suite (or of the import of a plugin), and not of one of its stacks."""
     if (
         "importlib" in module.partition(".")[0]
-        or module in ("overhead.probes", "overhead.probes.base", "overhead.probes.in_order")
+        or module in _INTERFACE
         or module.startswith(("overhead.probes.kernels", "overhead.probes._support.packages"))
     ):
         return True

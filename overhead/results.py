@@ -87,6 +87,17 @@ class Case(_Base, kw_only=True):
         """The case in one line; equal keys are equal cases."""
         return case_key(self, self.caller)
 
+    @property
+    def coordinates(self) -> dict[str, Scalar]:
+        """The value of the case on every axis. The unit is not an axis."""
+        return {
+            "pattern": self.pattern,
+            "caller": self.caller,
+            "dependency": self.dependency,
+            "workload": self.workload,
+            **self.params,
+        }
+
 
 class Target(_Base, kw_only=True):
     """A stack on a device in an environment. One worker process measures one target.
@@ -434,10 +445,11 @@ _encoder = msgspec.json.Encoder()
 def case_key(of: Case | Record, caller: Caller) -> str:
     """The case in one line, with this caller; equal keys are equal cases."""
     words = [of.workload, of.pattern, caller, of.dependency]
-    return " ".join(words + [f"{k}={_plain(v)}" for k, v in sorted(of.params.items())])
+    return " ".join(words + [f"{k}={scalar_text(v)}" for k, v in sorted(of.params.items())])
 
 
-def _plain(value: Scalar) -> str:
+def scalar_text(value: Scalar) -> str:
+    """A value as keys and commands write it: ``true``, ``16``, ``event``."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import sys
 import tempfile
 import time
@@ -18,10 +17,10 @@ from overhead.checking.child import CheckEnded, CheckJob, RowChecked, decode_mes
 from overhead.checking.findings import CheckFinding, CheckRow
 from overhead.errors import UsageError
 from overhead.probes import registry
-from overhead.process import LimitExceeded, SupervisedProcess
+from overhead.process import LimitExceeded, SupervisedProcess, how_ended
 
 SECONDS = 10.0
-"""No case begins later than this after the start of the check, unless every case is wanted."""
+"""No case but the base case of a target begins later than this after the start, unless every case is wanted."""
 _SILENCE_S = 20.0
 """The longest that one step of a case may take."""
 _EXIT_S = 5.0
@@ -109,7 +108,7 @@ def _one_child(
                 else:
                     row, step = message.row, message.step
             code = process.exit_code(_EXIT_S)
-            result, reason = "crashed", f"{_how_ended(code)}{process.last_words()}"
+            result, reason = "crashed", f"{how_ended(code)}{process.last_words()}"
         except LimitExceeded as exceeded:
             late = exceeded.limit == "time"
             result, reason = ("hung", f"no answer for {silence_s:.0f} s") if late else ("crashed", "out of memory")
@@ -121,12 +120,6 @@ def _one_child(
     finding = CheckFinding("error", step, reason, where)
     keep(CheckRow(row, "hung" if result == "hung" else "crashed", "", [finding], round(time.monotonic() - began, 2)))
     return int(" " not in row or row.rpartition(" ")[2] in ("environments", "targets", "space"))
-
-
-def _how_ended(code: int | None) -> str:
-    if code is None:
-        return "the process closed its answers"
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"the process ended with exit code {code}"
 
 
 def _where(trace_file: Path, plugins: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ __all__ = [
     "unavailable_packages",
     "usable_entry_points",
 ]
-_registry: Registry[Probe] = Registry("stack", __name__, frozenset({"base", "in_order"}))
+_registry: Registry[Probe] = Registry("stack", __name__, frozenset({"base", "in_order", "workload_chain"}))
 _REGISTRIES: tuple[Registry[Any], ...] = (_registry, WORKLOADS)
 _plugins: set[Path] = set()
 _unavailable: list[MissingStack] = []

@@ -47,10 +47,11 @@ class CudaDriverProbe(Probe):
             ),
             *(vary(each, "caller", caller) for caller in ("native", "ffi")),
         ]
-        from overhead.probes._support.common.workload_chain import fused, launches, space
+        from overhead.probes._support.common.workload_arms import fused, launches
+        from overhead.probes.workload_chain import with_workloads
 
         arms = [fused("cuda"), launches("cuda", "separate", "one")]
-        return space(Space(base, axes, extra, _allowed), arms, software=False)
+        return with_workloads(Space(base, axes, extra, _allowed), arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         from overhead.probes._support.cuda.api import driver

@@ -31,14 +31,14 @@ class CudaGraphProbe(Probe):
             _launches("native", 100, "driver"),
             _launches("binding", 100, "torch"),
         ]
-        from overhead.probes._support.common.workload_chain import WorkloadArm, space
+        from overhead.probes.workload_chain import WorkloadArm, with_workloads
 
         arms = [
             WorkloadArm("replay", {"maker": "driver"}, bodies=("separate", "one"), language="cuda"),
             WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library")),
             WorkloadArm("replay", {"maker": "torch-compiled"}),
         ]
-        return space(Space(base, {"maker": ["torch"]}, extra), arms, software=False)
+        return with_workloads(Space(base, {"maker": ["torch"]}, extra), arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         ordinal = int(target.options["ordinal"])

@@ -17,10 +17,10 @@ from overhead.results import Pattern, Profile
 from overhead.runner.campaign import Campaign
 from overhead.runner.ending import ending_on_signals
 from overhead.runner.interpreter import interpreters
-from overhead.runner.output import Outcome, finish, reserve
+from overhead.runner.output import SIDES, Outcome, finish, finish_half, reserve
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice
-from overhead.runner.start import SIDES, begin, known_stacks, reopen, resume_run
+from overhead.runner.start import begin, known_stacks, reopen, resume_run
 from overhead.runner.variables import with_variables
 
 
@@ -73,6 +73,8 @@ def run(
         stack.callback(scratch.remove)
         scratch.sweep()
         check_device_lock()
+        if resume is not None and (ended := finish_half(Path(resume))):
+            return ended
         for name in names:
             for sentence in load_plugin(Path(name)).values():
                 listener.note(sentence)

@@ -133,19 +133,19 @@ def test_an_empty_journal_that_a_killed_run_left_is_removed_and_one_in_use_is_no
     assert {path.name for path in tmp_path.iterdir()} == {"mine.jsonl", used.path.name, later.path.name}
 
 
-@pytest.mark.parametrize("lines", [0, 1, 2])
+@pytest.mark.parametrize(("lines", "cut"), [(0, 0), (0, 9), (0, 30), (1, 30), (2, 30), (3, 30)])
 def test_the_name_of_a_run_that_was_killed_before_its_plan_was_whole_is_free(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: int
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: int, cut: int
 ) -> None:
     header, *rest = Made().lines()
     assert isinstance(header, HeaderLine)
     raw = [encode_line(line) for line in (msgspec.structs.replace(header, planned=3), *rest)]
-    (tmp_path / "r.jsonl").write_bytes(b"".join(raw[:lines]) + raw[lines][:30])
-    assert one_line(capsys, "run", "--resume", str(tmp_path / "r.jsonl"))
+    (tmp_path / "r.jsonl").write_bytes(b"".join(raw[:lines]) + raw[lines][:cut])
+    assert "start it again" in one_line(capsys, "run", "--resume", str(tmp_path / "r.jsonl"))
     write_lines(Made().lines(), tmp_path / "r.json")
     (tmp_path / "r.json").unlink()
     (tmp_path / "r.samples.jsonl.gz").unlink()
-    (tmp_path / "r.jsonl").write_bytes(b"".join(raw[:4]))
+    (tmp_path / "r.jsonl").write_bytes(b"".join(raw[:5]))
     with pytest.raises(NameTaken):
         reserve(tmp_path / "r.json")
 

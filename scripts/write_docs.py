@@ -11,9 +11,9 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from rich.console import Console
 
@@ -40,6 +40,9 @@ from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
 from overhead.terminal import comparison  # noqa: E402
 from overhead.versus import compare  # noqa: E402
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def schema() -> str:
@@ -110,25 +113,36 @@ def _references() -> list[tuple[str, results.Fingerprint]]:
     return [(path.name, read_fingerprint(path)) for path in sorted(_DATA.glob("*.json"))]
 
 
-def headline_figures(folder: Path) -> list[Path]:
-    """Write the headline figure of each committed machine as ``headline-NAME.png`` to the folder; returns the files."""
+def headline_figures() -> Iterator[tuple[str, Figure]]:
+    """Of each committed machine the name of its picture in ``docs``, and its headline figure."""
     by_machine: dict[str, list[Path]] = {}
     for name, run in _references():
         by_machine.setdefault(run.machine.id, []).append(_DATA / name)
-    from PIL import Image
-
-    written = []
     for paths in by_machine.values():
         costs = dispatch_costs(View(from_paths(paths).full))
         if costs is not None:
             name = re.sub(r"[^a-z0-9]+", "-", costs.device.lower()).strip("-")
-            written.append(folder / f"headline-{name}.png")
             with draw.style():
-                headline_figure(costs).savefig(written[-1])
-            with Image.open(written[-1]) as picture:  # 64 colours take a fourth of the bytes
-                few = picture.convert("RGB").quantize(64)
-            few.save(written[-1], optimize=True)
-    return written
+                yield f"headline-{name}.png", headline_figure(costs)
+
+
+def drawn_text(figure: Figure) -> str:
+    """Labels, values and notes of the figure. A committed picture carries them, so that a test can compare."""
+    legends = [text for legend in figure.legends for text in legend.get_texts()]
+    return "\n".join(
+        text.get_text() for text in [*figure.texts, *legends, *(t for ax in figure.axes for t in ax.texts)]
+    )
+
+
+def _write_picture(path: Path, figure: Figure) -> None:
+    from PIL import Image, PngImagePlugin
+
+    figure.savefig(path)
+    about = PngImagePlugin.PngInfo()
+    about.add_itxt("Description", drawn_text(figure))
+    with Image.open(path) as picture:  # 64 colours take a fourth of the bytes
+        few = picture.convert("RGB").quantize(64)
+    few.save(path, optimize=True, pnginfo=about)
 
 
 def findings() -> str:
@@ -303,6 +317,7 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 if __name__ == "__main__":
     (ROOT / "docs" / "fingerprint.schema.json").write_text(schema(), "utf-8")
-    headline_figures(ROOT / "docs")
+    for name, figure in headline_figures():
+        _write_picture(ROOT / "docs" / name, figure)
     for document in DOCUMENTS:
         document.write_text(filled(document.read_text("utf-8")), "utf-8")

@@ -62,6 +62,20 @@ def test_generated_documents_are_up_to_date() -> None:
     assert "| `numpy` |" in readme
 
 
+@pytest.mark.needs("matplotlib", "seaborn")
+def test_the_pictures_of_the_documents_show_what_the_committed_data_gives() -> None:
+    """``python scripts/write_docs.py`` writes them. Each carries the text that was drawn into it."""
+    from PIL import Image
+
+    drawn = {name: write_docs.drawn_text(figure) for name, figure in write_docs.headline_figures()}
+    committed = {}
+    for path in DOCS.glob("*.png"):
+        with Image.open(path) as picture:
+            committed[path.name] = picture.info.get("Description")
+    assert committed == drawn
+    assert len({text for text in drawn.values() if "CUDA driver" in text and "from Python" in text}) == len(drawn)
+
+
 def test_the_example_file_can_be_read() -> None:
     example = files.read_fingerprint(DOCS / "example-fingerprint.json")
     assert example.records

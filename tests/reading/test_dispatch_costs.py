@@ -67,7 +67,7 @@ def test_the_met_range_is_there_where_the_run_measured_it() -> None:
     found = costs(*gpu_run())
     assert row(found, "WebGPU, Dawn").met == (29.0, 70.0)
     assert row(found, "CUDA driver").met is None
-    assert "bands show what programs meet" in trust_sentence(found)
+    assert "the bands show how much" in trust_sentence(found)
     assert "did not measure" in trust_sentence(costs(record("dawn", **VULKAN)))
 
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+_MOST_TEXT = 2000
+
 
 class UsageError(ValueError):
     """Wrong use or bad input. The message is one line that says what and where; the command line exits with 2."""
@@ -55,7 +57,7 @@ class Unavailable(Exception):
 
     def __init__(self, reason: str, mend: str = "") -> None:
         super().__init__(reason)
-        self.reason, self.mend = reason, mend
+        self.reason, self.mend = file_text(reason), file_text(mend)
 
 
 class Unsupported(Exception):
@@ -66,9 +68,23 @@ class Unverified(Exception):
     """Values that were read back are wrong, or an error scope caught something: the work did not happen as asked."""
 
 
+def file_text(value: object) -> str:
+    """The value as text that a file can hold: in UTF-8, and not too long."""
+    try:
+        text = str(value)
+    except Exception:  # the class of another package may raise anything
+        text = f"a {type(value).__name__} without a text"
+    return text[:_MOST_TEXT].encode(errors="replace").decode()
+
+
+def message_of(error: BaseException) -> str:
+    """The message of an exception in one line that a file can hold."""
+    return " ".join(file_text(error).split())
+
+
 def one_line(error: BaseException) -> str:
     """Type and message of an exception in one line of at most 500 characters."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")[:500]
+    return f"{type(error).__name__}: {message_of(error)}".rstrip(": ")[:500]
 
 
 def cause_of(reason: str) -> str:

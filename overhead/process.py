@@ -25,6 +25,8 @@ _KILL_S = 5.0
 """How long a killed child may take to disappear."""
 _OUTPUT_S = 1.0
 """How long the output of a dead child may take to end."""
+_LONGEST_LINE_BYTES = 16 << 20
+"""A longer line is received in parts. The parent cannot read them, and ends the child before it fills the memory."""
 _PR_SET_PDEATHSIG = 1
 # Windows has no sessions. A process group of its own keeps the console's Ctrl-C away from the child there.
 OWN_GROUP: dict[str, Any] = (
@@ -138,8 +140,9 @@ class SupervisedProcess:
 
     def last_words(self) -> str:
         """The last line that the child wrote to standard error, with ``": "`` in front; empty if it wrote nothing."""
-        self._errors.seek(0)
-        return last_words(self._errors.read()[-4000:].decode(errors="replace"))
+        end = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, end - 4000))
+        return last_words(self._errors.read(4000).decode(errors="replace"))
 
     def kill(self) -> None:
         """Kill the child and the processes that it started."""
@@ -148,6 +151,9 @@ class SupervisedProcess:
                 process.kill()
         with contextlib.suppress(OSError):
             self._process.kill()
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(OSError):
+                os.killpg(self.pid, signal.SIGKILL)  # what a child has left that exited already
         self.exit_code(_KILL_S)
 
     def end(self, exit_s: float = 0.0) -> None:
@@ -181,7 +187,7 @@ def last_words(text: str) -> str:
 def _read(pipe: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
     # This thread closes the pipe: close() in another thread would wait until the read returns.
     with pipe:
-        for line in pipe:
+        while line := pipe.readline(_LONGEST_LINE_BYTES):
             lines.put(line)
     lines.put(b"")
 

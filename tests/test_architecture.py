@@ -32,6 +32,7 @@ ORDER = (
 APART = ({"probes", "reading"}, {"runner", "versus"}, {"runner", "claims"}, {"report", "terminal"})
 HEAVY = {
     "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
+    "onnxruntime",
 }  # fmt: skip
 
 SAME_NAME = {

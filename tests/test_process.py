@@ -187,3 +187,17 @@ def test_a_child_that_hangs_ends_with_its_parent(busy: str) -> None:
     assert done.stdout.split()
     _, alive = psutil.wait_procs(left, timeout=20)
     assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+def test_what_a_child_forked_ends_with_it_although_the_child_has_exited() -> None:
+    code = "import os, time\nif pid := os.fork(): print(pid, flush=True)\nelse: time.sleep(600)"
+    with python(code) as process:
+        forked = psutil.Process(int(process.receive(GENEROUS_S)))
+        assert process.exit_code(GENEROUS_S) == 0
+    assert not psutil.wait_procs([forked], timeout=GENEROUS_S)[1]
+
+
+def test_an_endless_line_is_received_in_parts() -> None:
+    with python("import sys\nwhile True: sys.stdout.write('x' * 2**20)") as process:
+        assert len(process.receive(GENEROUS_S)) == 16 * MIB

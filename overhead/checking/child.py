@@ -25,6 +25,7 @@ from overhead.measure.sampling.chain import Chain
 from overhead.probes import load_plugin, registry
 from overhead.probes.base import Probe
 from overhead.probes.workload_chain import WorkChain
+from overhead.process import input_lines
 from overhead.results import Case, Target
 
 _HEAVY = ("cupy", "jax", "mlx", "numba", "pyopencl", "tensorflow", "torch", "triton", "vulkan", "wgpu", "wgpudawn")
@@ -185,7 +186,7 @@ def main() -> int:
     sys.stdout.flush()
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    _Check(_decode_job(sys.stdin.buffer.readline()), out).run()
+    _Check(_decode_job(next(input_lines())), out).run()
     return 0
 
 

@@ -10,6 +10,7 @@ from overhead.probes._support.torch.targets import import_torch, torch_target
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
 from overhead.results import Case, Pattern, Scalar, Target
 from overhead.workloads import OPERATIONS
+from overhead.workloads._decode import DECODERS
 
 
 @register
@@ -52,10 +53,17 @@ class TorchProbe(Probe):
         cpu = target.api == "CPU"
         arms = [eager("separate", "library"), IN_TURN, *([on_all_threads("per-submit")] if cpu else [])]
         late = [*([] if cpu else [on_all_threads("hybrid")]), IN_TURN_TOO]
-        return with_workloads(star, arms, software=cpu, late=late)
+        from overhead.probes._support.common.decode_cases import DecodeArm, reading_arms, with_decode
+
+        made = with_workloads(star, arms, software=cpu, late=late)
+        return with_decode(made, [DecodeArm("per-submit"), *reading_arms()], software=cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)
+        if case.workload in DECODERS:
+            from overhead.probes._support.torch import decode
+
+            return decode.open_case(str(target.options["device"]), case)
         if "elements" in case.params:
             from overhead.probes._support.torch import workload
 

@@ -62,7 +62,7 @@ def clone(tmp_path: Path, script: ModuleType, monkeypatch: pytest.MonkeyPatch) -
     ("target", "cuda", "chosen", "extras"),
     [
         ("report", None, "", "report torch wgpu"),
-        ("test", None, "", "dev jax report torch wgpu"),
+        ("test", None, "", "dev jax onnx report torch wgpu"),
         ("lint", 13000, "", "dev"),
         ("report", 13010, "", "cuda13 report torch wgpu"),
         ("report", 14000, "", "cuda13 report torch wgpu"),
@@ -239,7 +239,7 @@ def test_set_up_is_done_once(
     monkeypatch.setattr(script, "install_torch", lambda cuda: False)
     script.set_up("test")
     stamp = json.loads((root / ".venv" / "overhead-setup.json").read_text())
-    assert stamp["extras"] == ["dev", "jax", "report", "torch", "wgpu"]
+    assert stamp["extras"] == ["dev", "jax", "onnx", "report", "torch", "wgpu"]
     assert stamp["left_out"] == ["torch"]
     calls.clear()
     script.set_up("report")

@@ -128,10 +128,8 @@ def headline_figures() -> Iterator[tuple[str, Figure]]:
 
 def drawn_text(figure: Figure) -> str:
     """Labels, values and notes of the figure. A committed picture carries them, so that a test can compare."""
-    legends = [text for legend in figure.legends for text in legend.get_texts()]
-    return "\n".join(
-        text.get_text() for text in [*figure.texts, *legends, *(t for ax in figure.axes for t in ax.texts)]
-    )
+    parts = [figure.texts, *(legend.get_texts() for legend in figure.legends), *(ax.texts for ax in figure.axes)]
+    return "\n".join(text.get_text() for texts in parts for text in texts)
 
 
 def _write_picture(path: Path, figure: Figure) -> None:

@@ -138,5 +138,16 @@ def test_the_sentences_answer_in_figures() -> None:
     assert lead_sentences(costs(record("dawn", each=None, status="failed", **VULKAN))) == []
 
 
+def test_a_batch_with_two_speeds_is_told_with_both_before_a_graph_of_cuda() -> None:
+    two = Figure(name="complete", value=4_000.0, low=3_000.0, high=5_000.0, status="bimodal", modes=[3_700.0, 4_500.0])
+    graphed = [record("cuda-driver", each=4_000.0, **GPU),
+               record("cuda-graph", "replay", 900.0, params={"maker": "driver"}, **{**GPU, "unit": "node"})]  # fmt: skip
+    found = costs(*graphed, record("dawn", **VULKAN), record("dawn", "one-pass", None, more=(two,), **VULKAN))
+    assert row(found, "WebGPU, Dawn").notes == ("batched: two speeds, 3.7 or 4.5",)
+    said = " ".join(lead_sentences(found))
+    assert "In one pass instead of a submit for each, a dispatch through Dawn costs 3.7 or 4.5 µs." in said
+    assert "Batched, a dispatch through the CUDA driver costs 0.900 µs." in " ".join(lead_sentences(costs(*graphed)))
+
+
 def test_there_are_no_rows_without_a_stack_that_ran_the_step() -> None:
     assert dispatch_costs(View(fingerprint())) is None

@@ -58,16 +58,15 @@ def stacks() -> str:
 
 
 def figures() -> str:
-    """The table of key figures, one column per committed reference machine."""
+    """The key figures that every committed reference machine has, one column per machine."""
     machines = sorted(from_paths([_DATA]).summaries, key=lambda one: one.name)
-    rows = [[row[0].label, *map(_marked, row)] for row in zip(*(one.cards for one in machines), strict=True)]
+    found = [row for row in zip(*(one.cards for one in machines), strict=True) if all(k.value is not None for k in row)]
+    rows = [[row[0].label, *map(_marked, row)] for row in found]
     return _table(["", *(one.name for one in machines)], rows)
 
 
 def _marked(figure: KeyFigure) -> str:
-    """The figure with its interval, and its status or condition where it has one; of a missing one the reason."""
-    if figure.value is None:
-        return f"missing: {figure.reason.removeprefix('unavailable: ')}"
+    """The figure with its interval, and its status or condition where it has one."""
     state = figure.reason.partition(":")[0]
     next_run = f"next run {figure.next_run}" if figure.next_run else ""
     return ", ".join(part for part in (figure.with_interval, state, next_run) if part)
@@ -146,7 +145,7 @@ def _write_picture(path: Path, figure: Figure) -> None:
 def findings() -> str:
     """The first findings of the reference machine that the README shows, one a line."""
     found = findings_of(View(_machine_of_the_readme()))[:3]
-    return "\n".join(f"- **{one.title}** {one.detail}" for one in found)
+    return "\n".join(f"- {one.title}" for one in found)
 
 
 def _machine_of_the_readme() -> results.Fingerprint:
@@ -293,7 +292,7 @@ _BLOCKS: dict[str, Callable[[], str]] = {
 }
 DOCUMENTS = (
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("compare.md", "method.md", "plugins.md", "python-api.md")),
+    *(ROOT / "docs" / name for name in ("compare.md", "installing.md", "method.md", "plugins.md", "python-api.md")),
     _DATA / "README.md",
 )
 """The documents with generated blocks."""

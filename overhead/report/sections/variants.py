@@ -18,7 +18,6 @@ from overhead.report.core.registry import register
 from overhead.results import Record
 from overhead.workloads import OPERATIONS
 
-
 _MOST_TOLD = 40
 """Changes without effect that are named in a sentence."""
 

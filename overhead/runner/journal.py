@@ -69,7 +69,7 @@ class Journal:
             for other in (fingerprint_path(path), samples_path(path)):
                 if os.path.lexists(other):
                     raise NameTaken(f"{other}: exists; measured results are not overwritten")
-            if journal._keep and measured(path):
+            if journal._keep and holds_measurements(path):
                 raise NameTaken(f"{path}: exists; if it is the journal of an interrupted run, --resume goes on with it")
         except NameTaken:
             journal.close()
@@ -96,11 +96,16 @@ class Journal:
 
     @classmethod
     def reopen(cls, path: Path) -> Journal:
-        """The journal of an interrupted run, without a last line that a crash cut off. Raises ``UsageError``."""
+        """The journal of an interrupted run, without a last line that a crash cut off. Raises ``UsageError``.
+
+        Parts of files that the run was writing are removed.
+        """
         if path.suffix != ".jsonl":
             raise UsageError(f"{path}: only a journal (.jsonl) can be resumed")
         journal = cls(path, create=False)
         try:
+            for own in (fingerprint_path(path), samples_path(path)):
+                files.part_path(own).unlink(missing_ok=True)
             body = path.read_bytes()
             if body and not body.endswith(b"\n"):
                 journal._end_last_line(body.rfind(b"\n") + 1, body)
@@ -190,7 +195,7 @@ def _open_locked(path: Path, create: bool) -> io.BufferedRandom:
         file.close()  # a run that ended meanwhile has removed it
 
 
-def planned(path: Path) -> bool:
+def holds_plan(path: Path) -> bool:
     """Whether the file may be of use: everything but a journal without its whole plan is."""
     try:
         Past(path)
@@ -201,7 +206,7 @@ def planned(path: Path) -> bool:
     return True
 
 
-def measured(path: Path) -> bool:
+def holds_measurements(path: Path) -> bool:
     """Whether the file may hold a measurement: everything but a journal with at most a plan does."""
     try:
         return any(isinstance(line, _MEASURED) for line in files.read_journal(path))

@@ -21,7 +21,7 @@ WIDEST = 32_768
 """Groups in the first dimension of a grid. WebGPU allows 65,535 in each dimension, so larger grids get a second one."""
 _DECLARED = re.compile(r"\b(f32|i32|u32|bool) (\w+) =")
 _FLOAT = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])")
-_CUDA_HEAD = """\
+CUDA_HEAD = """\
 typedef float f32;
 typedef int i32;
 typedef unsigned int u32;
@@ -31,6 +31,7 @@ __device__ inline u32 select(u32 otherwise, u32 then, bool condition) { return c
 __device__ inline i32 select(i32 otherwise, i32 then, bool condition) { return condition ? then : otherwise; }
 __device__ inline f32 inverseSqrt(f32 x) { return 1.0f / sqrtf(x); }
 """
+"""What the kernels of a program need before them in CUDA C."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,15 +86,13 @@ class Kernel:
         ]
         return "\n".join(lines) + "\n"
 
-    @property
-    def cuda(self) -> str:
-        """The text in CUDA C. The function is ``extern "C" main_kernel(b0, b1, ...)``, all pointers."""
+    def cuda(self, name: str) -> str:
+        """The text in CUDA C, which must follow ``CUDA_HEAD``. The function is ``name(b0, b1, ...)``, all pointers."""
         arguments = ", ".join(
             f"{'' if b.written else 'const '}{b.number}* __restrict__ b{i}" for i, b in enumerate(self.bindings)
         )
         lines = [
-            _CUDA_HEAD,
-            f'extern "C" __global__ void __launch_bounds__({self.threads}) main_kernel({arguments}) {{',
+            f'extern "C" __global__ void __launch_bounds__({self.threads}) {name}({arguments}) {{',
             "  const u32 lane = threadIdx.x;",
             f"  const u32 group = {self._group('blockIdx')};",
             f"  if (group >= {self.groups}u) return;",

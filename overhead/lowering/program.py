@@ -8,7 +8,7 @@ import functools
 from collections.abc import Mapping
 
 from overhead.lowering.buffers import Buffer, TensorView
-from overhead.lowering.kernel import Kernel
+from overhead.lowering.kernel import CUDA_HEAD, Kernel
 from overhead.lowering.operation import Operation
 
 WEBGPU_BINDING_BYTES = 128 << 20
@@ -88,6 +88,11 @@ class Program:
         return {name: kernel for kernel, name in self._names.items()}
 
     @functools.cached_property
+    def cuda(self) -> str:
+        """All kernels in CUDA C, as one text. The function of a kernel is ``cuda_name`` of its name."""
+        return "\n".join([CUDA_HEAD, *(kernel.cuda(cuda_name(name)) for name, kernel in self.kernels.items())])
+
+    @functools.cached_property
     def _written(self) -> tuple[Kernel, ...]:
         return tuple(operation.kernel() for operation in self.operations)
 
@@ -155,3 +160,8 @@ class Program:
         for name, value in self.limits.beyond_webgpu().items():
             lines.append(f"needs more than WebGPU's default: {name} {value:,}")
         return "\n".join(lines)
+
+
+def cuda_name(kernel: str) -> str:
+    """The name of a kernel's function in CUDA C."""
+    return kernel.replace(".", "_")

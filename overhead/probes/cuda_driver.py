@@ -6,6 +6,7 @@ from overhead.probes import register
 from overhead.probes._support.cuda.targets import driver_targets
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.results import Case, Scalar, Target
+from overhead.workloads._decode import DECODERS
 
 
 @register
@@ -47,16 +48,26 @@ class CudaDriverProbe(Probe):
             ),
             *(vary(each, "caller", caller) for caller in ("native", "ffi")),
         ]
-        from overhead.probes._support.common.workload_chain import fused, launches, space
+        from overhead.probes._support.common.workload_arms import fused, launches
+        from overhead.probes.workload_chain import with_workloads
 
         arms = [fused("cuda"), launches("cuda", "separate", "one")]
-        return space(Space(base, axes, extra, _allowed), arms, software=False)
+        from overhead.lowering.fusions import FUSIONS
+        from overhead.probes._support.common.decode_cases import program_arms, with_decode
+
+        made = with_workloads(Space(base, axes, extra, _allowed), arms, software=False)
+        steps = program_arms("per-submit", ("native", "binding"), (0, len(FUSIONS)))
+        return with_decode(made, steps, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         from overhead.probes._support.cuda.api import driver
         from overhead.probes._support.cuda.chains import CudaFused, CudaLaunches, LoopLaunches
 
         ordinal = int(target.options["ordinal"])
+        if case.workload in DECODERS:
+            from overhead.probes._support.cuda import decode
+
+            return decode.open_case(driver(), ordinal, case)
         if "elements" in case.params:
             from overhead.probes._support.cuda import workload
 

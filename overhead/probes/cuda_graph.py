@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from overhead.probes import register
 from overhead.probes._support.cuda.targets import driver_targets
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.results import Case, Scalar, Target
+from overhead.workloads._decode import DECODERS
+
+if TYPE_CHECKING:
+    from overhead.probes._support.common.decode_cases import DecodeArm
 
 
 @register
@@ -31,17 +37,21 @@ class CudaGraphProbe(Probe):
             _launches("native", 100, "driver"),
             _launches("binding", 100, "torch"),
         ]
-        from overhead.probes._support.common.workload_chain import WorkloadArm, space
+        from overhead.probes._support.common.decode_cases import with_decode
+        from overhead.probes.workload_chain import WorkloadArm, with_workloads
 
         arms = [
             WorkloadArm("replay", {"maker": "driver"}, bodies=("separate", "one"), language="cuda"),
             WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library")),
             WorkloadArm("replay", {"maker": "torch-compiled"}),
         ]
-        return space(Space(base, {"maker": ["torch"]}, extra), arms, software=False)
+        made = with_workloads(Space(base, {"maker": ["torch"]}, extra), arms, software=False)
+        return with_decode(made, _decode_arms(), software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         ordinal = int(target.options["ordinal"])
+        if case.workload in DECODERS:
+            return _open_decode(ordinal, case)
         if "elements" in case.params:
             return _open_workload(ordinal, case)
         return _open_by_torch(ordinal, case) if case.params["maker"] == "torch" else _open_by_driver(ordinal, case)
@@ -50,6 +60,30 @@ class CudaGraphProbe(Probe):
 def _launches(caller: str, nodes: int, maker: str) -> Case:
     params: dict[str, Scalar] = {"maker": maker, "nodes": nodes}
     return vary(Case(pattern="launches", unit="launch", params=params), "caller", caller)
+
+
+def _decode_arms() -> list[DecodeArm]:
+    """A graph of one token: torch's eager step, and the lowered step with any number of fusions."""
+    from overhead.lowering.fusions import FUSIONS
+    from overhead.probes._support.common.decode_cases import DecodeArm, padded_arms, reading_arms
+
+    levels = [DecodeArm("launches", {"maker": "driver", "fusions": count}) for count in range(len(FUSIONS) + 1)]
+    eager = DecodeArm("launches", {"maker": "torch"})
+    return [eager, *levels, *padded_arms(levels[0]), *reading_arms(levels[-1].params)]
+
+
+def _open_decode(ordinal: int, case: Case) -> Chain:
+    if case.params["maker"] == "driver":
+        from overhead.probes._support.cuda import decode
+        from overhead.probes._support.cuda.api import driver
+
+        return decode.open_case(driver(), ordinal, case)
+    from overhead.probes._support.torch.targets import cuda_torch
+
+    cuda_torch()
+    from overhead.probes._support.torch.decode import open_case
+
+    return open_case(f"cuda:{ordinal}", case)
 
 
 def _open_workload(ordinal: int, case: Case) -> Chain:

@@ -9,6 +9,7 @@ from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
 from overhead.results import Case, Scalar, Target
 from overhead.workloads import UNROLLED
+from overhead.workloads._decode import DECODERS
 
 
 @register
@@ -42,20 +43,30 @@ class TorchCompileProbe(Probe):
         modes = ["eager"] if target.api == "CPU" else ["reduce-overhead", "eager-graph", "eager"]
         five = vary(base, "ops", 5)
         axes: dict[str, list[Scalar]] = {"mode": list(modes), "ops": [5]}
-        from overhead.probes._support.common.workload_chain import WorkloadArm, space
         from overhead.probes._support.torch import unrolled_loop
+        from overhead.probes.workload_chain import WorkloadArm, with_workloads
 
         star = Space(base, axes, [vary(five, "mode", mode) for mode in modes])
         ways: tuple[str, ...] = ("default",) if target.api == "CPU" else ("default", "reduce-overhead")
-        arms = space(star, [WorkloadArm("per-submit", {"mode": way}) for way in ways], software=target.api == "CPU")
+        arms = with_workloads(
+            star, [WorkloadArm("per-submit", {"mode": way}) for way in ways], software=target.api == "CPU"
+        )
         loops = unrolled_loop.cases(on_gpu=target.api != "CPU")
-        return dataclasses.replace(arms, extra=[*arms.extra, *loops])
+        from overhead.probes._support.common.decode_cases import DecodeArm, with_decode
+
+        made = dataclasses.replace(arms, extra=[*arms.extra, *loops])
+        steps = [DecodeArm("per-submit", {"mode": way}) for way in ways]
+        return with_decode(made, steps, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
         if case.workload == UNROLLED:
             from overhead.probes._support.torch import unrolled_loop
 
             return unrolled_loop.open_case(str(target.options["device"]), case)
+        if case.workload in DECODERS:
+            from overhead.probes._support.torch import decode
+
+            return decode.open_case(str(target.options["device"]), case)
         if "elements" in case.params:
             from overhead.probes._support.torch import workload
 

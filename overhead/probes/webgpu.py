@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
-from overhead.results import Case, Target
+from overhead.results import Caller, Case, Target
+from overhead.workloads._decode import DECODERS
+
+if TYPE_CHECKING:
+    from overhead.probes._support.common.decode_cases import DecodeArm
 
 
 class _WebGpu(Probe):
@@ -24,15 +28,22 @@ class _WebGpu(Probe):
         return targets.targets(library.library(self.name))
 
     def space(self, target: Target) -> Space:
-        from overhead.probes._support.common import workload_chain
+        from overhead.probes._support.common import workload_arms
+        from overhead.probes._support.common.decode_cases import with_decode
         from overhead.probes._support.webgpu.cases import space
+        from overhead.probes.workload_chain import with_workloads
 
         if not target.executes:
             return space(target)
-        arms, late = workload_chain.wgsl_arms(self.name), [workload_chain.wgsl_submitted()]
-        return workload_chain.space(space(target), arms, software=target.software, late=late)
+        arms, late = workload_arms.wgsl_arms(self.name), [workload_arms.wgsl_submitted()]
+        star = with_workloads(space(target), arms, software=target.software, late=late)
+        return with_decode(star, _decode_arms(self.name), software=target.software)
 
     def open(self, target: Target, case: Case) -> Chain:
+        if case.workload in DECODERS:
+            from overhead.probes._support.webgpu import decode
+
+            return decode.open_case(target, case)
         if "elements" in case.params:
             from overhead.probes._support.webgpu import workload
 
@@ -61,3 +72,18 @@ class Dawn(_WebGpu):
     mend = "pip install wgpudawn numba"
     distributions = ("wgpudawn", "numba", "cffi")
     null = True
+
+
+def _decode_arms(stack: str) -> list[DecodeArm]:
+    """The lowered decode step with no fusion and with all of them; with some by Dawn from compiled code only."""
+    from overhead.lowering.fusions import FUSIONS
+    from overhead.probes._support.common.decode_cases import DecodeArm, padded_arms, program_arms, reading_arms
+
+    both = (0, len(FUSIONS))
+    callers: tuple[Caller, ...] = ("native", "binding")
+    ways = [*program_arms("per-pass", callers, both), *program_arms("per-submit", callers, both)]
+    if stack != "dawn":
+        return ways
+    levels = program_arms("per-pass", ("native",), range(1, len(FUSIONS)))
+    padded = padded_arms(DecodeArm("per-pass", {"fusions": 0}, ("native",)))
+    return [*ways, *levels, *padded, *reading_arms({"fusions": len(FUSIONS)})]

@@ -18,7 +18,7 @@ from overhead.reading.chains import variant_of
 from overhead.reading.format import listed
 from overhead.reading.host_shares import PAIRED_IN_ONE_RUN
 from overhead.reading.sources import at_device, source_of, with_origins
-from overhead.results import VALUED, Comparison, Fingerprint, Record, same_figures
+from overhead.results import VALUED, Comparison, Fingerprint, Record, case_key, same_figures
 
 _COMPLETE_SHARE = 0.5
 """A run measured a group completely if it has this share of the stacks, and then of the records, of the largest run."""
@@ -195,8 +195,7 @@ def _place(record: Record, one: Container[Stack] = ()) -> Place:
     stack = _stack(record)
     where = *stack, _ANY_DEVICE if stack in one else record.device
     if record.workload == _STEP:
-        case = msgspec.structs.replace(record.case, caller="binding")
-        return _STEP, *where, case.key, record.caller
+        return _STEP, *where, case_key(record, "binding"), record.caller
     return f"{record.workload} {record.params.get('elements')} {variant_of(record)}", *where, "", ""
 
 

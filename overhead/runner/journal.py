@@ -33,6 +33,7 @@ from overhead.results import (
 
 _MEASURED = OpenedLine | OneOffLine | RoundLine | FailedLine | DiedLine | EndedLine
 _HEADER = b'{"type":"header"'
+_MOST_PROCESSES = 1_000_000
 
 
 class NameTaken(UsageError):
@@ -62,11 +63,12 @@ class Journal:
         The journal of a run that ended before it measured is taken over. Raises ``NameTaken`` if the name is in use, or
         ``CannotWrite``.
         """
-        for own in (path, fingerprint_path(path), samples_path(path), files.part_path(samples_path(path))):
+        written = (fingerprint_path(path), samples_path(path))
+        for own in (path, *written, *map(files.part_path, written)):
             _check_name(own)
         journal = cls(path, create=True)
         try:
-            for other in (fingerprint_path(path), samples_path(path)):
+            for other in written:
                 if os.path.lexists(other):
                     raise NameTaken(f"{other}: exists; measured results are not overwritten")
             if journal._keep and holds_measurements(path):
@@ -259,5 +261,7 @@ class Past:
                 self.done[line.worker] = self.done.get(line.worker, 0) + 1
             if isinstance(line, _MEASURED):
                 self.next_process[line.worker] = max(self.next_process.get(line.worker, 0), line.process + 1)
+        if max(self.next_process.values(), default=0) > _MOST_PROCESSES:
+            raise BadFile(f"{path}: a process has a number above {_MOST_PROCESSES:,}")
         self.lacking = {p.worker for p in self.planned if self.done[p.worker] < p.wanted(header.profile)}
         """The workers that have not measured all their processes."""

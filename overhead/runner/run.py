@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -76,7 +77,7 @@ def run(
         if resume is not None and (ended := finish_half(Path(resume))):
             return ended
         for name in names:
-            for sentence in load_plugin(Path(name)).values():
+            for sentence in load_plugin(Path(name), trial=True).values():
                 listener.note(sentence)
         if resume is None:
             known, known_profile = known_stacks(stacks), _profile(profile, patterns)
@@ -93,13 +94,16 @@ def run(
             else:
                 plan, runs = resume_run(journals, given, names, listener, plan)
             try:
-                campaign(runs, plan, listener, names, random.Random(journals[0].path.name)).run()
+                campaign(runs, plan, listener, names, random.Random(os.fsencode(journals[0].path.name))).run()
             finally:
                 listener.end()
             return finish(journals)
-        except KeyboardInterrupt:
-            if kept := [journal.path for journal in journals if journal.can_be_resumed]:
+        except BaseException as error:
+            kept = [journal.path for journal in journals if journal.can_be_resumed]
+            if kept and isinstance(error, KeyboardInterrupt):
                 raise Interrupted(kept) from None
+            if kept and not isinstance(error, UsageError):
+                listener.note(f"everything measured is in {' and '.join(map(str, kept))}; run --resume goes on with it")
             raise
 
 

@@ -39,36 +39,53 @@ template <class Kernel> void all(Kernel kernel, word groups, word threads) {
 """
 _TOGETHER = """
 #include <functional>
+#include <setjmp.h>
 #include <ucontext.h>
 #include <vector>
 static Index threadIdx;
-static ucontext_t home, fibers[1024];
+static ucontext_t made;
+static jmp_buf home, fibers[1024];
+static bool done[1024];
+static unsigned int started;
 static std::function<void()> body;
-static unsigned int running;
-static void enter() { body(); --running; }
-static void __syncthreads() { swapcontext(&fibers[threadIdx.x], &home); }
-template <class Kernel> void all(Kernel kernel, word groups, word threads) {
+static void back() { if (!_setjmp(fibers[threadIdx.x])) _longjmp(home, 1); }
+static void __syncthreads() { back(); }
+static void enter() { for (;;) { back(); body(); done[threadIdx.x] = true; } }
+static void start(unsigned int threads) {
   static std::vector<char> stacks(1024 << 14);
+  for (; started < threads; ++started) {
+    ucontext_t fiber;
+    getcontext(&fiber);
+    fiber.uc_stack.ss_sp = &stacks[started << 14];
+    fiber.uc_stack.ss_size = 1 << 14;
+    makecontext(&fiber, enter, 0);
+    threadIdx.x = started;
+    if (!_setjmp(home)) swapcontext(&made, &fiber);
+  }
+}
+static void resume() { if (!_setjmp(home)) _longjmp(fibers[threadIdx.x], 1); }
+template <class Kernel> void all(Kernel kernel, word groups, word threads) {
+  start(threads);
   blockDim.x = threads;
   body = kernel;
   for (blockIdx.x = 0; blockIdx.x < groups; ++blockIdx.x) {
-    for (word i = 0; i < threads; ++i) {
-      getcontext(&fibers[i]);
-      fibers[i].uc_stack.ss_sp = &stacks[i << 14];
-      fibers[i].uc_stack.ss_size = 1 << 14;
-      fibers[i].uc_link = &home;
-      makecontext(&fibers[i], enter, 0);
+    for (word i = 0; i < threads; ++i) done[i] = false;
+    for (bool waiting = true; waiting;) {
+      waiting = false;
+      for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x)
+        if (!done[threadIdx.x]) { resume(); waiting = true; }
     }
-    std::vector<bool> done(threads);
-    for (running = threads; running;)
-      for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) {
-        const unsigned int before = running;
-        if (done[threadIdx.x]) continue;
-        swapcontext(&home, &fibers[threadIdx.x]);
-        done[threadIdx.x] = running < before;
-      }
   }
 }
+"""
+_CUDA_WORDS = """
+#define __launch_bounds__(n)
+template <class T> static T max(T a, T b) { return a < b ? b : a; }
+template <class T> static T min(T a, T b) { return b < a ? b : a; }
+"""
+_LAUNCHED = """
+extern "C" const int words_of_NAME = COUNT;
+extern "C" void run_NAME(word *v, word groups, word threads) { all([=] { NAME(VALUES); }, groups, threads); }
 """
 _RUN = """
 extern "C" void run_NAME(word s, word c, word f, word n, word groups, word threads) {
@@ -95,9 +112,25 @@ def as_library(text: str) -> Path:
     return built
 
 
+@functools.cache
+def program_library(text: str) -> Path:
+    """The path of a shared library of the kernels of a lowered program, whose parameters are all pointers."""
+    folder = Path(tempfile.mkdtemp(prefix="overhead-test-"))
+    runs = []
+    for name, parameters in re.findall(r"__launch_bounds__\(\d+\) (\w+)\(([^)]*)\)", text):
+        kinds = [re.sub(r"__restrict__ \w+$", "", one.strip()) for one in parameters.split(",")]
+        values = ", ".join(f"({kind})v[{i}]" for i, kind in enumerate(kinds))
+        runs.append(_LAUNCHED.replace("NAME", name).replace("COUNT", str(len(kinds))).replace("VALUES", values))
+    before = _BEFORE.replace("struct Index { unsigned int x; }", "struct Index { unsigned int x, y; }")
+    (folder / "kernel.cpp").write_text(before + _CUDA_WORDS + _TOGETHER + text + "".join(runs))
+    command = ["g++", "-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-o", str(folder / "kernel.so")]
+    subprocess.run([*command, str(folder / "kernel.cpp")], check=True, timeout=120)
+    return folder / "kernel.so"
+
+
 def machine_code_of(name: str, text: str, architecture: str) -> bytes:
     """The path of the library, as the fake driver expects it."""
-    return f"so:{as_library(text)}".encode()
+    return f"so:{program_library(text) if '__launch_bounds__' in text else as_library(text)}".encode()
 
 
 class Pointer:

@@ -13,13 +13,14 @@ import pytest
 
 import overhead
 from overhead.lowering.agreement import LogitAgreement, agreement
+from overhead.lowering.decoder_shapes import SHAPES
 from overhead.lowering.operation import UnsupportedOperation
 from overhead.lowering.program import Program
 from overhead.lowering.templates.gemv import Gemv
 from overhead.lowering.templates.index_write import IndexWrite
 
 torch = pytest.importorskip("torch", reason="needs torch")
-from overhead.lowering.decoder import SHAPES, Decoder, FedBackStep, randomised  # noqa: E402
+from overhead.lowering.decoder import Decoder, FedBackStep, randomised  # noqa: E402
 from overhead.lowering.torch_values import values_of  # noqa: E402
 
 pytestmark = pytest.mark.needs("torch")
@@ -36,17 +37,19 @@ def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[
     loaded = library("wgpu-native")
     adapters = loaded.webgpu.gpu.enumerate_adapters_sync()
     adapter = next(a for a in adapters if a.info["backend_type"] == "Vulkan")
-    device = WebGpuProgram(loaded, adapter, program, values_of(module, program))
+    made = adapter.request_device_sync(required_limits=program.limits.beyond_webgpu())
+    device = WebGpuProgram(loaded, made, program, values_of(module, program))
     try:
         found = []
         for step in steps:
             for name, values in step.items():
                 device.put(name, values)
             device.step()
-            found.append([output.copy() for output in device.outputs()])
+            found.append([device.output(i).copy() for i in range(len(program.outputs))])
         return found
     finally:
         device.close()
+        made.destroy()
 
 
 def compared(module: Any, program: Program, shift: int = 0) -> LogitAgreement:

@@ -14,7 +14,7 @@ from overhead.claims import Judged
 from overhead.claims.judging import RunEvidence, judge_evidence
 from overhead.errors import UsageError
 from overhead.loading.folders import Skipped, Used, each
-from overhead.loading.reduce import load
+from overhead.loading.reduce import load_file
 from overhead.reading.joined_runs import joined_run, not_joined, run_by_place, run_to_show
 from overhead.report.core.run_summary import RunSummary, summarise
 from overhead.results import Fingerprint
@@ -54,7 +54,7 @@ def from_paths(paths: Sequence[Path], mapping: Callable[..., Iterable[Any]] = ma
     skipped = [one for one in found if isinstance(one, Skipped)]
     summaries = [one.result for one in used]
     candidates = [i for i, one in enumerate(used) if one.argument == argument]
-    return _machines(summaries, candidates, lambda i: load(used[i].path), skipped)
+    return _machines(summaries, candidates, lambda i: load_file(used[i].path), skipped)
 
 
 def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()) -> Machines:

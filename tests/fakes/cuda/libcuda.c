@@ -2,8 +2,9 @@
 
    Launches take effect at once; only time is pretended, so that a stream can be held by the spin kernel and events can
    be ahead of the host. The kernels are known by their names; a module whose image is `so:PATH` is a shared library, its
-   kernels are run by its functions `run_<name>` of four words, groups and threads. Environment: FAKE_CUDA_NO_DEVICE, FAKE_CUDA_VERSION,
-   FAKE_CUDA_NO_MEMORY, FAKE_CUDA_FAIL (launches fail). */
+   kernels are run by its functions `run_<name>` of four words, groups and threads, or of a pointer to as many words as
+   its number `words_of_<name>` says, groups and threads. Environment: FAKE_CUDA_NO_DEVICE, FAKE_CUDA_VERSION,
+   FAKE_CUDA_NO_MEMORY, FAKE_CUDA_FREE_BYTES, FAKE_CUDA_FAIL (launches fail). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -19,7 +20,7 @@ enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, NOT_FOUND = 500, NOT
 enum { LAUNCH_NS = 1000, WORDS = 256 };
 
 struct module { uint32_t *state; void *library; };
-struct function { struct module *module; char name[32]; };
+struct function { struct module *module; char name[64]; };
 struct node { struct function function; word values[64]; unsigned groups, threads; };
 struct graph { struct node *nodes; size_t count, room; };
 struct event { word time; };
@@ -59,9 +60,18 @@ static void step(uint32_t *x, uint32_t times) {
         x[i] = x[i] * scale + shift;
 }
 
+static const int *words_of(const struct function *f) {
+    char symbol[80];
+    snprintf(symbol, sizeof symbol, "words_of_%s", f->name);
+    return dlsym(f->module->library, symbol);
+}
+
 static int parameters_of(const struct function *f) {
     const char *name = f->name;
-    if (f->module->library) return 4;
+    if (f->module->library) {
+        const int *words = words_of(f);
+        return words ? *words : 4;
+    }
     if (!strcmp(name, "spin")) return 1;
     return !strcmp(name, "fused") ? 2 : atoi(name + 4);
 }
@@ -69,9 +79,15 @@ static int parameters_of(const struct function *f) {
 static void run(struct node *node) {
     const char *name = node->function.name;
     if (node->function.module->library) {
-        char symbol[40];
+        char symbol[80];
         word *v = node->values;
         snprintf(symbol, sizeof symbol, "run_%s", name);
+        if (words_of(&node->function)) {
+            void (*any)(word *, word, word) = (void (*)(word *, word, word))dlsym(node->function.module->library, symbol);
+            any(v, node->groups, node->threads);
+            work(LAUNCH_NS);
+            return;
+        }
         void (*kernel)(word, word, word, word, word, word) =
             (void (*)(word, word, word, word, word, word))dlsym(node->function.module->library, symbol);
         kernel(v[0], v[1], v[2], v[3], node->groups, node->threads);
@@ -126,6 +142,10 @@ result cuModuleGetGlobal_v2(word *p, size_t *size, struct module *m, const char 
 result cuMemAlloc_v2(word *p, size_t size) {
     if (setting("FAKE_CUDA_NO_MEMORY", 0)) return NO_MEMORY;
     *p = (word)malloc(size);
+    return OK;
+}
+result cuMemGetInfo_v2(size_t *free, size_t *total) {
+    *free = *total = (size_t)setting("FAKE_CUDA_FREE_BYTES", 1 << 30);
     return OK;
 }
 result cuMemFree_v2(word p) { free((void *)p); return OK; }

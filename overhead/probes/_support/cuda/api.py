@@ -40,6 +40,7 @@ FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "cuModuleGetGlobal_v2": (_OUT, _OUT, c_void_p, c_char_p),
     "cuMemAlloc_v2": (_OUT, c_size_t),
     "cuMemFree_v2": (c_void_p,),
+    "cuMemGetInfo_v2": (_OUT, _OUT),
     "cuMemcpyHtoD_v2": (c_void_p, c_void_p, c_size_t),
     "cuMemcpyDtoH_v2": (c_void_p, c_void_p, c_size_t),
     "cuMemcpyDtoHAsync_v2": (c_void_p, c_void_p, c_size_t, c_void_p),

@@ -9,32 +9,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.lowering.buffers import Buffer
+from overhead.lowering.contents import DTYPES, contents
 from overhead.lowering.kernel import Kernel
 from overhead.lowering.program import Program
 from overhead.probes._support.webgpu.library import Library
 from overhead.probes._support.webgpu.resources import COMPUTE_STAGE
-from overhead.probes.base import Unsupported
-
-_DTYPES = {"f32": np.float32, "i32": np.int32, "u32": np.uint32}
 
 
 class WebGpuProgram:
-    """A program with all its buffers on a device of its own, because it may need larger limits than others.
+    """A program with its buffers, pipelines and bind groups on a device.
 
     ``values``: the contents of weights and state by name, in any numeric type. State without contents starts at zero.
-    Raises ``Unsupported`` if the adapter is too small.
+    ``weights``: the buffers of weights that are on the device already, by name; those of this program are added.
     """
 
-    def __init__(self, loaded: Library, adapter: Any, program: Program, values: Mapping[str, NDArray[Any]]) -> None:
-        self.program, self._library = program, loaded
-        needed = program.limits.beyond_webgpu()
-        for name, least in needed.items():
-            if int(adapter.limits[name]) < least:
-                raise Unsupported(f"the program needs a {name} of {least:,}; the adapter has {adapter.limits[name]:,}")
-        self.device = adapter.request_device_sync(required_limits=needed)
-        self.queue = self.device.queue
+    def __init__(
+        self,
+        loaded: Library,
+        device: Any,
+        program: Program,
+        values: Mapping[str, NDArray[Any]],
+        weights: dict[str, Any] | None = None,
+    ) -> None:
+        self.program, self._library, self.device, self.queue = program, loaded, device, device.queue
         loaded.forget_errors()
-        self._buffers = {name: self._buffer(buffer, values.get(name)) for name, buffer in program.buffers.items()}
+        shared = {} if weights is None else weights
+        self._own: list[Any] = []
+        self._buffers = {
+            name: shared[name] if name in shared else self._buffer(buffer, values.get(name))
+            for name, buffer in program.buffers.items()
+        }
+        if weights is None:
+            self._own = list(self._buffers.values())
+        else:
+            weights |= {name: self._buffers[name] for name, b in program.buffers.items() if b.role == "weight"}
+            self._own = [self._buffers[name] for name, b in program.buffers.items() if b.role != "weight"]
         pipelines = {name: self._pipeline(kernel) for name, kernel in program.kernels.items()}
         self.dispatches = [
             (pipelines[d.kernel][1], self._group(pipelines[d.kernel][0], d.bindings), d.grid)
@@ -45,13 +54,9 @@ class WebGpuProgram:
     def _buffer(self, buffer: Buffer, given: NDArray[Any] | None) -> Any:
         flags = self._library.webgpu.BufferUsage
         usage = flags.STORAGE | flags.COPY_SRC | flags.COPY_DST
-        if given is None and not buffer.values:
-            if buffer.role == "weight":
-                raise ValueError(f"the weight {buffer.name} has no values")
+        data = contents(buffer, given)
+        if data is None:
             return self.device.create_buffer(size=buffer.bytes, usage=usage)
-        data = np.asarray(buffer.values if given is None else given).astype(_DTYPES[buffer.number]).ravel()
-        if data.size != buffer.count:
-            raise ValueError(f"{buffer.name} has {buffer.count} numbers, not {data.size}")
         return self.device.create_buffer_with_data(data=data, usage=usage)
 
     def _pipeline(self, kernel: Kernel) -> tuple[Any, Any]:
@@ -79,23 +84,25 @@ class WebGpuProgram:
     def put(self, name: str, values: NDArray[Any]) -> None:
         """Write a whole buffer."""
         number = self.program.buffers[name].number
-        self.queue.write_buffer(self._buffers[name], 0, np.ascontiguousarray(values, dtype=_DTYPES[number]))
+        self.queue.write_buffer(self._buffers[name], 0, np.ascontiguousarray(values, dtype=DTYPES[number]))
+
+    def buffer(self, name: str) -> Any:
+        """The buffer with this name."""
+        return self._buffers[name]
 
     def get(self, name: str) -> NDArray[Any]:
         """The numbers of a buffer after all submitted work. Raises ``Unverified`` if the library reported an error."""
         buffer = self.program.buffers[name]
-        found = np.frombuffer(self.queue.read_buffer(self._buffers[name]), _DTYPES[buffer.number])[: buffer.count]
+        found = np.frombuffer(self.queue.read_buffer(self._buffers[name]), DTYPES[buffer.number])[: buffer.count]
         self._library.raise_errors()
         return found
 
-    def outputs(self) -> list[NDArray[Any]]:
-        """The outputs of the last step, by the order of the module's outputs, in their shapes."""
-        found = []
-        for view in self.program.outputs:
-            numbers = self.get(view.buffer)
-            strides = [stride * numbers.itemsize for stride in view.strides]
-            found.append(np.lib.stride_tricks.as_strided(numbers[view.offset :], view.shape, strides))
-        return found
+    def output(self, index: int) -> NDArray[Any]:
+        """An output of the last step, by its place among the module's outputs, in its shape."""
+        view = self.program.outputs[index]
+        numbers = self.get(view.buffer)
+        strides = [stride * numbers.itemsize for stride in view.strides]
+        return np.lib.stride_tricks.as_strided(numbers[view.offset :], view.shape, strides)
 
     def step(self) -> None:
         """Submit all dispatches of one step, in one pass."""
@@ -109,7 +116,6 @@ class WebGpuProgram:
         self.queue.submit([encoder.finish()])
 
     def close(self) -> None:
-        """Release the buffers and the device."""
-        for buffer in self._buffers.values():
-            buffer.destroy()
-        self.device.destroy()
+        """Release the buffers, without shared weights."""
+        while self._own:
+            self._own.pop().destroy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,21 @@ COMPUTE_STAGE = 4
 
 
 class WebGpuSession:
-    """A device of an adapter. All chains that need the same validation and checks share it."""
+    """A device of an adapter. All chains that need the same validation, checks and limits share it."""
 
-    def __init__(self, loaded: Library, target: Target, validation: str, robust: bool) -> None:
+    def __init__(self, loaded: Library, target: Target, validation: str, robust: bool, limits: dict[str, int]) -> None:
         self.library = loaded
         adapter = targets.adapter(loaded, target)
+        for name, least in limits.items():
+            if (offered := int(adapter.limits[name])) < least:
+                raise Unsupported(f"{name} is {offered:,}, {least - offered:,} fewer than needed")
         features = [name for name in ("timestamp-query", "immediates", "shader-f16") if name in adapter.features]
         if loaded.is_dawn:
             # With the toggle timestamp_quantization, Dawn rounds timestamps to 0.1 ms.
             self.device = loaded.extras.request_device_sync(
                 adapter,
                 required_features=features,
+                required_limits=limits,
                 enable_toggles=[
                     *(["skip_validation"] if validation == "skip" else []),
                     *([] if robust else ["disable_robustness"]),
@@ -41,7 +46,7 @@ class WebGpuSession:
         elif validation == "skip":
             raise Unsupported("wgpu-native always validates")
         else:
-            self.device = adapter.request_device_sync(required_features=features)
+            self.device = adapter.request_device_sync(required_features=features, required_limits=limits)
         self.queue = self.device.queue
         self.timestamps = "timestamp-query" in features
         room = int(self.device.limits.get("max-immediate-size", 0))
@@ -56,15 +61,19 @@ class WebGpuSession:
         return float(self.library.lib.wgpuQueueGetTimestampPeriod(self.queue._internal))
 
 
-_sessions: dict[tuple[str, str, bool], WebGpuSession] = {}
+_sessions: dict[tuple[Any, ...], WebGpuSession] = {}
 
 
-def session(target: Target, spec: StepSpec) -> WebGpuSession:
-    """The session of a case. It is opened at the first call. Raises ``Unavailable`` or ``Unsupported``."""
+def session(target: Target, spec: StepSpec, limits: Mapping[str, int] | None = None) -> WebGpuSession:
+    """The session of a case with these limits. It is opened at the first call.
+
+    Raises ``Unavailable`` or ``Unsupported``.
+    """
     robust = spec.checks == "on" or target.stack != "dawn"
-    key = (target.key, spec.validation, robust)
+    wanted = dict(limits or {})
+    key = (target.key, spec.validation, robust, *sorted(wanted.items()))
     if key not in _sessions:
-        _sessions[key] = WebGpuSession(library(target.stack), target, spec.validation, robust)
+        _sessions[key] = WebGpuSession(library(target.stack), target, spec.validation, robust, wanted)
     return _sessions[key]
 
 

@@ -1,0 +1,1 @@
+"""ONNX Runtime: its providers, and the decode workload."""

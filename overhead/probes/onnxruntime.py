@@ -1,0 +1,44 @@
+"""ONNX Runtime on the CPU and by its WebGPU provider. It runs the decode workload."""
+
+from __future__ import annotations
+
+from overhead.probes import register
+from overhead.probes._support.onnxruntime.providers import MEND
+from overhead.probes.base import Chain, Probe, Space, Unsupported
+from overhead.results import Case, Target
+from overhead.workloads._decode import DECODERS
+
+
+@register
+class OnnxRuntimeProbe(Probe):
+    """ONNX Runtime. A unit is a call of ``run_with_iobinding`` with the graph of one token."""
+
+    name = "onnxruntime"
+    title = "ONNX Runtime"
+    mend = MEND
+    distributions = ("onnxruntime", "onnxruntime-ep-webgpu", "onnx", "onnxscript", "torch")
+    cost = "slow"
+
+    def environments(self) -> list[dict[str, str]]:
+        from overhead.probes._support.onnxruntime.providers import environments
+
+        return environments()
+
+    def targets(self) -> list[Target]:
+        from overhead.probes._support.onnxruntime.providers import targets
+
+        return targets(self.name)
+
+    def space(self, target: Target) -> Space:
+        from overhead.probes._support.common.decode_cases import DecodeArm, reading_arms, with_decode
+
+        base = Case(pattern="per-submit", unit="token", workload=DECODERS[0])
+        software = target.software or target.api == "CPU"
+        return with_decode(Space(base), [DecodeArm("per-submit"), *reading_arms()], software=software)
+
+    def open(self, target: Target, case: Case) -> Chain:
+        if case.workload not in DECODERS:
+            raise Unsupported(f"no workload {case.workload} here")
+        from overhead.probes._support.onnxruntime import decode
+
+        return decode.open_case(target, case)

@@ -1,0 +1,28 @@
+"""The decode workload: one token of Qwen2.5 at batch 1. This module has its names and sizes, and imports no torch."""
+
+from __future__ import annotations
+
+from overhead.lowering.decoder_shapes import SHAPES
+
+DECODERS = ("qwen2.5-tiny", "qwen2.5-0.5b", "qwen2.5-1.5b")
+"""Names of the workloads, the smallest first."""
+PROMPT = 5
+"""Tokens that are in the cache when a sample starts."""
+MOST_TOKENS = 20
+"""The most tokens of one sample. With the prompt they fit into the slots of the cache."""
+CHECKED_TOKENS = 32
+"""Tokens on which every logit is compared with float64, each given by the reference."""
+LOGIT_TOLERANCE = 1e-4
+"""Largest allowed difference of a logit from float64. The logits are within about -6 and 6."""
+WGSL_LOGIT_TOLERANCE = 3e-3
+"""The same for WGSL, which allows an absolute error of 2^-11 for sin and cos. SwiftShader reaches 8e-4."""
+
+
+def decoders(*, software: bool) -> tuple[str, ...]:
+    """The decoders that a target measures. A CPU and software adapters run the tiny one."""
+    return DECODERS[:1] if software else DECODERS
+
+
+def weight_bytes(name: str) -> int:
+    """The bytes of all parameters in float32."""
+    return 4 * SHAPES[name].parameters

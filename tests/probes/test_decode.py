@@ -1,0 +1,292 @@
+"""The decode workload: verified against float64 when it opens, tokens counted, wrong programs refused."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from overhead.lowering.decoder_shapes import SHAPES
+from overhead.lowering.padding import PADDING, Pad, padded
+from overhead.lowering.program import Program
+from overhead.lowering.templates.gemv import Gemv
+from overhead.lowering.templates.index_write import IndexWrite
+from overhead.probes import registry
+from overhead.probes.base import Chain, Unsupported, Unverified
+from overhead.results import Case, Scalar, Target
+from overhead.runner.schedule import Choice
+from overhead.workloads._decode import DECODERS, MOST_TOKENS, PROMPT
+from tests.probes.webgpu.test_webgpu_chains import find
+
+pytestmark = pytest.mark.needs("torch")
+TINY = DECODERS[0]
+LAVAPIPE = pytest.mark.needs("wgpu", "numba", "lavapipe")
+SWIFTSHADER = pytest.mark.needs("wgpudawn", "numba", "swiftshader")
+CPU = Target(stack="torch", api="CPU", adapter="CPU", options={"device": "cpu"})
+
+
+@contextlib.contextmanager
+def opened(target: Target, case: Case) -> Iterator[Any]:
+    chain = registry()[target.stack].open(target, case)
+    try:
+        yield chain
+    finally:
+        chain.close()
+
+
+def case_of(pattern: Any, caller: Any = "binding", **params: Scalar) -> Case:
+    return Case(pattern=pattern, caller=caller, unit="token", workload=TINY, params=params)
+
+
+def check_counts(chain: Chain, ns: tuple[int, ...] = (0, 3, 1)) -> None:
+    """Samples of these n, as the suite takes them, are counted, and begin at the same token."""
+    for n in ns:
+        chain.prepare(n)
+        chain.issue(n)
+        chain.wait()
+    assert chain.executed() == sum(ns)
+    chain.prepare(1)
+    assert chain.executed() == sum(ns)
+
+
+def lavapipe(monkeypatch: pytest.MonkeyPatch) -> Target:
+    return find("wgpu-native", "Vulkan", monkeypatch)
+
+
+def test_the_parameters_are_nonzero_and_as_many_as_the_shape_says() -> None:
+    from overhead.workloads._decode_reference import decode_step
+
+    parameters = list(decode_step(TINY).parameters())
+    assert sum(one.numel() for one in parameters) == SHAPES[TINY].parameters
+    assert all(bool((one.abs() > 1e-3).all()) for one in parameters)
+
+
+def test_the_reference_starts_with_the_prompt_in_the_cache() -> None:
+    from overhead.workloads._decode_reference import decode_reference
+
+    start = decode_reference(TINY).start
+    keys = start["decoder.layers.0.attention.keys"]
+    assert int(start["position"][0]) == PROMPT
+    assert (np.abs(keys[:, :, :PROMPT]).max(axis=(0, 1, 3)) > 0).all()
+    assert (keys[:, :, PROMPT:] == 0).all()
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_decoder_is_measured_only_if_it_is_named(name: str) -> None:
+    case = Case(pattern="per-submit", unit="token", workload=name)
+    assert not Choice().takes(case)
+    assert Choice(workloads=frozenset({name})).takes(case)
+
+
+def test_torch_decodes_eagerly() -> None:
+    with opened(CPU, case_of("per-submit")) as chain:
+        check_counts(chain, (0, 3, MOST_TOKENS))
+        assert chain.window()["operations"] > 80
+
+
+@pytest.mark.needs("cxx")
+@pytest.mark.slow
+def test_torch_decodes_with_a_compiled_step() -> None:
+    compiled = Target(stack="torch-compile", api="CPU", adapter="CPU", options={"device": "cpu"})
+    with opened(compiled, case_of("per-submit", mode="default")) as chain:
+        check_counts(chain)
+
+
+@pytest.mark.parametrize("readback", ["token", "logits"])
+@pytest.mark.parametrize("tokens", [1, 5])
+def test_a_unit_that_reads_is_counted_in_units(readback: str, tokens: int) -> None:
+    with opened(CPU, case_of("read-each", readback=readback, tokens=tokens)) as chain:
+        check_counts(chain, (2, 1))
+        assert chain.latency
+        assert ("prefill" in chain.window()) == (tokens > 1)
+
+
+def test_a_chain_that_loses_a_token_is_unverified() -> None:
+    with opened(CPU, case_of("per-submit")) as chain:
+        chain.prepare(4)
+        chain.issue(3)
+        chain.wait()
+        assert chain.executed() == 3
+        chain._state["token"].fill_(1)
+        with pytest.raises(Unverified, match="is not the one"):
+            chain.executed()
+
+
+def test_a_chain_whose_cache_changes_is_unverified() -> None:
+    with opened(CPU, case_of("per-submit")) as chain:
+        chain.prepare(8)
+        chain.issue(4)
+        chain._state["decoder.layers.0.attention.values"][:, :, PROMPT + 1] = 0
+        chain.issue(4)
+        chain.wait()
+        with pytest.raises(Unverified, match=r"differ by|is not the one"):
+            chain.executed()
+
+
+def test_torch_without_a_bias_is_unverified(monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.torch import decode
+
+    class Biasless(decode.TorchDecode):
+        def __init__(self, device: str, case: Case) -> None:
+            super().__init__(device, case)
+            self.step.decoder.layers[1].attention.v_proj.bias = None
+
+    monkeypatch.setattr(decode, "TorchDecode", Biasless)
+    with pytest.raises(Unverified, match="differs from float64"):
+        registry()["torch"].open(CPU, case_of("per-submit"))
+
+
+@LAVAPIPE
+@pytest.mark.parametrize("pattern", ["per-pass", "per-submit"])
+@pytest.mark.parametrize("caller", ["binding", "native"])
+@pytest.mark.parametrize(("fusions", "dispatches"), [(0, 89), (6, 32)])
+def test_wgpu_native_decodes(
+    pattern: str, caller: str, fusions: int, dispatches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(lavapipe(monkeypatch), case_of(pattern, caller, fusions=fusions)) as chain:
+        check_counts(chain)
+        assert chain.window()["dispatches"] == dispatches
+
+
+@LAVAPIPE
+@pytest.mark.parametrize("padding", [7, 100])
+def test_added_dispatches_run_and_change_no_logits(padding: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(lavapipe(monkeypatch), case_of("per-pass", "native", fusions=6, padding=padding)) as chain:
+        check_counts(chain)
+        assert chain.window()["dispatches"] == 32 + padding
+        chain.prepare(1)
+        chain.program.put(PADDING, np.ones(1))
+        with pytest.raises(Unverified, match="added dispatches"):
+            chain.executed()
+
+
+@SWIFTSHADER
+@pytest.mark.slow
+@pytest.mark.parametrize("fusions", [0, 3, 6])
+def test_dawn_decodes(fusions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(find("dawn", "Vulkan", monkeypatch), case_of("per-pass", "native", fusions=fusions)) as chain:
+        check_counts(chain, (0, 2))
+
+
+@pytest.mark.needs("onnxruntime", "onnxscript")
+@pytest.mark.slow
+def test_onnx_runtime_decodes_on_the_cpu() -> None:
+    target = Target(stack="onnxruntime", api="CPU", adapter="CPU")
+    with opened(target, case_of("per-submit")) as chain:
+        check_counts(chain)
+        assert chain.window()["nodes on CPUExecutionProvider"] > 100
+    with opened(target, case_of("read-each", readback="logits")) as chain:
+        check_counts(chain)
+
+
+@pytest.mark.needs("onnxruntime", "onnxscript", "swiftshader")
+@pytest.mark.slow
+def test_onnx_runtime_decodes_by_its_webgpu_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = registry()["onnxruntime"]
+    for name, value in stack.environments()[-1].items():
+        monkeypatch.setenv(name, value)
+    (target,) = stack.targets()
+    assert target.software
+    with opened(target, case_of("per-submit")) as chain:
+        check_counts(chain, (0, 2))
+        assert chain.window()["nodes on WebGpuExecutionProvider"] > 100
+
+
+@LAVAPIPE
+@pytest.mark.parametrize("mutant", ["bias dropped", "stale cache row", "wrong position"])
+def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.common import lowered_decode
+    from overhead.probes._support.webgpu import decode
+
+    whole = lowered_decode.lowered_step(TINY, 0, 0)
+    target = lavapipe(monkeypatch)
+    if mutant == "wrong position":
+        place = decode.WebGpuDecode.put
+
+        def shifted(self: Any, values: Any) -> None:
+            place(self, {**values, "position": np.asarray(values["position"]) + 1})
+
+        monkeypatch.setattr(decode.WebGpuDecode, "put", shifted)
+    else:
+        changed = without_bias(whole) if mutant == "bias dropped" else without_last_write(whole)
+        monkeypatch.setattr(lowered_decode, "lowered_step", lambda *key: changed)
+    with pytest.raises(Unverified, match="differs from float64"):
+        registry()["wgpu-native"].open(target, case_of("per-pass", fusions=0))
+
+
+def without_bias(program: Program) -> Program:
+    operations = list(program.operations)
+    at = next(i for i, op in enumerate(operations) if op.place.endswith("layers.1.attention.v_proj"))
+    operation = operations[at]
+    assert isinstance(operation, Gemv)
+    product = dataclasses.replace(operation.products[0], bias=None)
+    operations[at] = dataclasses.replace(operation, products=(product,))
+    return program.with_operations(tuple(operations))
+
+
+def without_last_write(program: Program) -> Program:
+    operations = list(program.operations)
+    del operations[max(i for i, op in enumerate(operations) if isinstance(op, IndexWrite))]
+    return program.with_operations(tuple(operations))
+
+
+def test_added_dispatches_are_spread_and_depend_on_the_one_before() -> None:
+    from overhead.probes._support.common.lowered_decode import lowered_step
+
+    whole = lowered_step(TINY, 6, 0)
+    more = padded(whole, 2 * len(whole.operations))
+    assert [isinstance(op, Pad) for op in more.operations] == [False, True, True] * len(whole.operations)
+    for before, pad in zip(more.operations, more.operations[1:], strict=False):
+        if isinstance(pad, Pad):
+            assert {view.buffer for view in before.writes} & {view.buffer for view in pad.reads}
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The fake driver. It runs the CUDA C of programs, compiled by g++."""
+    from overhead.probes._support.cuda import api, decode, graphs, workload
+    from tests.fakes import kernels
+    from tests.fakes.cuda_driver import bindings, install
+
+    install(monkeypatch)
+    for module in (decode, graphs):
+        monkeypatch.setattr(module, "bindings", bindings)
+    monkeypatch.setattr(workload, "machine_code_of", kernels.machine_code_of)
+    monkeypatch.setattr(decode, "_weights_on", functools.cache(decode._weights_on.__wrapped__))
+    return api.driver()
+
+
+@pytest.mark.slow
+@pytest.mark.needs("cxx", "numba")
+@pytest.mark.parametrize(
+    ("pattern", "caller", "fusions", "dispatches"),
+    [
+        ("per-submit", "binding", 0, 89),
+        ("per-submit", "native", 6, 32),
+        ("launches", "binding", 0, 89),
+        ("launches", "binding", 6, 32),
+    ],
+)
+def test_cuda_c_decodes_on_a_fake_driver(pattern: str, caller: Any, fusions: int, dispatches: int, cuda: Any) -> None:
+    from overhead.probes._support.cuda.decode import open_case
+
+    chain = open_case(cuda, 0, case_of(pattern, caller, fusions=fusions))
+    check_counts(chain)
+    assert chain.window()["dispatches"] == dispatches
+    assert chain.device(2) is not None
+    assert chain.executed() == 4
+    chain.close()
+
+
+@pytest.mark.needs("cxx")
+def test_a_device_with_too_little_memory_says_how_much_is_missing(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.cuda.decode import open_case
+
+    monkeypatch.setenv("FAKE_CUDA_FREE_BYTES", "1000")
+    with pytest.raises(Unsupported, match=r"1,000 bytes free, [\d,]+ fewer than the program needs"):
+        open_case(cuda, 0, case_of("launches", fusions=0))

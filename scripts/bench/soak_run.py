@@ -14,7 +14,7 @@ from typing import cast
 from unittest import mock
 
 from overhead import locks
-from overhead.cli import main
+from overhead.cli import program
 from overhead.profiles import PROFILES, Plan
 from tests.fakes.disk import Disk, Fault
 
@@ -38,4 +38,4 @@ if __name__ == "__main__":
         mock.patch.dict(PROFILES, quick=SHORT_PLAN),
         mock.patch.object(locks, "shared_folder", return_value=Path(os.environ["SOAK_FOLDER"])),
     ):
-        raise SystemExit(main(sys.argv[1:]))
+        program()

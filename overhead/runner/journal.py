@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from overhead import results
+from overhead.bounded_files import read_whole
 from overhead.errors import BadFile, CannotWrite, UsageError
 from overhead.loading import files
 from overhead.locks import is_at, try_lock
@@ -33,6 +34,7 @@ from overhead.results import (
 
 _MEASURED = OpenedLine | OneOffLine | RoundLine | FailedLine | DiedLine | EndedLine
 _HEADER = b'{"type":"header"'
+_LONGEST_HEADER_BYTES = 1 << 16
 _MOST_PROCESSES = 1_000_000
 
 
@@ -218,8 +220,10 @@ def holds_measurements(path: Path) -> bool:
 
 def _is_cut_header(path: Path) -> bool:
     """Whether the file is empty, or has only a part of a journal's first line."""
-    with open(path, "rb") as file:
-        start = file.read(1 << 16)
+    try:
+        start = read_whole(path, _LONGEST_HEADER_BYTES)
+    except BadFile:
+        return False
     return b"\n" not in start and start[: len(_HEADER)] == _HEADER[: len(start)]
 
 

@@ -100,7 +100,7 @@ def soak(options: argparse.Namespace, console: Console) -> bool:
         with _folder() as folder:
             _Run(found, name, RUN_KINDS[name], folder).until_it_ends(options.seeds)
         if not options.json:
-            console.print(f"{found.disturbances} of {options.seeds}, {found.faults.total()} faults", highlight=False)
+            console.print(f"{found.disturbances} of {options.seeds}, faults: {found.faults.total()}", highlight=False)
     for _ in range(options.seeds // _UNDISTURBED_SHARE + 1):
         with _folder() as folder:
             _Run(found, "numpy", RUN_KINDS["numpy"], folder).until_it_ends(0)

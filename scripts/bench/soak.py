@@ -31,7 +31,7 @@ from overhead.loading import files
 from overhead.loading.reduce import load
 from overhead.results import EndedLine, Fingerprint, RoundLine
 from overhead.runner.journal import holds_plan
-from scripts.bench.soak_run import SHORT_PLAN
+from scripts.bench.soak_run import SOAK_PLAN
 from tests.fakes.disk import measured_lines
 
 _ROOT = Path(__file__).parents[2]
@@ -46,11 +46,11 @@ _UNDISTURBED_SHARE = 15
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _STEPS = ("write r.jsonl", "sync", "open r.json.part", "write r.json.part", "rename to r.json",
           "write r.samples.jsonl.gz.part", "rename to r.samples.jsonl.gz", "remove r.jsonl")  # fmt: skip
-_FAULTS = ("lost lines", "orphans", "left files", "failed", "wrong figures")
+CRASH_FAULTS = ("lost lines", "orphans", "left files", "failed", "wrong figures")
 
 
 @dataclass(frozen=True)
-class RunKind:
+class CrashScenario:
     """The options of a run. ``sides``: the folders of its files. ``units_ns``: its true costs by side, if known."""
 
     options: tuple[str, ...]
@@ -59,10 +59,10 @@ class RunKind:
 
 
 _STEADY_RUN = ("--plugin", str(_STEADY), "-p", "steady")
-RUN_KINDS: Mapping[str, RunKind] = {
-    "one journal": RunKind(_STEADY_RUN, units_ns=(1_000.0,)),
-    "a pair": RunKind((*_STEADY_RUN, "--env-new", "STEADY_FACTOR=1.5"), ("base", "new"), (1_000.0, 1_500.0)),
-    "numpy": RunKind(("-p", "numpy", "--pattern", "per-submit", "--workload", "step")),
+CRASH_SCENARIOS: Mapping[str, CrashScenario] = {
+    "one journal": CrashScenario(_STEADY_RUN, units_ns=(1_000.0,)),
+    "a pair": CrashScenario((*_STEADY_RUN, "--env-new", "STEADY_FACTOR=1.5"), ("base", "new"), (1_000.0, 1_500.0)),
+    "numpy": CrashScenario(("-p", "numpy", "--pattern", "per-submit", "--workload", "step")),
 }
 
 
@@ -83,7 +83,7 @@ class Soak:
 
     @property
     def faults(self) -> Counter[str]:
-        return Counter({name: sum(row[name] for row in self.table.values()) for name in _FAULTS})
+        return Counter({name: sum(row[name] for row in self.table.values()) for name in CRASH_FAULTS})
 
     def fault(self, disturbance: str, name: str, words: str, times: int = 1) -> None:
         """Count a fault, and print what is known of it."""
@@ -96,14 +96,14 @@ def soak(options: argparse.Namespace, console: Console) -> bool:
     """Disturb ``--seeds`` times. Returns whether nothing was lost, left or wrong."""
     found = Soak(random.Random(options.seed), lambda words: console.print(words, markup=False, highlight=False))
     while found.disturbances < options.seeds:
-        name = found.rng.choice([*RUN_KINDS])
+        name = found.rng.choice([*CRASH_SCENARIOS])
         with _folder() as folder:
-            _Run(found, name, RUN_KINDS[name], folder).until_it_ends(options.seeds)
+            _Run(found, name, CRASH_SCENARIOS[name], folder).until_it_ends(options.seeds)
         if not options.json:
             console.print(f"{found.disturbances} of {options.seeds}, faults: {found.faults.total()}", highlight=False)
     for _ in range(options.seeds // _UNDISTURBED_SHARE + 1):
         with _folder() as folder:
-            _Run(found, "numpy", RUN_KINDS["numpy"], folder).until_it_ends(0)
+            _Run(found, "numpy", CRASH_SCENARIOS["numpy"], folder).until_it_ends(0)
     if options.json:
         console.print(json.dumps({"table": found.table, "states": found.states, "runs": found.runs} | found.figures))
     else:
@@ -112,9 +112,9 @@ def soak(options: argparse.Namespace, console: Console) -> bool:
 
 
 def _print(found: Soak, console: Console) -> None:
-    table = Table("disturbance", "times", *_FAULTS)
+    table = Table("disturbance", "times", *CRASH_FAULTS)
     for name, row in sorted(found.table.items()):
-        table.add_row(name, *(str(row[column]) for column in ("times", *_FAULTS)))
+        table.add_row(name, *(str(row[column]) for column in ("times", *CRASH_FAULTS)))
     console.print(table)
     states = Table("state of the files", "times")
     for name, times in sorted(found.states.items()):
@@ -128,8 +128,8 @@ def _print(found: Soak, console: Console) -> None:
 class _Run:
     """One run in its own folder, with all its resumes."""
 
-    def __init__(self, found: Soak, name: str, kind: RunKind, folder: Path) -> None:
-        self.found, self.name, self.kind, self.rng = found, name, kind, found.rng
+    def __init__(self, found: Soak, name: str, scenario: CrashScenario, folder: Path) -> None:
+        self.found, self.name, self.scenario, self.rng = found, name, scenario, found.rng
         self.out, self.temporary, self.locks = folder / "out", folder / "tmp", folder / "locks"
         for one in (self.temporary, self.locks, folder / "packages"):
             one.mkdir()
@@ -142,7 +142,7 @@ class _Run:
             "SOAK_FOLDER": str(self.locks),
         }
         self.said = folder / "stderr"
-        self.journals = [self.out / side / "r.jsonl" for side in kind.sides]
+        self.journals = [self.out / side / "r.jsonl" for side in scenario.sides]
         self.seen: list[Counter[bytes]] = [Counter() for _ in self.journals]
         self.last = "nothing"
 
@@ -174,7 +174,7 @@ class _Run:
 
     def _start(self, fault: str = "") -> subprocess.Popen[bytes]:
         """Start the run, or resume it as its messages say."""
-        command = [sys.executable, "-m", "scripts.bench.soak_run", "run", *self.kind.options]
+        command = [sys.executable, "-m", "scripts.bench.soak_run", "run", *self.scenario.options]
         first = [*command, "--profile", "quick", "--out", str(self.out / "r.json")]
         left = [path for path in self.journals if path.exists()]
         whole = len(left) == len(self.journals) or any(self.out.rglob("*.json"))
@@ -326,7 +326,7 @@ class _Run:
         if not any(measured_lines(path) for path in journals):
             return "no whole plan"
         kinds = [[type(line) for line in files.read_journal(p)] for p in journals if measured_lines(p)]
-        if all(own.count(EndedLine) >= SHORT_PLAN.processes for own in kinds):
+        if all(own.count(EndedLine) >= SOAK_PLAN.processes for own in kinds):
             return "a complete journal"
         if any(EndedLine in own for own in kinds):
             return "some processes ended"
@@ -343,8 +343,8 @@ class _Run:
         for number, journal in enumerate(self.journals):
             samples = journal.with_suffix(".samples.jsonl.gz")
             ended = sum(isinstance(line, EndedLine) for line in files.read_journal(samples))
-            if ended < SHORT_PLAN.processes:
-                self._fault("failed", f"{ended} of {SHORT_PLAN.processes} processes")
+            if ended < SOAK_PLAN.processes:
+                self._fault("failed", f"{ended} of {SOAK_PLAN.processes} processes")
             self._check_figure(load(journal.with_suffix(".json")), number, disturbed)
         self.found.runs["ended"] += 1
 
@@ -352,9 +352,9 @@ class _Run:
         figure = next((f for f in run.records[0].figures if f.name == "complete"), None)
         if figure is None or figure.value is None or figure.low is None or figure.high is None:
             self._fault("wrong figures", f"none: {run.records[0].status}: {run.records[0].reason}")
-        elif not self.kind.units_ns:
+        elif not self.scenario.units_ns:
             self.found.figures["disturbed" if disturbed else "undisturbed"].append(figure.value)
-        elif not figure.low <= (true := self.kind.units_ns[side]) * 1.001 or not 0.999 * true <= figure.high:
+        elif not figure.low <= (true := self.scenario.units_ns[side]) * 1.001 or not 0.999 * true <= figure.high:
             self._fault("wrong figures", f"{figure.low} to {figure.high} ns instead of {true} ns")
 
 

@@ -17,7 +17,7 @@ from overhead.cli import program
 from overhead.profiles import PROFILES, Plan
 from tests.fakes.disk import Disk, Fault
 
-SHORT_PLAN = Plan(processes=3, target=0.5, sampling_s=1.0, wall_s=None, case_s=0.05, min_rounds=4, max_rounds=6)
+SOAK_PLAN = Plan(processes=3, target=0.5, sampling_s=1.0, wall_s=None, case_s=0.05, min_rounds=4, max_rounds=6)
 
 
 def _end() -> None:
@@ -34,7 +34,7 @@ def _disk() -> Disk:
 if __name__ == "__main__":
     with (
         _disk().installed(),
-        mock.patch.dict(PROFILES, quick=SHORT_PLAN),
+        mock.patch.dict(PROFILES, quick=SOAK_PLAN),
         mock.patch.object(locks, "shared_folder", return_value=Path(os.environ["SOAK_FOLDER"])),
     ):
         program()

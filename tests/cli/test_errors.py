@@ -13,7 +13,7 @@ from tests.fakes.runs import Made
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    def compare(*arguments: object) -> None:
+    def compare(*arguments: object, **options: object) -> None:
         raise error
 
     monkeypatch.setattr(versus, "compare", compare)

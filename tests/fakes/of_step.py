@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from overhead.results import Case
+from overhead.workloads._decode import DECODERS
 
 
 def of_step(cases: Iterable[Case]) -> list[Case]:
-    return [case for case in cases if "elements" not in case.params]
+    return [case for case in cases if "elements" not in case.params and case.workload not in DECODERS]

@@ -62,7 +62,7 @@ def clone(tmp_path: Path, script: ModuleType, monkeypatch: pytest.MonkeyPatch) -
     ("target", "cuda", "chosen", "extras"),
     [
         ("report", None, "", "report torch wgpu"),
-        ("test", None, "", "dev jax report torch wgpu"),
+        ("test", None, "", "dev jax onnx report torch wgpu"),
         ("lint", 13000, "", "dev"),
         ("report", 13010, "", "cuda13 report torch wgpu"),
         ("report", 14000, "", "cuda13 report torch wgpu"),

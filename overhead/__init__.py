@@ -9,13 +9,14 @@ import importlib
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compare", "load", "lower", "run", "to_pandas"]
+__all__ = ["__version__", "compare", "load", "lower", "run", "time", "to_pandas"]
 
 _HOMES = {
     "run": "overhead.runner.run",
     "load": "overhead.loading.reduce",
     "compare": "overhead.versus",
     "lower": "overhead.lowering.torch_export",
+    "time": "overhead.explain.timing",
     "to_pandas": "overhead.reading.tables",
 }
 

@@ -1,4 +1,4 @@
-from overhead.cli import main
+from overhead.cli import program
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    program()

@@ -6,20 +6,23 @@ Each command imports the modules that it needs when it runs, so that ``--help`` 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from overhead.errors import UsageError
+from overhead import scratch
+from overhead.errors import UsageError, one_line
+from overhead.runner.ending import ending_on_signals
 from overhead.terminal.streams import Streams
 
 if TYPE_CHECKING:
     from overhead.runner.output import Outcome
     from overhead.versus import Verdicts
 
-_DONE, _GATE, _USAGE, _UNTESTED, _INTERRUPTED = 0, 1, 2, 3, 130
+_DONE, _GATE, _USAGE, _UNTESTED, _OWN_ERROR, _INTERRUPTED = 0, 1, 2, 3, 70, 130
 _LOCAL, _REFERENCES = Path("reports/local"), Path("reports/data")
 
 
@@ -27,13 +30,23 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command and return the exit code.
 
     0 done; 1 a gate failed, a required stack is missing, or nothing was measured; 2 wrong use or bad input; 3 a gate
-    could not test enough; 74 standard output cannot be written; 130 interrupted; 141 the reader of the output is gone.
-    The result of a gate has precedence over an error of the output.
+    could not test enough; 70 an error of overhead itself; 74 standard output cannot be written; 130 interrupted;
+    141 the reader of the output is gone. The result of a gate has precedence over an error of the output.
     """
     arguments = argparse.Namespace()
     with Streams() as streams:
         code = _command(argv, arguments)
     return code if _is_gate(arguments) else streams.exit_code(code)
+
+
+def program() -> NoReturn:
+    """Run the command and end the process.
+
+    Threads and exit handlers of stacks in other packages are not waited for, because they may never end.
+    """
+    code = main()
+    scratch.remove()
+    os._exit(code)
 
 
 def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
@@ -42,12 +55,34 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     except SystemExit as end:  # --help, or wrong use
         return end.code if isinstance(end.code, int) else _DONE
     try:
-        return int(arguments.call(arguments))
+        with ending_on_signals():
+            return int(arguments.call(arguments))
     except KeyboardInterrupt:
         return _INTERRUPTED
     except UsageError as error:
-        print(f"overhead: {error}", file=sys.stderr)
+        _complain(str(error))
         return _USAGE
+    except OSError as error:
+        _complain(f"{error.filename}: {error.strerror}" if error.filename else one_line(error))
+        return _USAGE
+    except ImportError as error:  # a library that is broken, or that finds too little memory
+        _complain(one_line(error))
+        return _USAGE
+    except MemoryError:
+        _complain("out of memory; free some or raise the limit (ulimit -v); a run's journal holds what it measured")
+        return _USAGE
+    except Exception:  # Python would exit with 1, the code of a gate that failed
+        import traceback
+
+        traceback.print_exc()
+        _complain("this is an error of overhead itself; please report it with the lines above")
+        return _OWN_ERROR
+
+
+def _complain(text: str) -> None:
+    from overhead.reading.format import plain
+
+    print(f"overhead: {plain(text, 4000)}", file=sys.stderr)
 
 
 def _is_gate(arguments: argparse.Namespace) -> bool:
@@ -107,6 +142,22 @@ def _parser() -> argparse.ArgumentParser:
     _add_plugin(run)
     _add_json(run)
     run.set_defaults(call=_run)
+
+    time = commands.add_parser("time", help="measure one call of your own, or several in turn, in about a minute")
+    time.add_argument("calls", metavar="CALL", nargs="+", help="a Python statement; several are compared in turn")
+    time.add_argument(
+        "-s", "--setup", metavar="STATEMENT", action="append", default=[],
+        help="runs once in each process, before CALL (repeatable: one line each)",
+    )  # fmt: skip
+    time.add_argument(
+        "--wait",
+        metavar="WAIT",
+        default="",
+        help="torch, cupy, jax, wgpu-native, dawn, numba, none, or a statement that waits (default: that of the "
+        "library in use)",
+    )
+    _add_json(time)
+    time.set_defaults(call=_time)
 
     listing = commands.add_parser("list", help="list stacks and devices; what is missing and how to add it")
     listing.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack")
@@ -169,10 +220,15 @@ def _parser() -> argparse.ArgumentParser:
     report.set_defaults(call=_report)
 
     compare = commands.add_parser(
-        "compare", help="compare two runs, or two sets of runs, case by case: faster, slower or no difference"
+        "compare", help="compare two runs, or variants inside one run, case by case: faster, slower or no difference"
     )
     compare.add_argument("base", metavar="BASE", type=Path, help="fingerprint, journal, or folder of runs")
-    compare.add_argument("new", metavar="NEW", type=Path, help="the same; ratios are NEW over BASE")
+    compare.add_argument("new", metavar="NEW", nargs="?", type=Path, help="the same; ratios are NEW over BASE")
+    compare.add_argument(
+        "--across",
+        metavar="AXIS=VALUE,VALUE",
+        help="in place of NEW: compare variants inside one run with the first, such as wait=stream,event",
+    )
     compare.add_argument(
         "--fail-over",
         metavar="PCT",
@@ -284,10 +340,24 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
     both = [outcome, outcome.second] if outcome.second else [outcome]
     missing = {name: reason for one in both for name, reason in one.without_figure(require).items()}
     for name, reason in missing.items():
-        print(f"overhead: required stack {name} gave no figure: {reason}", file=sys.stderr)
+        _complain(f"required stack {name} gave no figure: {reason}")
     if not outcome.measured:
         print(f"overhead: no case was measured; {outcome.path} says why", file=sys.stderr)
     return _GATE if missing or not outcome.measured else _DONE
+
+
+def _time(a: argparse.Namespace) -> int:
+    from overhead.explain.timing import time
+    from overhead.runner.progress import Progress
+
+    found = time(*a.calls, setup="\n".join(a.setup), wait=a.wait, listener=Progress())
+    if a.json:
+        _print_json(found.to_dict())
+    else:
+        from overhead.terminal.timing import show
+
+        show(found)
+    return _DONE
 
 
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
@@ -354,10 +424,10 @@ def _doctor(a: argparse.Namespace) -> int:
 
 def _show(a: argparse.Namespace) -> int:
     from overhead import results
-    from overhead.loading.folders import newest
+    from overhead.loading.files import newest
     from overhead.loading.reduce import load
 
-    if a.file is not None and a.file.is_dir():
+    if a.file is not None and os.path.isdir(a.file):
         raise UsageError(f"{a.file}: a folder; name one of its files, the newest is {newest(a.file)}")
     fingerprint = load(a.file or newest(_LOCAL))
     if a.json:
@@ -385,7 +455,7 @@ def _compare(a: argparse.Namespace) -> int:
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
-    found = compare(a.base, a.new, a.fail_over)
+    found = compare(a.base, a.new, a.fail_over, across=a.across)
     _show_verdicts(a, found, markdown=a.markdown)
     if a.fail_over is None:
         return _DONE

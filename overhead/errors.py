@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
+
+_MOST_TEXT = 2000
 
 
 class UsageError(ValueError):
@@ -54,7 +57,7 @@ class Unavailable(Exception):
 
     def __init__(self, reason: str, mend: str = "") -> None:
         super().__init__(reason)
-        self.reason, self.mend = reason, mend
+        self.reason, self.mend = file_text(reason), file_text(mend)
 
 
 class Unsupported(Exception):
@@ -65,9 +68,28 @@ class Unverified(Exception):
     """Values that were read back are wrong, or an error scope caught something: the work did not happen as asked."""
 
 
+def file_text(value: object) -> str:
+    """The value as text that a file can hold: in UTF-8, and not too long."""
+    try:
+        text = str(value)
+    except Exception:  # the class of another package may raise anything
+        text = f"a {type(value).__name__} without a text"
+    return text[:_MOST_TEXT].encode(errors="replace").decode()
+
+
+def message_of(error: BaseException) -> str:
+    """The message of an exception in one line that a file can hold."""
+    return " ".join(file_text(error).split())
+
+
 def one_line(error: BaseException) -> str:
     """Type and message of an exception in one line of at most 500 characters."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")[:500]
+    return f"{type(error).__name__}: {message_of(error)}".rstrip(": ")[:500]
+
+
+def cause_of(reason: str) -> str:
+    """A reason without its numbers and quoted names, but with its line of code: the same for failures alike."""
+    return re.sub(r"'[^']*'|\"[^\"]*\"|(?<!\.py:)(?<![\d.])\d[\d.]*", "#", reason)
 
 
 def raised_in(error: BaseException) -> str:
@@ -97,11 +119,16 @@ def _module_of(scope: dict[str, Any]) -> str:
     return str(getattr(scope.get("__spec__"), "name", None) or scope.get("__name__", ""))
 
 
+_INTERFACE = frozenset(
+    {"overhead.probes", *(f"overhead.probes.{name}" for name in ("base", "in_order", "workload_chain"))}
+)
+
+
 def _is_suite(module: str) -> bool:
     """Whether a module is part of the suite (or of the import of a plugin), and not of one of its stacks."""
     if (
         "importlib" in module.partition(".")[0]
-        or module in ("overhead.probes", "overhead.probes.base", "overhead.probes.in_order")
+        or module in _INTERFACE
         or module.startswith(("overhead.probes.kernels", "overhead.probes._support.packages"))
     ):
         return True

@@ -16,6 +16,11 @@ _LARGEST_INT = 2**63
 _WORDS = {"bool": "True or False", "int": "an integer", "float": "a number", "str": "text", "array": "a list"}
 
 
+def is_utf8(text: str) -> bool:
+    """Whether a file can hold the text. Bytes of the command line or of a file name need not be UTF-8."""
+    return text == text.encode(errors="ignore").decode()
+
+
 def checked(where: str, value: Any, kind: Any) -> Any:
     """The value as ``kind``; a NumPy scalar as the plain value.
 

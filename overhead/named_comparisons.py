@@ -76,6 +76,14 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
         times="steps",
         adds="sync",
     ),
+    NamedComparison(
+        "call-ratio",
+        "one statement against the first",
+        "complete",
+        {"stack": "call"},
+        {"stack": "call", "position": 0},
+        frozenset({"position"}),
+    ),
 )
 """Cases that alternate in one worker, in the order of the reports."""
 
@@ -101,15 +109,7 @@ widest interval that both allow. The axis ``dispatches``: a software adapter spl
 
 def coordinates(target: Target, case: Case) -> dict[str, Scalar]:
     """The value of every axis of a case on a target."""
-    return {
-        "stack": target.stack,
-        "pattern": case.pattern,
-        "caller": case.caller,
-        "dependency": case.dependency,
-        "unit": case.unit,
-        "workload": case.workload,
-        **case.params,
-    }
+    return {"stack": target.stack, "unit": case.unit, **case.coordinates}
 
 
 def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scalar]) -> bool:

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 import psutil
 
@@ -25,7 +25,16 @@ _KILL_S = 5.0
 """How long a killed child may take to disappear."""
 _OUTPUT_S = 1.0
 """How long the output of a dead child may take to end."""
+_LONGEST_LINE_BYTES = 16 << 20
+"""A longer line is received in parts. The parent cannot read them, and ends the child before it fills the memory."""
 _PR_SET_PDEATHSIG = 1
+# Windows has no sessions. A process group of its own keeps the console's Ctrl-C away from the child there.
+OWN_GROUP: dict[str, Any] = (
+    {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
+    if sys.platform == "win32"
+    else {"start_new_session": True}
+)
+"""Arguments of ``Popen`` for a child to which the terminal sends no signal."""
 
 
 class LimitExceeded(Exception):
@@ -62,7 +71,7 @@ class SupervisedProcess:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env={**os.environ, **environment},
-            start_new_session=True,
+            **OWN_GROUP,
         )
         assert self._process.stdout is not None
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -131,8 +140,9 @@ class SupervisedProcess:
 
     def last_words(self) -> str:
         """The last line that the child wrote to standard error, with ``": "`` in front; empty if it wrote nothing."""
-        self._errors.seek(0)
-        return last_words(self._errors.read()[-4000:].decode(errors="replace"))
+        end = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, end - 4000))
+        return last_words(self._errors.read(4000).decode(errors="replace"))
 
     def kill(self) -> None:
         """Kill the child and the processes that it started."""
@@ -141,6 +151,9 @@ class SupervisedProcess:
                 process.kill()
         with contextlib.suppress(OSError):
             self._process.kill()
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(OSError):
+                os.killpg(self.pid, signal.SIGKILL)  # what a child has left that exited already
         self.exit_code(_KILL_S)
 
     def end(self, exit_s: float = 0.0) -> None:
@@ -158,6 +171,13 @@ class SupervisedProcess:
             self._process.stdin.close()
 
 
+def how_ended(code: int | None) -> str:
+    """In words, how a child ended that ``exit_code`` says this of."""
+    if code is None:
+        return "the process closed its answers"
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"the process ended with exit code {code}"
+
+
 def last_words(text: str) -> str:
     """The last line that is not blank, at most 300 characters, with ``": "`` in front; empty if there is none."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
@@ -167,7 +187,7 @@ def last_words(text: str) -> str:
 def _read(pipe: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
     # This thread closes the pipe: close() in another thread would wait until the read returns.
     with pipe:
-        for line in pipe:
+        while line := pipe.readline(_LONGEST_LINE_BYTES):
             lines.put(line)
     lines.put(b"")
 
@@ -176,18 +196,30 @@ def input_lines() -> Iterator[bytes]:
     """The lines that the parent sends; called in the child, once, before it does anything that may hang.
 
     When the parent ends for any reason, this process and its group are killed within seconds, even if its main thread
-    hangs.
+    hangs. Standard input is empty afterwards.
     """
     _end_with_parent()
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_read_input, args=(lines,), daemon=True).start()
+    threading.Thread(target=_read_input, args=(_take_input(), lines), daemon=True).start()
     return iter(lines.get, None)
 
 
-def _read_input(lines: queue.SimpleQueue[bytes]) -> None:
-    # Do not use sys.stdin: at exit the interpreter closes it, and aborts if this thread is reading from it.
+def _take_input() -> int:
+    """A new descriptor of the pipe that was standard input, which is the null device afterwards.
+
+    On Windows a library that asks for the type of standard input while it is loaded (OpenBLAS of NumPy and SciPy) would
+    hang until a pending read of that pipe returns. On every system a child process would inherit the pipe.
+    """
+    pipe, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    return pipe
+
+
+def _read_input(pipe: int, lines: queue.SimpleQueue[bytes]) -> None:
+    # The file is never closed: at exit the interpreter would abort if this thread is reading from it.
     with contextlib.suppress(OSError):
-        for line in open(0, "rb", closefd=False):  # noqa: SIM115
+        for line in open(pipe, "rb", closefd=False):  # noqa: SIM115
             lines.put(line)
     _kill_group()
 
@@ -208,6 +240,6 @@ def _end_with_parent() -> None:
 
 def _kill_group() -> None:
     """Kill this process and, if it leads a group, the processes that it started."""
-    if hasattr(os, "killpg") and os.getpgid(0) == os.getpid():
+    if sys.platform != "win32" and os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)

@@ -85,8 +85,18 @@ class Case(_Base, kw_only=True):
     @property
     def key(self) -> str:
         """The case in one line; equal keys are equal cases."""
-        words = [self.workload, self.pattern, self.caller, self.dependency]
-        return " ".join(words + [f"{k}={_plain(v)}" for k, v in sorted(self.params.items())])
+        return case_key(self, self.caller)
+
+    @property
+    def coordinates(self) -> dict[str, Scalar]:
+        """The value of the case on every axis. The unit is not an axis."""
+        return {
+            "pattern": self.pattern,
+            "caller": self.caller,
+            "dependency": self.dependency,
+            "workload": self.workload,
+            **self.params,
+        }
 
 
 class Target(_Base, kw_only=True):
@@ -182,7 +192,7 @@ class Record(_Base, kw_only=True, dict=True):
     curve: Annotated[list[Point], Meta(max_length=64)] = []
     by_processor: Annotated[list[ProcessorCost], Meta(max_length=1024)] = []
 
-    @property
+    @cached_property
     def case(self) -> Case:
         return Case(
             pattern=self.pattern,
@@ -200,7 +210,7 @@ class Record(_Base, kw_only=True, dict=True):
     @cached_property
     def key(self) -> str:
         """Target and case in one line, unique in a file."""
-        return f"{self.target_key} {self.case.key}"
+        return f"{self.target_key} {case_key(self, self.caller)}"
 
     def figure(self, name: str) -> Figure | None:
         """The figure of that name, or None where the case has none."""
@@ -432,7 +442,14 @@ _line_decoder = msgspec.json.Decoder(JournalLine)
 _encoder = msgspec.json.Encoder()
 
 
-def _plain(value: Scalar) -> str:
+def case_key(of: Case | Record, caller: Caller) -> str:
+    """The case in one line, with this caller; equal keys are equal cases."""
+    words = [of.workload, of.pattern, caller, of.dependency]
+    return " ".join(words + [f"{k}={scalar_text(v)}" for k, v in sorted(of.params.items())])
+
+
+def scalar_text(value: Scalar) -> str:
+    """A value as keys and commands write it: ``true``, ``16``, ``event``."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -21,6 +22,7 @@ _OWNER = "owner"
 _EMPTY_S = 3600.0
 """A folder without ``owner`` is that of a process killed while it made the folder, if it is older than this."""
 
+_one_thread = threading.Lock()
 _own: tuple[int, Path, int] | None = None
 """Process id, folder, and descriptor of the locked file. A forked child must not remove its parent's folder."""
 
@@ -28,11 +30,12 @@ _own: tuple[int, Path, int] | None = None
 def folder() -> Path:
     """The temporary folder of this process. Creates it at the first call."""
     global _own
-    if _own is None or _own[0] != os.getpid() or not _own[1].is_dir():
-        if _own is None or _own[0] != os.getpid():
-            atexit.register(remove)
-        _own = (os.getpid(), *_new_folder())
-    return _own[1]
+    with _one_thread:
+        if _own is None or _own[0] != os.getpid() or not _own[1].is_dir():
+            if _own is None or _own[0] != os.getpid():
+                atexit.register(remove)
+            _own = (os.getpid(), *_new_folder())
+        return _own[1]
 
 
 def _new_folder() -> tuple[Path, int]:

@@ -1,4 +1,4 @@
-"""Set up and run: ``python scripts/bootstrap.py report|test|lint|bench|clean [arguments passed on]``.
+"""Set up and run: ``python scripts/bootstrap.py report|test|lint|bench|site|clean [arguments passed on]``.
 
 Standard library alone. It makes ``.venv`` beside this folder, installs what this machine can use, and does it again
 only when something changed. Environment variables that steer it:
@@ -35,7 +35,7 @@ LARGE_MB = 300
 HAS_TORCH = "import importlib.metadata as m; m.version('torch')"
 CUDA_PACKAGE = re.compile(r"(nvidia|cuda)-")
 MINIMUM = (3, 11)
-TARGETS = ("report", "test", "lint", "bench", "clean")
+TARGETS = ("report", "test", "lint", "bench", "site", "clean")
 MANIFESTS = ("/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d")
 
 
@@ -90,14 +90,15 @@ def project() -> dict[str, Any]:
 
 def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
     """The extras to install for a target: those for this machine (or the chosen ones), and those the target needs."""
-    own = {"test": {"dev", "report"}, "lint": {"dev"}, "report": {"report"}, "bench": {"dev"}}[target]
+    needed = {"test": "dev,report", "lint": "dev", "report": "report", "bench": "dev", "site": "report,site"}
+    own = set(needed[target].split(","))
     if chosen:
         extras = {extra.strip() for extra in chosen.split(",")} - {"", "none"}
         known = set(project()["optional-dependencies"])
         if unknown := extras - known:
             raise Trouble(f"EXTRAS names {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
         return own | extras
-    if target in ("lint", "bench"):
+    if target in ("lint", "bench", "site"):
         return own
     # JAX takes another 350 MB, ONNX Runtime 150. The tests run them; to measure them, they must be chosen explicitly.
     own |= {"wgpu", "torch"} | ({"jax", "onnx"} if target == "test" else set())
@@ -157,7 +158,7 @@ def distribution() -> tuple[str, bool]:
 
 def as_root() -> list[str] | None:
     """The words in front of a command that run it as root; None if this needs a password."""
-    if os.geteuid() == 0:
+    if sys.platform != "win32" and os.geteuid() == 0:
         return []
     return ["sudo", "-n"] if shutil.which("sudo") and quiet(["sudo", "-n", "true"]) else None
 
@@ -373,12 +374,28 @@ def test(arguments: list[str]) -> int:
 
 
 def lint(arguments: list[str]) -> int:
-    checks = (["ruff", "check", *(arguments or ["."])], ["mypy", *arguments])
-    return max([call([venv_python(), "-m", *check]) for check in checks])
+    # mypy finds what another system's Python lacks. Code for another system is unreachable.
+    others = [["mypy", f"--platform={name}", "--no-warn-unreachable", "overhead"] for name in ("darwin", "win32")]
+    checks = [["ruff", "check", *(arguments or ["."])], ["mypy", *arguments], *([] if arguments else others)]
+    codes = [call([venv_python(), "-m", *check]) for check in checks]
+    return max([*codes, *([] if arguments else [lint_workflows()])])
+
+
+def lint_workflows() -> int:
+    """Check the workflows for the public CI service, if the linter of such files is installed."""
+    zizmor = Path(venv_python()).with_name("zizmor.exe" if sys.platform == "win32" else "zizmor")
+    if not zizmor.exists():
+        say("no zizmor: the workflows are not checked")
+        return 0
+    return call([str(zizmor), "--offline", "--quiet", "--no-progress", "--strict-collection", ".github/workflows"])
 
 
 def bench(arguments: list[str]) -> int:
     return call([venv_python(), "scripts/bench/main.py", *arguments])
+
+
+def site(arguments: list[str]) -> int:
+    return call([venv_python(), "scripts/site.py", *arguments])
 
 
 def clean() -> int:
@@ -404,7 +421,7 @@ def main(arguments: list[str]) -> int:
         if sys.version_info[:2] < MINIMUM:
             raise Trouble(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=...")
         set_up(target)
-        return {"report": report, "test": test, "lint": lint, "bench": bench}[target](rest)
+        return {"report": report, "test": test, "lint": lint, "bench": bench, "site": site}[target](rest)
     except (Trouble, OSError) as error:
         say(f"{target} failed: {error}")
         return 1

@@ -13,7 +13,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from rich.console import Console
 
@@ -172,18 +172,27 @@ def _on_one_machine(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
     return f"{listed(said)} ({own[0].machine})" if own else ""
 
 
+_PAIR = Path("docs/examples/compare")
+
+
 def compared() -> str:
     """The output of ``overhead compare`` for the committed pair of runs, in both directions."""
-    folder = ROOT / "docs" / "examples" / "compare"
-    old, new = folder / "numpy-1.26.json", folder / "numpy-2.4.json"
-    blocks = []
-    for base, other in ((old, new), (new, old)):
-        out = io.StringIO()
-        comparison.show(compare(base, other), Console(file=out, width=200, color_system=None))
-        text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
-        command = f"overhead compare docs/examples/compare/{base.name} docs/examples/compare/{other.name}"
-        blocks.append(f"```text\n$ {command}\n{text}\n```")
-    return "\n\n".join(blocks)
+    old, new = _PAIR / "numpy-1.26.json", _PAIR / "numpy-2.4.json"
+    return "\n\n".join(_compare_command(base, other) for base, other in ((old, new), (new, old)))
+
+
+def across() -> str:
+    """The output of ``overhead compare --across`` for one of them."""
+    return _compare_command(_PAIR / "numpy-2.4.json", across="alloc=in-place,allocating")
+
+
+def _compare_command(base: Path, new: Path | None = None, across: str | None = None) -> str:
+    out = io.StringIO()
+    found = compare(ROOT / base, ROOT / new if new else None, across=across)
+    comparison.show(found, Console(file=out, width=200, color_system=None))
+    text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
+    more = new.as_posix() if new else f"--across {across}"
+    return f"```text\n$ overhead compare {base.as_posix()} {more}\n{text}\n```"
 
 
 def operating() -> str:
@@ -210,14 +219,28 @@ def plugin_interface() -> str:
     from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
     from overhead.probes.base import Probe, Space
     from overhead.probes.in_order import InOrderChain
+    from overhead.probes.workload_chain import WorkChain, WorkloadArm, kernels_of, step_of, verified, with_workloads
 
     classes = (Probe, results.Target, results.Case, Space, Chain, InOrderChain, DeviceTime, StartLatency)
+    functions: tuple[Callable[..., Any], ...] = (with_workloads, verified, step_of, kernels_of)
+    of_workloads = [*map(_class_reference, (WorkloadArm, WorkChain)), *map(_function_reference, functions)]
     words = [f"- {name}: {', '.join(f'`{value}`' for value in get_args(kind))}" for name, kind in (
         ("pattern", results.Pattern), ("caller", results.Caller), ("dependency", results.Dependency),
         ("overlap", results.Overlap),
     )]  # fmt: skip
     words.append(f"- api: any name; the spelling of known ones is {', '.join(f'`{n}`' for n in results.KNOWN_APIS)}")
-    return "\n\n".join(["## Allowed words", "\n".join(words), *map(_class_reference, classes)])
+    return "\n\n".join(["## Allowed words", "\n".join(words), *map(_class_reference, classes), *of_workloads])
+
+
+def _function_reference(function: Callable[..., Any]) -> str:
+    """A section with the signature and the docstring of a function."""
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    assert isinstance(node, ast.FunctionDef)
+    return f"## `{_signature(node)}`\n\n{_prose(function.__doc__)}"
+
+
+def _signature(node: ast.FunctionDef) -> str:
+    return f"{node.name}({ast.unparse(node.args)})" + (f" -> {ast.unparse(node.returns)}" if node.returns else "")
 
 
 def _class_reference(cls: type) -> str:
@@ -230,9 +253,8 @@ def _class_reference(cls: type) -> str:
         if isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_"):
             parts.append(f"- `{ast.unparse(node)}`" + (f": {_prose(told).replace(chr(10), ' ')}" if told else ""))
         elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and ast.get_docstring(node):
-            returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
             required = " (required)" if "abc.abstractmethod" in map(ast.unparse, node.decorator_list) else ""
-            parts.append(f"### `{node.name}({ast.unparse(node.args)}){returns}`{required}")
+            parts.append(f"### `{_signature(node)}`{required}")
             parts.append(_prose(ast.get_docstring(node)))
     return "\n\n".join(parts)
 
@@ -253,6 +275,7 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "findings": findings,
     "verdicts": verdicts,
     "compared": compared,
+    "across": across,
     "plugin-interface": plugin_interface,
     "columns": columns,
 }

@@ -54,7 +54,7 @@ def _cuda_driver() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     **{name: functools.partial(_module, name) for name in (
-        "cupy", "hatchling", "jax", "jinja2", "jsonschema", "matplotlib", "numba", "onnxruntime", "onnxscript",
+        "cupy", "hatchling", "jax", "jinja2", "jsonschema", "material", "matplotlib", "numba", "onnxruntime", "onnxscript",
         "pandas", "pip", "seaborn", "torch", "triton", "vulkan", "wgpu", "wgpudawn",
     )},
     "chromium": lambda: _program("chromium", "chromium-browser", "google-chrome"),
@@ -64,6 +64,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "cxx": lambda: _program("g++", "clang++"),
     "glslang": lambda: _program("glslangValidator", "glslang"),
     "cuda": _cuda_driver,
+    "d3d12": lambda: "" if sys.platform == "win32" else "only Windows has Direct3D 12",
+    "metal": lambda: "" if sys.platform == "darwin" else "only macOS has Metal",
     "vulkan-loader": _vulkan_loader,
     "lavapipe": lambda: _vulkan_loader() or _file("lvp_icd*.json", *_MANIFESTS),
     "swiftshader": lambda: _vulkan_loader() or _file("vk_swiftshader_icd.json", *_CHROMIUM_FOLDERS),

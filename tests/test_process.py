@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+import overhead.process
 from overhead.process import LimitExceeded, SupervisedProcess, last_words
 
 GENEROUS_S = 60.0
@@ -88,6 +90,36 @@ def test_the_end_of_a_process_is_the_end_of_its_descendants() -> None:
         assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
 
 
+READS_ITS_INPUT = """
+import subprocess, sys
+from overhead.process import input_lines
+lines = input_lines()
+child = subprocess.run([sys.executable, "-c", "input()"], stderr=subprocess.PIPE, text=True)
+print("EOFError" in child.stderr, flush=True)
+print(next(lines), sys.stdin.read(), flush=True)
+"""
+
+
+def test_neither_a_child_nor_a_library_of_the_worker_has_its_input() -> None:
+    with python(READS_ITS_INPUT) as process:
+        process.send(b"the job\n")
+        assert process.receive(GENEROUS_S).strip() == b"True"
+        assert process.receive(GENEROUS_S).strip() == rb"b'the job\n'"
+
+
+@pytest.mark.parametrize(("platform", "arguments"), [
+    ("linux", {"start_new_session": True}),
+    ("darwin", {"start_new_session": True}),
+    ("win32", {"creationflags": 0x200}),
+])  # fmt: skip
+def test_no_signal_of_the_terminal_reaches_a_child(
+    monkeypatch: pytest.MonkeyPatch, platform: str, arguments: dict[str, object]
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0x200, raising=False)
+    assert runpy.run_path(overhead.process.__file__)["OWN_GROUP"] == arguments
+
+
 DAEMON = """
 import os, time
 if os.fork() == 0:
@@ -155,3 +187,17 @@ def test_a_child_that_hangs_ends_with_its_parent(busy: str) -> None:
     assert done.stdout.split()
     _, alive = psutil.wait_procs(left, timeout=20)
     assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+def test_what_a_child_forked_ends_with_it_although_the_child_has_exited() -> None:
+    code = "import os, time\nif pid := os.fork(): print(pid, flush=True)\nelse: time.sleep(600)"
+    with python(code) as process:
+        forked = psutil.Process(int(process.receive(GENEROUS_S)))
+        assert process.exit_code(GENEROUS_S) == 0
+    assert not psutil.wait_procs([forked], timeout=GENEROUS_S)[1]
+
+
+def test_an_endless_line_is_received_in_parts() -> None:
+    with python("import sys\nwhile True: sys.stdout.write('x' * 2**20)") as process:
+        assert len(process.receive(GENEROUS_S)) == 16 * MIB

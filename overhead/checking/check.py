@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,14 +12,15 @@ import msgspec
 import psutil
 from msgspec import Struct
 
+from overhead import scratch
 from overhead.checking.child import CheckEnded, CheckJob, RowChecked, decode_message, encode
 from overhead.checking.findings import CheckFinding, CheckRow
 from overhead.errors import UsageError
 from overhead.probes import registry
-from overhead.process import LimitExceeded, SupervisedProcess
+from overhead.process import LimitExceeded, SupervisedProcess, how_ended
 
 SECONDS = 10.0
-"""No case begins later than this after the start of the check, unless every case is wanted."""
+"""No case but the base case of a target begins later than this after the start, unless every case is wanted."""
 _SILENCE_S = 20.0
 """The longest that one step of a case may take."""
 _EXIT_S = 5.0
@@ -91,42 +90,35 @@ def _one_child(
     job: CheckJob, silence_s: float, keep: Callable[[CheckRow], None], start: Callable[..., SupervisedProcess]
 ) -> int:
     """Run one child. The number of environments if it has checked everything, 0 if the rest needs another child."""
-    with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
-        trace_file = Path(folder) / "trace"
-        process = start(
-            (sys.executable, "-m", "overhead.checking.child"), {},
-            memory_bytes=int(psutil.virtual_memory().total * 0.75), poll_s=0.2,
-        )  # fmt: skip
-        row, step, began = "loading", "starting", time.monotonic()
-        try:
-            process.send(encode(msgspec.structs.replace(job, trace_file=str(trace_file))) + b"\n")
-            while line := process.receive(silence_s):
-                message = decode_message(line)
-                if isinstance(message, CheckEnded):
-                    return message.environments
-                if isinstance(message, RowChecked):
-                    keep(message.row)
-                else:
-                    row, step = message.row, message.step
-            code = process.exit_code(_EXIT_S)
-            result, reason = "crashed", f"{_how_ended(code)}{process.last_words()}"
-        except LimitExceeded as exceeded:
-            late = exceeded.limit == "time"
-            result, reason = ("hung", f"no answer for {silence_s:.0f} s") if late else ("crashed", "out of memory")
-        except (msgspec.DecodeError, msgspec.ValidationError):
-            result, reason = "crashed", "something else wrote to the pipe of the check"
-        finally:
-            process.end()
-        where = _where(trace_file, job.plugins)
+    trace_file = scratch.folder() / "trace"
+    process = start(
+        (sys.executable, "-m", "overhead.checking.child"), {},
+        memory_bytes=int(psutil.virtual_memory().total * 0.75), poll_s=0.2,
+    )  # fmt: skip
+    row, step, began = "loading", "starting", time.monotonic()
+    try:
+        process.send(encode(msgspec.structs.replace(job, trace_file=str(trace_file))) + b"\n")
+        while line := process.receive(silence_s):
+            message = decode_message(line)
+            if isinstance(message, CheckEnded):
+                return message.environments
+            if isinstance(message, RowChecked):
+                keep(message.row)
+            else:
+                row, step = message.row, message.step
+        code = process.exit_code(_EXIT_S)
+        result, reason = "crashed", f"{how_ended(code)}{process.last_words()}"
+    except LimitExceeded as exceeded:
+        late = exceeded.limit == "time"
+        result, reason = ("hung", f"no answer for {silence_s:.0f} s") if late else ("crashed", "out of memory")
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        result, reason = "crashed", "something else wrote to the pipe of the check"
+    finally:
+        process.end()
+    where = _where(trace_file, job.plugins)
     finding = CheckFinding("error", step, reason, where)
     keep(CheckRow(row, "hung" if result == "hung" else "crashed", "", [finding], round(time.monotonic() - began, 2)))
     return int(" " not in row or row.rpartition(" ")[2] in ("environments", "targets", "space"))
-
-
-def _how_ended(code: int | None) -> str:
-    if code is None:
-        return "the process closed its answers"
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"the process ended with exit code {code}"
 
 
 def _where(trace_file: Path, plugins: Sequence[str]) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import statistics
 import time
@@ -18,7 +19,10 @@ from overhead.checking.findings import Findings
 from overhead.measure.sampling.chain import Chain, DeviceTime, Samples, StartLatency
 from overhead.measure.sampling.description import fields_of, opening_of
 from overhead.probes.base import Probe, Space
+from overhead.probes.in_order import InOrderChain
+from overhead.probes.workload_chain import WorkChain
 from overhead.results import Case, Target
+from overhead.workloads import workloads
 
 UNITS = (0, 1, 7, 1)
 MANY_UNITS = 1001
@@ -27,6 +31,14 @@ _BLOCKING_STEP = "wait() after one unit"
 _LEAST_WAIT_NS = 2_000
 """A wait that is this much longer than an empty one waits for something."""
 _REPEATS = 15
+_LARGEST_SHARE = 300
+"""A unit whose part of T(n) exceeds its device time by more than this is suspicious."""
+_LEAST_GROWTH = 1.5
+"""Many units take at least this many times as long on the device as an eighth of them."""
+_BACKLOG = 200
+"""Units in the queue when a read is tested."""
+_SHORT_NS = 20_000_000
+"""Tests that need many units are left out if they would take longer than this."""
 
 
 def check_targets(found: Findings, probe: Probe) -> list[Target]:
@@ -56,12 +68,11 @@ def check_space(found: Findings, probe: Probe, target: Target) -> list[Case]:
         space: Any = probe.space(target)
         if not found.expect(isinstance(space, Space), f"space() returned {space!r:.80}; it must be a Space"):
             return []
-        for crossed in (False, True):
-            cases = list(space.cross() if crossed else space.star())
+        star.extend(space.star())
+        for cases in (star, list(itertools.islice(space.cross(), 1))):  # all combinations may be very many
             if not found.expect(bool(cases), "space() has no case: allowed() refuses every one"):
                 return []
             found.expect(cases[0].key == space.base.key, "allowed() refuses the base case")
-        star.extend(space.star())
     return star
 
 
@@ -119,15 +130,18 @@ def open_chain(found: Findings, probe: Probe, target: Target, case: Case, varied
     if not chain.own_loop:
         for name in sorted(set(varied) - params.read):
             found.warn(f"open() never reads params[{name!r}], so this case is measured like the base case")
+    if case.workload in workloads() and not isinstance(chain, WorkChain):
+        found.warn(f"the chain is no WorkChain, so nothing compares it with the reference of {case.workload}")
     return chain
 
 
 def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = False) -> None:
-    """Check an open chain, and close it. ``cheap``: a unit takes well under a microsecond."""
+    """Check an open chain, and close it. ``cheap``: a unit of the step takes well under a microsecond."""
     try:
         _check_description(found, chain, case)
         if not found.failed:
-            _Calls(found, chain, case).check((*UNITS, MANY_UNITS) if cheap else UNITS)
+            many = cheap and case.workload == "step"
+            _Calls(found, chain, case).check((*UNITS, MANY_UNITS) if many else UNITS)
     finally:
         with found.catching("close()"):
             chain.close()
@@ -181,6 +195,40 @@ def blocking_warning(synchronous: bool, issue: float, empty: float, one: float, 
             "if it returns earlier, does wait() wait for the work?"
         )
     return ""
+
+
+def unread_warning(pattern: str, empty: float, left: float, full: float) -> str:
+    """What is suspicious about a unit that contains its own wait or read; empty if nothing is.
+
+    ``full``: the wait after some units without it, ns. ``left``: the wait after the same units with it. ``empty``: the
+    wait after no unit.
+    """
+    if left < empty + max(10 * _LEAST_WAIT_NS, 0.5 * (full - empty)):
+        return ""
+    return (
+        f"the pattern is {pattern}, but {(left - empty) / 1e3:.1f} us of work are left for wait() afterwards: "
+        "does the call in each unit return before the unit has run?"
+    )
+
+
+def device_time_warning(per_unit: float, window: float, *, fused: bool = False) -> str:
+    """What is suspicious about the device time of a unit, when a unit adds ``window`` to T(n); both in ns.
+
+    ``fused``: a unit is one turn of a loop on the device, which may take less than 1 ns.
+    """
+    if per_unit >= max(0.0 if fused else 1.0, window / _LARGEST_SHARE):
+        return ""
+    return f"the device time of a unit is {per_unit:.2g} ns, but a unit adds {window:.0f} ns to T(n): is span in ns?"
+
+
+def span_warning(few: DeviceTime, many: DeviceTime) -> str:
+    """What is suspicious about device times of few and of many units; empty if nothing is."""
+    if many.span > _LEAST_GROWTH * few.span:
+        return ""
+    return (
+        f"span is {few.span:.0f} ns for {few.n} units and {many.span:.0f} ns for {many.n}: "
+        "it must be the time of all n units, not of one"
+    )
 
 
 class _Calls:
@@ -258,13 +306,21 @@ class _Calls:
 
     def _blocking(self) -> None:
         """Compare the waits after some units with an empty wait: is anything left to wait for?"""
-        if self.chain.latency or self.chain.recorded or self.case.pattern == "fused" or not self.chain.executes:
+        if self.chain.recorded or self.case.pattern == "fused" or not self.chain.executes:
             return
         with self.found.catching(_BLOCKING_STEP):
             times = {n: [self._timed(n) for _ in range(_REPEATS)] for n in sorted(set(UNITS))}
             empty, one, most = (statistics.median(wait for _, wait in times[n]) for n in times)
             issue = statistics.median(issue for issue, _ in times[1])
-            if warning := blocking_warning(self.chain.synchronous, issue, empty, one, most):
+            if self.chain.latency:
+                full = left = most
+                if isinstance(self.chain, InOrderChain) and _BACKLOG * (issue + one) < _SHORT_NS:
+                    pairs = [self.chain.leftover(_BACKLOG) for _ in range(_REPEATS)]
+                    full, left = (statistics.median(column) for column in zip(*pairs, strict=True))
+                warning = unread_warning(self.case.pattern, empty, left, full)
+            else:
+                warning = blocking_warning(self.chain.synchronous, issue, empty, one, most)
+            if warning:
                 self.found.warn(warning)
         if not self.found.failed:
             self._read()
@@ -302,14 +358,17 @@ class _Calls:
 
     def _device(self) -> None:
         n = min(4, self.chain.held_n)
+        began = time.perf_counter_ns()
         found = [self.chain.device(n), self.chain.device(n)]
+        took = time.perf_counter_ns() - began
         kinds = {type(one) for one in found}
         expect = self.found.expect
         if not expect(
             kinds in ({DeviceTime}, {type(None)}), f"device({n}) returned {found!r:.100}, not DeviceTime twice"
         ):
             return
-        for one in filter(None, found):
+        times = [one for one in found if one is not None]
+        for one in times:
             expect(
                 1 <= one.n <= self.chain.held_n, f"DeviceTime.n is {one.n}; allowed: 1 to held_n {self.chain.held_n}"
             )
@@ -317,6 +376,24 @@ class _Calls:
             expect(one.quantum >= 0, f"DeviceTime.quantum is {one.quantum}; it must be ns, 0 or more")
             expect(isinstance(one.busy, bool), f"DeviceTime.busy is {one.busy!r}; it must be True or False")
             expect(isinstance(one.method, str) and bool(one.method), "DeviceTime.method is empty; it must say how")
+        if times and not self.found.failed and self.chain.executes and not self.chain.own_loop:
+            self._plausible(times, took)
+
+    def _plausible(self, times: Sequence[DeviceTime], took: float) -> None:
+        """Compare the device times, which ``took`` ns to measure, with the host's clock and with more units."""
+        per_unit = statistics.mean(one.span / one.n for one in times)
+        if (total := sum(one.span for one in times)) > took:
+            self.found.warn(f"span is {total:.3g} ns in two calls that took {took:.3g} ns: is span in ns?")
+        totals = {n: min(sum(self._timed(n)) for _ in range(_REPEATS)) for n in (1, max(UNITS))}
+        slope = (totals[max(UNITS)] - totals[1]) / (max(UNITS) - 1)
+        many = min(_BACKLOG, self.chain.held_n)
+        fused = self.case.pattern == "fused"
+        said = device_time_warning(per_unit, slope, fused=fused)
+        if not said and not fused and many >= 16 and many * took < _SHORT_NS:
+            few, more = self.chain.device(many // 8), self.chain.device(many)
+            said = span_warning(few, more) if few is not None and more is not None else ""
+        if said:
+            self.found.warn(said)
 
     def _stages(self) -> None:
         before, stages = self.before, self.chain.stages(5)

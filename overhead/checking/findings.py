@@ -30,7 +30,10 @@ class CheckFinding(Struct, frozen=True, omit_defaults=True):
 
 
 class CheckRow(Struct, frozen=True, omit_defaults=True):
-    """One case, or a step before the cases (``what``: ``loading``, ``targets``, ``space``)."""
+    """One case, or a step before the cases (``what``: ``loading``, ``targets``, ``space``).
+
+    ``reason``: why it is unavailable, or what the case was compared with.
+    """
 
     what: str
     result: Result

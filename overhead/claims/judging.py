@@ -108,8 +108,8 @@ def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
     """The verdict on every claim, from the values of the runs.
 
     For each machine the run that its page shows in full is used if it has a value, so that a claim and a key figure
-    agree; else the newest run with a value. If no run has a value, or the claim says that a case fails, the first of
-    them with the records is used.
+    agree; else the newest run with a value, those that set no environment variables first. If no run has a value, or
+    the claim says that a case fails, the first of them with the records is used.
     """
     by_machine: dict[str, list[RunEvidence]] = {}
     for run in sorted(runs, key=lambda run: run.created, reverse=True):
@@ -117,7 +117,8 @@ def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
     preferred = []
     for own in by_machine.values():
         shown = run_to_show([run.cases for run in own])
-        preferred += [own[shown], *own[:shown], *own[shown + 1 :]]
+        others = sorted([*own[:shown], *own[shown + 1 :]], key=lambda run: bool(run.cases.environment))
+        preferred += [own[shown], *others]
     return [_judged(claim, preferred) for claim in claims()]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -22,6 +23,25 @@ _fingerprint_decoder = msgspec.json.Decoder(Fingerprint)
 def is_journal(path: Path) -> bool:
     """Whether the file name is that of a journal or of raw samples (``.jsonl``, ``.jsonl.gz``)."""
     return path.name.endswith((".jsonl", ".jsonl.gz"))
+
+
+def in_folder(folder: Path) -> list[Path]:
+    """The fingerprints of a folder, and its journals that have no fingerprint."""
+    done = sorted(folder.glob("*.json"))
+    stems = {path.stem for path in done}
+    return [*done, *(path for path in sorted(folder.glob("*.jsonl")) if path.stem not in stems)]
+
+
+def newest(folder: Path) -> Path:
+    """The fingerprint or journal in the folder that was written last. Raises ``BadFile`` if there is none."""
+    written = {}
+    for path in in_folder(folder):
+        with contextlib.suppress(OSError):  # a link to a file that is gone
+            if stat.S_ISREG((found := path.stat()).st_mode):
+                written[path] = (found.st_mtime_ns, path.name)
+    if not written:
+        raise BadFile(f"{folder}: no fingerprint or journal here; overhead run makes one")
+    return max(written, key=written.__getitem__)
 
 
 def read_fingerprint(path: Path) -> Fingerprint:
@@ -73,8 +93,9 @@ def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A new file that gets this path when it is whole and on the disk. If this fails, no part of it remains."""
     part = part_path(path)
+    part.unlink(missing_ok=True)  # of a killed run; what a link or a pipe of this name leads to must not be written
     try:
-        with open(part, "wb") as file:
+        with open(part, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from overhead.errors import BadFile
-from overhead.loading.reduce import load
+from overhead.loading.files import in_folder
+from overhead.loading.reduce import load_file
 from overhead.reading.format import plain
 from overhead.results import Fingerprint, Machine
 
@@ -62,7 +64,7 @@ def each(
     ``mapping``: the built-in ``map``, or the ``map`` of a process pool. If two files have the same machine id but
     describe different machines, the second file is skipped. Raises ``BadFile`` like ``collect``.
     """
-    alone = len(paths) == 1 and not paths[0].is_dir()
+    alone = len(paths) == 1 and not os.path.isdir(paths[0])
     machines: dict[str, tuple[Machine, Path]] = {}
     bad: list[Skipped] = []
     named = files(paths)
@@ -87,7 +89,7 @@ def each(
 
 def _read(use: Callable[[Fingerprint], T], path: Path) -> tuple[Machine, T] | BadFile:
     try:
-        found = load(path)
+        found = load_file(path)
     except BadFile as error:
         return error
     return found.machine, use(found)
@@ -108,26 +110,10 @@ def _description(machine: Machine) -> tuple[str, int, int, int]:
     return machine.cpu, machine.cores, machine.memory_gib, sum(not gpu.software for gpu in machine.gpus)
 
 
-def newest(folder: Path) -> Path:
-    """The fingerprint or journal in the folder that was written last. Raises ``BadFile`` if there is none."""
-    found = [path for _, path in files([folder])] if folder.is_dir() else []
-    if not found:
-        raise BadFile(f"{folder}: no fingerprint or journal here; overhead run makes one")
-    return max(found, key=lambda path: path.stat().st_mtime)
-
-
 def files(paths: Iterable[Path]) -> list[tuple[int, Path]]:
-    """The files to load, each with the index of its path in ``paths``.
-
-    A folder stands for its fingerprints, and for its journals that have no fingerprint.
-    """
-    found: list[tuple[int, Path]] = []
-    for argument, path in enumerate(paths):
-        if not path.is_dir():
-            found.append((argument, path))
-            continue
-        done = sorted(path.glob("*.json"))
-        stems = {p.stem for p in done}
-        left = [p for p in sorted(path.glob("*.jsonl")) if p.stem not in stems]
-        found += [(argument, p) for p in (*done, *left)]
-    return found
+    """The files to load, each with the index of its path in ``paths``. A folder stands for the files in it."""
+    return [
+        (argument, file)
+        for argument, path in enumerate(paths)
+        for file in (in_folder(path) if os.path.isdir(path) else [path])
+    ]

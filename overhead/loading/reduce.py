@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -53,11 +54,11 @@ def load(path: str | Path) -> Fingerprint:
     Raises ``BadFile``.
     """
     path = Path(path)
-    if path.is_dir():
-        found = [*path.glob("*.json")] or [*path.glob("*.jsonl")]
-        if not found:
-            raise BadFile(f"{path}: no fingerprint or journal here")
-        path = max(found, key=lambda file: (file.stat().st_mtime_ns, file.name))
+    return load_file(files.newest(path) if os.path.isdir(path) else path)
+
+
+def load_file(path: Path) -> Fingerprint:
+    """The fingerprint in a file, which may be a journal. Raises ``BadFile``, also for a folder."""
     return reduce_journal(path) if files.is_journal(path) else files.read_fingerprint(path)
 
 

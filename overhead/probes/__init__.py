@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import sys
-from collections.abc import Container
+from collections.abc import Container, Iterator, Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 from overhead.errors import BadPlugin, one_line
+from overhead.fields import is_utf8
 from overhead.probes._support.packages import entry_points
 from overhead.probes._support.packages.answers import environments_of, space_of, targets_of
 from overhead.probes.base import Probe
@@ -31,9 +33,9 @@ __all__ = [
     "unavailable_packages",
     "usable_entry_points",
 ]
-_registry: Registry[Probe] = Registry("stack", __name__, frozenset({"base", "in_order"}))
+_registry: Registry[Probe] = Registry("stack", __name__, frozenset({"base", "in_order", "workload_chain"}))
 _REGISTRIES: tuple[Registry[Any], ...] = (_registry, WORKLOADS)
-_plugins: set[Path] = set()
+_plugins: set[str] = set()
 _unavailable: list[MissingStack] = []
 _usable: list[str] = []
 _allowed: Container[str] | None = None
@@ -84,6 +86,15 @@ def _trials() -> list[tuple[EntryPoint, str]]:
     return [(entry, reasons[entry_points.text_of(entry)]) for entry in entries]
 
 
+@contextlib.contextmanager
+def _importing(package: str = "") -> Iterator[list[list[str]]]:
+    """Collect what the block adds to each registry. What it prints goes to standard error, as output may be JSON."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.redirect_stderr(sys.stderr))
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        yield [stack.enter_context(one.adding(package)) for one in _REGISTRIES]
+
+
 def load_entry_point(entry: EntryPoint) -> str:
     """Import the module of an entry point. Why it cannot be used, in one line; '' if it can.
 
@@ -92,8 +103,7 @@ def load_entry_point(entry: EntryPoint) -> str:
     _registry.load()
     imported_before = entry.module in sys.modules
     try:
-        with contextlib.ExitStack() as stack:
-            added = [stack.enter_context(one.adding(entry_points.package_of(entry))) for one in _REGISTRIES]
+        with _importing(entry_points.package_of(entry)) as added:
             entry.load()
             if not any(added) and not imported_before:
                 return "registers no stack and no workload"
@@ -107,27 +117,48 @@ def load_entry_point(entry: EntryPoint) -> str:
 
 
 def answer_trial() -> None:
-    """Load one entry point in the child process of its trial."""
-    entry_points.answer_trial(load_entry_point)
+    """Load one entry point (its name and value) or one plugin (its path) in the child process of its trial."""
+    entry_points.answer_trial(_load_for_trial)
 
 
-def load_plugin(path: Path) -> dict[str, str]:
+def _load_for_trial(arguments: Sequence[str]) -> str:
+    if len(arguments) == 2:
+        name, value = arguments
+        return load_entry_point(EntryPoint(name, value, entry_points.GROUP))
+    allow_entry_points(())
+    before = registry()
+    try:
+        load_plugin(Path(arguments[0]))
+    except BadPlugin as error:
+        return str(error).removeprefix(f"{arguments[0]}: ")
+    for name, probe in registry().items():
+        if probe is not before.get(name):
+            with contextlib.suppress(Exception):  # a worker reports it
+                environments_of(probe)
+    return ""
+
+
+def load_plugin(path: Path, *, trial: bool = False) -> dict[str, str]:
     """Import a file that registers stacks or workloads, unless it was imported before.
 
-    Returns, by name, a sentence for each stack or workload of an installed package that the file replaces. Raises
-    ``BadPlugin`` with the reason in one line. A file that calls ``os._exit`` ends this process.
+    ``trial``: import it in a child process first, because a file that calls ``os._exit`` or hangs would end or stop
+    this process. Returns, by name, a sentence for each stack or workload of an installed package that the file
+    replaces. Raises ``BadPlugin`` with the reason in one line.
     """
     registry()
-    if path.resolve() in _plugins:
+    if not is_utf8(str(path)):
+        raise BadPlugin(f"{path}: the path is not UTF-8; rename it")
+    if os.path.realpath(path) in _plugins:
         return {}
+    if trial and os.path.isfile(path) and (reason := entry_points.trial(str(path))):
+        raise BadPlugin(f"{path}: {reason}")
     spec = importlib.util.spec_from_file_location(f"overhead_plugin_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
+    if spec is None or spec.loader is None or not os.path.isfile(path):
         raise BadPlugin(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
     packages = [dict(one.packages) for one in _REGISTRIES]
     try:
-        with contextlib.ExitStack() as stack:
-            added = [stack.enter_context(one.adding()) for one in _REGISTRIES]
+        with _importing() as added:
             spec.loader.exec_module(module)
     except KeyboardInterrupt:
         raise
@@ -135,7 +166,7 @@ def load_plugin(path: Path) -> dict[str, str]:
         raise BadPlugin(f"{path}: {one_line(error)}") from error
     if not any(added):
         raise BadPlugin(f"{path}: registers no stack and no workload")
-    _plugins.add(path.resolve())
+    _plugins.add(os.path.realpath(path))
     return {
         name: f"{path} replaces the {one.kind} {name} of the installed package {before[name]}"
         for one, before, names in zip(_REGISTRIES, packages, added, strict=True)

@@ -68,10 +68,11 @@ class BrowserProbe(Probe):
         return [identity.target(self.name, page, self.session().browser)]
 
     def space(self, target: Target) -> Space:
-        from overhead.probes._support.common import workload_chain
+        from overhead.probes._support.common import workload_arms
+        from overhead.probes.workload_chain import with_workloads
 
-        arms = [*workload_chain.wgsl_arms(self.name, "browser"), workload_chain.wgsl_submitted("browser")]
-        return workload_chain.space(space(), [], software=target.software, late=arms)
+        arms = [*workload_arms.wgsl_arms(self.name, "browser"), workload_arms.wgsl_submitted("browser")]
+        return with_workloads(space(), [], software=target.software, late=arms)
 
     def open(self, target: Target, case: Case) -> Chain:
         if "elements" in case.params:

@@ -48,13 +48,14 @@ class CudaDriverProbe(Probe):
             ),
             *(vary(each, "caller", caller) for caller in ("native", "ffi")),
         ]
-        from overhead.probes._support.common.workload_chain import fused, launches, space
+        from overhead.probes._support.common.workload_arms import fused, launches
+        from overhead.probes.workload_chain import with_workloads
 
         arms = [fused("cuda"), launches("cuda", "separate", "one")]
         from overhead.lowering.fusions import FUSIONS
         from overhead.probes._support.common.decode_cases import program_arms, with_decode
 
-        made = space(Space(base, axes, extra, _allowed), arms, software=False)
+        made = with_workloads(Space(base, axes, extra, _allowed), arms, software=False)
         steps = program_arms("per-submit", ("native", "binding"), (0, len(FUSIONS)))
         return with_decode(made, steps, software=False)
 

@@ -38,14 +38,14 @@ class CudaGraphProbe(Probe):
             _launches("binding", 100, "torch"),
         ]
         from overhead.probes._support.common.decode_cases import with_decode
-        from overhead.probes._support.common.workload_chain import WorkloadArm, space
+        from overhead.probes.workload_chain import WorkloadArm, with_workloads
 
         arms = [
             WorkloadArm("replay", {"maker": "driver"}, bodies=("separate", "one"), language="cuda"),
             WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library")),
             WorkloadArm("replay", {"maker": "torch-compiled"}),
         ]
-        made = space(Space(base, {"maker": ["torch"]}, extra), arms, software=False)
+        made = with_workloads(Space(base, {"maker": ["torch"]}, extra), arms, software=False)
         return with_decode(made, _decode_arms(), software=False)
 
     def open(self, target: Target, case: Case) -> Chain:

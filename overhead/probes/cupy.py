@@ -11,11 +11,12 @@ import msgspec
 from overhead.probes import register
 from overhead.probes._support.common.add_one import count_steps, start_values
 from overhead.probes._support.common.library_import import import_library
-from overhead.probes._support.common.python_loops import Action, Issue, alternating, in_sequence
+from overhead.probes._support.common.python_loops import Action, Issue, in_sequence
 from overhead.probes._support.cuda.cupy_clock import CupyClock
 from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes._support.cuda.targets import driver_targets
 from overhead.probes.base import Chain, DeviceTime, Probe, Space
+from overhead.probes.in_order import InOrderChain
 from overhead.results import Case, Scalar, Target
 
 
@@ -41,9 +42,10 @@ class CupyProbe(Probe):
             "pattern": ["wait-each", "read-each"],
             "wait": ["device", "event", "event-blocking"],
         }
-        from overhead.probes._support.common.workload_chain import eager, fused, space
+        from overhead.probes._support.common.workload_arms import eager, fused
+        from overhead.probes.workload_chain import with_workloads
 
-        return space(Space(base, axes), [fused("cuda"), eager("separate")], software=False)
+        return with_workloads(Space(base, axes), [fused("cuda"), eager("separate")], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         cupy = import_library("cupy", self.mend)
@@ -55,33 +57,27 @@ class CupyProbe(Probe):
         return CupyChain(cupy, case)
 
 
-class CupyChain(HeldChain):
+class CupyChain(HeldChain, InOrderChain):
     """A chain of n launches in CuPy's current stream, which is the default stream."""
 
     def __init__(self, cupy: Any, case: Case) -> None:
-        self._cupy, self._case = cupy, case
-        self.latency = case.pattern in ("wait-each", "read-each")
-        self.overlap = "serial" if self.latency else "pipelined"
+        self._cupy = cupy
         self.wait_spins = case.params["wait"] != "event-blocking"
-        self._wait = _wait(cupy, str(case.params["wait"]))
         self._raw = case.params["operation"] == "raw-kernel"
         self._hashes: dict[str, str] = {}
-        self._loop, launch = self._raw_kernel() if self._raw else self._ufunc()
-        if self.latency:
-            self._loop = alternating(launch, self._wait if case.pattern == "wait-each" else self._values[0].item)
         self._clock: CupyClock | None = None
-
-    def issue(self, n: int) -> None:
-        self._loop(n)
-
-    def wait(self) -> None:
-        self._wait()
-
-    def executed(self) -> int:
-        from overhead.probes.kernels import lcg
-
-        values = self._cupy.asnumpy(self._values)
-        return (lcg.distance(lcg.seeds(), values) if self._raw else count_steps(values)) - self.aside
+        loop, launch = self._raw_kernel() if self._raw else self._ufunc()
+        operation = "RawKernel" if self._raw else "cupy.add(x, 1, out=x)"
+        precision = "uint32" if self._raw else "int32"
+        super().__init__(
+            case,
+            launch,
+            _wait(cupy, str(case.params["wait"])),
+            self._values[0].item,
+            count=self._steps,
+            window={"operation": operation, "precision": precision, "stream": "default"},
+            loop=loop,
+        )
 
     def device(self, n: int) -> DeviceTime | None:
         if self.latency:
@@ -89,12 +85,14 @@ class CupyChain(HeldChain):
         self._clock = self._clock or CupyClock(self._cupy)
         return self.held(self._clock, n)
 
-    def window(self) -> dict[str, Scalar]:
-        operation = "RawKernel" if self._raw else "cupy.add(x, 1, out=x)"
-        return {"operation": operation, "precision": "uint32" if self._raw else "int32", "stream": "default"}
-
     def kernels(self) -> dict[str, str]:
         return self._hashes
+
+    def _steps(self) -> int:
+        from overhead.probes.kernels import lcg
+
+        values = self._cupy.asnumpy(self._values)
+        return lcg.distance(lcg.seeds(), values) if self._raw else count_steps(values)
 
     def _ufunc(self) -> tuple[Issue, Action]:
         self._values = x = self._cupy.asarray(start_values())

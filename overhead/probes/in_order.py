@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from numbers import Integral
 
-from overhead.probes._support.common.python_loops import Action, Issue, alternating, repeated
+from overhead.probes._support.common.python_loops import Action, Issue, alternating, nothing, repeated
 from overhead.probes.base import Chain, DeviceTime, Unsupported
 from overhead.results import Case, Scalar
 
@@ -64,17 +65,18 @@ class InOrderChain(Chain):
         self.synchronous = synchronous
         self.latency = second is not None
         self.overlap = "serial" if self.latency or synchronous else "pipelined"
-        self._issue = (loop or repeated(launch)) if second is None else alternating(launch, second)
-        self._finish, self._count, self._time, self._window = finish, count, device, dict(window or {})
+        self.__issue = (loop or repeated(launch)) if second is None else alternating(launch, second)
+        self.__launch, self.__finish, self.__second = launch, finish, second or nothing
+        self.__count, self.__time, self.__window = count, device, dict(window or {})
 
     def issue(self, n: int) -> None:
-        self._issue(n)
+        self.__issue(n)
 
     def wait(self) -> None:
-        self._finish()
+        self.__finish()
 
     def executed(self) -> int:
-        count: object = self._count()
+        count: object = self.__count()
         if not isinstance(count, Integral):
             raise TypeError(f"count returned {count!r:.100}; it must be a number of units")
         return int(count) - self.aside
@@ -82,15 +84,32 @@ class InOrderChain(Chain):
     def warm_up(self, n: int) -> None:
         """Run n units and wait for them. They do not count as executed."""
         self.aside += n
-        self._issue(n)
-        self._finish()
+        self.__issue(n)
+        self.__finish()
+
+    def leftover(self, n: int) -> tuple[int, int]:
+        """How long ``finish`` takes after n units, and after n units and the wait or read of the pattern; ns.
+
+        A wait or read that returns when the last unit has run leaves nothing to ``finish``. For ``overhead check``.
+        The units do not count as executed.
+        """
+        times = []
+        for second in (nothing, self.__second):
+            self.aside += n
+            for _ in range(n):
+                self.__launch()
+            second()
+            began = time.perf_counter_ns()
+            self.__finish()
+            times.append(time.perf_counter_ns() - began)
+        return times[0], times[1]
 
     def device(self, n: int) -> DeviceTime | None:
         """The device time of n units that do not count as executed; None for a pattern with a wait in each unit."""
-        if self._time is None or self.latency:
+        if self.__time is None or self.latency:
             return None
         self.aside += n
-        return self._time(n)
+        return self.__time(n)
 
     def window(self) -> dict[str, Scalar]:
-        return self._window
+        return self.__window

@@ -38,10 +38,10 @@ class JaxProbe(Probe):
         base = Case(pattern="per-submit", unit="launch", params={"donated": True})
         fused = [Case(pattern="fused", unit="step", params={"loop": loop}) for loop in ("scan", "while", "fori")]
         axes: dict[str, list[Scalar]] = {"donated": [False], "pattern": ["wait-each"]}
-        from overhead.probes._support.common.workload_chain import WorkloadArm, space
+        from overhead.probes.workload_chain import WorkloadArm, with_workloads
 
         arms = [*(WorkloadArm("fused", {"loop": loop}) for loop in ("scan", "fori")), WorkloadArm("per-submit")]
-        return space(Space(base, axes, fused), arms, software=target.api == "CPU")
+        return with_workloads(Space(base, axes, fused), arms, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
         jax = import_library("jax", self.mend)

@@ -38,15 +38,16 @@ class NumpyProbe(Probe):
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place"})
-        from overhead.probes._support.common.workload_chain import eager, space
+        from overhead.probes._support.common.workload_arms import eager
+        from overhead.probes.workload_chain import with_workloads
 
         star = Space(base, axes={"caller": ["native"], "alloc": ["allocating"]}, allowed=_allowed)
-        return space(star, [eager("separate")], software=True)
+        return with_workloads(star, [eager("separate")], software=True)
 
     def open(self, target: Target, case: Case) -> Chain:
         if "elements" in case.params:
             from overhead.probes._support.common.array_workload import NumpyWork
-            from overhead.probes._support.common.workload_chain import verified
+            from overhead.probes.workload_chain import verified
 
             return verified(NumpyWork(case))
         if case.pattern != "per-submit" or not _allowed(case):

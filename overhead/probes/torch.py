@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from overhead.probes import register
 from overhead.probes._support.torch.targets import import_torch, torch_target
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
 from overhead.results import Case, Pattern, Scalar, Target
+from overhead.workloads import OPERATIONS
 from overhead.workloads._decode import DECODERS
 
 
@@ -17,7 +19,8 @@ class TorchProbe(Probe):
 
     The in-place operation is ``x.add_(1)``; the allocating operation is ``x = x + 1``. ``operand=tensor`` adds an
     existing 0-dimensional tensor, which the native caller can do too. ``sync`` is an action of the host after every
-    ``every`` steps. A unit is then these steps and the action.
+    ``every`` steps. A unit is then these steps and the action. The workload ``operations`` is a list of common
+    operations, one case each.
     """
 
     name = "torch"
@@ -42,8 +45,9 @@ class TorchProbe(Probe):
         at_the_end = [vary(base, "wait", wait) for wait in waits[1:]]
         in_place, allocating = _python_and_native(base, "in-place"), _python_and_native(base, "allocating")
         first, others = _main_synchronisations(base, kind), _all_synchronisations(base, kind)
-        extra = [*in_place, *first, *allocating, *at_the_end, *others]
-        from overhead.probes._support.common.workload_chain import IN_TURN, IN_TURN_TOO, eager, on_all_threads, space
+        extra = [*in_place, *first, *allocating, *at_the_end, *others, *_operations(waits)]
+        from overhead.probes._support.common.workload_arms import IN_TURN, IN_TURN_TOO, eager, on_all_threads
+        from overhead.probes.workload_chain import with_workloads
 
         star = Space(base, {"alloc": ["allocating"]}, extra)
         cpu = target.api == "CPU"
@@ -51,7 +55,7 @@ class TorchProbe(Probe):
         late = [*([] if cpu else [on_all_threads("hybrid")]), IN_TURN_TOO]
         from overhead.probes._support.common.decode_cases import DecodeArm, reading_arms, with_decode
 
-        made = space(star, arms, software=cpu, late=late)
+        made = with_workloads(star, arms, software=cpu, late=late)
         return with_decode(made, [DecodeArm("per-submit"), *reading_arms()], software=cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
@@ -73,9 +77,13 @@ class TorchProbe(Probe):
         wait_name = str(case.params.get("wait", ""))
         wait = waits.wait(device, wait_name)
         spins = device.type != "cpu" and wait_name != "event-blocking"
-        if case.workload != "step":
+        if case.workload == OPERATIONS:
+            from overhead.probes._support.torch.operations import OperationBody
+
+            body: Any = OperationBody(device, str(case.params["operation"]))
+        elif case.workload != "step":
             varying = case.params["shapes"] == "varying"
-            body: Any = bodies.NetworkStep(device, train=case.workload == "mlp-train", varying=varying)
+            body = bodies.NetworkStep(device, train=case.workload == "mlp-train", varying=varying)
         else:
             number, in_place = case.params["operand"] == "number", case.params["alloc"] == "in-place"
             body = bodies.AddOne(device, in_place=in_place, number=number)
@@ -101,6 +109,15 @@ def _python_and_native(base: Case, alloc: str) -> list[Case]:
     """Cases that run the same operation from Python and from a compiled loop."""
     tensor = vary(vary(base, "operand", "tensor"), "alloc", alloc)
     return [vary(tensor, "caller", caller) for caller in ("binding", "native")]
+
+
+def _operations(waits: Sequence[str]) -> list[Case]:
+    """A case for each common operation."""
+    from overhead.probes._support.torch.operations import TORCH_OPERATIONS
+
+    wait: dict[str, Scalar] = {"wait": waits[0]} if waits else {}
+    params: list[dict[str, Scalar]] = [{"operation": name, **wait} for name in TORCH_OPERATIONS]
+    return [Case(pattern="per-submit", unit="operation", workload=OPERATIONS, params=own) for own in params]
 
 
 def _main_synchronisations(base: Case, kind: str) -> list[Case]:

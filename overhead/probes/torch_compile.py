@@ -43,12 +43,14 @@ class TorchCompileProbe(Probe):
         modes = ["eager"] if target.api == "CPU" else ["reduce-overhead", "eager-graph", "eager"]
         five = vary(base, "ops", 5)
         axes: dict[str, list[Scalar]] = {"mode": list(modes), "ops": [5]}
-        from overhead.probes._support.common.workload_chain import WorkloadArm, space
         from overhead.probes._support.torch import unrolled_loop
+        from overhead.probes.workload_chain import WorkloadArm, with_workloads
 
         star = Space(base, axes, [vary(five, "mode", mode) for mode in modes])
         ways: tuple[str, ...] = ("default",) if target.api == "CPU" else ("default", "reduce-overhead")
-        arms = space(star, [WorkloadArm("per-submit", {"mode": way}) for way in ways], software=target.api == "CPU")
+        arms = with_workloads(
+            star, [WorkloadArm("per-submit", {"mode": way}) for way in ways], software=target.api == "CPU"
+        )
         loops = unrolled_loop.cases(on_gpu=target.api != "CPU")
         from overhead.probes._support.common.decode_cases import DecodeArm, with_decode
 

@@ -30,10 +30,11 @@ class TritonProbe(Probe):
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="launch", params={"entry": "jit", "wait": "stream"})
-        from overhead.probes._support.common.workload_chain import fused, launches, space
+        from overhead.probes._support.common.workload_arms import fused, launches
+        from overhead.probes.workload_chain import with_workloads
 
         star = Space(base, {"entry": ["compiled"], "pattern": ["wait-each"]})
-        return space(star, [fused("triton"), launches("triton", "one")], software=False)
+        return with_workloads(star, [fused("triton"), launches("triton", "one")], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         import_library("triton", self.mend)

@@ -52,10 +52,11 @@ class Vulkan(Probe):
             "bindgroup": [None, "rotated"],
             "reset": [None, "pool"],
         }
-        from overhead.probes._support.common import workload_chain
+        from overhead.probes._support.common import workload_arms
+        from overhead.probes.workload_chain import with_workloads
 
         star = Space(base, axes, list(_extra(caller)), lambda case: accepts(check_case, case))
-        return workload_chain.space(star, workload_chain.spirv_arms(), software=target.software)
+        return with_workloads(star, workload_arms.spirv_arms(), software=target.software)
 
     def open(self, target: Target, case: Case) -> Chain:
         from overhead.probes._support.vulkan.adapters import adapters

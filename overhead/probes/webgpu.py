@@ -28,14 +28,15 @@ class _WebGpu(Probe):
         return targets.targets(library.library(self.name))
 
     def space(self, target: Target) -> Space:
-        from overhead.probes._support.common import workload_chain
+        from overhead.probes._support.common import workload_arms
         from overhead.probes._support.common.decode_cases import with_decode
         from overhead.probes._support.webgpu.cases import space
+        from overhead.probes.workload_chain import with_workloads
 
         if not target.executes:
             return space(target)
-        arms, late = workload_chain.wgsl_arms(self.name), [workload_chain.wgsl_submitted()]
-        star = workload_chain.space(space(target), arms, software=target.software, late=late)
+        arms, late = workload_arms.wgsl_arms(self.name), [workload_arms.wgsl_submitted()]
+        star = with_workloads(space(target), arms, software=target.software, late=late)
         return with_decode(star, _decode_arms(self.name), software=target.software)
 
     def open(self, target: Target, case: Case) -> Chain:

@@ -14,7 +14,7 @@ from overhead import devices
 from overhead.reading.format import MICRO, factor_spread, listed, micro_of, number, plain, resolved, spread, unresolved
 from overhead.reading.intervals import Span, measured
 from overhead.reading.missing_values import why
-from overhead.reading.sources import apart
+from overhead.reading.sources import Provenance, source_of, why_apart
 from overhead.reading.view import View, words
 from overhead.results import Record, Scalar
 from overhead.workloads import UNROLLED, workloads
@@ -169,14 +169,17 @@ class Group:
 
     def by_run(self) -> list[Group]:
         """The group split by run and board, the one with most arms first: only arms of one may be compared."""
-        found: list[list[ArmFit]] = []
+        found: list[tuple[set[Provenance], list[ArmFit]]] = []
         for arm in self.arms:
-            own = next((arms for arms in found if not any(apart(arm.record, a.record) for a in arms)), None)
+            source = source_of(arm.record)
+            own = next((run for run in found if not any(why_apart(source, other) for other in run[0])), None)
             if own is None:
-                found.append([arm])
+                found.append(({source}, [arm]))
             else:
-                own.append(arm)
-        return [dataclasses.replace(self, arms=tuple(arms)) for arms in sorted(found, key=lambda arms: -len(arms))]
+                own[0].add(source)
+                own[1].append(arm)
+        most_first = sorted((arms for _, arms in found), key=lambda arms: -len(arms))
+        return [dataclasses.replace(self, arms=tuple(arms)) for arms in most_first]
 
     def rivals(self, before: str, after: str, steps: float) -> tuple[ArmFit, ArmFit] | None:
         """The cheapest arm of each of two kinds at that length, of one run, on the first processor kind with both."""

@@ -18,11 +18,13 @@ from overhead.reading.chains import variant_of
 from overhead.reading.format import listed
 from overhead.reading.host_shares import PAIRED_IN_ONE_RUN
 from overhead.reading.sources import at_device, source_of, with_origins
-from overhead.results import VALUED, Comparison, Fingerprint, Record, same_figures
+from overhead.results import VALUED, Comparison, Fingerprint, Record, case_key, same_figures
 
 _COMPLETE_SHARE = 0.5
 """A run measured a group completely if it has this share of the stacks, and then of the records, of the largest run."""
 _STEP = "step"
+_MOST_NAMED = 3
+"""A flag names the variables of at most this many runs."""
 Stack = tuple[str, str, str]
 """Name, API, adapter."""
 Place = tuple[str, str, str, str, str, str, str]
@@ -34,11 +36,15 @@ _ANY_DEVICE = "*"
 
 @dataclasses.dataclass(frozen=True)
 class MeasuredCases:
-    """How many records with a value a run has, by group and place, and its devices by stack."""
+    """How many records with a value a run has, by group and place, and its devices by stack.
+
+    ``environment``: the variables that the run set for its workers.
+    """
 
     method_version: int
     groups: Mapping[str, Mapping[Place, int]]
     devices: Mapping[Stack, set[str]]
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def boards(self) -> set[str]:
@@ -53,11 +59,14 @@ def measured_cases(run: Fingerprint) -> MeasuredCases:
         if record.status in VALUED:
             place = _place(record)
             groups[place[0]][place] += 1
-    return MeasuredCases(run.method_version, dict(groups), _devices(run))
+    return MeasuredCases(run.method_version, dict(groups), _devices(run), run.environment)
 
 
 def run_to_show(runs: Sequence[MeasuredCases]) -> int:
-    """Index of the run to show in full: the newest that measured the step completely. ``runs``: newest first."""
+    """Index of the run to show in full: the newest that measured the step completely. ``runs``: newest first.
+
+    Runs that set no environment variables come first.
+    """
     return _preferred(runs, range(len(runs)), _STEP)[0]
 
 
@@ -67,10 +76,14 @@ def run_by_place(runs: Sequence[MeasuredCases]) -> dict[Place, int]:
     A workload at one size comes from the newest run that measured it completely; the other runs add what that one
     lacks. Of the step, the run of ``run_to_show`` keeps all its cases. Further cases come from runs on the same board
     first, then from the run with most callers, so that a ladder stays in one run. Runs whose method version forms
-    figures in another way add nothing.
+    figures in another way, or that set other environment variables, add nothing.
     """
     head = run_to_show(runs)
-    alike = [i for i, run in enumerate(runs) if same_figures(run.method_version, runs[head].method_version)]
+    alike = [
+        i
+        for i, run in enumerate(runs)
+        if same_figures(run.method_version, runs[head].method_version) and run.environment == runs[head].environment
+    ]
     apart = {stack for i in alike for stack, own in runs[i].devices.items() if len(own) > 1}
     found: dict[Place, int] = {}
 
@@ -100,7 +113,18 @@ def _preferred(runs: Sequence[MeasuredCases], among: Iterable[int], group: str) 
     stacks = {i: len({place[1:4] for place in runs[i].groups.get(group, ())}) for i in records}
     broad = {i for i in records if stacks[i] >= _COMPLETE_SHARE * max(stacks.values())}
     least = _COMPLETE_SHARE * max(records[i] for i in broad)
-    return sorted(records, key=lambda i: i not in broad or records[i] < least)
+    return sorted(records, key=lambda i: (i not in broad or records[i] < least, bool(runs[i].environment)))
+
+
+def not_joined(runs: Sequence[MeasuredCases], head: int) -> str:
+    """A flag with the environment variables of the runs that are not joined with the run ``head``; '' for none."""
+    apart = [run.environment for run in runs if run.environment != runs[head].environment]
+    if not apart:
+        return ""
+    said = dict.fromkeys(" ".join(f"{name}={value}" for name, value in own.items()) or "none" for own in apart)
+    some = [*list(said)[:_MOST_NAMED], *(["others"] if len(said) > _MOST_NAMED else [])]
+    runs_are = "run is" if len(apart) == 1 else "runs are"
+    return f"{len(apart)} {runs_are} not shown here, because of other environment variables: {'; '.join(some)}"[:4000]
 
 
 def joined_run(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place, int]) -> Fingerprint:
@@ -171,8 +195,7 @@ def _place(record: Record, one: Container[Stack] = ()) -> Place:
     stack = _stack(record)
     where = *stack, _ANY_DEVICE if stack in one else record.device
     if record.workload == _STEP:
-        case = msgspec.structs.replace(record.case, caller="binding")
-        return _STEP, *where, case.key, record.caller
+        return _STEP, *where, case_key(record, "binding"), record.caller
     return f"{record.workload} {record.params.get('elements')} {variant_of(record)}", *where, "", ""
 
 

@@ -101,6 +101,16 @@ def overstatement_sentence(targets: list[TargetView]) -> str:
     return f"{start} {factor(*low)} ({least.label}) to {factor(*high)} ({most.label}) as much."
 
 
+def compared_sentence(view: View) -> str:
+    """How many cases of workloads have a cost, and what was verified first; '' without one."""
+    timed = [
+        r for r in view.fingerprint.records if "elements" in r.params and r.executes and has_value(r.figure("complete"))
+    ]
+    if not timed:
+        return ""
+    return f"Verified: {count(len(timed), 'workload case')} had the values of NumPy in float64 before any timing."
+
+
 def software_sentence(view: View) -> str:
     """A warning where every adapter is a software one, else ''."""
     devices = [t for t in view.stacked if t.first.api != "CPU"]

@@ -11,7 +11,7 @@ from typing import TypeVar, cast, get_args
 from overhead.devices import without_brackets
 from overhead.reading.format import plain
 from overhead.reading.sources import own_run
-from overhead.results import Caller, Comparison, Figure, Fingerprint, Pattern, Record, Scalar
+from overhead.results import Caller, Comparison, Figure, Fingerprint, Pattern, Record, Scalar, scalar_text
 
 T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
@@ -160,7 +160,9 @@ class View:
         if run is self.fingerprint:
             return self
         views = self.once(_own_runs)
-        return views.setdefault(id(run), View(run))
+        if id(run) not in views:
+            views[id(run)] = View(run)
+        return views[id(run)]
 
     @cached_property
     def runs(self) -> list[View]:
@@ -203,7 +205,7 @@ def by_patterns(records: Iterable[Record]) -> list[Record]:
 
 def words(params: dict[str, Scalar]) -> list[str]:
     """Parameters as ``name=value``, cleaned."""
-    return [plain(f"{k}={str(v).lower() if isinstance(v, bool) else v}", 40) for k, v in params.items()]
+    return [plain(f"{k}={scalar_text(v)}", 40) for k, v in params.items()]
 
 
 def named(comparison: Comparison, figure: str) -> Figure | None:

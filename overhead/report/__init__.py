@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import multiprocessing
-import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.errors import UsageError, require_extra
 from overhead.loading.folders import Skipped, files, report_skipped
+from overhead.measure.sampling.processors import every
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.registry import register
 from overhead.results import Fingerprint
@@ -55,7 +54,7 @@ def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Ski
 @contextlib.contextmanager
 def _mapping(paths: Sequence[Path]) -> Iterator[Callable[..., Iterable[Any]]]:
     """``map``, or a process pool's for many files. Linux only: forked processes keep the caller's own sections."""
-    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+    processors = len(every())
     if processors < 2 or len(files(paths)) < _POOL_FROM_FILES:
         yield map
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -38,14 +39,13 @@ def discover(
     Several threads call ``answered`` with the name of a stack when that stack has answered.
     """
     asked = [(name, environment) for name in stacks for environment in _environments(name)]
-    workers: list[WorkerProcess] = []
+    question = _Question(plugins, answered, interpreter)
     with ThreadPoolExecutor(max_workers=max(1, min(8, os.cpu_count() or 1))) as pool:
         try:
-            answers = list(pool.map(lambda a: _ask(a[0], a[1], plugins, answered, interpreter, workers), asked))
+            answers = list(pool.map(lambda a: question.ask(*a), asked))
         except BaseException:  # Ctrl-C: the threads end as soon as their workers do
             pool.shutdown(wait=False, cancel_futures=True)
-            for worker in workers:
-                worker.kill()
+            question.end()
             raise
     targets: dict[str, Target] = {}
     missing = []
@@ -68,23 +68,46 @@ def _environments(name: str) -> list[dict[str, str]]:
         return [{}]
 
 
-def _ask(
-    name: str,
-    environment: dict[str, str],
-    plugins: Sequence[str],
-    answered: Callable[[str], None],
-    interpreter: Interpreter,
-    workers: list[WorkerProcess],
-) -> FoundTargets:
-    job = Job(worker=f"discover {name}", stack=name, plugins=list(plugins))
-    worker = WorkerProcess(job, environment, interpreter=interpreter, silence_s=_SILENCE_S, memory_bytes=_MEMORY_BYTES)
-    workers.append(worker)
-    try:
-        answer = worker.listen()
-        worker.release()
+class _Question:
+    """Asks stacks for their targets, each in a worker of its own. Several threads may ask at the same time."""
+
+    def __init__(self, plugins: Sequence[str], answered: Callable[[str], None], interpreter: Interpreter) -> None:
+        self.plugins, self.answered, self.interpreter = list(plugins), answered, interpreter
+        self._workers: list[WorkerProcess] = []
+        self._ended = False
+
+    def ask(self, name: str, environment: dict[str, str]) -> FoundTargets:
+        """The answer of a stack. A worker that dies, unless after a long silence, may be an accident: ask once more."""
+        began = time.monotonic()
+        try:
+            try:
+                return self._ask(name, environment)
+            except WorkerDied:
+                if self._ended or time.monotonic() - began > _SILENCE_S:
+                    raise
+                return self._ask(name, environment)
+        except WorkerDied as death:
+            return FoundTargets(reason=death.reason, mend=registry()[name].mend)
+        finally:
+            self.answered(name)
+
+    def end(self) -> None:
+        """Kill all workers, and ask no more."""
+        self._ended = True
+        for worker in self._workers:
+            worker.kill()
+
+    def _ask(self, name: str, environment: dict[str, str]) -> FoundTargets:
+        job = Job(worker=f"discover {name}", stack=name, plugins=self.plugins)
+        worker = WorkerProcess(
+            job, environment, interpreter=self.interpreter, silence_s=_SILENCE_S, memory_bytes=_MEMORY_BYTES
+        )
+        self._workers.append(worker)
+        if self._ended:
+            worker.kill()
+        try:
+            answer = worker.listen()
+            worker.release()
+        finally:
+            worker.end()
         return answer if isinstance(answer, FoundTargets) else FoundTargets(reason="the worker gave no answer")
-    except WorkerDied as death:
-        return FoundTargets(reason=death.reason, mend=registry()[name].mend)
-    finally:
-        worker.end()
-        answered(name)

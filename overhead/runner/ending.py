@@ -9,7 +9,10 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 
-_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGXCPU")
+_NAMES = (
+    "SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2",
+    "SIGXCPU", "SIGIO", "SIGPWR",
+)  # fmt: skip
 _DEAF_S = 15.0
 """So long after a signal further ones are ignored: the run is ending its workers, which takes a bounded time."""
 

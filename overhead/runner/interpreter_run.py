@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 
+from overhead.errors import cause_of
 from overhead.machine import redacted
 from overhead.results import FailedLine, JournalLine, Together
 from overhead.runner.interpreter import HERE, Interpreter
@@ -28,6 +30,7 @@ class InterpreterRun:
     together: Together | None = None
     dropped: set[str] = dataclasses.field(init=False)
     ladders: dict[str, list[int]] = dataclasses.field(init=False)
+    _told: Counter[tuple[str, str, str]] = dataclasses.field(init=False, default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.dropped = set(self.past.failed) if self.past else set()
@@ -43,9 +46,18 @@ class InterpreterRun:
         if isinstance(line, FailedLine):
             self.dropped.add(f"{line.target} {line.case}")
             line = redacted(line)
-            listener.note(self.named(f"{line.target} {line.case}: {line.status}: {line.reason}"))
+            self._tell(line, listener)
         note_ladder(self.ladders, line)
         self.journal.write([line])
+
+    def _tell(self, line: FailedLine, listener: Listener) -> None:
+        """Tell a failure. Of several with one cause, tell the first, and that there are more."""
+        cause = (line.target, line.status, cause_of(line.reason))
+        self._told[cause] += 1
+        if self._told[cause] == 1:
+            listener.note(self.named(f"{line.target} {line.case}: {line.status}: {line.reason}"))
+        elif self._told[cause] == 2:
+            listener.note(self.named(f"{line.target}: more cases {line.status} alike; overhead show --all lists them"))
 
     def named(self, text: str) -> str:
         """The text. If two interpreters are compared, the name of the side precedes it."""

@@ -13,6 +13,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from overhead import results
 from overhead.errors import BadFile, CannotWrite, UsageError
 from overhead.loading import files
@@ -29,9 +31,20 @@ from overhead.results import (
     RoundLine,
 )
 
+_MEASURED = OpenedLine | OneOffLine | RoundLine | FailedLine | DiedLine | EndedLine
+_HEADER = b'{"type":"header"'
+_MOST_PROCESSES = 1_000_000
+
 
 class NameTaken(UsageError):
     """The files of a run cannot have this name: another run uses it, or a file has it."""
+
+
+class NothingMeasured(UsageError):
+    """The run of a journal was killed while it wrote its plan."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path}: its run was killed before it measured anything; start it again")
 
 
 class Journal:
@@ -41,41 +54,58 @@ class Journal:
         """Open and lock the file; with ``create``, make it if there is none. Raises ``UsageError``."""
         self.path = path
         self._file = _open_locked(path, create)
-        self._empty = os.fstat(self._file.fileno()).st_size == 0
+        self._keep = os.fstat(self._file.fileno()).st_size > 0
 
     @classmethod
     def reserve(cls, path: Path) -> Journal:
-        """An empty journal for a new run, whose other files do not exist yet either.
+        """The journal for a new run, whose other files do not exist yet; ``clear`` it before it is written.
 
         The journal of a run that ended before it measured is taken over. Raises ``NameTaken`` if the name is in use, or
         ``CannotWrite``.
         """
-        for own in (path, fingerprint_path(path), samples_path(path), files.part_path(samples_path(path))):
+        written = (fingerprint_path(path), samples_path(path))
+        for own in (path, *written, *map(files.part_path, written)):
             _check_name(own)
         journal = cls(path, create=True)
         try:
-            for other in (fingerprint_path(path), samples_path(path)):
+            for other in written:
                 if os.path.lexists(other):
                     raise NameTaken(f"{other}: exists; measured results are not overwritten")
-            if not journal._empty and _measured(path):
+            if journal._keep and measured(path):
                 raise NameTaken(f"{path}: exists; if it is the journal of an interrupted run, --resume goes on with it")
         except NameTaken:
             journal.close()
             raise
-        journal._file.truncate(0)
-        journal._empty = True
         return journal
+
+    def _end_last_line(self, start: int, body: bytes) -> None:
+        """Remove a last line that was cut off, or add the line break if that alone was cut off."""
+        try:
+            results.decode_line(body[start:])
+        except (msgspec.DecodeError, RecursionError, ValueError):
+            self._file.truncate(start)
+        else:
+            self._file.write(b"\n")
+
+    def clear(self) -> None:
+        """Remove the plan that another run has left in the file."""
+        self._file.truncate(0)
+        self._keep = False
+
+    def keep(self) -> None:
+        """Let the file stay when it is closed: the whole plan of the run is on the disk, for all its journals."""
+        self._keep = True
 
     @classmethod
     def reopen(cls, path: Path) -> Journal:
-        """The journal of an interrupted run, without a last line that a crash cut off."""
+        """The journal of an interrupted run, without a last line that a crash cut off. Raises ``UsageError``."""
         if path.suffix != ".jsonl":
             raise UsageError(f"{path}: only a journal (.jsonl) can be resumed")
         journal = cls(path, create=False)
         try:
             body = path.read_bytes()
             if body and not body.endswith(b"\n"):
-                journal._file.truncate(body.rfind(b"\n") + 1)
+                journal._end_last_line(body.rfind(b"\n") + 1, body)
         except OSError as error:
             journal.close()
             raise CannotWrite(f"{path}: {error.strerror or error}") from None
@@ -93,19 +123,18 @@ class Journal:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise self._failed_write(error) from None
-        self._empty = False
 
     @property
     def can_be_resumed(self) -> bool:
         """Whether the whole plan of the run is on the disk, and the run has not ended."""
-        return not self._empty and not self._file.closed
+        return self._keep and not self._file.closed
 
     def close(self) -> None:
-        """Close the file, which also gives up its lock. A file without a whole plan is removed.
+        """Close the file, which also gives up its lock. A file that is not to be kept is removed.
 
         A second call does nothing.
         """
-        if self._empty and not self._file.closed:
+        if not self._keep and not self._file.closed:
             self.discard()
         try:
             self._file.close()
@@ -163,14 +192,30 @@ def _open_locked(path: Path, create: bool) -> io.BufferedRandom:
         file.close()  # a run that ended meanwhile has removed it
 
 
-def _measured(path: Path) -> bool:
-    """Whether the file may hold a measurement: everything but a journal without its whole plan does."""
+def planned(path: Path) -> bool:
+    """Whether the file may be of use: everything but a journal without its whole plan is."""
     try:
-        return Past(path).planned_all
+        Past(path)
+    except NothingMeasured:
+        return False
     except BadFile:
-        with open(path, "rb") as file:
-            start = file.read(1 << 16)
-        return b"\n" in start or not start.startswith(b'{"type":"header"')
+        pass
+    return True
+
+
+def measured(path: Path) -> bool:
+    """Whether the file may hold a measurement: everything but a journal with at most a plan does."""
+    try:
+        return any(isinstance(line, _MEASURED) for line in files.read_journal(path))
+    except BadFile:
+        return not _is_cut_header(path)
+
+
+def _is_cut_header(path: Path) -> bool:
+    """Whether the file is empty, or has only a part of a journal's first line."""
+    with open(path, "rb") as file:
+        start = file.read(1 << 16)
+    return b"\n" not in start and start[: len(_HEADER)] == _HEADER[: len(start)]
 
 
 def note_ladder(ladders: dict[str, list[int]], line: JournalLine) -> None:
@@ -183,16 +228,24 @@ def note_ladder(ladders: dict[str, list[int]], line: JournalLine) -> None:
 
 
 class Past:
-    """The contents of an interrupted run's journal: header, plan, completed processes, and ladders of the cases."""
+    """The contents of an interrupted run's journal: header, plan, completed processes, and ladders of the cases.
+
+    Raises ``NothingMeasured`` if it has not its whole plan, or ``BadFile``.
+    """
 
     def __init__(self, path: Path) -> None:
-        lines = list(files.read_journal(path))
+        try:
+            lines = list(files.read_journal(path))
+        except BadFile:
+            if not _is_cut_header(path):
+                raise
+            raise NothingMeasured(path) from None
         header = lines[0]
         assert isinstance(header, HeaderLine)  # read_journal yields the header first
         self.header = header
         self.planned = [line for line in lines if isinstance(line, PlannedLine)]
-        self.planned_all = len(self.planned) >= max(1, header.planned)
-        """False if the run was killed while it wrote its plan, so that it measured nothing."""
+        if len(self.planned) < max(1, header.planned):
+            raise NothingMeasured(path)
         self.failed = {f"{line.target} {line.case}" for line in lines if isinstance(line, FailedLine)}
         self.done = dict.fromkeys({p.worker for p in self.planned}, 0)
         self.next_process: dict[str, int] = dict.fromkeys(self.done, 0)
@@ -201,5 +254,9 @@ class Past:
             note_ladder(self.ladders, line)
             if isinstance(line, EndedLine):
                 self.done[line.worker] = self.done.get(line.worker, 0) + 1
-            if isinstance(line, OpenedLine | OneOffLine | RoundLine | FailedLine | DiedLine | EndedLine):
+            if isinstance(line, _MEASURED):
                 self.next_process[line.worker] = max(self.next_process.get(line.worker, 0), line.process + 1)
+        if max(self.next_process.values(), default=0) > _MOST_PROCESSES:
+            raise BadFile(f"{path}: a process has a number above {_MOST_PROCESSES:,}")
+        self.lacking = {p.worker for p in self.planned if self.done[p.worker] < p.wanted(header.profile)}
+        """The workers that have not measured all their processes."""

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 from overhead import results
 from overhead.errors import CannotWrite, UsageError
@@ -19,8 +20,10 @@ from overhead.loading.reduce import reduce_journal
 from overhead.locks import try_lock
 from overhead.reading.missing_values import missing_stack
 from overhead.results import Fingerprint, JournalLine
-from overhead.runner.journal import Journal, NameTaken, fingerprint_path, samples_path
+from overhead.runner.journal import Journal, NameTaken, Past, fingerprint_path, planned, samples_path
 
+SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
+"""The sides of a comparison. Each has a folder of this name."""
 DEFAULT_FOLDER = Path("reports/local")
 _TIME = "%Y-%m-%dT%H%M%SZ"
 _TIME_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z\.jsonl")
@@ -78,7 +81,7 @@ def _now() -> datetime:
 
 
 def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
-    """The journal of each side; if one of them cannot be had, none is left."""
+    """The journal of each side; if one of them cannot be had, none is changed."""
     with contextlib.ExitStack() as stack:
         journals = []
         for side in sides:
@@ -86,20 +89,22 @@ def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
             try:
                 own.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise UsageError(f"{own.parent}: {error.strerror or error}") from None
+                raise CannotWrite(f"{own.parent}: {error.strerror or error}") from None
             journals.append(Journal.reserve(own))
-            stack.callback(journals[-1].discard)
+            stack.callback(journals[-1].close)
         stack.pop_all()
+    for journal in journals:
+        journal.clear()
     return journals
 
 
 def _sweep_empty(folder: Path, sides: Sequence[str]) -> None:
-    """Remove the empty journals of runs that were killed before they had a plan, if no run has them locked."""
+    """Remove the journals of runs that were killed before they had a plan, if no run has them locked."""
     for path in (path for side in sides for path in (folder / side).glob("*.jsonl")):
         with contextlib.suppress(OSError):
-            if _TIME_NAME.fullmatch(path.name) and path.stat().st_size == 0:
+            if _TIME_NAME.fullmatch(path.name) and not planned(path):
                 with open(path, "r+b") as file:
-                    unused = try_lock(file.fileno()) and os.fstat(file.fileno()).st_size == 0
+                    unused = try_lock(file.fileno()) and not planned(path)
                     if unused and os.name != "nt":
                         path.unlink()
                 if unused and os.name == "nt":
@@ -132,6 +137,37 @@ def finish(journals: Sequence[Journal]) -> Outcome:
     outcomes = [_write(journal) for journal in journals]
     for journal in journals:
         journal.discard()
+    return _joined(outcomes)
+
+
+def finish_half(resumed: Path) -> Outcome | None:
+    """End a run of two sides that was killed when it had removed one of its journals; None if it is no such run.
+
+    ``resumed``: the journal of either side. Nothing is left to measure then. Raises ``UsageError``.
+    """
+    journals = [resumed.parent.parent / side / resumed.name for side in SIDES]
+    left = [path for path in journals if path.exists()]
+    if resumed not in journals or len(left) != 1:
+        return None
+    (ended,) = (path for path in journals if path not in left)
+    if not fingerprint_path(ended).exists():
+        return None
+    other = files.read_fingerprint(fingerprint_path(ended))
+    together = Past(left[0]).header.together
+    if other.together is None or together is None or other.together.id != together.id:
+        return None
+    journal = Journal.reopen(left[0])
+    try:
+        own = _write(journal)
+        journal.discard()
+    finally:
+        journal.close()
+    outcomes = {left[0]: own, ended: Outcome(other, fingerprint_path(ended), samples_path(ended))}
+    return _joined([outcomes[path] for path in journals])
+
+
+def _joined(outcomes: Sequence[Outcome]) -> Outcome:
+    """One outcome from those of the sides."""
     first, *others = outcomes
     return dataclasses.replace(first, second=others[0]) if others else first
 
@@ -148,6 +184,7 @@ def write_lines(lines: Iterable[JournalLine], out: Path | None) -> Outcome:
 
 def _write(journal: Journal) -> Outcome:
     journal.sync()
+    journal.keep()
     source = journal.path
     fingerprint = reduce_journal(source)
     check_own(source, fingerprint.created)

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
+from overhead.reading.format import plain
+
 
 class Listener:
     """Receives the progress of a run. All times are in seconds. This base class ignores everything."""
@@ -49,7 +51,7 @@ class Progress(Listener):
         self._task = self._bar.add_task("", total=1.0, left="")
 
     def note(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(plain(text, 4000), markup=False, highlight=False, soft_wrap=True)
 
     def begin(self, planned_s: float) -> None:
         self._planned, self._began = planned_s, time.monotonic()

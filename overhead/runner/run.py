@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,10 +18,10 @@ from overhead.results import Pattern, Profile
 from overhead.runner.campaign import Campaign
 from overhead.runner.ending import ending_on_signals
 from overhead.runner.interpreter import interpreters
-from overhead.runner.output import Outcome, finish, reserve
+from overhead.runner.output import SIDES, Outcome, finish, finish_half, reserve
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice
-from overhead.runner.start import SIDES, begin, known_stacks, reopen, resume_run
+from overhead.runner.start import begin, known_stacks, reopen, resume_run
 from overhead.runner.variables import with_variables
 
 
@@ -73,8 +74,10 @@ def run(
         stack.callback(scratch.remove)
         scratch.sweep()
         check_device_lock()
+        if resume is not None and (ended := finish_half(Path(resume))):
+            return ended
         for name in names:
-            for sentence in load_plugin(Path(name)).values():
+            for sentence in load_plugin(Path(name), trial=True).values():
                 listener.note(sentence)
         if resume is None:
             known, known_profile = known_stacks(stacks), _profile(profile, patterns)
@@ -91,13 +94,16 @@ def run(
             else:
                 plan, runs = resume_run(journals, given, names, listener, plan)
             try:
-                campaign(runs, plan, listener, names, random.Random(journals[0].path.name)).run()
+                campaign(runs, plan, listener, names, random.Random(os.fsencode(journals[0].path.name))).run()
             finally:
                 listener.end()
             return finish(journals)
-        except KeyboardInterrupt:
-            if kept := [journal.path for journal in journals if journal.can_be_resumed]:
+        except BaseException as error:
+            kept = [journal.path for journal in journals if journal.can_be_resumed]
+            if kept and isinstance(error, KeyboardInterrupt):
                 raise Interrupted(kept) from None
+            if kept and not isinstance(error, UsageError):
+                listener.note(f"everything measured is in {' and '.join(map(str, kept))}; run --resume goes on with it")
             raise
 
 

@@ -20,7 +20,7 @@ from overhead.profiles import Plan
 from overhead.results import Case, LeftOut, PlannedLine, Profile, Target
 from overhead.runner.budget import Allotment, Candidate, allot
 from overhead.runner.protocol import Assignment
-from overhead.workloads import RESERVED, UNROLLED, workloads
+from overhead.workloads import OPERATIONS, RESERVED, UNROLLED, workloads
 from overhead.workloads._decode import DECODERS
 
 _FEW_CASES = 4
@@ -99,7 +99,7 @@ class Choice:
 
 def _heavy(name: str) -> bool:
     found = workloads().get(name)
-    return name in (UNROLLED, *DECODERS) or (found is not None and found.heavy)
+    return name in (UNROLLED, OPERATIONS, *DECODERS) or (found is not None and found.heavy)
 
 
 def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[list[Task], list[LeftOut]]:

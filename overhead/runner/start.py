@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -20,13 +19,11 @@ from overhead.results import HeaderLine, LeftOut, MissingLine, OmittedLine, Plan
 from overhead.runner.discovery import Discovery, discover
 from overhead.runner.interpreter import Interpreter
 from overhead.runner.interpreter_run import InterpreterRun
-from overhead.runner.journal import Journal, Past
-from overhead.runner.output import check_own
+from overhead.runner.journal import Journal, NothingMeasured, Past, measured
+from overhead.runner.output import SIDES, check_own
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, resumed, schedule
 from overhead.runner.variables import in_words, recorded
-
-SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +70,8 @@ def begin(
         )
         _write_plan(journal, own, one)
         runs.append(InterpreterRun(journal, one.tasks, interpreter=one.interpreter, together=together))
+    for journal in journals:
+        journal.keep()
     _note_left_out(listener, dict.fromkeys(left for one in prepared for left in one.left_out))
     return plan, runs
 
@@ -137,19 +136,28 @@ def resume_run(
     listener: Listener,
     plan: Plan | None = None,
 ) -> tuple[Plan, list[InterpreterRun]]:
-    """Continue an interrupted run with the part of its plan that its one or two journals lack."""
+    """Continue an interrupted run with the part of its plan that its one or two journals lack.
+
+    Raises ``UsageError`` if none of that part can be measured now.
+    """
     pasts = [Past(journal.path) for journal in journals]
     plan = plan or PROFILES[pasts[0].header.profile]
     runs = []
     for journal, past, interpreter in zip(journals, pasts, given, strict=True):
-        if not past.planned_all:
-            raise UsageError(f"{journal.path}: its run was killed before it measured anything; start it again")
         check_own(journal.path, past.header.created)
         _same_variables(journal.path, past.header, interpreter)
+        if not past.lacking:
+            runs.append(InterpreterRun(journal, [], past, interpreter, past.header.together))
+            continue
         stacks = sorted({p.target.stack for p in past.planned})
-        found = discover(known_stacks(stacks), plugins, interpreter=interpreter).targets
-        _same_builds(journal.path, past.header, found, interpreter)
-        tasks, gone = resumed(past.planned, past.header.profile, plan, found)
+        found = discover(known_stacks(stacks), plugins, interpreter=interpreter)
+        _same_builds(journal.path, past.header, found.targets, interpreter)
+        tasks, gone = resumed(past.planned, past.header.profile, plan, found.targets)
+        if past.lacking.isdisjoint(task.target.key for task in tasks):
+            reasons = "; ".join(f"{m.stack}: {m.reason}" for m in found.missing)
+            raise UsageError(
+                f"{journal.path}: nothing that it lacks can be measured now: {reasons or 'no such device'}"
+            )
         for key in sorted(gone):
             listener.note(f"{key}: planned, but the device or library is missing now")
         runs.append(InterpreterRun(journal, tasks, past, interpreter, past.header.together))
@@ -168,6 +176,8 @@ def _sides_of(path: Path, count: int) -> list[Path]:
         raise UsageError(f"{path}: measured in turn with a second run; to continue, give both again: {options}")
     both = [path.parent.parent / side / path.name for side in SIDES]
     for journal in both:
+        if not journal.exists() and not measured(path):
+            raise NothingMeasured(path)
         other = Past(journal).header.together
         if other is None or other.id != together.id:
             raise UsageError(f"{journal}: this is not the other half of {path}")

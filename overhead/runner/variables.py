@@ -9,6 +9,7 @@ import msgspec
 
 from overhead import machine
 from overhead.errors import UsageError
+from overhead.fields import is_utf8
 from overhead.results import EnvironmentVariables
 from overhead.runner.interpreter import Interpreter
 
@@ -42,8 +43,8 @@ def _parsed(option: str, given: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not name or not equals or "\0" in text:
-            raise UsageError(f"{option} {text}: not of the form NAME=VALUE")
+        if not name or not equals or "\0" in text or not is_utf8(text):
+            raise UsageError(f"{option} {text}: not of the form NAME=VALUE, in UTF-8")
         if name in _CHOOSE_PACKAGES:
             raise UsageError(f"{option} {name}: this variable changes the packages; use --python for that")
         found[name] = value

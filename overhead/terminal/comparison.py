@@ -25,10 +25,12 @@ _MOST_NAMED = 3
 def summary(found: Verdicts) -> list[str]:
     """The lines above the table: in what the sides differ, the verdicts by count, and how the test was made."""
     changed = [f"{d.field} {d.base} \u2192 {d.new}" for d in found.differences]
-    lines = [f"BASE {', '.join(found.base)}; NEW {', '.join(found.new)}."]
+    inside = f"; in {', '.join(found.inside)}" if found.inside else ""
+    lines = [f"BASE {', '.join(found.base)}; NEW {', '.join(found.new)}{inside}."]
     if not found.same_machine:
         lines.append("BASE and NEW are two machines: ratios only, no test.")
-    lines.append(f"What changed: {'; '.join(changed)}." if changed else "What changed: nothing that the files record.")
+    if not found.inside:
+        lines.append(f"What changed: {'; '.join(changed) or 'nothing that the files record'}.")
     counts = [f"{found.count(verdict)} {_WORDS.get(verdict, verdict)}" for verdict in _ORDER if found.count(verdict)]
     lines.append(f"Result: {', '.join(counts) or 'no case'}.")
     if found.same_machine:
@@ -59,16 +61,17 @@ def ordered(found: Verdicts) -> list[CaseVerdict]:
 
 
 def reasons(found: Verdicts) -> list[str]:
-    """Each reason for a case without a test once, with the cases that it holds for."""
+    """Each reason for a case without a test once, with the cases that it holds for; then what else differs."""
     labels, _ = _labels(found)
-    by_reason: dict[tuple[Verdict, str], list[str]] = {}
+    by_reason: dict[tuple[str, str], list[str]] = {}
     for case in sorted(found.cases, key=lambda case: _ORDER.index(case.verdict)):
         if case.reason:
-            by_reason.setdefault((case.verdict, case.reason), []).append(labels[case.case])
-    return [
-        f"{_WORDS.get(verdict, verdict).capitalize()}, {count(len(cases), 'case')}: {reason} ({_few(cases)})."
-        for (verdict, reason), cases in by_reason.items()
-    ]
+            verdict = _WORDS.get(case.verdict, case.verdict).capitalize()
+            by_reason.setdefault((verdict, case.reason), []).append(labels[case.case])
+    for case in ordered(found):
+        if case.also:
+            by_reason.setdefault(("The window differs too", case.also), []).append(labels[case.case])
+    return [f"{what}, {count(len(cases), 'case')}: {why} ({_few(cases)})." for (what, why), cases in by_reason.items()]
 
 
 def _few(cases: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from overhead.errors import UsageError
+from overhead.explain.waits import KNOWN_WAITS
 from overhead.probes import registry
 from overhead.results import Pattern
 from overhead.workloads import RESERVED, workloads
@@ -22,7 +23,12 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
         shtab: Any = importlib.import_module("shtab")
     except ImportError:
         raise UsageError("completion needs the package shtab: pip install shtab") from None
-    names = {"STACK": sorted(registry()), "PATTERN": get_args(Pattern), "WORKLOAD": sorted({*RESERVED, *workloads()})}
+    names = {
+        "STACK": sorted(registry()),
+        "PATTERN": get_args(Pattern),
+        "WORKLOAD": sorted({*RESERVED, *workloads()}),
+        "WAIT": sorted(KNOWN_WAITS),
+    }
     for action in _actions(parser):
         if action.metavar in names:
             action.choices = names[str(action.metavar)]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from overhead.errors import cause_of
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, factor_spread, has_value, in_micro, listed, micro_spread
@@ -14,7 +15,13 @@ from overhead.reading.host_shares import HostShares, ladders, share_of_host
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import NEXT_RUN_SENTENCE
-from overhead.reading.summary import left_out, missing_stacks, overstatement_sentence, software_sentence
+from overhead.reading.summary import (
+    compared_sentence,
+    left_out,
+    missing_stacks,
+    overstatement_sentence,
+    software_sentence,
+)
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, without_device
 from overhead.results import Fingerprint, Record
 from overhead.terminal.console import Column, print_table, say, terminal
@@ -163,6 +170,8 @@ def _base_cases(view: View, console: Console) -> None:
         ends.append(len(rows) - 1)
     _costs("Base cases" + (f", {device}" if device else ""), columns, rows, console, ends)
     _reasons([(target, record) for target in view.targets for record in base_cases(target)], console)
+    if said := compared_sentence(view):
+        say(console, said)
 
 
 def _all_cases(target: TargetView, records: Sequence[Record], console: Console) -> None:
@@ -183,15 +192,18 @@ def _row(target: TargetView, record: Record) -> list[str]:
 
 
 def _reasons(cases: Sequence[tuple[TargetView, Record]], console: Console) -> None:
-    """Each reason for a missing cost once, with the cases that it explains."""
-    by_reason: dict[str, list[str]] = {}
+    """Each reason for a missing cost once, with the cases that it explains. Reasons of one cause count as one."""
+    causes: dict[str, dict[str, list[str]]] = {}
     for target, record in cases:
         if record.value("complete") is None:
             case = f"{target.label} {target.pattern_label(record)} {CALLER_WORDS[record.caller]}"
-            by_reason.setdefault(why(record, "complete"), []).append(case)
-    for reason, named in by_reason.items():
+            reason = why(record, "complete")
+            causes.setdefault(cause_of(reason), {}).setdefault(reason, []).append(case)
+    for reasons in causes.values():
+        named = [case for cases in reasons.values() for case in cases]
         others = f" and {count(len(named) - _MOST_NAMED, 'more case')}" if len(named) > _MOST_NAMED else ""
-        say(console, f"No cost of {'; '.join(named[:_MOST_NAMED])}{others}: {reason}", "dim")
+        alike = " (the first; the others differ in numbers or names)" if len(reasons) > 1 else ""
+        say(console, f"No cost of {'; '.join(named[:_MOST_NAMED])}{others}: {next(iter(reasons))}{alike}", "dim")
 
 
 def _costs(

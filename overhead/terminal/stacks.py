@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from overhead.probes import load_plugin, registry, unavailable_packages
+from overhead.reading.format import plain
 from overhead.results import MissingStack, Target
 from overhead.runner.discovery import discover
 from overhead.runner.start import known_stacks
@@ -38,7 +39,7 @@ def listing(plugins: Sequence[Path] = (), stacks: Sequence[str] = ()) -> list[Li
 
     Installed packages that cannot be used come last. Raises ``UsageError``.
     """
-    replaced = {name: sentence for plugin in plugins for name, sentence in load_plugin(plugin).items()}
+    replaced = {name: sentence for plugin in plugins for name, sentence in load_plugin(plugin, trial=True).items()}
     probes = registry()
     if stacks:
         known_stacks(stacks)
@@ -70,19 +71,24 @@ def show_listing(rows: Sequence[Listed], console: Console | None = None) -> None
             kind = (
                 " [dim](software)[/dim]" if target.software else "" if target.executes else " [dim](runs nothing)[/dim]"
             )
-            table.add_row(row.stack, target.api, escape(target.adapter) + kind, escape(target.driver))
+            table.add_row(row.stack, target.api, _safe(target.adapter) + kind, _safe(target.driver))
     console.print(table)
     absent = [(row, missing) for row in rows for missing in row.missing]
     if absent:
         console.print("\nNot available here:")
     for row, missing in absent:
         where = "".join(f" with {k}={v}" for k, v in missing.environment.items())
-        console.print(f"  [bold]{row.stack}[/bold]{escape(where)}: {escape(missing.reason)}")
+        console.print(f"  [bold]{row.stack}[/bold]{_safe(where)}: {_safe(missing.reason)}")
         if missing.mend:
-            console.print(f"    to add it: {escape(missing.mend)}")
+            console.print(f"    to add it: {_safe(missing.mend)}")
     for row in rows:
         if row.note:
-            console.print(escape(row.note))
+            console.print(_safe(row.note))
+
+
+def _safe(text: str) -> str:
+    """The text without control characters and markup."""
+    return escape(plain(text, 2000))
 
 
 def show_checks(checks: Sequence[DoctorCheck], console: Console | None = None) -> None:
@@ -94,5 +100,5 @@ def show_checks(checks: Sequence[DoctorCheck], console: Console | None = None) -
         table.add_column(column, overflow="fold")
     for check in checks:
         mark = f"[{colour[check.status]}]{check.status}[/]"
-        table.add_row(mark, escape(check.name), escape(check.found), escape(check.advice))
+        table.add_row(mark, _safe(check.name), _safe(check.found), _safe(check.advice))
     console.print(table)

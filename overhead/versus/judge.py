@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from overhead.errors import UsageError
 from overhead.reading.format import percent, plain, valued
 from overhead.reading.intervals import span
 from overhead.reading.missing_values import missing_record, why
@@ -18,6 +19,7 @@ from overhead.versus import decide
 from overhead.versus.calls import BothSides, Decision, decisions, run_spread
 from overhead.versus.pairing import ABSENT, in_turn, match, refusal, together
 from overhead.versus.sides import FIGURE, Run, Sampled, Side
+from overhead.versus.variants import Variants, why_refused, window_changes
 from overhead.versus.verdicts import CaseVerdict, Difference, Verdicts
 
 _MACHINE_FIELDS = ("id", "cpu", "cores", "memory_gib")
@@ -25,27 +27,69 @@ _MACHINE_FIELDS = ("id", "cpu", "cores", "memory_gib")
 
 def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
     """The verdict on every case of either side, in BASE's order, then NEW's."""
-    same_machine = base.machine.id == new.machine.id
     pairs = together(base, new)
-    opened = [_opened(base, b, new, n, same_machine, pairs) for b, n in match(base, new)]
-    tested = [o for o in opened if isinstance(o, _Open)]
-    calls = iter(decisions([o.evidence for o in tested], fail_over))
+    cases, tested = _tested([_opened(base, b, new, n, pairs) for b, n in match(base, new)], fail_over)
+    same_machine = _same_machine(base, new)
     return Verdicts(
         base=_names(base, new),
         new=_names(new, base),
         same_machine=same_machine,
         differences=tuple(_differences(base.runs[-1].fingerprint, new.runs[-1].fingerprint)),
-        yardstick=_yardstick([o.evidence for o in tested]) if same_machine else "two machines: ratios and no test",
+        yardstick=_yardstick(tested) if same_machine else "two machines: ratios and no test",
         fail_over=fail_over,
-        cases=tuple(_closed(o, next(calls)) if isinstance(o, _Open) else o for o in opened),
-        skipped=tuple(plain(f"{s.path.name}: {s.reason}") for side in (base, new) for s in side.skipped),
+        cases=cases,
+        skipped=_skipped(base, new),
     )
 
 
-def _names(side: Side, other: Side) -> tuple[str, ...]:
+def verdicts_across(run: Side, variants: Variants, fail_over: float | None) -> Verdicts:
+    """The verdict on every pair of variants in the runs of one side. Raises ``UsageError`` if there is no pair."""
+    found, (base_value, *values) = variants.pairs(run), variants.values
+    base, news = variants.side(run, base_value), {value: variants.side(run, value) for value in values}
+    paired = {value for _, _, value in found}
+    alone = [
+        plain(f"{side.name}: none of its cases is equal to one with {base.name} on all other axes")
+        for value, side in news.items()
+        if value not in paired
+    ]
+    if not found:
+        raise UsageError("; ".join(alone))
+    opened = [_variant(base, b, news[value], n, variants.axis) for b, n, value in found]
+    cases, tested = _tested(opened, fail_over)
+    return Verdicts(
+        base=(base.name,),
+        new=tuple(news[value].name for value in values if value in paired),
+        same_machine=True,
+        differences=(),
+        yardstick=_yardstick(tested, " in the same processes, whose ratios differ"),
+        fail_over=fail_over,
+        cases=cases,
+        skipped=(*alone, *_skipped(run)),
+        inside=_names(run),
+    )
+
+
+def _tested(
+    opened: Sequence[CaseVerdict | _Open], fail_over: float | None
+) -> tuple[tuple[CaseVerdict, ...], list[BothSides]]:
+    """All verdicts in the same order, and the samples of the cases that were tested."""
+    tested = [o.evidence for o in opened if isinstance(o, _Open)]
+    calls = iter(decisions(tested, fail_over))
+    return tuple(_closed(o, next(calls)) if isinstance(o, _Open) else o for o in opened), tested
+
+
+def _same_machine(base: Side, new: Side) -> bool:
+    return base.machine.id == new.machine.id
+
+
+def _skipped(*sides: Side) -> tuple[str, ...]:
+    return tuple(plain(f"{s.path.name}: {s.reason}") for side in sides for s in side.skipped)
+
+
+def _names(side: Side, other: Side | None = None) -> tuple[str, ...]:
     """The file names of the side, with their folder if the other side has a file of the same name."""
     names = [run.path.name for run in side.runs]
-    if not {*names}.isdisjoint(run.path.name for run in other.runs):
+    if other is not None and not {*names}.isdisjoint(run.path.name for run in other.runs):
         names = [f"{run.path.parent.name}/{run.path.name}" for run in side.runs]
     return tuple(map(plain, names))
 
@@ -59,20 +103,40 @@ class _Open:
 
 
 def _opened(
-    base: Side,
-    base_key: str | None,
-    new: Side,
-    new_key: str | None,
-    same_machine: bool,
-    pairs: Sequence[tuple[Run, Run]],
+    base: Side, base_key: str | None, new: Side, new_key: str | None, pairs: Sequence[tuple[Run, Run]]
 ) -> CaseVerdict | _Open:
     """The verdict if the case needs no test, else the input of the test. ``pairs``: runs that were taken together."""
     if base_key is None or new_key is None:
         only, key, other = (new, new_key or "", base) if base_key is None else (base, base_key, new)
         reason = f"only in {only.name}{_absence(only.record(key), other)}"
         return replace(_blank(only, key), reason=reason, measured=_has_value(only, key))
-    blank = replace(_blank(base, base_key), measured=_has_value(base, base_key) or _has_value(new, new_key))
     refused = refusal(base, base_key, new, new_key)
+    return _both(_blank(base, base_key), base, base_key, new, new_key, pairs, refused)
+
+
+def _variant(base: Side, base_key: str, new: Side, new_key: str, axis: str) -> CaseVerdict | _Open:
+    """The same for two cases of one run that differ on an axis. Every process of the run measured both."""
+    blank = replace(
+        _blank(new, new_key),
+        against=base_key,
+        label=f"{_blank(base, base_key).label} \u2192 {plain(new.name)}",
+        also=plain(window_changes(axis, base.record(base_key), new.record(new_key))),
+    )
+    pairs = [(run, run) for run in base.runs]
+    return _both(blank, base, base_key, new, new_key, pairs, why_refused(base, base_key, new, new_key))
+
+
+def _both(
+    blank: CaseVerdict,
+    base: Side,
+    base_key: str,
+    new: Side,
+    new_key: str,
+    pairs: Sequence[tuple[Run, Run]],
+    refused: str,
+) -> CaseVerdict | _Open:
+    """The same for a case that both sides have. ``refused``: why they cannot be compared, or ''."""
+    blank = replace(blank, measured=_has_value(base, base_key) or _has_value(new, new_key))
     if refused:
         return replace(blank, verdict="refused", reason=plain(refused))
     sides = ((base, base_key), (new, new_key))
@@ -80,7 +144,7 @@ def _opened(
         if not _has_value(side, key):
             return replace(blank, reason=f"no value in {side.name}: {why(side.record(key), FIGURE)}")
     by_figures = _by_figures(blank, base.record(base_key), new.record(new_key))
-    if not same_machine:
+    if not _same_machine(base, new):
         return replace(by_figures, verdict="not tested", reason="BASE and NEW are two machines")
     unsampled = [run.path.name for side, key in sides for run in side.of(key) if run.sampled is None]
     if unsampled:
@@ -137,14 +201,14 @@ def _by_figures(blank: CaseVerdict, base: Record, new: Record) -> CaseVerdict:
     return replace(blank, base_ns=below.value, new_ns=above.value, ratio=found.value, low=found.low, high=found.high)
 
 
-def _yardstick(tested: list[BothSides]) -> str:
-    """A sentence on the run-to-run spread that the verdicts use."""
+def _yardstick(tested: list[BothSides], in_turn: str = "; pairs of processes differ") -> str:
+    """A sentence on the run-to-run spread that the verdicts use. ``in_turn``: what differs if both were in turn."""
     if not tested:
         return "no case could be tested"
     spreads = [s for case in tested if (s := run_spread(case)) is not None]
     if spreads and tested[0].paired:
         spread = percent(statistics.median(spreads))
-        return f"measured in turn; pairs of processes differ by {spread} (standard deviation, the median case)"
+        return f"measured in turn{in_turn} by {spread} (standard deviation, the median case)"
     if not spreads:
         return (
             f"one run a side; the means of runs are assumed to spread by {percent(decide.FLOOR)} (standard deviation)"

@@ -16,7 +16,8 @@ class CaseVerdict:
     ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty; None without a test.
     ``label``: target, case and caller in words, ``target`` its first part.
     ``p``: uncorrected p value of no shift. ``processes`` and ``runs``: counts of BASE and NEW. ``measured``: at least
-    one side has a value.
+    one side has a value. ``against``: the base's key where variants of one run are compared. ``also``: what else
+    differs in their windows.
     """
 
     case: str
@@ -35,6 +36,8 @@ class CaseVerdict:
     runs: tuple[int, int] = (0, 0)
     failed: bool = False
     measured: bool = True
+    against: str = ""
+    also: str = ""
 
     @property
     def untested(self) -> bool:
@@ -55,7 +58,8 @@ class Difference:
 class Verdicts:
     """The result of a comparison, with one verdict per case.
 
-    ``failed``: the cases whose whole corrected interval is above ``fail_over`` per cent.
+    ``failed``: the cases whose whole corrected interval is above ``fail_over`` per cent. ``base`` and ``new`` name
+    files. If variants inside runs are compared, they name these (``wait=event``), and ``inside`` names the files.
     """
 
     base: tuple[str, ...]
@@ -66,6 +70,7 @@ class Verdicts:
     fail_over: float | None
     cases: tuple[CaseVerdict, ...]
     skipped: tuple[str, ...] = ()
+    inside: tuple[str, ...] = ()
 
     @property
     def failed(self) -> list[CaseVerdict]:

@@ -11,7 +11,9 @@ from overhead.workloads.base import Workload
 
 UNROLLED = "recurrence-unrolled"
 """A loop of all steps of ``recurrence``, compiled as one function. It takes minutes, so it runs only if named."""
-RESERVED = {"step", "mlp-train", "mlp-forward", UNROLLED, *DECODERS}
+OPERATIONS = "operations"
+"""Common operations of a library, one case each. They are many, so they run only if named."""
+RESERVED = {"step", "mlp-train", "mlp-forward", UNROLLED, OPERATIONS, *DECODERS}
 """Names that stacks use for their own work. No workload may have one of them."""
 WORKLOADS: Registry[Workload] = Registry("workload", __name__, frozenset({"base", "sources", "equivalence"}))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from overhead.checking.contract import blocking_warning
+from overhead.checking.contract import blocking_warning, device_time_warning, span_warning, unread_warning
+from overhead.measure.sampling.chain import DeviceTime
 
 US = 1000.0
 
@@ -18,3 +19,25 @@ def test_a_wait_that_grows_with_the_units_is_none() -> None:
 
 def test_a_synchronous_issue_that_leaves_work_is_told() -> None:
     assert "synchronous is True" in blocking_warning(True, issue=5 * US, empty=0.2 * US, one=500 * US, most=900 * US)
+
+
+def test_a_unit_that_leaves_work_behind_is_told() -> None:
+    assert "does the call in each unit return" in unread_warning("read-each", 2 * US, left=700 * US, full=900 * US)
+    assert unread_warning("read-each", 2 * US, left=3 * US, full=900 * US) == ""
+    assert unread_warning("read-each", 2 * US, left=15 * US, full=15 * US) == ""  # too little to tell
+
+
+def test_a_device_time_far_below_the_window_is_told_except_for_a_fast_loop() -> None:
+    assert "is span in ns?" in device_time_warning(1.5, window=1500.0)
+    assert "is span in ns?" in device_time_warning(0.9, window=10.0)
+    assert device_time_warning(0.886, window=0.886, fused=True) == ""  # a fused step on an H100
+    assert device_time_warning(1500.0, window=40_000.0) == ""
+
+
+def span(n: int, ns: float) -> DeviceTime:
+    return DeviceTime(n, ns, busy=True, quantum=1.0, method="given")
+
+
+def test_a_device_time_that_does_not_grow_with_n_is_told() -> None:
+    assert "not of one" in span_warning(span(25, 1500.0), span(200, 1510.0))
+    assert span_warning(span(25, 40_000.0), span(200, 300_000.0)) == ""

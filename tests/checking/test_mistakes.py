@@ -91,6 +91,24 @@ MISTAKES = {
     ),
     "an empty window": Mistake("window=WINDOW", "window={}", "window() is empty", level="warning"),
     "a wait that is not named": Mistake(', "wait": "event"}', "}", "window() names no wait", level="warning"),
+    "a device time in microseconds": Mistake(
+        "(n, end - start,", "(n, (end - start) / 1e3,", "ns to T(n): is span in ns?", level="warning"
+    ),
+    "a device time in seconds": Mistake(
+        "(n, end - start,", "(n, (end - start) / 1e9,", "ns to T(n): is span in ns?", level="warning"
+    ),
+    "a device time in picoseconds": Mistake(
+        "(n, end - start,", "(n, (end - start) * 1e3,", "ns: is span in ns?", level="warning"
+    ),
+    "a device time of one unit": Mistake(
+        "(n, end - start,", "(n, (end - start) / n,", "it must be the time of all n units, not of one", level="warning"
+    ),
+    "a read that does not wait": Mistake(
+        "        self._device.finish()\n        return int(self._words[0])",
+        "        return int(self._words[0])",
+        "does the call in each unit return before the unit has run?",
+        level="warning",
+    ),
     "a library imported at the top": Mistake(
         "import numpy as np\n",
         "import sys, types\nimport numpy as np\nsys.modules['pyopencl'] = types.ModuleType('pyopencl')\n",
@@ -149,7 +167,39 @@ def test_a_hang_or_a_crash_is_one_row_with_its_line(
 
 
 def test_the_examples_have_no_mistake() -> None:
-    report = check([EXAMPLES / "my_gpu_stack.py", EXAMPLES / "my_stack.py"], seconds=0)
+    report = check([EXAMPLES / f"{name}.py" for name in ("my_gpu_stack", "my_stack", "my_workload_stack")], seconds=0)
     assert {row.result for row in report.rows} == {"verified"}
     assert [one for row in report.rows for one in row.findings if one.level == "error"] == []
     assert not report.failed
+    compared = {row.reason for row in report.rows if " recurrence " in row.what}
+    assert compared == {"compared with recurrence in NumPy"}
+
+
+WORKLOAD_MISTAKES = {
+    "a step that computes something else": Mistake(
+        "self._values = self._step(self._values)",
+        "new = self._step(self._values)\n        self._values = {**new, 'v': new['v'] * np.float32(1.02)}",
+        "differs from the reference: after 3 steps off by",
+    ),
+    "a state that is not set": Mistake("{**state, ", "{**self.zeros(), ", "differs from the reference: "),
+    "steps that do not run": Mistake("repeat(None, n)", "repeat(None, n - 1)", "steps by the counters, 3 asked for"),
+    "a chain that is not compared": Mistake(
+        "verified(PoolWork(case))", "PoolWork(case)", "return verified(chain) from open()"
+    ),
+    "a chain of another class": Mistake(
+        "verified(PoolWork(case))", "step_chain(case)", "no WorkChain, so nothing compares it", level="warning"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORKLOAD_MISTAKES)
+def test_a_mistake_in_a_workload_is_found(name: str, tmp_path: Path) -> None:
+    mistake = WORKLOAD_MISTAKES[name]
+    text = (EXAMPLES / "my_workload_stack.py").read_text(encoding="utf-8")
+    assert text.count(mistake.before) == 1
+    path = tmp_path / "mistake.py"
+    path.write_text(text.replace(mistake.before, mistake.after).replace('"pool"', '"mistake-pool"'), encoding="utf-8")
+    report = check([path], seconds=0)
+    found = [one for row in report.rows if " recurrence " in row.what for one in row.findings]
+    assert any(mistake.said in one.message and one.level == mistake.level for one in found), found
+    assert not any(row.reason.startswith("compared") for row in report.rows)

@@ -245,6 +245,15 @@ def test_the_newest_run_of_each_machine_counts() -> None:
     assert {m.machine for m, _ in both.measured} == {"Fake GPU", "X"}
 
 
+def test_a_run_that_sets_environment_variables_counts_only_if_there_is_no_other() -> None:
+    plain = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-01-01T00:00:00Z")
+    changed = fingerprint(
+        record(each=20_000.0, fixed=1_000.0), created="2026-02-01T00:00:00Z", environment={"WGPU_POWER_PREF": "low"}
+    )
+    assert judged("naive-20x", plain, changed).verdict == "reproduced"
+    assert judged("naive-20x", changed).verdict == "refuted"
+
+
 def test_a_newer_run_without_a_value_does_not_hide_an_older_value() -> None:
     old = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-01-01T00:00:00Z")
     new = fingerprint(record(each=None, status="failed", reason="withdrawn"), created="2026-02-01T00:00:00Z")

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from overhead.reading.joined_runs import MeasuredCases, joined_run, measured_cases, run_by_place, run_to_show
+from overhead.reading.joined_runs import (
+    MeasuredCases,
+    joined_run,
+    measured_cases,
+    not_joined,
+    run_by_place,
+    run_to_show,
+)
 from overhead.results import Comparison, Fingerprint, Pattern, Record
 from tests.fakes.report import figure, fingerprint, record
 
@@ -194,3 +201,25 @@ def test_runs_with_another_method_version_are_ignored() -> None:
     old = msgspec.structs.replace(_run(1, *steps), method_version=1_000)
     shown = _run(2, record("dawn", each=5.0, **GPU), steps[0])  # type: ignore[arg-type]
     assert _joined(shown, old).records == shown.records
+
+
+def test_runs_with_other_environment_variables_are_not_joined() -> None:
+    dawn, torch = (record(stack, each=5.0, **GPU) for stack in ("dawn", "torch"))  # type: ignore[arg-type]
+    changed = msgspec.structs.replace(_run(3, dawn, torch), environment={"WGPU_POWER_PREF": "low"})
+    older = msgspec.structs.replace(_run(1, torch), environment={"WGPU_POWER_PREF": "low"})
+    plain = _run(2, dawn)
+    assert _joined(older, plain).records == [dawn]
+    assert [r.stack for r in _joined(changed, older).records] == ["dawn", "torch"]
+    both = _run(2, dawn, torch)
+    assert _joined(changed, both).created == both.created, "of two complete runs the one without variables is shown"
+
+
+def test_a_flag_names_the_variables_of_the_runs_that_are_not_joined() -> None:
+    torch = record("torch", each=5.0, **GPU)  # type: ignore[arg-type]
+    runs = [msgspec.structs.replace(_run(1, torch), environment={"A": str(n)} if n else {}) for n in range(6)]
+    have = [measured_cases(run) for run in runs]
+    assert not_joined(have[:1] * 2, 0) == ""
+    assert not_joined(have[:2], 0) == "1 run is not shown here, because of other environment variables: A=1"
+    assert not_joined(have, 1).endswith(
+        "5 runs are not shown here, because of other environment variables: none; A=2; A=3; others"
+    )

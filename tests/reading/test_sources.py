@@ -63,6 +63,14 @@ def test_a_joined_record_keeps_its_run_and_board_and_stays_out_of_files() -> Non
     assert msgspec.json.decode(msgspec.json.encode(variant), type=Record) == variant
 
 
+def test_the_view_of_a_joined_run_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, variant, page = _two_runs()
+    view, made = View(page), list[Fingerprint]()
+    monkeypatch.setattr("overhead.reading.view.View", lambda run: made.append(run) or View(run))
+    assert view.own_run(variant) is view.own_run(variant)
+    assert len(made) == 1
+
+
 def test_a_difference_or_ratio_of_two_runs_is_refused() -> None:
     base, variant, _ = _two_runs()
     first, second = measured(base, "complete"), measured(variant, "complete")

@@ -99,6 +99,13 @@ def test_medians_and_ranges_are_those_of_the_machines() -> None:
     assert row[5:] == ["3", "30.0 (29.4 to 30.6)", "20 (10 to 30)"]
 
 
+def test_the_page_of_a_machine_names_the_environment_variables_of_runs_that_it_does_not_show() -> None:
+    plain, changed = run(0, each=10_000.0, day=1), run(0, each=20_000.0, day=2)
+    machines = from_fingerprints([msgspec.structs.replace(changed, environment={"A": "1"}), plain])
+    assert machines.full.created == plain.created
+    assert machines.full.flags[-1] == "1 run is not shown here, because of other environment variables: A=1"
+
+
 def test_the_drawing_shows_a_few_of_many_machines(out: Path, side: Page) -> None:
     from overhead.report.across.host_shares import MOST_MACHINES_DRAWN, spread_out
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,6 +17,7 @@ import pytest
 from overhead.errors import BadFile
 from overhead.loading.files import MAX_FINGERPRINT_BYTES, write_fingerprint
 from overhead.loading.reduce import load
+from overhead.report import render
 from overhead.results import Figure, Fingerprint, Gpu, LeftOut, Machine, MissingStack, to_builtins
 from tests.fakes.report import figure, fingerprint, record, share
 from tests.probes.browser.browser_driver import drive
@@ -246,3 +249,19 @@ def test_a_second_file_with_a_forged_machine_id_is_skipped(tmp_path: Path, capsy
     reason = "theirs.json: claims the machine id 0123456789ab of mine.json, and describes another machine"
     assert reason in text
     assert reason in capsys.readouterr().err
+
+
+@needs_drawing
+@pytest.mark.skipif(sys.platform == "win32", reason="links and pipes of POSIX")
+def test_no_page_is_written_through_a_link_or_into_a_pipe(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    render([fingerprint(record())], out)
+    (tmp_path / "precious").write_text("text")
+    for path in (out / "index.html", *out.glob("figures/*"), *out.glob("pages/*")):
+        path.unlink()
+        path.symlink_to(tmp_path / "precious")
+    (out / "index.html").unlink()
+    os.mkfifo(out / "index.html")
+    render([fingerprint(record())], out)
+    assert (tmp_path / "precious").read_text() == "text"
+    assert "<html" in (out / "index.html").read_text("utf-8")

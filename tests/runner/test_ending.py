@@ -28,7 +28,8 @@ def alive(pid: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "fault"), [("SIGTERM", ""), ("SIGTERM", "hang"), ("SIGHUP", ""), ("SIGQUIT", ""), ("SIGUSR1", "")]
+    ("name", "fault"),
+    [("SIGTERM", ""), ("SIGTERM", "hang"), ("SIGHUP", ""), ("SIGQUIT", ""), ("SIGUSR1", ""), ("SIGVTALRM", "")],
 )
 def test_a_signal_ends_a_run_like_ctrl_c(tmp_path: Path, name: str, fault: str) -> None:
     temporary, out = tmp_path / "temporary", tmp_path / "out"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import functools
+import os
+import random
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,12 +14,14 @@ import msgspec
 import pytest
 
 from overhead.cli import main
-from overhead.errors import CannotWrite, UsageError
-from overhead.loading import files
+from overhead.errors import BadFile, CannotWrite, UsageError
 from overhead.loading.reduce import load
 from overhead.results import HeaderLine, encode_line
-from overhead.runner.journal import Journal, NameTaken
+from overhead.runner.campaign import Campaign
+from overhead.runner.journal import Journal, NameTaken, Past
 from overhead.runner.output import finish, reserve, write_lines
+from overhead.runner.progress import Progress
+from overhead.runner.run import run
 from overhead.runner.start import reopen
 from tests.fakes.runs import Made
 
@@ -133,19 +138,19 @@ def test_an_empty_journal_that_a_killed_run_left_is_removed_and_one_in_use_is_no
     assert {path.name for path in tmp_path.iterdir()} == {"mine.jsonl", used.path.name, later.path.name}
 
 
-@pytest.mark.parametrize("lines", [0, 1, 2])
+@pytest.mark.parametrize(("lines", "cut"), [(0, 0), (0, 9), (0, 30), (1, 30), (2, 30), (3, 30)])
 def test_the_name_of_a_run_that_was_killed_before_its_plan_was_whole_is_free(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: int
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: int, cut: int
 ) -> None:
     header, *rest = Made().lines()
     assert isinstance(header, HeaderLine)
     raw = [encode_line(line) for line in (msgspec.structs.replace(header, planned=3), *rest)]
-    (tmp_path / "r.jsonl").write_bytes(b"".join(raw[:lines]) + raw[lines][:30])
-    assert one_line(capsys, "run", "--resume", str(tmp_path / "r.jsonl"))
+    (tmp_path / "r.jsonl").write_bytes(b"".join(raw[:lines]) + raw[lines][:cut])
+    assert "start it again" in one_line(capsys, "run", "--resume", str(tmp_path / "r.jsonl"))
     write_lines(Made().lines(), tmp_path / "r.json")
     (tmp_path / "r.json").unlink()
     (tmp_path / "r.samples.jsonl.gz").unlink()
-    (tmp_path / "r.jsonl").write_bytes(b"".join(raw[:4]))
+    (tmp_path / "r.jsonl").write_bytes(b"".join(raw[:5]))
     with pytest.raises(NameTaken):
         reserve(tmp_path / "r.json")
 
@@ -158,19 +163,14 @@ def test_raw_samples_are_not_resumed_and_stay_as_they_are(tmp_path: Path, capsys
     assert samples.read_bytes() == before
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs /dev/full")
 def test_a_full_disk_at_the_end_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (journal,) = reserve(tmp_path / "r.json")
     journal.write(Made().lines())
-    part_path = files.part_path
 
-    def full(path: Path) -> Path:
-        part = part_path(path)
-        if not part.is_symlink():
-            part.symlink_to("/dev/full")
-        return part
+    def full(part: Path, path: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(files, "part_path", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(CannotWrite, match=r"No space left on device; everything measured is in .*r\.jsonl"):
         finish([journal])
     journal.close()
@@ -184,3 +184,57 @@ def test_a_journal_is_locked_until_it_is_closed(tmp_path: Path) -> None:
         Journal.reserve(tmp_path / "r.jsonl")
     first.close()
     Journal.reserve(tmp_path / "r.jsonl").close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes and links of POSIX")
+def test_a_pipe_in_the_place_of_a_file_is_refused_before_the_measurement(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "r.json.part")
+    assert "special file" in one_line(capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes and links of POSIX")
+def test_nothing_is_written_through_a_link_or_a_pipe(tmp_path: Path) -> None:
+    (journal,) = reserve(tmp_path / "r.json")
+    journal.write(Made().lines())
+    (tmp_path / "precious").write_text("text")
+    (tmp_path / "r.json.part").symlink_to("precious")
+    os.mkfifo(tmp_path / "r.samples.jsonl.gz.part")
+    outcome = finish([journal])
+    assert load(outcome.path) == load(outcome.samples)
+    assert (tmp_path / "precious").read_text() == "text"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["precious", "r.json", "r.samples.jsonl.gz"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has file names that are not UTF-8")
+def test_a_file_name_that_is_not_utf_8_is_used(tmp_path: Path) -> None:
+    out = tmp_path / os.fsdecode(b"r\xff.json")
+    seen: list[random.Random] = []
+
+    class NotMeasured(Campaign):
+        def run(self) -> None:
+            seen.append(self.rng)
+            raise UsageError("not measured")
+
+    with pytest.raises(UsageError, match="not measured"):
+        run("numpy", patterns="per-submit", out=out, campaign=NotMeasured)
+    assert seen
+
+
+def test_an_error_of_the_program_names_the_journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Broken(Campaign):
+        def run(self) -> None:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run("numpy", patterns="per-submit", out=tmp_path / "r.json", campaign=Broken, listener=Progress())
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"everything measured is in {tmp_path / 'r.jsonl'}; run --resume goes on with it" in said
+    assert Past(tmp_path / "r.jsonl").planned_all
+
+
+def test_a_journal_with_an_impossible_process_number_is_refused(tmp_path: Path) -> None:
+    path = Made(numbers=(2**53,)).journal(tmp_path / "r.jsonl")
+    with pytest.raises(BadFile, match="a process has a number above"):
+        Past(path)

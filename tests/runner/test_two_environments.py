@@ -137,6 +137,7 @@ def test_the_command_to_resume_has_the_variables(
     [
         (["--env", "A"], "--env A: not of the form NAME=VALUE"),
         (["--env-new", "=1"], "--env-new =1: not of the form NAME=VALUE"),
+        (["--env", os.fsdecode(b"A=\xff")], "not of the form NAME=VALUE, in UTF-8"),
         (["--env", "PYTHONPATH=/x"], "--env PYTHONPATH: this variable changes the packages; use --python"),
         (["--env", "A=" + "x" * 5000], "--env: too many or too long variables"),
         ([word for i in range(40) for word in ("--env", f"A{i}=1")], "--env: too many or too long variables"),

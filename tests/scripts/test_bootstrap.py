@@ -79,7 +79,7 @@ def test_extras_by_machine(script: ModuleType, target: str, cuda: int | None, ch
 
 def test_every_extra_that_is_chosen_exists(script: ModuleType) -> None:
     known = set(script.project()["optional-dependencies"])
-    for target in ("report", "test", "lint", "bench"):
+    for target in set(script.TARGETS) - {"clean"}:
         assert script.wanted_extras(target, 13000) | script.wanted_extras(target, 12000) <= known
 
 
@@ -376,9 +376,24 @@ def test_a_failing_step_keeps_its_exit_code(
     monkeypatch.setattr(script, "call", lambda command, **more: 130)
     assert script.report([]) == 130
     assert "'overhead run" in capsys.readouterr().out
-    codes = iter([0, 1])
-    monkeypatch.setattr(script, "call", lambda command, **more: next(codes))
+    codes = iter([0, 1, 0, 0, 0])
+    monkeypatch.setattr(script, "call", lambda command, **more: next(codes, 0))
     assert script.lint([]) == 1
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_lint_checks_the_code_of_every_system_and_the_workflows(
+    script: ModuleType, calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    monkeypatch.setattr(script, "venv_python", lambda: str(tmp_path / "python"))
+    if installed:
+        (tmp_path / ("zizmor.exe" if sys.platform == "win32" else "zizmor")).touch()
+    assert script.lint([]) == 0
+    assert {"--platform=darwin", "--platform=win32"} <= {word for call in calls for word in call}
+    assert (calls[-1][-1] == ".github/workflows") == installed
+    calls.clear()
+    assert script.lint(["overhead/cli.py"]) == 0
+    assert [call[2] for call in calls] == ["ruff", "mypy"]
 
 
 def test_clean_keeps_measurements(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

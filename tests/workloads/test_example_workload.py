@@ -7,8 +7,8 @@ import pytest
 
 from overhead import probes, workloads
 from overhead.probes._support.common.array_workload import NumpyWork
-from overhead.probes._support.common.workload_chain import verified
 from overhead.probes.base import Space
+from overhead.probes.workload_chain import verified
 from overhead.results import Case, Target
 from tests.fakes.plugins import EXAMPLES, forget_plugins_afterwards
 from tests.workloads.workload_arms import counts

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from overhead.probes._support.common.array_workload import NumpyWork
-from overhead.probes._support.common.workload_chain import verified
 from overhead.probes.base import Unsupported, Unverified
+from overhead.probes.workload_chain import verified
 from tests.workloads.workload_arms import ALL, case, counts, long_run
 
 

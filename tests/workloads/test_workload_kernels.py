@@ -10,8 +10,8 @@ import pytest
 
 from overhead.probes import registry
 from overhead.probes._support.common.array_workload import NumpyWork
-from overhead.probes._support.common.workload_chain import WorkChain
 from overhead.probes.base import Unsupported, Unverified
+from overhead.probes.workload_chain import WorkChain
 from overhead.results import Scalar, Target
 from overhead.workloads import sources, workloads
 from tests.fakes import kernels as fake_kernels
@@ -220,7 +220,7 @@ def test_a_workload_without_spirv_is_unsupported() -> None:
 
 
 def test_a_missing_language_or_body_is_unsupported() -> None:
-    from overhead.probes._support.common.workload_chain import kernels_of
+    from overhead.probes.workload_chain import kernels_of
 
     with pytest.raises(Unsupported, match="acrobot has no triton: its blocks hold one number an element"):
         kernels_of(NumpyWork(case("acrobot", "per-submit")), "triton")

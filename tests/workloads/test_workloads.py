@@ -10,8 +10,8 @@ import pytest
 from overhead import workloads as registered
 from overhead.probes import registry
 from overhead.probes._support.common.array_workload import NumpyWork
-from overhead.probes._support.common.workload_chain import WorkChain, verified
 from overhead.probes.base import Unverified
+from overhead.probes.workload_chain import WorkChain, verified
 from overhead.results import Target
 from overhead.runner.schedule import Choice
 from overhead.workloads import sources, workloads

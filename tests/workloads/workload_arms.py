@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from overhead.probes._support.common.workload_chain import WorkChain
+from overhead.probes.workload_chain import WorkChain
 from overhead.results import Case, Scalar
 from overhead.workloads import sources, workloads
 from overhead.workloads.base import Workload
@@ -78,7 +78,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
     make = sources.kernels
     monkeypatch.setattr(sources, "kernels", lambda w, language, elements: make(off(w), language, elements))
-    monkeypatch.setattr("overhead.probes._support.common.workload_chain.step_of", None)
+    monkeypatch.setattr("overhead.probes.workload_chain.step_of", None)
     monkeypatch.setattr(
         "overhead.probes._support.common.array_workload.step_of", lambda c, xp, f: _stepping(off(c.workload), xp, f)
     )

@@ -53,7 +53,7 @@ class SystemClock:
     processors = staticmethod(processors.allowed)
 
     def __init__(self) -> None:
-        self._initial_processors = os.sched_getaffinity(0) if sys.platform == "linux" else set()
+        self._initial_processors = set(processors.every())
         self._new_threads: NewThreads | None = None
 
     def canary(self) -> list[int]:
@@ -68,7 +68,8 @@ class SystemClock:
 
     def move(self, processors: Sequence[int]) -> None:
         self._new_threads = self._new_threads or NewThreads()
-        os.sched_setaffinity(0, processors or self._initial_processors)
+        if sys.platform == "linux":
+            os.sched_setaffinity(0, processors or self._initial_processors)
 
     def release_threads(self) -> None:
         if self._new_threads is not None:

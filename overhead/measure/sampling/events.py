@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from overhead.errors import BadValue, Unavailable, Unsupported, Unverified, raised_in
+from overhead.errors import BadValue, Unavailable, Unsupported, Unverified, message_of, raised_in
 from overhead.measure.fitting.data import OneOff, Round
 
 
@@ -89,7 +89,7 @@ def status_of(error: BaseException) -> str:
 def reason_of(error: BaseException) -> str:
     """The exception's message in one line. Where the status is ``failed``, its type precedes it, and the line of the
     stack's own code follows."""
-    words = " ".join(str(error).split())
+    words = message_of(error)
     if words and status_of(error) != "failed":
         return words
     named = words if isinstance(error, BadValue) else f"{type(error).__name__}: {words}".rstrip(": ")

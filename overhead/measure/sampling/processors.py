@@ -18,7 +18,9 @@ INTERRUPTS = Path("/proc/interrupts")
 
 def every() -> list[int]:
     """All processors that the calling thread may use; empty where a thread cannot be bound to processors."""
-    return sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
+    if sys.platform != "linux":
+        return []
+    return sorted(os.sched_getaffinity(0))
 
 
 def allowed() -> list[int]:

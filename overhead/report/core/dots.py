@@ -38,6 +38,10 @@ _MOST_VALUES_PRINTED = 3
 """Values that stand at the end of a row; rows with more have them on hover alone."""
 
 
+_MOST_ROWS = 40
+"""Rows of a figure: more than these cannot be compared by eye."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Mark:
     """A dot with its interval, in the unit of the axis. ``hollow``: the status is not ``ok``; ``ring``: highlighted.
@@ -94,7 +98,9 @@ def dot_figures(
     """The rows in one panel, drawn for a page and for a phone, where each label stands above its row.
 
     ``unit``: below the axis; ``shapes``: the legend, markers by what they stand for; ``one``: a line at this value.
+    Of very many rows the first and the last are drawn; a row between them tells how many are left out.
     """
+    rows = _first_and_last(rows)
     made = []
     for narrow in (False, True):
         height = _NARROW_ROW_INCHES if narrow else _ROW_INCHES
@@ -109,6 +115,14 @@ def dot_figures(
             marker_legend(figure, dict(shapes))
         made.append(figure)
     return made[0], made[1]
+
+
+def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
+    left_out = len(rows) - _MOST_ROWS
+    if left_out <= 0:
+        return rows
+    half = _MOST_ROWS // 2
+    return [*rows[:half], DotRow(f"{left_out:,} more", [], "in the table"), *rows[-half:]]
 
 
 def dot_rows(ax: Axes, rows: Sequence[DotRow], *, log: bool = True, values: bool = True, above: bool = False) -> None:

@@ -45,6 +45,8 @@ _THEME = {
     **{c: themed(c) for c in every_colour()},
 }  # fmt: skip
 """Colours that the page's light or dark theme replaces in inline SVG."""
+_FONT_STYLE = "font-family: 'DejaVu Sans', sans-serif; "
+"""In every text of a figure; the page's style has the same."""
 _TIP = "tip-"
 """Start of the id of a mark with a text on hover."""
 _tips: weakref.WeakKeyDictionary[Figure, list[str]] = weakref.WeakKeyDictionary()
@@ -190,5 +192,20 @@ def inline(text: str, name: str, label: str) -> str:
     body = re.sub(r'\b(id="|xlink:href="#|href="#|url\(#)', rf"\g<1>{name}-", body)
     body = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", body, count=1)
     body = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", body, count=1)
-    body = re.sub("#[0-9a-f]{6}", lambda found: _THEME.get(found[0], found[0]), body)
+    body = _compact(re.sub("#[0-9a-f]{6}", lambda found: _THEME.get(found[0], found[0]), body))
     return body.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"{width}', 1)
+
+
+def _compact(body: str) -> str:
+    """The SVG text without comments, ids that nothing refers to and the page's own font, to 0.01 points."""
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', body))
+    body = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", body)
+    body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL).replace(_FONT_STYLE, "")
+    body = re.sub(r' transform="rotate\(-0 [^"]*"', "", body)
+    body = re.sub(r' (?:d|x|y|width|height|transform)="[^"]*"', _rounded, body)
+    return re.sub(r">\s+<", "><", body)
+
+
+def _rounded(attribute: re.Match[str]) -> str:
+    numbers = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", attribute[0])
+    return re.sub(r"\s*\n\s*|(?<=[A-Z]) | (?=\")", "", numbers)

@@ -38,13 +38,15 @@ class _Size:
     font: float
     value: float
     small: float
+    about: float
     letters: int
     """Letters of a line of notes."""
+    about_letters: int
     legend_columns: int
 
 
-_WIDE = _Size(7.0, 1.95, 0.37, 0.17, 10.5, 10, 9, 66, 2)
-_NARROW = _Size(3.7, 0.0, 0.56, 0.15, 9.5, 9, 8.5, 44, 1)
+_WIDE = _Size(7.0, 1.95, 0.37, 0.17, 10.5, 10, 9, 7.5, 66, 200, 2)
+_NARROW = _Size(3.7, 0.0, 0.56, 0.15, 9.5, 9, 9, 9, 42, 46, 1)
 
 
 def headline_figure(costs: DispatchCosts, *, narrow: bool = False) -> Figure:
@@ -61,7 +63,13 @@ def headline_figure(costs: DispatchCosts, *, narrow: bool = False) -> Figure:
     handles = _handles(kinds, met=any(row.met for row in costs.rows))
     legend = 0.2 * -(-len(handles) // size.legend_columns) + 0.1
     head = legend + (0.0 if narrow else 0.36)
-    foot = 0.62
+    run = costs.view.fingerprint
+    about = textwrap.wrap(
+        f"The cost of one more dispatch in a chain, waiting not included. overhead, {run.profile} run of "
+        f"{run.created[:10]}, {plain(run.machine.cpu, 40)}.",
+        size.about_letters,
+    )
+    foot = 0.48 + 0.14 * len(about)
     figure = Figure(figsize=(size.width, head + height + foot))
     total = head + height + foot
     longest = max((len(row.label) for row in costs.rows), default=0)
@@ -77,14 +85,7 @@ def headline_figure(costs: DispatchCosts, *, narrow: bool = False) -> Figure:
     figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 1 - (head - legend - 0.02) / total),
                   ncols=size.legend_columns, fontsize=size.small, handletextpad=0.3, columnspacing=1.0, borderpad=0.3,
                   labelspacing=0.35)  # fmt: skip
-    run = costs.view.fingerprint
-    about = (
-        f"The cost of one more dispatch in a chain, waiting not included. overhead, {run.profile} run of "
-        f"{run.created[:10]}, {plain(run.machine.cpu, 40)}."
-    )
-    figure.text(
-        0.012, 0.08 / total, textwrap.fill(about, 58 if narrow else 200), fontsize=size.small - 1.5, color=MUTED
-    )
+    figure.text(0.012, 0.08 / total, "\n".join(about), fontsize=size.about, color=MUTED)
     return figure
 
 

@@ -8,12 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from overhead.claims import Judged
 from overhead.claims.judging import RunEvidence, judge_evidence
 from overhead.errors import UsageError
 from overhead.loading.folders import Skipped, Used, each
-from overhead.loading.reduce import load
-from overhead.reading.joined_runs import joined_run, run_by_place, run_to_show
+from overhead.loading.reduce import load_file
+from overhead.reading.joined_runs import joined_run, not_joined, run_by_place, run_to_show
 from overhead.report.core.run_summary import RunSummary, summarise
 from overhead.results import Fingerprint
 
@@ -52,7 +54,7 @@ def from_paths(paths: Sequence[Path], mapping: Callable[..., Iterable[Any]] = ma
     skipped = [one for one in found if isinstance(one, Skipped)]
     summaries = [one.result for one in used]
     candidates = [i for i, one in enumerate(used) if one.argument == argument]
-    return _machines(summaries, candidates, lambda i: load(used[i].path), skipped)
+    return _machines(summaries, candidates, lambda i: load_file(used[i].path), skipped)
 
 
 def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()) -> Machines:
@@ -87,7 +89,9 @@ def _machines(
         runs = sorted(machine, key=lambda i: summaries[i].created, reverse=True)
         have = [summaries[i].measured for i in runs]
         head, places = run_to_show(have), run_by_place(have)
-        return joined_run({k: run(runs[k]) for k in sorted({head, *places.values()})}, head, places)
+        joined = joined_run({k: run(runs[k]) for k in sorted({head, *places.values()})}, head, places)
+        apart = not_joined(have, head)
+        return msgspec.structs.replace(joined, flags=[*joined.flags, apart]) if apart else joined
 
     own, *others = by_machine.values()
     full = whole(own)

@@ -41,6 +41,7 @@ PAGES = (
     _page("chains", "Chains and workloads", "Which way to run many dependent steps, by workload, size and length."),
     _page("synchronisation", "Synchronisation",
           "What it costs to wait for the device or to read a value back, and what that does to a step."),
+    _page("operations", "Operations", "What an operation of PyTorch costs, by kind."),
     _page("variants", "What one change does",
           "What a case costs when one thing about it changes: its caller, its arguments, its wait, its passes. Base "
           "case and variant of a comparison come from one run."),

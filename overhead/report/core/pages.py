@@ -186,15 +186,16 @@ class Site:
             return part
         name = self.unique(prefix + part.name, self.figures)
         text = part.svg if isinstance(part, Sketch) else draw.svg(part.figure)
-        (self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
+        _fresh(self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
         formats = ["svg"]
         if isinstance(part, Drawing):
-            part.figure.savefig(self.out / _FIGURES_FOLDER / f"{name}.png")
+            part.figure.savefig(_fresh(self.out / _FIGURES_FOLDER / f"{name}.png"))
             formats.append("png")
         inline = _markup(draw.inline(text, name, part.alt))
         narrow, folded = None, isinstance(part, Drawing) and part.folded
-        if isinstance(part, Drawing) and part.narrow is not None:
-            narrow = _markup(draw.inline(draw.svg(part.narrow), f"{name}-narrow", part.alt))
+        if part.narrow is not None:
+            small = part.narrow if isinstance(part.narrow, str) else draw.svg(part.narrow)
+            narrow = _markup(draw.inline(small, f"{name}-narrow", part.alt))
         return Drawn("drawing", name, part.title, part.caption, inline, formats, folded, narrow)
 
     def unique(self, wanted: str, taken: set[str]) -> str:
@@ -217,7 +218,7 @@ class Site:
             count=self.machines, linked=linked, script=script,
             script_hash=_hash(script),
         )  # fmt: skip
-        (self.out / place).write_text(text, encoding="utf-8")
+        _fresh(self.out / place).write_text(text, encoding="utf-8")
 
 
 @functools.cache
@@ -236,3 +237,9 @@ def _markup(text: str) -> Markup:
     from markupsafe import Markup
 
     return Markup(text)  # SVG whose writer has escaped what it draws, and our own style
+
+
+def _fresh(path: Path) -> Path:
+    """The path without a file. A page must not be written through a link that is there, or wait for a pipe."""
+    path.unlink(missing_ok=True)
+    return path

@@ -6,6 +6,7 @@ single colour reaches that on both. Every mark has a label too, so colour is nev
 
 from __future__ import annotations
 
+import functools
 import hashlib
 
 STACK_COLOURS = {
@@ -61,6 +62,7 @@ def themed(light: str) -> str:
     return f"var(--c-{light.removeprefix('#')})"
 
 
+@functools.cache
 def theme_css() -> str:
     """Style rules that define every colour of ``themed``, for light pages, dark pages and paper."""
     light = " ".join(f"--c-{c[1:]}: {c};" for c in every_colour())

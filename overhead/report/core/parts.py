@@ -111,7 +111,10 @@ class Drawing:
 
 @dataclasses.dataclass(frozen=True)
 class Sketch:
-    """A figure given as SVG text (see ``report.core.template_figures``), in the page and as the file ``<name>.svg``."""
+    """A figure given as SVG text (see ``report.core.template_figures``), in the page and as the file ``<name>.svg``.
+
+    ``narrow``: the same figure drawn for a phone, which the page shows there instead.
+    """
 
     kind: ClassVar[str] = "sketch"
     name: str
@@ -119,6 +122,7 @@ class Sketch:
     alt: str
     caption: str
     svg: str
+    narrow: str | None = None
 
 
 Part = Text | Cards | Table | Listing | Terms | Drawing | Sketch

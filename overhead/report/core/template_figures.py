@@ -14,15 +14,29 @@ from overhead.reading.format import number, spread
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER
 from overhead.report.core.templates import template
 
-_WIDTH_PX = 640
-_LABELS_PX = 226
 _ROW_PX = 28
 _VALUES_PX = 76
-"""Width of the values at the right end of the rows."""
+"""Width of the values at the right end of rows of dots."""
+_NOTES_PX = 90
+"""Width of the notes behind the bars."""
 _AXIS_PX = 52
 """Height of an axis with its unit."""
+_NARROW_LETTERS = 15
+"""Letters of the longest label that fits a phone."""
 _Scale = tuple[Callable[[float], float], list[tuple[float, str]]]
 """A function from a value to its position in pixels, and the ticks with their labels."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Frame:
+    """Pixels of the figure, of the labels at its left end, and of the middle of the text below an axis."""
+
+    width: int
+    labels: int
+    middle: int
+
+
+_WIDE, _NARROW = _Frame(640, 226, 433), _Frame(358, 118, 179)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,33 +92,39 @@ class TemplatePanel:
 
 def dots(panels: Sequence[TemplatePanel]) -> str:
     """The SVG text of rows of dots. Each panel has a log axis."""
-    return _template("dots.svg.j2", panels, _log_scale)
+    return _template("dots.svg.j2", panels, _log_scale, _WIDE)
 
 
 def bars(panels: Sequence[TemplatePanel]) -> str:
     """The SVG text of stacked bars. Each panel has a linear axis from zero."""
-    return _template("bars.svg.j2", panels, _linear_scale)
+    return _template("bars.svg.j2", panels, _linear_scale, _WIDE)
 
 
-def _log_scale(panel: TemplatePanel) -> _Scale:
+def narrow_bars(panels: Sequence[TemplatePanel]) -> str | None:
+    """``bars`` drawn for a phone; None if a label is too long for that."""
+    fits = all(len(row.label) <= _NARROW_LETTERS for panel in panels for row in panel.rows)
+    return _template("bars.svg.j2", panels, _linear_scale, _NARROW) if fits else None
+
+
+def _log_scale(panel: TemplatePanel, frame: _Frame) -> _Scale:
     shown = [r.dot for r in panel.rows if isinstance(r, TemplateDotRow) and r.dot is not None and r.dot.value > 0]
     low = min((max(d.low, d.value / 10) for d in shown), default=1.0) / 1.4
     high = max(max((min(d.high, d.value * 10) for d in shown), default=10.0) * 1.4, low * 10)
 
     def x(value: float) -> float:
         at = math.log(max(value, low) / low) / math.log(high / low)
-        return round(_LABELS_PX + (_WIDTH_PX - _LABELS_PX - _VALUES_PX) * min(at, 1.0), 1)
+        return round(frame.labels + (frame.width - frame.labels - _VALUES_PX) * min(at, 1.0), 1)
 
     return x, _log_ticks(low, high)
 
 
-def _linear_scale(panel: TemplatePanel) -> _Scale:
+def _linear_scale(panel: TemplatePanel, frame: _Frame) -> _Scale:
     longest = max((sum(p[1] for p in r.pieces) for r in panel.rows if isinstance(r, BarRow)), default=0.0) or 1.0
     step = 10 ** math.floor(math.log10(longest))
     step = next(s for s in (step / 5, step / 2, step, step * 2) if longest / s <= 6)
 
     def x(value: float) -> float:
-        return round(_LABELS_PX + (_WIDTH_PX - _LABELS_PX - 90) * value / longest, 1)
+        return round(frame.labels + (frame.width - frame.labels - _NOTES_PX) * value / longest, 1)
 
     return x, [(step * i, f"{step * i:,.10g}") for i in range(int(longest / step) + 1)]
 
@@ -116,10 +136,12 @@ def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
     return [(v, f"{v:,.10g}") for v in found[:: math.ceil(len(found) / 9) or 1]]
 
 
-def _template(name: str, panels: Sequence[TemplatePanel], scale: Callable[[TemplatePanel], _Scale]) -> str:
+def _template(
+    name: str, panels: Sequence[TemplatePanel], scale: Callable[[TemplatePanel, _Frame], _Scale], frame: _Frame
+) -> str:
     tops = list(itertools.accumulate((len(p.rows) * _ROW_PX + _AXIS_PX for p in panels), initial=0))
-    made = [(p, top, *scale(p)) for p, top in zip(panels, tops, strict=False)]
+    made = [(p, top, *scale(p, frame)) for p, top in zip(panels, tops, strict=False)]
     return template(name).render(
-        panels=made, height=tops[-1], WIDTH=_WIDTH_PX, LEFT=_LABELS_PX, ROW=_ROW_PX, INK=INK, MUTED=MUTED,
-        GRID_COLOUR=GRID_COLOUR, PAPER=PAPER,
+        panels=made, height=tops[-1], WIDTH=frame.width, LEFT=frame.labels, MIDDLE=frame.middle, ROW=_ROW_PX, INK=INK,
+        MUTED=MUTED, GRID_COLOUR=GRID_COLOUR, PAPER=PAPER,
     )  # fmt: skip

@@ -27,6 +27,8 @@ _MAKING_PHRASES = {"first_launch": "what the first launch takes beyond a replay"
 _BREAK_EVEN_NODES = (10, 100, 1000)
 """Graphs whose break-even is told."""
 _SENTENCE_NODES = 100
+_GRAPHS_DRAWN = 6
+"""Panels of the figure of graphs; the table has all graphs."""
 _LAUNCH_FIGURES = ("complete", "host", "device_busy")
 """Of a launch, in either table."""
 _Rows = dict[str, list[tuple[TargetView, Record]]]
@@ -42,7 +44,7 @@ def launches(view: View) -> Iterator[Part]:
         yield _launch_table(rows)
     if found:
         yield Text([sentence(g) for g in found])
-        yield _graph_drawing(found)
+        yield _graph_drawing(found[:_GRAPHS_DRAWN], len(found))
         yield _making_table(found)
     graph_launches = [(t, r) for t in targets for r in t.records if _is_graph_launch(r)]
     if graph_launches:
@@ -133,7 +135,8 @@ def _replays(even: Span) -> str:
     return f"{spread(*even.over(1))} replays" if even.value >= 0.01 else "its first replay"
 
 
-def _graph_drawing(found: list[Graph]) -> Drawing:
+def _graph_drawing(found: list[Graph], measured: int) -> Drawing:
+    """A panel for each graph of ``found``; ``measured``: the number of all graphs."""
     rows = [_graph_rows(g) for g in found]
     figure, grid = canvas([ONE_LINE_INCHES * len(r) for r in rows], around=0.75)
     for (ax,), graph, own in zip(grid, found, rows, strict=True):
@@ -144,7 +147,8 @@ def _graph_drawing(found: list[Graph]) -> Drawing:
         "graphs", "A graph's node against a launch, and what making it costs",
         " ".join(sentence(g) for g in found),
         "What one more node adds to each part, beside the eager launch that it stands for. What a part costs once for "
-        "a graph, whatever its size, is in the table.",
+        "a graph, whatever its size, is in the table."
+        + (f" Of {measured} graphs the first {len(found)} are drawn." if measured > len(found) else ""),
         figure,
     )  # fmt: skip
 

@@ -36,13 +36,14 @@ def time_shares(view: View) -> Iterator[Part]:
         )
         for each in found
     ]  # fmt: skip
+    panels = [template_figures.TemplatePanel(f"{MICRO} of CPU time per dispatch or launch", rows)]
     yield Sketch(
         "time-shares", "CPU time of one dispatch, by layer",
         "Stacked bars of the CPU time per dispatch or launch, from the cheapest stack to the dearest; the table below "
         "has the numbers.",
         "From left to right: library and driver (the same calls from compiled code), then what the interpreter and the "
         "library's wrapper objects add. The bar ends at the CPU time from Python. All cases has every pattern.",
-        template_figures.bars([template_figures.TemplatePanel(f"{MICRO} of CPU time per dispatch or launch", rows)]),
+        template_figures.bars(panels), template_figures.narrow_bars(panels),
     )  # fmt: skip
     yield _table(found)
 

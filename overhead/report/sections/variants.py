@@ -16,6 +16,7 @@ from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Record
+from overhead.workloads import OPERATIONS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,4 +150,4 @@ def _base(view: View, target: TargetView, variant: Record) -> Record | None:
 def _is_variant(target: TargetView, record: Record) -> bool:
     """Whether the record differs from the base case by parameters alone, or by parameters and caller."""
     alike = record.pattern == target.base.pattern and record.workload == target.base.workload
-    return alike and not synchronises(record) and bool(target.varied(record))
+    return alike and record.workload != OPERATIONS and not synchronises(record) and bool(target.varied(record))

@@ -10,7 +10,7 @@ import pytest
 from overhead.probes import registry
 from overhead.probes._support.browser import messages
 from overhead.probes._support.browser.workload import BrowserWork, open_case
-from overhead.probes._support.common.workload_chain import WGSL_BINDINGS
+from overhead.probes._support.common.workload_arms import WGSL_BINDINGS
 from overhead.probes.base import Unsupported, Unverified, vary
 from overhead.reading.chains import graph_against_wgsl, groups
 from overhead.reading.view import View

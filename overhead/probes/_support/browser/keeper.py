@@ -53,7 +53,7 @@ def _report(line: str) -> None:
 def _end(browser: subprocess.Popen[bytes]) -> None:
     """Kill the process group of the browser; on a system without process groups, its tree of children."""
     children = _children(browser.pid)
-    if hasattr(os, "killpg"):
+    if sys.platform != "win32":
         with contextlib.suppress(OSError):
             os.killpg(browser.pid, signal.SIGKILL)
     else:
@@ -75,10 +75,12 @@ def _children(pid: int) -> list[psutil.Process]:
 
 def _group_lives(group: int) -> bool:
     """Whether a process of the group still runs. Zombies do not count: they hold no files."""
-    return hasattr(os, "killpg") and any(_runs_in(process, group) for process in psutil.process_iter())
+    return any(_runs_in(process, group) for process in psutil.process_iter())
 
 
 def _runs_in(process: psutil.Process, group: int) -> bool:
+    if sys.platform == "win32":  # there are no process groups to ask for
+        return False
     try:
         return os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE
     except (OSError, psutil.Error):

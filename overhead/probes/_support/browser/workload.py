@@ -8,16 +8,10 @@ import numpy as np
 from overhead.probes._support.browser import identity, messages
 from overhead.probes._support.browser.chain import PageChain
 from overhead.probes._support.browser.session import BrowserSession
-from overhead.probes._support.common.workload_chain import (
-    WGSL_BINDINGS,
-    WorkChain,
-    kernels_of,
-    refuse_wgsl,
-    verified,
-    wgsl_window,
-)
+from overhead.probes._support.common.workload_arms import WGSL_BINDINGS, refuse_wgsl, wgsl_window
 from overhead.probes.base import Unsupported
 from overhead.probes.kernels import LLVMPIPE_TURNS
+from overhead.probes.workload_chain import WorkChain, kernels_of, verified
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array

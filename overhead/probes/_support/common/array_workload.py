@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from overhead.probes._support.common.workload_chain import WorkChain, step_of
+from overhead.probes.workload_chain import WorkChain, step_of
 from overhead.results import Case, Scalar
 from overhead.workloads.base import Array
 
@@ -46,9 +46,6 @@ class NumpyWork(ArrayWork):
     overlap = "serial"
     synchronous = True
     on_host = True
-
-    def prepare(self, n: int) -> None:
-        self.renew(n)
 
     def wait(self) -> None:
         return

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from overhead.probes._support.common.array_workload import ArrayWork
-from overhead.probes._support.common.workload_chain import WorkChain, kernels_of, verified
 from overhead.probes.base import DeviceTime
+from overhead.probes.workload_chain import WorkChain, kernels_of, verified
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from overhead.probes._support.common.python_loops import Action, nothing
-from overhead.probes._support.common.workload_chain import WorkChain, kernels_of, verified
 from overhead.probes._support.cuda.api import CudaDriver
 from overhead.probes._support.cuda.compile import machine_code_of
 from overhead.probes._support.cuda.graphs import MOST_NODES, executable, graph_launch
 from overhead.probes._support.cuda.launch import bindings, bound_wait
 from overhead.probes._support.cuda.session import Arguments, CudaSession, SessionClock
 from overhead.probes.base import DeviceTime, Unsupported
+from overhead.probes.workload_chain import WorkChain, kernels_of, verified
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from overhead.probes._support.common.workload_chain import WorkChain, step_of, verified
+from overhead.probes.workload_chain import WorkChain, step_of, verified
 from overhead.results import Case, Scalar
 from overhead.workloads.base import Array
 

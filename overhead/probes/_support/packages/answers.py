@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from overhead.errors import BadValue
-from overhead.fields import checked
+from overhead.fields import checked, is_utf8
 from overhead.probes.base import Probe, Space
 from overhead.results import Case, Target
 
 
 def environments_of(probe: Probe) -> list[dict[str, str]]:
     """The checked ``Probe.environments``."""
-    found: list[dict[str, str]] = checked(_where(probe, "environments"), probe.environments(), list[dict[str, str]])
+    where = _where(probe, "environments")
+    found: list[dict[str, str]] = checked(where, probe.environments(), list[dict[str, str]])
+    for name, value in (item for environment in found for item in environment.items()):
+        if not name or "=" in name or "\0" in name + value or not is_utf8(name + value):
+            raise BadValue(f"{where} has {name!r}: {value!r}; no process can have such a variable")
     return found
 
 

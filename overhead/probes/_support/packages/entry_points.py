@@ -1,7 +1,7 @@
-"""The entry points of other packages, and a trial of each in a child process before this process imports it.
+"""The entry points of other packages, and the trial of an import in a child process before this process imports it.
 
-The trial finds a package that raises, ends the process, crashes or hangs while it is imported. Such a package is listed
-as unavailable, and everything else works.
+The trial finds a package or a plugin that raises, ends the process, crashes or hangs while it is imported. Such a
+package is listed as unavailable, and everything else works.
 """
 
 from __future__ import annotations
@@ -53,12 +53,13 @@ def missing(entry: EntryPoint, reason: str) -> MissingStack:
 def tried(entries: Sequence[EntryPoint]) -> dict[str, str]:
     """For each entry point, by its text, why it cannot be imported; '' if it can. Takes at most about ``IMPORT_S``."""
     with ThreadPoolExecutor(_TRIALS_AT_ONCE) as pool:
-        reasons = pool.map(_trial, entries)
+        reasons = pool.map(lambda entry: trial(entry.name, entry.value), entries)
         return dict(zip(map(text_of, entries), reasons, strict=True))
 
 
-def _trial(entry: EntryPoint) -> str:
-    command = [sys.executable, "-c", _CHILD, entry.name, entry.value]
+def trial(*arguments: str) -> str:
+    """Why a child process could not import what the arguments name; '' if it could. See ``probes.answer_trial``."""
+    command = [sys.executable, "-c", _CHILD, *arguments]
     child = SupervisedProcess(command, {}, memory_bytes=_MEMORY_BYTES, poll_s=_POLL_S)
     try:
         answer = child.receive(IMPORT_S)
@@ -75,13 +76,12 @@ def _trial(entry: EntryPoint) -> str:
         child.end()
 
 
-def answer_trial(load: Callable[[EntryPoint], str]) -> None:
-    """Load the entry point of the trial and tell the parent why it cannot be used, in the child."""
-    name, value = sys.argv[1:]
+def answer_trial(load: Callable[[Sequence[str]], str]) -> None:
+    """Call ``load`` with the arguments of the trial, and tell the parent the reason that it returns, in the child."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     input_lines()
-    reason = load(EntryPoint(name, value, GROUP))
+    reason = load(sys.argv[1:])
     with contextlib.suppress(OSError):
         print(json.dumps({"reason": reason}), file=out, flush=True)
     os._exit(0)  # threads of the package must not keep the process alive

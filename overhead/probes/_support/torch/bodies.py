@@ -46,6 +46,7 @@ class AddOne:
     """Add 1 to 256 int32 on a device. If the name contains ``one``, 1 is an existing 0-dimensional CPU tensor."""
 
     precision = "int32"
+    launches = 1
 
     def __init__(self, device: Any, *, in_place: bool = True, number: bool = True, mode: Mode = "inference") -> None:
         import torch
@@ -94,6 +95,7 @@ class NetworkStep:
     """
 
     precision = "float32"
+    launches = 64
 
     def __init__(self, device: Any, *, train: bool, varying: bool) -> None:
         import torch

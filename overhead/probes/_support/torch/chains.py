@@ -14,9 +14,10 @@ from overhead.results import Scalar
 
 
 class Body(Protocol):
-    """A step on a device, which counts how often it ran."""
+    """A step on a device, which counts how often it ran. ``launches``: kernels of a step, at most."""
 
     name: str
+    launches: int
     precision: str
     mode: Mode
     step: Action
@@ -33,7 +34,7 @@ class Eager(HeldChain):
         self.synchronous = device.type == "cpu"
         self.overlap = "serial" if self.synchronous else "pipelined"
         self.wait_spins = spins
-        self.launches = 1 if body.precision == "int32" else 64
+        self.launches = body.launches
         self._device, self._body, self._wait = device, body, wait
         self._loop = body.loop()
 

@@ -31,6 +31,7 @@ class Additions:
     def __init__(self, device: Any, ops: int, how: str) -> None:
         set_autograd_mode(self.mode)
         self.ops, self.name = ops, "; ".join(["x.add_(1)"] * ops)
+        self.launches = ops if how == "eager" else 4
         self.values = torch.from_numpy(start_values()).to(device, copy=True)
         # Without this mark, a CUDA graph copies the input at every call.
         torch._dynamo.mark_static_address(self.values)
@@ -77,7 +78,6 @@ class Compiled(Eager):
         body = Additions(place, ops, how)
         super().__init__(place, body, waiting, spins=place.type == "cuda")
         self._how, self._ops = how, ops
-        self.launches = ops if how == "eager" else 4
         if how == "eager-graph":
             self._loop = repeated(TorchGraphs(body).replay(1))
         # torch captures a graph at the third call or later. These calls are not measured.

@@ -233,8 +233,7 @@ def _made(device: str, case: Case) -> Any:
                 return values
 
             self.call = compiled(all_steps, "default")
-            self._start = self.workload.fresh(self.elements, self.rng)
-            self.put(self._start)
+            self.begin()
 
         def prepare(self, n: int) -> None:
             super().prepare(n * self.steps)
@@ -255,12 +254,13 @@ def _made(device: str, case: Case) -> Any:
                 raise Unverified(f"a call ran {count} steps, not {self.steps}")
             rows = np.unique(np.concatenate([[0, self.elements - 1], self.rng.integers(0, self.elements, 32)]))
             redo = Reference(self.workload, self.inputs, rows)
-            exact = redo.run(redo.take(self._start), 0, self.steps, np.float64)
+            exact = redo.run(redo.take(self.start_state), 0, self.steps, np.float64)
             try:
                 redo.compare(got, exact, self.workload.tolerance, f"after {self.steps} steps")
             except Differs as error:
                 raise Unverified(f"differs from the reference: {error}") from error
-            self._last, self._total, self._age = count, 0, count
+            self.aside = count
+            self.renew(count)
 
         def executed(self) -> int:
             calls, rest = divmod(super().executed(), self.steps)

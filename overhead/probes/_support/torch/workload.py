@@ -12,18 +12,19 @@ from typing import Any
 import numpy as np
 import torch
 
+from overhead.measure.sampling import processors
 from overhead.probes._support.common.python_loops import nothing
-from overhead.probes._support.common.workload_chain import WorkChain, step_of, verified
 from overhead.probes._support.torch import waits
 from overhead.probes._support.torch.bodies import set_autograd_mode
 from overhead.probes._support.torch.chains import TorchClock
 from overhead.probes.base import DeviceTime, Unsupported
+from overhead.probes.workload_chain import WorkChain, step_of, verified
 from overhead.results import Case, Scalar
 from overhead.workloads.base import Array
 
 _MOST_STEPS_IN_A_GRAPH = 2048
 """Limit of the steps in one graph. A step is many nodes, and torch needs about 10 us to capture each node."""
-_INHERITED_PROCESSORS = os.sched_getaffinity(0) if sys.platform == "linux" else set(range(os.cpu_count() or 1))
+_INHERITED_PROCESSORS = set(processors.every()) or set(range(os.cpu_count() or 1))
 """The processors that this process could use when it opened its first workload, before it measured."""
 
 

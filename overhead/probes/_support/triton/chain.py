@@ -8,19 +8,20 @@ from typing import Any
 
 import torch
 
-from overhead.probes._support.common.python_loops import Issue, alternating
+from overhead.probes._support.common.python_loops import Issue
 from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes._support.torch import waits
 from overhead.probes._support.torch.chains import TorchClock
 from overhead.probes.base import DeviceTime
+from overhead.probes.in_order import InOrderChain
 from overhead.probes.kernels import lcg, source
 from overhead.probes.kernels.step_triton import step
-from overhead.results import Case, Scalar
+from overhead.results import Case
 
 _WARPS = 2
 
 
-class TritonChain(HeldChain):
+class TritonChain(HeldChain, InOrderChain):
     """A chain of n launches. In the pattern ``wait-each`` a wait follows each launch."""
 
     wait_spins = True
@@ -30,35 +31,30 @@ class TritonChain(HeldChain):
         torch.cuda.set_device(place)
         self._seeds = lcg.seeds()
         self._words = torch.from_numpy(self._seeds.view("int32")).to(place)
-        self._entry = case.params["entry"]
-        self._wait = waits.wait(place, str(case.params["wait"]))
+        entry = case.params["entry"]
+        wait = waits.wait(place, str(case.params["wait"]))
         # The first call compiles the kernel and returns it. It also runs a step, which is undone afterwards.
         compiled = step[(4,)](self._words, num_warps=_WARPS)
         self._words.copy_(torch.from_numpy(self._seeds.view("int32")))
-        self._wait()
-        self._loop = _by_handle(compiled, self._words) if self._entry == "compiled" else _by_jit(self._words)
-        self.latency = case.pattern == "wait-each"
-        if self.latency:
-            self.overlap = "serial"
-            self._loop = alternating(functools.partial(self._loop, 1), self._wait)
-
-    def issue(self, n: int) -> None:
-        self._loop(n)
-
-    def wait(self) -> None:
-        self._wait()
-
-    def executed(self) -> int:
-        return lcg.distance(self._seeds, self._words.cpu().numpy().view("uint32")) - self.aside
+        wait()
+        loop = _by_handle(compiled, self._words) if entry == "compiled" else _by_jit(self._words)
+        super().__init__(
+            case,
+            functools.partial(loop, 1),
+            wait,
+            count=self._steps,
+            window={"operation": "step[(4,)](x)", "entry": entry, "precision": "int32", "warps": _WARPS},
+            loop=loop,
+        )
 
     def device(self, n: int) -> DeviceTime | None:
         return None if self.latency else self.held(TorchClock(), n)
 
-    def window(self) -> dict[str, Scalar]:
-        return {"operation": "step[(4,)](x)", "entry": self._entry, "precision": "int32", "warps": _WARPS}
-
     def kernels(self) -> dict[str, str]:
         return {"step_triton.py": source("step_triton.py")[1]}
+
+    def _steps(self) -> int:
+        return lcg.distance(self._seeds, self._words.cpu().numpy().view("uint32"))
 
 
 def _by_jit(words: Any) -> Issue:

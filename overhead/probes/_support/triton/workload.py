@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from overhead import scratch
-from overhead.probes._support.common.workload_chain import WorkChain, kernels_of, verified
 from overhead.probes._support.torch import waits
 from overhead.probes._support.torch.chains import TorchClock
 from overhead.probes.base import DeviceTime
+from overhead.probes.workload_chain import WorkChain, kernels_of, verified
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array

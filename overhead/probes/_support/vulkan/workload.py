@@ -11,12 +11,13 @@ import numpy as np
 from overhead.probes import kernels
 from overhead.probes._support.common.native_loop import NativeCall
 from overhead.probes._support.common.software_adapters import longest_fused_chain
-from overhead.probes._support.common.workload_chain import IN_SPIRV, WorkChain, verified
+from overhead.probes._support.common.workload_arms import IN_SPIRV
 from overhead.probes._support.vulkan.buffers import StorageBuffers
 from overhead.probes._support.vulkan.commands import VULKAN_WAITS, Commands, VulkanWait, raise_failures
 from overhead.probes._support.vulkan.device_time import time_one_submission, wait_spins
 from overhead.probes._support.vulkan.gpu import VulkanGpu
 from overhead.probes.base import DeviceTime, Unsupported
+from overhead.probes.workload_chain import WorkChain, verified
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
 from overhead.workloads.base import Array

@@ -144,7 +144,9 @@ class DeviceClock:
         self.resources.queue.submit([encoder.finish()])
         tick = self.resources.session.tick
         steps = np.round(self._resolve(_TIMESTAMPS) / tick).astype(np.int64)
-        return max(int(np.gcd.reduce(steps)), 1) * tick
+        if not steps.any():  # so on macOS 26: gfx-rs/wgpu issue 9414
+            raise Unsupported("the adapter's timestamps do not advance")
+        return int(np.gcd.reduce(steps)) * tick
 
 
 @functools.cache

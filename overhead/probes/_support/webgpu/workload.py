@@ -11,19 +11,13 @@ import numpy as np
 from overhead.probes._support.common.loop_text import Script, Statement, compile_python
 from overhead.probes._support.common.software_adapters import longest_fused_chain
 from overhead.probes._support.common.step_kernel import WORDS
-from overhead.probes._support.common.workload_chain import (
-    WGSL_BINDINGS,
-    WorkChain,
-    kernels_of,
-    refuse_wgsl,
-    verified,
-    wgsl_window,
-)
+from overhead.probes._support.common.workload_arms import WGSL_BINDINGS, refuse_wgsl, wgsl_window
 from overhead.probes._support.webgpu.cases import StepSpec
 from overhead.probes._support.webgpu.device_time import DeviceClock, wait_spins
 from overhead.probes._support.webgpu.resources import COMPUTE_STAGE, DeviceBuffers, session, shader_module
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.kernels import lcg
+from overhead.probes.workload_chain import WorkChain, kernels_of, verified
 from overhead.results import Case, Scalar, Target
 from overhead.workloads import sources
 from overhead.workloads.base import Array

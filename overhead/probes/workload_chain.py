@@ -1,4 +1,4 @@
-"""Chains that run a workload. Each one is checked against the reference when it opens. The device counts the steps."""
+"""How a stack runs workloads: its cases, and chains that are compared with the reference when they open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -39,37 +39,14 @@ class WorkloadArm:
     early: bool = False
 
 
-def eager(*bodies: str) -> WorkloadArm:
-    """The arm that runs eager operations of an array library."""
-    return WorkloadArm("per-submit", bodies=bodies)
-
-
-def fused(language: str, params: Mapping[str, Scalar] | None = None) -> WorkloadArm:
-    """The arm that runs one kernel, which loops over the steps."""
-    return WorkloadArm("fused", params or {}, bodies=("one",), language=language, early=True)
-
-
-def launches(language: str, *bodies: str) -> WorkloadArm:
-    """The arm that launches each kernel of each step."""
-    return WorkloadArm("per-submit", bodies=bodies, language=language)
-
-
-IN_TURN = WorkloadArm("hybrid", fits=lambda w: w.host_works)
-"""Every other step on the host, for workloads that compare host and device."""
-IN_TURN_TOO = WorkloadArm("hybrid", fits=lambda w: not w.host_works and not w.bodies)
-"""The same pattern for all other workloads whose step is not split."""
-
-
-def on_all_threads(pattern: Pattern) -> WorkloadArm:
-    """The arm with this pattern on all threads of the host, for workloads that compare host and device."""
-    return WorkloadArm(pattern, {"threads": "all"}, fits=lambda w: w.host_works)
-
-
-def space(star: Space, arms: Sequence[WorkloadArm], *, software: bool, late: Sequence[WorkloadArm] = ()) -> Space:
+def with_workloads(
+    star: Space, arms: Sequence[WorkloadArm], *, software: bool, late: Sequence[WorkloadArm] = ()
+) -> Space:
     """The cases of a stack (``star``), extended by every workload with every arm and each number of elements.
 
-    For light workloads, the first arm and the ``early`` arms come directly after the base case, with the first number
-    of elements, so that a short run measures them. ``late`` arms come last.
+    ``software``: the numbers of elements are those for a CPU and software adapters. For light workloads, the first arm
+    and the ``early`` arms come directly after the base case, with the first number of elements, so that a short run
+    measures them. ``late`` arms come last.
     """
     found = workloads().values()
     soon = [arm for i, arm in enumerate(arms) if i == 0 or arm.early]
@@ -108,68 +85,21 @@ def _bodies(workload: Workload, arm: WorkloadArm) -> list[dict[str, Scalar]]:
     return [{"body": body} for body in arm.bodies if body in workload.bodies]
 
 
-def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
-    """The arms that run WGSL.
-
-    One arm has the parameter ``checks``: it omits the checks that the library adds to kernels, which are loop bounds
-    (wgpu-native) or index clamps (Dawn).
-    """
-    fewer = {"wgpu-native": "unbounded-loops", "dawn": "off"}.get(stack)
-    unchecked = [fused("wgsl", {"checks": fewer})] if fewer else []
-    each = WorkloadArm("one-pass", bodies=("separate", "one"), language="wgsl")
-    submitted = dataclasses.replace(each, pattern="per-submit", fits=lambda w: bool(w.bodies))
-    return [dataclasses.replace(arm, caller=caller) for arm in (fused("wgsl"), *unchecked, each, submitted)]
-
-
-def wgsl_submitted(caller: Caller = "binding") -> WorkloadArm:
-    """The arm with one submission per step, for workloads whose step is one dispatch."""
-    return WorkloadArm("per-submit", caller=caller, fits=lambda w: not w.bodies, language="wgsl")
-
-
-WGSL_BINDINGS: tuple[Literal["storage", "read-only-storage", "uniform"], ...] = (
-    "storage", "storage", "read-only-storage", "uniform",
-)  # fmt: skip
-"""Bindings of the generated WGSL in group 0: state, counters, inputs, and 16 bytes with the number of steps first."""
-
-
-def refuse_wgsl(case: Case) -> None:
-    """Raise ``Unsupported`` if the WGSL of workloads cannot run the pattern of this case."""
-    if case.pattern not in ("one-pass", "per-submit", "fused"):
-        raise Unsupported(f"a workload's WGSL runs as one-pass, per-submit or fused, not {case.pattern}")
-
-
-def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, Scalar]:
-    """The contents of the timed window for the WGSL of a workload."""
-    dispatches = f"{len(entries)} per unit"
-    each = dispatches if pattern == "per-submit" else "1"
-    return {
-        "submits": each,
-        "passes": each,
-        "bind_changes": each,
-        "dispatches": "1" if pattern == "fused" else dispatches,
-        "recording": "inside",
-        "workgroups": ", ".join(str(entry.groups) for entry in entries),
-    }
-
-
-IN_SPIRV = frozenset({"recurrence"})
-"""Workloads whose SPIR-V is committed, as ``<name>_once`` and ``<name>_fused``."""
-
-
-def spirv_arms() -> list[WorkloadArm]:
-    """The arms that run SPIR-V.
-
-    ``fused`` is one dispatch that loops. ``replay`` is one dispatch per step, all in one recording.
-    """
-    loop = WorkloadArm("fused", caller="ffi", fits=lambda w: w.name in IN_SPIRV, early=True)
-    return [loop, dataclasses.replace(loop, pattern="replay")]
-
-
 class WorkChain(HeldChain):
-    """A chain that runs a workload. A unit is one step of all elements."""
+    """A chain that runs a workload. A unit is one step of all elements.
 
-    language = "array"
-    on_host = False
+    A subclass sets the state (``put``), reads it (``fetch``), issues steps and waits for them. Every element has a
+    counter that each step increases by one, so that the values tell how many steps ran. ``open`` must return
+    ``verified(chain)``, which compares the chain with NumPy in float64. Units of a chain that was not compared are
+    ``unverified``.
+
+    ``case``; ``workload``: the one of the case, in its variant; ``elements``: how many; ``inputs``: read-only arrays in
+    the workload's precision, by name; ``rng``: a random generator.
+    """
+
+    language: str = "array"
+    """The language of the kernels, for the window."""
+    on_host: bool = False
     """Whether a CPU computes the steps. Subnormal numbers may make it six times slower."""
 
     def __init__(self, case: Case) -> None:
@@ -181,16 +111,16 @@ class WorkChain(HeldChain):
         except KeyError as error:
             raise Unsupported(f"{case.workload} has no such variant: {error}") from error
         self.elements = int(case.params["elements"])
-        self._seed = secrets.randbits(32)
-        self.rng = np.random.default_rng(self._seed)
+        self.__seed = secrets.randbits(32)
+        self.rng = np.random.default_rng(self.__seed)
         made = self.workload.inputs(self.elements, self.rng)
         self.inputs = {name: np.asarray(values, self.workload.dtype) for name, values in made.items()}
-        self._last = self._total = self._age = 0
-        self._start: dict[str, Array] = {}
+        self.__last = self.__total = self.__age = 0
+        self.start_state: dict[str, Array] = {}
 
     @abc.abstractmethod
     def put(self, state: dict[str, Array]) -> None:
-        """Set the state (arrays in the precision of the workload), and set all counters to 0."""
+        """Set the state (arrays in the precision of the workload, shape ``(elements, ...)``), and all counters to 0."""
 
     @abc.abstractmethod
     def fetch(self) -> tuple[dict[str, Array], Array]:
@@ -219,32 +149,42 @@ class WorkChain(HeldChain):
         return self.get()[1]
 
     def executed(self) -> int:
+        if not self.start_state:
+            raise Unverified("the chain was not compared with the reference: return verified(chain) from open()")
         now = self.count()
-        self._total += (now - self._last) % _WRAP
-        self._last = now
-        return self._total - self.aside
+        self.__total += (now - self.__last) % _WRAP
+        self.__last = now
+        return self.__total - self.aside
 
     def verify(self) -> None:
         """Check the chain on fresh random inputs, then set its start state. Raises ``Unverified``."""
-        self._start = {}
+        self.start_state = {}
         try:
             check(self.workload, self.elements, self.inputs, self, self.rng)
         except Differs as error:
-            raise Unverified(f"differs from the reference: {error} (seed {self._seed})") from error
-        self._start = self.workload.fresh(self.elements, self.rng)
-        self.put(self._start)
-        self._last = self._total = self.aside = self._age = 0
+            raise Unverified(f"differs from the reference: {error} (seed {self.__seed})") from error
+        self.begin()
         if self.on_host and self.workload.lasts:
             self.max_n = min(self.max_n, self.workload.lasts)
 
+    def begin(self) -> None:
+        """Set a new start state and count from it."""
+        self.start_state = self.workload.fresh(self.elements, self.rng)
+        self.put(self.start_state)
+        self.__last = self.__total = self.aside = self.__age = 0
+
+    def prepare(self, n: int) -> None:
+        self.renew(n)
+
     def renew(self, n: int) -> None:
-        """Must be called before n steps. On a CPU, restarts from the start state before numbers become subnormal."""
+        """Must be called before n steps, by ``prepare``. Restarts a chain with ``on_host`` before numbers become
+        subnormal."""
         lasts = self.workload.lasts
-        if self.on_host and self._start and 0 < lasts < self._age + n and self._age:
+        if self.on_host and self.start_state and 0 < lasts < self.__age + n and self.__age:
             self.executed()
-            self.put(self._start)
-            self._last = self._age = 0
-        self._age += n
+            self.put(self.start_state)
+            self.__last = self.__age = 0
+        self.__age += n
 
     def window(self) -> dict[str, Scalar]:
         return {"language": self.language, "precision": self.workload.precision, "elements": self.elements}
@@ -283,7 +223,11 @@ def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry,
 
 
 def step_of(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
-    """A function that computes the next state from a state. The state includes the counters, as ``steps``."""
+    """A function that computes the next state from a state, both dicts of arrays of ``xp`` (numpy, torch, ...).
+
+    The state includes the counters, as ``steps``: int32, shape ``(elements,)``. ``fixed``: the inputs as arrays of
+    ``xp``.
+    """
     by_library = chain.case.params.get("body") == "library"
     step = chain.workload.library if by_library else chain.workload.step
 

@@ -1,0 +1,200 @@
+"""``overhead time``: what one call costs, by the suite's method, for a statement or a function of your own."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from overhead import machine, results
+from overhead.errors import UsageError
+from overhead.explain.call_spec import CallSpec, FoundCall, handed_over
+from overhead.explain.callables import setup_of
+from overhead.explain.trial import LONGEST_S, SILENCE_S, tried
+from overhead.profiles import Plan
+from overhead.results import Comparison, Figure, Machine, Record
+from overhead.runner.campaign import Campaign
+from overhead.runner.progress import Listener
+from overhead.runner.run import run
+from overhead.runner.turns import WorkerLimits
+
+FORMAT = "overhead-time"
+_PROFILE = "quick"
+"""The profile whose precision decides between ``ok`` and ``noisy``."""
+_STACK = Path(__file__).with_name("call_stack.py")
+_MOST_CALLS = 8
+_SLOW_CALL_S = 0.03
+_CALLS_PER_PROCESS = 60
+"""Calls of a slow statement that a process samples."""
+
+
+class CallTiming(Struct, frozen=True, kw_only=True):
+    """The figures of one statement, times in ns. ``wait``: how the end of the work is awaited. ``on``: the device.
+
+    ``bound``: ``host``, ``device``, ``balanced`` or empty. ``flags``: remarks, such as ``values-not-checked``.
+    """
+
+    call: str
+    status: results.Status
+    reason: str
+    wait: str
+    on: str
+    bound: str
+    flags: list[str]
+    prints: bool
+    figures: list[Figure]
+
+    def figure(self, name: str) -> Figure | None:
+        """The figure of that name, or None."""
+        return next((figure for figure in self.figures if figure.name == name), None)
+
+    def value(self, name: str) -> float | None:
+        """The figure's value in its unit, or None if it has none."""
+        found = self.figure(name)
+        return found.value if found is not None and found.status in results.VALUED else None
+
+
+class CallRatio(Struct, frozen=True, kw_only=True):
+    """``complete`` of the statement at ``position`` (from 1) against the first one, in the same processes."""
+
+    position: int
+    difference: Figure
+    ratio: Figure
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    """The result of ``time``. ``notes``: what disturbed the measurement, or what is missing, in sentences."""
+
+    format: str = FORMAT
+    version: int = 1
+    created: str
+    setup: str
+    machine: Machine
+    versions: dict[str, str]
+    calls: list[CallTiming]
+    ratios: list[CallRatio]
+    notes: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data, for JSON."""
+        found: dict[str, Any] = results.to_builtins(self)
+        return found
+
+
+def time(
+    call: str | Callable[[], object],
+    *others: str | Callable[[], object],
+    setup: str = "",
+    wait: str = "",
+    listener: Listener | None = None,
+) -> Timing:
+    """Measure one call, or several in turn: the cost of one more call, and its parts.
+
+    ``call``: a statement, or a function without arguments that other processes can import. ``setup``: a statement that
+    runs once in each process. ``wait``: a name of a library (``torch``, ``jax``, ...), ``none``, or a statement that
+    returns when all work is done; without it the library in use is found. Takes up to a minute.
+
+    Raises ``UsageError``, one line, for a statement that raises, cannot be repeated, hangs or takes too long.
+    """
+    calls, texts, labels = [call, *others], [], []
+    for number, one in enumerate(calls):
+        if isinstance(one, str):
+            texts.append(one)
+            labels.append(one)
+        else:
+            name = f"_overhead_call_{number}"
+            setup = f"{setup_of(one, name)}\n{textwrap.dedent(setup)}"
+            texts.append(f"{name}()")
+            labels.append(f"{getattr(one, '__qualname__', type(one).__qualname__)}()")
+    path = sys.path if texts != labels else []
+    return time_statements(CallSpec(calls=texts, setup=setup, wait=wait, path=path), listener, labels=labels)
+
+
+def time_statements(
+    spec: CallSpec,
+    listener: Listener | None = None,
+    *,
+    longest_s: float = LONGEST_S,
+    silence_s: float = SILENCE_S,
+    plan: Plan | None = None,
+    labels: Sequence[str] = (),
+    campaign: Callable[..., Campaign] | None = None,
+) -> Timing:
+    """The same for a ``CallSpec``, which may have the answers of an earlier ``tried`` in ``found``.
+
+    ``longest_s``: the longest call that is accepted. ``silence_s``: the longest that SETUP or a call may take.
+    ``plan``: None for that of ``overhead time``. ``labels``: what the reader sees instead of the statements.
+    """
+    if not 1 <= len(spec.calls) <= _MOST_CALLS:
+        raise UsageError(f"{len(spec.calls)} statements given; 1 to {_MOST_CALLS} are measured in turn")
+    listener = listener or Listener()
+    if not spec.found:
+        listener.working("a trial of each statement")
+        spec = tried(spec, silence_s=silence_s, longest_s=longest_s)
+    limited = functools.partial(Campaign, limits=WorkerLimits(silence_s=silence_s))
+    with handed_over(spec), tempfile.TemporaryDirectory(prefix="overhead-time-") as folder:
+        outcome = run(
+            "call", profile=_PROFILE, plugins=_STACK, out=folder, listener=listener,
+            plan=plan or plan_of(spec.found), campaign=campaign or limited,
+        )  # fmt: skip
+    return _timing(spec, labels or spec.calls, outcome.fingerprint)
+
+
+def plan_of(found: Sequence[FoundCall]) -> Plan:
+    """About 20 s of sampling in five processes; three processes with at least 60 calls each where calls are slow."""
+    slowest_s = max(one.one_ns for one in found) / 1e9
+    slow = slowest_s > _SLOW_CALL_S
+    processes = 3 if slow else 5
+    least_s = _CALLS_PER_PROCESS * slowest_s if slow else 0.0
+    case_s = max(20.0 / processes / len(found), least_s)
+    return Plan(
+        processes=processes,
+        target=0.03,
+        sampling_s=1.001 * case_s * processes * len(found),
+        wall_s=max(45.0, 1.5 * case_s * processes * len(found)),
+        case_s=case_s,
+    )
+
+
+def _timing(spec: CallSpec, labels: Sequence[str], fingerprint: results.Fingerprint) -> Timing:
+    records = {int(record.params["position"]): record for record in fingerprint.records}
+    for position, record in sorted(records.items()):
+        if record.status in ("failed", "unavailable", "unverified") and not record.figures:
+            which = f"statement {position + 1}: " if len(spec.calls) > 1 else ""
+            raise UsageError(f"{which}{record.reason}")
+    packages = {package for found in spec.found for package in found.packages}
+    return Timing(
+        created=fingerprint.created,
+        setup=spec.setup,
+        machine=fingerprint.machine,
+        versions=machine.versions(sorted(packages)),
+        calls=[_call(call, spec.found[n], records[n]) for n, call in enumerate(labels)],
+        ratios=[_ratio(one, fingerprint.records) for one in fingerprint.comparisons if one.name == "call-ratio"],
+        notes=list(fingerprint.flags),
+    )
+
+
+def _call(call: str, found: FoundCall, record: Record) -> CallTiming:
+    return CallTiming(
+        call=call,
+        status=record.status,
+        reason=record.reason,
+        wait=found.said,
+        on=found.adapter,
+        bound=record.bound,
+        flags=record.flags,
+        prints=found.prints,
+        figures=record.figures,
+    )
+
+
+def _ratio(one: Comparison, records: Sequence[Record]) -> CallRatio:
+    of = next(record for record in records if record.key == one.of)
+    figures = {figure.name: figure for figure in one.figures}
+    return CallRatio(position=int(of.params["position"]) + 1, difference=figures["difference"], ratio=figures["ratio"])

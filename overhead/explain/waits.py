@@ -1,0 +1,252 @@
+"""Which libraries a statement uses, and how to wait for each of them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from overhead.errors import Unavailable, UsageError, unknown
+
+Names = Mapping[str, Any]
+_LOOKED_AT = 200
+"""The most values of the statement that are looked at."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A way to wait for all work of a statement.
+
+    ``name``: the value of ``--wait``. ``said``: the call, for the reader. ``api``, ``adapter``: of the device, as in
+    ``results.Target``. ``make``: a function that waits, from the names of the statement and its kept results.
+    ``spins``: the wait keeps the processor busy. ``keeps``: it needs the results of CALL. ``clock``: makes the clock
+    of the device (a ``StreamHolder``).
+    """
+
+    name: str
+    said: str
+    api: str
+    adapter: str
+    make: Callable[[Names, Iterable[Any]], Callable[[], object]] = lambda names, results: lambda: None
+    spins: bool = False
+    keeps: bool = False
+    clock: Callable[[], Any] | None = None
+
+
+NOTHING = Wait("none", "nothing: the call returns when its work is done", "CPU", "CPU")
+
+
+def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
+    """The wait with a name of ``KNOWN_WAITS``; None for any other text. Raises ``UsageError`` if it cannot be used."""
+    if name not in KNOWN_WAITS:
+        if name.isidentifier():
+            raise unknown("wait", name, KNOWN_WAITS)
+        return None
+    try:
+        return KNOWN_WAITS[name](names, list(results), True)
+    except Unavailable as error:
+        raise UsageError(f"--wait {name}: {error.reason}") from None
+
+
+def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
+    """The waits of all libraries that the statement seems to use, the surest first; ``NOTHING`` alone if none."""
+    values = list(results)
+    found = [wait for make in KNOWN_WAITS.values() if (wait := make(names, values, False)) is not None]
+    on_cuda = [wait for wait in found if wait.api == "CUDA" and not wait.keeps]
+    # Each of these waits for the whole CUDA device, so the first of them waits for the others' work too.
+    return [wait for wait in found if wait not in on_cuda[1:] and wait is not NOTHING] or [NOTHING]
+
+
+def in_turn(actions: Sequence[Callable[[], object]]) -> Callable[[], object]:
+    """An action that runs all of them, one after another; a single one itself."""
+    if len(actions) == 1:
+        return actions[0]
+
+    def all_of_them() -> None:
+        for action in actions:
+            action()
+
+    return all_of_them
+
+
+def _imported(name: str, asked: bool) -> Any:
+    """The module if it is imported, or, if it is ``asked`` for, can be; else None. Raises ``Unavailable``."""
+    if asked and name not in sys.modules:
+        from overhead.probes._support.common.library_import import import_library
+
+        return import_library(name, f"pip install {name}")
+    return sys.modules.get(name)
+
+
+def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | None:
+    torch = _imported("torch", asked)
+    if torch is None or not hasattr(torch, kind):
+        return None
+    module = getattr(torch, kind)
+    if asked and not getattr(module, "is_available", torch.backends.mps.is_available)():
+        raise Unavailable(f"torch {torch.__version__} reaches no {kind} device")
+    if not (asked or _torch_uses(torch, kind, [*names.values(), *results])):
+        return None
+    adapter = "Apple GPU" if kind == "mps" else str(module.get_device_name())
+    clock = None
+    if kind == "cuda" and not torch.version.hip:
+        from overhead.probes._support.torch.chains import TorchClock
+
+        clock = TorchClock
+    api = {"cuda": "HIP" if torch.version.hip else "CUDA", "xpu": "LevelZero", "mps": "MPS"}[kind]
+    return Wait(
+        kind if kind != "cuda" else "torch",
+        f"torch.{kind}.synchronize()",
+        api,
+        adapter,
+        lambda names, results: module.synchronize,
+        spins=kind == "cuda",
+        clock=clock,
+    )
+
+
+def _torch_uses(torch: Any, kind: str, values: Iterable[Any]) -> bool:
+    """Whether torch has started the device, or a value of the statement is there."""
+    started = getattr(getattr(torch, kind), "is_initialized", None)
+    return bool(started and started()) or any(
+        tensor.device.type == kind for value in _flat(values) for tensor in _torch_tensors(torch, value)
+    )
+
+
+def _torch_tensors(torch: Any, value: Any) -> Iterator[Any]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, torch.nn.Module):
+        yield from value.parameters()
+
+
+def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    cupy = _imported("cupy", asked)
+    if cupy is None:
+        return None
+    device = cupy.cuda.Device()
+    properties = cupy.cuda.runtime.getDeviceProperties(device.id)
+    from overhead.probes._support.cuda.cupy_clock import CupyClock
+
+    return Wait(
+        "cupy",
+        "cupy.cuda.Device().synchronize()",
+        "CUDA",
+        properties["name"].decode(),
+        lambda names, results: device.synchronize,
+        spins=True,
+        clock=functools.partial(CupyClock, cupy),
+    )
+
+
+def _numba(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    cuda = _imported("numba.cuda", asked)
+    if cuda is None or not (asked or _holds(names, results, "numba.cuda", "numba_cuda")):
+        return None
+    if not cuda.is_available():
+        raise Unavailable("Numba reaches no CUDA device")
+    adapter = cuda.get_current_device().name
+    adapter = adapter.decode() if isinstance(adapter, bytes) else str(adapter)
+    return Wait("numba", "numba.cuda.synchronize()", "CUDA", adapter, lambda names, results: cuda.synchronize,
+                spins=True)  # fmt: skip
+
+
+def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    jax = _imported("jax", asked)
+    if jax is None:
+        return None
+    leaves = jax.tree_util.tree_leaves([*results, *_flat(names.values())])
+    arrays = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
+    if not (arrays or asked):
+        return None
+    first = next(iter(arrays[0].devices())) if arrays else jax.devices()[0]
+    api = {"cpu": "CPU", "cuda": "CUDA", "gpu": "CUDA", "rocm": "HIP"}.get(first.platform, first.platform.upper())
+
+    def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
+        leaves, array = jax.tree_util.tree_leaves, jax.Array
+
+        def wait() -> None:
+            for result in list(results):
+                for leaf in (result,) if isinstance(result, array) else leaves(result):
+                    # An array that was given away to a later call ("donated") is ready when that call's result is.
+                    if isinstance(leaf, array) and not leaf.is_deleted():
+                        leaf.block_until_ready()
+
+        return wait
+
+    adapter = "CPU" if first.platform == "cpu" else first.device_kind
+    return Wait("jax", "jax.block_until_ready(the last results)", api, adapter, make, spins=first.platform != "cpu",
+                keeps=True)  # fmt: skip
+
+
+def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bool) -> Wait | None:
+    wgpu = _imported(module, asked)
+    if wgpu is None:
+        return None
+    device = next((value for value in _flat([*names.values(), *results]) if isinstance(value, wgpu.GPUDevice)), None)
+    if device is None and asked:
+        raise Unavailable("SETUP must give the device a name, device = adapter.request_device_sync()")
+    if device is None:
+        return None
+
+    def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
+        from overhead.probes._support.webgpu.library import library
+
+        own = next(value for value in _flat(names.values()) if isinstance(value, wgpu.GPUDevice))
+        return library(stack).waiter(own, own.queue)
+
+    info = device.adapter.info
+    said = "wgpuDevicePoll(device, wait=1)" if stack == "wgpu-native" else "wgpuInstanceWaitAny"
+    return Wait(stack, said, str(info["backend_type"]), str(info["device"])[:200], make)
+
+
+def _nothing(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    return NOTHING if asked else None
+
+
+def _flat(values: Iterable[Any]) -> list[Any]:
+    """The values, those inside lists, tuples and dicts among them, and the attributes of the callables."""
+    found: list[Any] = []
+    left = list(values)
+    while left and len(found) < _LOOKED_AT:
+        value = left.pop(0)
+        found.append(value)
+        if isinstance(value, list | tuple):
+            left += value[:_LOOKED_AT]
+        elif isinstance(value, dict):
+            left += list(value.values())[:_LOOKED_AT]
+        elif callable(value):
+            cells = getattr(value, "__closure__", None) or ()
+            left += [cell.cell_contents for cell in cells if _is_filled(cell)]
+            left += list(getattr(value, "__dict__", {}).values())[:_LOOKED_AT]
+    return found
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return bool(cell.cell_contents is not None)
+    except ValueError:
+        return False
+
+
+def _holds(names: Names, results: list[Any], *packages: str) -> bool:
+    """Whether a value of the statement is of a type of these packages."""
+    kinds = [type(value).__module__ for value in _flat([*names.values(), *results])]
+    return any(f"{kind}.".startswith(f"{package}.") for kind in kinds for package in packages)
+
+
+KNOWN_WAITS: Mapping[str, Callable[[Names, list[Any], bool], Wait | None]] = {
+    "torch": functools.partial(_torch, "cuda"),
+    "xpu": functools.partial(_torch, "xpu"),
+    "mps": functools.partial(_torch, "mps"),
+    "cupy": _cupy,
+    "numba": _numba,
+    "jax": _jax,
+    "wgpu-native": functools.partial(_webgpu, "wgpu", "wgpu-native"),
+    "dawn": functools.partial(_webgpu, "wgpudawn", "dawn"),
+    "none": _nothing,
+}
+"""By the value of ``--wait``: the wait from the names and results of a statement, and whether the user asked for it;
+None where the statement does not use the library. Raises ``Unavailable``."""

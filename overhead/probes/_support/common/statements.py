@@ -1,0 +1,171 @@
+"""Python text as a loop: SETUP runs once, then CALL n times for each ``issue``, in one generator with local names."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import linecache
+import textwrap
+from collections import deque
+from collections.abc import Callable, Generator, Mapping
+from types import CodeType
+from typing import Any
+
+from overhead.errors import BadValue
+
+KEPT_RESULTS = 32
+"""XLA's CPU client has at most 32 computations in flight for a device; on a GPU they end in order."""
+_NAMES = itertools.count()
+_TEMPLATE = """
+def _overhead_statement(_overhead_repeat, _overhead_keep):
+    _overhead_setup
+    _overhead_n = yield
+    while True:
+        if _overhead_n < 0:
+            _overhead_finish
+        else:
+            for _overhead_i in _overhead_repeat(None, _overhead_n):
+                _overhead_call
+        _overhead_n = yield
+"""
+_OWN = "_overhead_"
+
+
+class StatementError(BadValue):
+    """SETUP, CALL or WAIT cannot be compiled, or raised; one line that names the line of the statement."""
+
+
+class StatementLoop:
+    """A compiled CALL with its SETUP.
+
+    ``keep``: the results of CALL are kept, the last ``KEPT_RESULTS`` of them, in ``results``: the value of its last
+    line if that is an expression, or of the name that it assigns. ``wait_text``: a statement that waits; it sees the
+    names of SETUP and CALL. Raises ``StatementError`` if the text does not compile.
+    """
+
+    def __init__(self, call: str, setup: str = "", wait_text: str = "", *, keep: bool = False) -> None:
+        self.results: deque[Any] = deque(maxlen=KEPT_RESULTS)
+        texts = {"SETUP": setup, "CALL": call, "--wait": wait_text}
+        self._parts = {part: _body(part, text) for part, text in texts.items()}
+        if not self._parts["CALL"]:
+            raise StatementError("CALL is empty")
+        self.keeps = keep and _kept(self._parts["CALL"])
+        self._lines: list[tuple[str, int, str]] = []
+        self.file = f"<overhead statement {next(_NAMES)}>"
+        self._code = self._compile(texts)
+        self._loop: Generator[None, int, None] | None = None
+
+    def open(self) -> None:
+        """Run SETUP; ``issue(n)`` then runs CALL n times. Raises what SETUP raises."""
+        scope: dict[str, Any] = {"__name__": "__overhead__", "__builtins__": __builtins__}
+        exec(self._code, scope)
+        self._loop = scope["_overhead_statement"](itertools.repeat, self.results.append)
+        next(self._loop)
+        self.issue: Callable[[int], None] = self._loop.send
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        """The names that SETUP and CALL have bound so far."""
+        found = inspect.getgeneratorlocals(self._loop) if self._loop is not None else {}
+        return {name: value for name, value in found.items() if not name.startswith(_OWN)}
+
+    def wait(self) -> None:
+        """Run the statement that waits."""
+        self.issue(-1)
+
+    def close(self) -> None:
+        """End the loop, and drop the kept results."""
+        if self._loop is not None:
+            self._loop.close()
+        self.results.clear()
+
+    def said(self, error: BaseException) -> str:
+        """The error in one line, with the line of SETUP, CALL or WAIT that raised it."""
+        if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
+            error = error.__cause__
+        words = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(": ")
+        at, line = error.__traceback__, 0
+        while at is not None:
+            if at.tb_frame.f_code.co_filename == self.file:
+                line = at.tb_lineno
+            at = at.tb_next
+        if not 0 < line <= len(self._lines):
+            return words
+        part, number, text = self._lines[line - 1]
+        where = part if number == 1 and self._count(part) == 1 else f"{part}, line {number}"
+        return f"{where}: {words}: {text[:120]}"
+
+    def _count(self, part: str) -> int:
+        return sum(one == part for one, _, _ in self._lines)
+
+    def _compile(self, texts: Mapping[str, str]) -> CodeType:
+        first = {}
+        for part, text in texts.items():
+            first[part] = len(self._lines)
+            lines = textwrap.dedent(text).strip("\n").splitlines()
+            self._lines += [(part, number, line.strip()) for number, line in enumerate(lines, 1)]
+        for part, body in self._parts.items():
+            for node in body:
+                ast.increment_lineno(node, first[part])
+        blocks = {
+            f"{_OWN}setup": self._parts["SETUP"],
+            f"{_OWN}call": [*self._parts["CALL"], *(_keeping(self._parts["CALL"]) if self.keeps else [])],
+            f"{_OWN}finish": self._parts["--wait"],
+        }
+        tree = _Splice(blocks).visit(ast.parse(_TEMPLATE))
+        linecache.cache[self.file] = (0, None, [f"{text}\n" for _, _, text in self._lines], self.file)
+        try:
+            return compile(ast.fix_missing_locations(tree), self.file, "exec")
+        except SyntaxError as error:  # only what is wrong inside a function, such as "import *"
+            raise StatementError(f"SETUP or CALL: {error.msg}; the text runs inside a function") from None
+
+
+class _Splice(ast.NodeTransformer):
+    """Replaces a line that is the name of a block by the statements of the block."""
+
+    def __init__(self, blocks: Mapping[str, list[ast.stmt]]) -> None:
+        self._blocks = blocks
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        if isinstance(node.value, ast.Name) and node.value.id in self._blocks:
+            return self._blocks[node.value.id] or ast.Pass()
+        return node
+
+
+def _body(part: str, text: str) -> list[ast.stmt]:
+    """The statements of a text that is valid at the top level of a module. Raises ``StatementError``."""
+    text = textwrap.dedent(text).strip("\n")
+    try:
+        compile(text, part, "exec")
+        return ast.parse(text).body
+    except SyntaxError as error:
+        number = error.lineno or 1
+        line = "".join(text.splitlines()[number - 1 : number]).strip()
+        raise StatementError(f"{part}, line {number}: {error.msg}: {line[:120]}") from None
+    except ValueError as error:  # a null character
+        raise StatementError(f"{part}: {error}") from None
+
+
+def _kept(body: list[ast.stmt]) -> bool:
+    """Whether the last statement has a value to keep."""
+    match body[-1]:
+        case ast.Expr():
+            return True
+        case ast.Assign(targets=[ast.Name()]) | ast.AugAssign(target=ast.Name()):
+            return True
+        case ast.AnnAssign(target=ast.Name(), value=value):
+            return value is not None
+    return False
+
+
+def _keeping(body: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements that keep the value of the last statement; an expression is wrapped in place."""
+    last = body[-1]
+    keep = ast.copy_location(ast.Name(f"{_OWN}keep", ast.Load()), last)
+    if isinstance(last, ast.Expr):
+        last.value = ast.copy_location(ast.Call(keep, [last.value], []), last)
+        return []
+    target: Any = last.targets[0] if isinstance(last, ast.Assign) else last.target  # type: ignore[attr-defined]
+    value = ast.copy_location(ast.Name(target.id, ast.Load()), last)
+    return [ast.copy_location(ast.Expr(ast.Call(keep, [value], [])), last)]

@@ -1,0 +1,95 @@
+"""The ways in which the stacks of this package run workloads, and what all WGSL of workloads shares."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from overhead.probes.base import Unsupported
+from overhead.probes.workload_chain import WorkloadArm
+from overhead.results import Caller, Case, Pattern, Scalar
+from overhead.workloads.base import KernelEntry
+
+
+def eager(*bodies: str) -> WorkloadArm:
+    """The arm that runs eager operations of an array library."""
+    return WorkloadArm("per-submit", bodies=bodies)
+
+
+def fused(language: str, params: Mapping[str, Scalar] | None = None) -> WorkloadArm:
+    """The arm that runs one kernel, which loops over the steps."""
+    return WorkloadArm("fused", params or {}, bodies=("one",), language=language, early=True)
+
+
+def launches(language: str, *bodies: str) -> WorkloadArm:
+    """The arm that launches each kernel of each step."""
+    return WorkloadArm("per-submit", bodies=bodies, language=language)
+
+
+IN_TURN = WorkloadArm("hybrid", fits=lambda w: w.host_works)
+"""Every other step on the host, for workloads that compare host and device."""
+IN_TURN_TOO = WorkloadArm("hybrid", fits=lambda w: not w.host_works and not w.bodies)
+"""The same pattern for all other workloads whose step is not split."""
+
+
+def on_all_threads(pattern: Pattern) -> WorkloadArm:
+    """The arm with this pattern on all threads of the host, for workloads that compare host and device."""
+    return WorkloadArm(pattern, {"threads": "all"}, fits=lambda w: w.host_works)
+
+
+def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
+    """The arms that run WGSL.
+
+    One arm has the parameter ``checks``: it omits the checks that the library adds to kernels, which are loop bounds
+    (wgpu-native) or index clamps (Dawn).
+    """
+    fewer = {"wgpu-native": "unbounded-loops", "dawn": "off"}.get(stack)
+    unchecked = [fused("wgsl", {"checks": fewer})] if fewer else []
+    each = WorkloadArm("one-pass", bodies=("separate", "one"), language="wgsl")
+    submitted = dataclasses.replace(each, pattern="per-submit", fits=lambda w: bool(w.bodies))
+    return [dataclasses.replace(arm, caller=caller) for arm in (fused("wgsl"), *unchecked, each, submitted)]
+
+
+def wgsl_submitted(caller: Caller = "binding") -> WorkloadArm:
+    """The arm with one submission per step, for workloads whose step is one dispatch."""
+    return WorkloadArm("per-submit", caller=caller, fits=lambda w: not w.bodies, language="wgsl")
+
+
+WGSL_BINDINGS: tuple[Literal["storage", "read-only-storage", "uniform"], ...] = (
+    "storage", "storage", "read-only-storage", "uniform",
+)  # fmt: skip
+"""Bindings of the generated WGSL in group 0: state, counters, inputs, and 16 bytes with the number of steps first."""
+
+
+def refuse_wgsl(case: Case) -> None:
+    """Raise ``Unsupported`` if the WGSL of workloads cannot run the pattern of this case."""
+    if case.pattern not in ("one-pass", "per-submit", "fused"):
+        raise Unsupported(f"a workload's WGSL runs as one-pass, per-submit or fused, not {case.pattern}")
+
+
+def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, Scalar]:
+    """The contents of the timed window for the WGSL of a workload."""
+    dispatches = f"{len(entries)} per unit"
+    each = dispatches if pattern == "per-submit" else "1"
+    return {
+        "submits": each,
+        "passes": each,
+        "bind_changes": each,
+        "dispatches": "1" if pattern == "fused" else dispatches,
+        "recording": "inside",
+        "workgroups": ", ".join(str(entry.groups) for entry in entries),
+    }
+
+
+IN_SPIRV = frozenset({"recurrence"})
+"""Workloads whose SPIR-V is committed, as ``<name>_once`` and ``<name>_fused``."""
+
+
+def spirv_arms() -> list[WorkloadArm]:
+    """The arms that run SPIR-V.
+
+    ``fused`` is one dispatch that loops. ``replay`` is one dispatch per step, all in one recording.
+    """
+    loop = WorkloadArm("fused", caller="ffi", fits=lambda w: w.name in IN_SPIRV, early=True)
+    return [loop, dataclasses.replace(loop, pattern="replay")]

@@ -1,0 +1,57 @@
+"""What an operation of PyTorch costs, by kind: a table for each device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.reading.format import MICRO, factor_spread, plain
+from overhead.reading.intervals import measured, ratio
+from overhead.reading.missing_values import why
+from overhead.reading.sources import apart
+from overhead.reading.view import TargetView, View
+from overhead.report.core.parts import Cell, Part, Table, Text, micro_cell
+from overhead.report.core.registry import register
+from overhead.results import Record
+from overhead.workloads import OPERATIONS
+
+_FIGURES = {"complete": f"complete, {MICRO}", "device_busy": f"device, {MICRO}", "naive": f"a single call, {MICRO}"}
+
+
+@register("operations", "What an operation costs, by kind", 10, page="operations")
+def operations(view: View) -> Iterator[Part]:
+    found = [(target, own) for target in view.executing if (own := _of(target))]
+    if not found:
+        return
+    yield Text([
+        "Each operation is called from Python on small tensors (256 elements, matrices of 16 x 16 and 64 x 64), so "
+        "its cost is overhead. Complete is one more call with its work done; to the first is its multiple of the first "
+        "row. The last values of each round are compared with the same operation in float64 on the processor.",
+    ])  # fmt: skip
+    for target, own in found:
+        yield _table(target, own)
+
+
+def _of(target: TargetView) -> list[Record]:
+    return [record for record in target.records if record.workload == OPERATIONS]
+
+
+def _table(target: TargetView, records: list[Record]) -> Table:
+    figures = [name for name in _FIGURES if any(micro_cell(record, name) for record in records)]
+    columns = ["operation", "statement", *(_FIGURES[name] for name in figures), "to the first", "remark"]
+    rows = [_row(target, records[0], record, figures) for record in records]
+    return Table(f"Operations of {target.label}", columns, rows, numeric=range(2, 3 + len(figures)), sortable=True)
+
+
+def _row(target: TargetView, first: Record, record: Record, figures: list[str]) -> list[str | Cell]:
+    times = None if apart(record, first) else ratio(measured(record, "complete"), measured(first, "complete"))
+    name = Cell(plain(str(record.params.get("operation", ""))), target.stack)
+    statement = plain(str(record.window.get("operation", "")), 80)
+    numbers = [micro_cell(record, figure) for figure in figures]
+    return [name, statement, *numbers, factor_spread(*times.over(1)) if times else "", _remark(record)]
+
+
+def _remark(record: Record) -> str:
+    """Why there is no cost, or what is to be known of it."""
+    if record.value("complete") is None:
+        return why(record, "complete")
+    return "" if record.status == "ok" else record.status

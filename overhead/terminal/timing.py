@@ -1,0 +1,154 @@
+"""The figures of one call, or of several in turn, as a table in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from overhead.explain.timing import CallRatio, CallTiming, Timing
+from overhead.reading.format import (
+    MICRO,
+    TIMES,
+    between,
+    factor,
+    has_value,
+    listed,
+    micro_spread,
+    spread,
+    valued,
+)
+from overhead.results import Figure
+from overhead.terminal.console import Column, print_table, say, terminal
+
+_FIGURES = ("complete", "met", "issue", "device", "fixed", "naive")
+_WORDS = {
+    "complete": "one more call with its work done, on an undisturbed processor",
+    "met": "the same where the operating system chooses the processor: median and range of fresh processes",
+    "issue": "the part of it until the call returns",
+    "device": "the time that the device is busy with it",
+    "fixed": "what any number of calls pays once, such as the wait",
+    "naive": "a single call and its wait, timed as most benchmarks do",
+}
+_OVERSTATED = 1.2
+
+
+def show(timing: Timing, console: Console | None = None) -> None:
+    """Print the table of the statements, what its columns mean, how the statements compare, and what is missing."""
+    console = console or terminal()
+    versions = [f"{name} {timing.versions[name]}" for name in _libraries(timing)]
+    where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
+    shown = [name for name in _FIGURES if any(_cell(call, name) for call in timing.calls)]
+    columns = [Column("#") if len(timing.calls) > 1 else Column("", optional=9), Column("call")]
+    optional = {"naive": 2, "fixed": 3, "issue": 4}
+    columns += [Column(f"{name}, {MICRO}", number=True, optional=optional.get(name, 0)) for name in shown]
+    rows = [
+        [str(n) if len(timing.calls) > 1 else "", call.call, *(_cell(call, name) for name in shown)]
+        for n, call in enumerate(timing.calls, 1)
+    ]
+    kept = [i for i, column in enumerate(columns) if column.optional != 9 or any(row[i] for row in rows)]
+    title = f"The cost of a call, {where}" + (f", {', '.join(versions)}" if versions else "")
+    hidden = print_table(console, title, [columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
+    if hidden:
+        say(console, f"Too narrow for {listed(hidden)}; a wider terminal, a file or --json has them.", "dim")
+    for name in shown:
+        say(console, f"{name}: {_WORDS[name]}.", "dim")
+    console.print()
+    for sentence in sentences(timing):
+        say(console, sentence)
+
+
+def sentences(timing: Timing) -> list[str]:
+    """What the figures say: the ratios, what timing a single call would say, how it waits, what is missing."""
+    said = [_ratio(ratio) for ratio in timing.ratios]
+    said += _overstated(timing.calls)
+    said += [_bound(call, timing.calls) for call in timing.calls if call.bound == "device"]
+    waits: dict[str, list[str]] = {}
+    for n, call in enumerate(timing.calls, 1):
+        waits.setdefault(call.wait, []).append(str(n))
+    for wait, which in waits.items():
+        said.append(f"Wait{_of(which, timing.calls)}: {wait}.")
+    for n, call in enumerate(timing.calls, 1):
+        if call.status in ("noisy", "bimodal"):
+            said.append(f"The cost{_of([str(n)], timing.calls)} is {call.status}: {call.reason}.")
+        for reason, names in _missing(call).items():
+            said.append(f"No {listed(names)}{_of([str(n)], timing.calls)}: {reason}.")
+        if call.prints:
+            said.append(
+                f"The call{_of([str(n)], timing.calls)} prints; its output is thrown away, and its time counts."
+            )
+    said.append("The values that a call computes are not checked.")
+    return [*said, *timing.notes]
+
+
+def _libraries(timing: Timing) -> list[str]:
+    known = ("torch", "jax", "cupy-cuda12x", "cupy-cuda13x", "numba", "wgpu", "wgpudawn", "numpy")
+    found = [name for name in known if name in timing.versions]
+    return found[:1]
+
+
+def _of(which: Sequence[str], calls: Sequence[CallTiming]) -> str:
+    """`` of 1 and 3`` where this is said of some statements only."""
+    return f" of {listed(list(which))}" if len(which) < len(calls) else ""
+
+
+def _figure(call: CallTiming, name: str) -> Figure | None:
+    return call.figure("device_busy" if name == "device" else name)
+
+
+def _cell(call: CallTiming, name: str) -> str:
+    figure = _figure(call, name)
+    if figure is None or not has_value(figure):
+        return ""
+    return micro_spread(figure)
+
+
+def _ratio(ratio: CallRatio) -> str:
+    value = valued(ratio.ratio)
+    if value is None or ratio.ratio.low is None or ratio.ratio.high is None:
+        return f"{ratio.position} against 1: {ratio.ratio.reason or ratio.ratio.status}."
+    low, high = ratio.ratio.low, ratio.ratio.high
+    if low <= 1 <= high:
+        return f"No measurable difference between {ratio.position} and 1: {between(low, high)}{TIMES}."
+    interval = spread(value, low, high).replace(" (", f"{TIMES} (", 1)
+    return f"{ratio.position} takes {interval} as long as 1, measured in turn in the same processes."
+
+
+def _overstated(calls: Sequence[CallTiming]) -> list[str]:
+    """How far a single timed call is from the cost, where that is far."""
+    found = [
+        (naive / complete, n)
+        for n, call in enumerate(calls, 1)
+        if (naive := call.value("naive")) and (complete := call.value("complete"))
+    ]
+    most, n = max(found, default=(0.0, 0))
+    which = f" (of {n})" if len(calls) > 1 else ""
+    said = f"Timing a single call and its wait{which} would report {factor(most)} the real cost."
+    return [said] if most >= _OVERSTATED else []
+
+
+def _bound(call: CallTiming, calls: Sequence[CallTiming]) -> str:
+    which = _of([str(calls.index(call) + 1)], calls)
+    return f"The device decides the cost{which}: the host issues calls faster than the device finishes them."
+
+
+def _missing(call: CallTiming) -> dict[str, list[str]]:
+    """The names of the figures without a value, by reason."""
+    found: dict[str, list[str]] = {}
+    for name in _FIGURES:
+        figure = _figure(call, name)
+        if figure is not None and not has_value(figure):
+            found.setdefault(figure.reason or call.reason or figure.status, []).append(name)
+    if call.on != "CPU" and call.figure("device_busy") is None:
+        found.setdefault(_no_device(call), []).append("device")
+    return found
+
+
+def _no_device(call: CallTiming) -> str:
+    """Why the time of the device is missing."""
+    span = call.figure("device_span")
+    if span is None:
+        return "this library has no clock of the device that is known here"
+    if not has_value(span):
+        return span.reason or span.status
+    return f"the device waited for work in between; at most {micro_spread(span)} {MICRO}"

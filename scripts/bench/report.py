@@ -1,0 +1,86 @@
+"""``main.py report``: the time and memory of the pages of 1,000 machines, and of one file of 4,000 records."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from overhead.loading.files import read_fingerprint
+from overhead.results import Fingerprint
+from scripts.bench.requirement import Requirement, print_requirements
+
+_DATA = Path(__file__).parents[2] / "reports" / "data"
+_SOURCES = ("nvidia-h100", "nvidia-h100-default", "nvidia-h200", "nvidia-h200-default")
+_MACHINES, _MACHINES_S, _MACHINES_MIB = 1_000, 30.0, 1_024.0
+_RECORDS, _RECORDS_S, _RECORDS_MIB = 4_000, 10.0, 500.0
+
+
+def report(options: argparse.Namespace, console: Console) -> bool:
+    """Returns whether the pages of both were drawn within their time and memory."""
+    runs = [read_fingerprint(_DATA / f"{name}.json") for name in _SOURCES]
+    with tempfile.TemporaryDirectory(prefix="report-") as folder:
+        many, one = Path(folder) / "many", Path(folder) / "one"
+        for place in (many, one):
+            place.mkdir()
+        for number in range(_MACHINES):
+            (many / f"{number:04}.json").write_bytes(msgspec.json.encode(machine(runs[number % len(runs)], number)))
+        (one / "one.json").write_bytes(msgspec.json.encode(large(runs[2], _RECORDS)))
+        found = {
+            f"{_MACHINES:,} machines": (*_cost(many, Path(folder) / "out"), _MACHINES_S, _MACHINES_MIB),
+            f"{_RECORDS:,} records": (*_cost(one, Path(folder) / "out"), _RECORDS_S, _RECORDS_MIB),
+        }
+    requirements = [
+        Requirement(
+            f"{what}: {wall:.1f} s of {most_s:.0f} s ({cpu:.1f} s of processor time), {mib:.0f} MiB of {most_mib:.0f}",
+            wall <= most_s and mib <= most_mib,
+        )
+        for what, (wall, cpu, mib, most_s, most_mib) in found.items()
+    ]
+    if options.json:
+        console.print(json.dumps({what: values[:3] for what, values in found.items()}))
+    else:
+        print_requirements(requirements, console)
+    return all(requirement.holds for requirement in requirements)
+
+
+def machine(run: Fingerprint, number: int) -> Fingerprint:
+    """The run as that of another machine."""
+    return msgspec.structs.replace(run, machine=msgspec.structs.replace(run.machine, id=f"{number:012x}"))
+
+
+def large(run: Fingerprint, records: int) -> Fingerprint:
+    """The run with so many records: its own, and copies with another parameter and the figure ``complete`` alone."""
+    made = list(run.records)
+    while len(made) < records:
+        made += [
+            msgspec.structs.replace(
+                record, params={**record.params, "copy": len(made)}, curve=[], window={}, by_processor=[],
+                figures=[figure for figure in record.figures if figure.name == "complete"],
+            )
+            for record in run.records
+        ]  # fmt: skip
+    return msgspec.structs.replace(run, records=made[:records])
+
+
+def _cost(path: Path, out: Path) -> Sequence[float]:
+    """Seconds, seconds of processor time and MiB of the largest process that ``overhead report`` takes."""
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "overhead", "report", str(path), "--out", str(out)], stdout=subprocess.DEVNULL
+    )
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, process.args)
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss / unit

@@ -1,0 +1,74 @@
+"""Write the static site: ``python scripts/site.py [OUT]``. The documents, and the pages of the runs in reports/data.
+
+It needs the extras ``report`` and ``site``. The pages stand where the repository has them, so their links hold in both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from overhead.report import build
+
+ROOT = Path(__file__).resolve().parent.parent
+COPIED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "docs", "reports/data")
+REPORT = "report"
+"""The folder of the site with the pages of the runs."""
+
+
+def navigation(index: str) -> list[dict[str, Any]]:
+    """The menu: the home page, the pages of the runs, and the sections of docs/index.md with their links."""
+    menu: list[dict[str, Any]] = [{"Home": "README.md"}, {"Measurements": f"{REPORT}/index.html"}]
+    for section in re.split(r"\n\n(?=\w)", index)[1:]:
+        title, *lines = section.splitlines()
+        links = [found for line in lines if (found := re.match(r"- \[(.+?)\]\((.+?)\)", line))]
+        menu.append({title: [{link[1]: _in_site(link[2])} for link in links]})
+    return [*menu, {"Changes": "CHANGELOG.md"}]
+
+
+def _in_site(link: str) -> str:
+    return link.removeprefix("../") if link.startswith("../") else f"docs/{link}"
+
+
+def configuration(source: Path, out: Path) -> dict[str, Any]:
+    """The configuration of MkDocs. The site needs no network and can be read from a folder."""
+    return {
+        "site_name": "overhead",
+        "docs_dir": str(source),
+        "site_dir": str(out),
+        "use_directory_urls": False,
+        "theme": {"name": "material", "font": False, "features": ["navigation.sections"]},
+        "plugins": ["search"],
+        "markdown_extensions": ["tables", "toc", "pymdownx.superfences"],
+        "validation": {"links": {"anchors": "warn", "unrecognized_links": "warn"}},
+        "nav": navigation((ROOT / "docs" / "index.md").read_text("utf-8")),
+    }
+
+
+def write(out: Path) -> Path:
+    """Write the site to an empty or new folder; returns its first page. A broken link is an error."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "source")
+        for name in COPIED:
+            target = source / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile)(ROOT / name, target)
+        build([ROOT / "reports" / "data"], source / REPORT)
+        # MkDocs reads YAML, and JSON is YAML.
+        config = Path(folder, "mkdocs.yml")
+        config.write_text(json.dumps(configuration(source, out.resolve())), encoding="utf-8")
+        # With --quiet MkDocs would count no warnings.
+        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(config)]
+        subprocess.run(command, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+    return out / "index.html"
+
+
+if __name__ == "__main__":
+    print(write(Path(sys.argv[1] if len(sys.argv) > 1 else "build/site")))

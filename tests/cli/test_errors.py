@@ -1,0 +1,91 @@
+"""Test what the command line says of errors that no module expects: one line, and never the exit code of a gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from overhead import versus
+from overhead.cli import main
+from tests.cli.test_gate import pair
+from tests.fakes.runs import Made
+
+
+def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def compare(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr(versus, "compare", compare)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError(24, "Too many open files", "a.json"), "overhead: a.json: Too many open files\n"),
+        (OSError(24, "Too many open files"), "overhead: OSError: [Errno 24] Too many open files\n"),
+        (ImportError("libx.so: failed to map segment"), "overhead: ImportError: libx.so: failed to map segment\n"),
+        (MemoryError(), "overhead: out of memory; free some or raise the limit (ulimit -v); a run's journal holds what it measured\n"),
+    ],
+)
+def test_an_error_of_the_system_gives_one_line_and_exit_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, line: str
+) -> None:
+    paths = pair(tmp_path)
+    fail_with(monkeypatch, error)
+    assert main(["compare", *paths, "--fail-over", "10"]) == 2
+    assert capsys.readouterr().err == line
+
+
+def test_an_error_of_the_program_is_not_taken_for_a_failed_gate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = pair(tmp_path)
+    fail_with(monkeypatch, ZeroDivisionError("a mistake"))
+    assert main(["compare", *paths, "--fail-over", "10"]) == 70
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError: a mistake" in said
+    assert said.endswith("this is an error of overhead itself; please report it with the lines above\n")
+
+
+@pytest.mark.parametrize("command", [["show"], ["export"], ["claims"], ["report"], ["browser", "--import"]])
+def test_a_name_that_is_too_long_gives_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, "a" * 300]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "File name too long" in said
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2Jb", "a\u202eb", "a\nb"])
+def test_the_name_of_a_file_cannot_control_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["show", name]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith("\n")
+    assert said[:-1].isprintable()
+
+
+@pytest.mark.parametrize("command", [["show"], ["claims"], ["report"]])
+def test_a_link_to_nothing_does_not_stand_in_the_way_of_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    local = tmp_path / "reports" / "local"
+    local.mkdir(parents=True)
+    (local / "gone.json").symlink_to("nothing")
+    assert main(command) == 2
+    Made().write(local / "a.json")
+    assert main(command) == 0
+
+
+def test_a_folder_inside_a_folder_of_runs_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Made().write(tmp_path / "a.json")
+    (tmp_path / "inside.json").mkdir()
+    Made(seed=1).write(tmp_path / "inside.json" / "b.json")
+    assert main(["claims", str(tmp_path)]) == 0
+    assert "skipped inside.json: a folder" in capsys.readouterr().err

@@ -1,0 +1,108 @@
+"""The stack ``call`` on a fake clock: known costs are found, errors end the case, values are not claimed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import overhead.explain
+from overhead.errors import Unavailable
+from overhead.explain.call_chain import CallChain
+from overhead.explain.call_spec import CallSpec, FoundCall, handed_over, read_spec
+from overhead.measure.fitting.case_figures import estimate
+from overhead.measure.fitting.data import Series
+from overhead.measure.sampling.chain import Chain
+from overhead.probes import load_plugin, registry
+from overhead.probes._support.common.statements import StatementError
+from tests.fakes.chains import dropped, measured
+from tests.fakes.machine import FakeClock
+from tests.fakes.queue_device import QueueDevice
+
+SETUP = "from tests.fakes.queue_device import QueueDevice\nq = QueueDevice.current"
+BY_TEXT = FoundCall(one_ns=20_000.0, waits=[], said="q.synchronize()", api="CUDA", adapter="a fake")
+HERE = FoundCall(one_ns=5_000.0, waits=["none"], said="nothing", api="CPU", adapter="CPU")
+
+
+@pytest.fixture(autouse=True)
+def _loaded() -> None:
+    load_plugin(Path(overhead.explain.__file__).with_name("call_stack.py"))
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+def chains(spec: CallSpec) -> dict[str, Chain]:
+    """The open chains of a spec, by the position of the statement."""
+    return {str(position): CallChain(spec, position) for position in range(len(spec.calls))}
+
+
+def test_the_workers_read_the_spec_of_their_parent() -> None:
+    spec = CallSpec(calls=["a", "b"], setup="import c", wait="d", path=["e"], found=[HERE, BY_TEXT])
+    with handed_over(spec):
+        assert read_spec() == spec
+    with pytest.raises(Unavailable, match="no statement was given"):
+        read_spec()
+
+
+def test_there_is_one_target_with_a_case_for_each_statement() -> None:
+    with handed_over(CallSpec(calls=["a", "b"], found=[HERE, BY_TEXT])):
+        probe = registry()["call"]
+        (target,) = probe.targets()
+        assert (target.api, target.adapter) == ("CUDA", "a fake")
+        assert [case.params for case in probe.space(target).star()] == [{"position": 0}, {"position": 1}]
+
+
+@pytest.mark.parametrize(("host", "device"), [(5_000.0, 500.0), (3_000.0, 13_000.0), (700.0, 0.0)])
+def test_known_costs_of_the_host_and_the_device_are_found(clock: FakeClock, host: float, device: float) -> None:
+    QueueDevice(clock, host, device)
+    opened = chains(CallSpec(calls=["q.launch()"], setup=SETUP, wait="q.synchronize()", found=[BY_TEXT]))
+    _, events, processes = measured(opened, clock)
+    assert not dropped(events)
+    figures = estimate(Series(list(processes.values()), False, True, "pipelined"), 0.03)
+    assert figures["issue"].value == pytest.approx(host, rel=0.01)
+    assert figures["complete"].value == pytest.approx(max(host, device), rel=0.01)
+
+
+def test_two_statements_are_measured_in_turn_each_with_its_own_setup(clock: FakeClock) -> None:
+    QueueDevice(clock, 2_000.0, 0.0)
+    calls = ["q.launch()", "q.launch(); q.launch(); own += 1"]
+    spec = CallSpec(calls=calls, setup=f"{SETUP}\nown = 0", wait="q.synchronize()", found=[BY_TEXT, BY_TEXT])
+    _, events, processes = measured(chains(spec), clock, seconds=1.0)
+    assert not dropped(events)
+    costs = [estimate(Series([processes[key]], False, True, "pipelined"), 0.03)["complete"].value for key in "01"]
+    assert costs == [pytest.approx(2_000.0, rel=0.01), pytest.approx(4_000.0, rel=0.01)]
+
+
+def test_a_wait_of_none_makes_a_synchronous_chain() -> None:
+    (chain,) = chains(CallSpec(calls=["x.append(1)"], setup="x = []", found=[HERE])).values()
+    chain.issue(3)
+    chain.wait()
+    assert (chain.synchronous, chain.overlap, chain.executed()) == (True, "serial", 3)
+    assert chain.flags == ("values-not-checked",)
+    assert chain.device(4) is None
+    assert chain.window() == {"wait": "nothing", "entry": "python"}
+
+
+def test_a_long_call_asks_for_longer_samples() -> None:
+    short, long = (msgspec.structs.replace(HERE, one_ns=ns) for ns in (1_000_000.0, 30_000_000.0))
+    opened = chains(CallSpec(calls=["1", "2"], found=[short, long]))
+    assert [chain.least_ns for chain in opened.values()] == [0, 120_000_000]
+
+
+def test_an_error_in_the_middle_ends_the_case_with_its_line(clock: FakeClock) -> None:
+    QueueDevice(clock, 1_000.0, 0.0)
+    call = "q.launch()\nif q.launched > 40: raise OSError('the device went away')"
+    spec = CallSpec(calls=[call], setup=SETUP, wait="q.synchronize()", found=[BY_TEXT])
+    _, events, _ = measured(chains(spec), clock)
+    (event,) = dropped(events).values()
+    said = "CALL, line 2: OSError: the device went away: if q.launched > 40: raise OSError('the device went away')"
+    assert (event.status, event.reason) == ("failed", said)
+
+
+def test_a_setup_that_raises_opens_no_chain() -> None:
+    with pytest.raises(StatementError, match=r"^SETUP: ZeroDivisionError: division by zero: 1 / 0$"):
+        chains(CallSpec(calls=["1"], setup="1 / 0", found=[HERE]))

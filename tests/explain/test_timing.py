@@ -1,0 +1,136 @@
+"""``overhead.time``: whole runs with a small budget, whose figures do not matter, and the plan of a run."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from overhead.errors import UsageError
+from overhead.explain import callables
+from overhead.explain.call_spec import VARIABLE, CallSpec, FoundCall
+from overhead.explain.timing import Timing, plan_of, time, time_statements
+from overhead.profiles import Plan
+from overhead.runner.campaign import Campaign
+from tests.fakes.workers import no_lock
+
+PLAN = Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.1)
+unlocked = functools.partial(Campaign, lock=no_lock)
+NUMPY = "import numpy as np; x = np.zeros(256)"
+
+
+def measure(*calls: str, setup: str = "", wait: str = "", labels: tuple[str, ...] = ()) -> Timing:
+    spec = CallSpec(calls=list(calls), setup=setup, wait=wait)
+    return time_statements(spec, plan=PLAN, labels=labels, campaign=unlocked)
+
+
+def found(one_s: float) -> FoundCall:
+    return FoundCall(one_ns=one_s * 1e9, waits=["none"], said="", api="CPU", adapter="CPU")
+
+
+def test_one_statement_has_its_figures_and_says_what_is_not_checked() -> None:
+    timing = measure("np.add(x, 1, out=x)", setup=NUMPY, labels=("the addition",))
+    (call,) = timing.calls
+    assert {"complete", "issue", "fixed", "naive", "met"} <= {figure.name for figure in call.figures}
+    assert (call.call, call.on, call.flags) == ("the addition", "CPU", ["values-not-checked"])
+    assert timing.versions["numpy"]
+    assert timing.ratios == []
+    data = json.loads(json.dumps(timing.to_dict(), allow_nan=False))
+    assert (data["format"], data["version"]) == ("overhead-time", 1)
+    assert msgspec.convert(data, Timing) == timing
+
+
+def test_a_second_statement_is_compared_with_the_first() -> None:
+    timing = measure("np.add(x, 1, out=x)", "for _ in range(30): np.add(x, 1, out=x)", setup=NUMPY)
+    (ratio,) = timing.ratios
+    assert ratio.position == 2
+    assert ratio.ratio.value is not None
+    assert ratio.ratio.value > 5, "thirty additions take more than five"
+
+
+@pytest.mark.needs("torch")
+def test_torch_on_the_processor() -> None:
+    (call,) = measure("x.add_(1)", setup="import torch; x = torch.zeros(256)").calls
+    assert call.value("complete") is not None or call.reason
+    assert call.wait == "nothing: the call returns when its work is done"
+
+
+def test_a_statement_that_fails_late_is_one_line() -> None:
+    setup = "calls = 0\ndef f():\n    global calls\n    calls += 1"
+    late = "x += 1\nif x > 5000: raise OSError('the device went away')"
+    with pytest.raises(UsageError, match=r"^CALL, line 2: OSError: the device went away: if x > 5000: raise OSError"):
+        measure(late, setup=f"x = 0\n{setup}")
+
+
+def test_no_statement_and_too_many_are_refused() -> None:
+    for calls in ([], ["1"] * 9):
+        with pytest.raises(UsageError, match=r"^\d statements given; 1 to 8 are measured in turn$"):
+            time_statements(CallSpec(calls=calls))
+
+
+@pytest.mark.parametrize(("one_s", "processes", "least_s"), [(1e-6, 5, 4.0), (0.02, 5, 4.0), (0.25, 3, 15.0)])
+def test_a_slow_call_gets_fewer_and_longer_processes(one_s: float, processes: int, least_s: float) -> None:
+    plan = plan_of([found(one_s)])
+    assert (plan.processes, plan.case_s >= least_s) == (processes, True)
+    assert plan.sampling_s is not None
+    assert plan.sampling_s <= 46
+
+
+def test_two_statements_share_the_time_of_one() -> None:
+    one, two = plan_of([found(1e-6)]), plan_of([found(1e-6)] * 2)
+    assert one.sampling_s == two.sampling_s
+
+
+def test_a_function_of_a_module_is_imported_by_other_processes() -> None:
+    setup = callables.setup_of(os.getcwd, "f")
+    scope: dict[str, object] = {}
+    exec(setup, scope)
+    assert scope["f"] is os.getcwd
+
+
+def test_a_function_that_other_processes_cannot_find_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"<lambda>: other processes cannot import it; .* pip install cloudpickle$"):
+        time(lambda: 3)
+    with pytest.raises(UsageError, match=r"^3: neither a statement \(text\) nor a function$"):
+        time(3)  # type: ignore[arg-type]
+
+
+def test_a_script_that_measures_itself_does_not_start_again_in_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "calls.json")
+    with pytest.raises(UsageError, match=r"^a script that is measured runs again: put its own measurement under if "):
+        time(os.getcwd)
+
+
+def test_a_function_of_a_script_is_found_by_running_the_script(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from overhead.explain.callables import setup_of\n"
+        "import importlib.util\n"
+        "importlib.util.find_spec = lambda name: None\n"
+        "class Step:\n    @staticmethod\n    def run(): return 'ran'\n"
+        "if __name__ == '__main__':\n    print(setup_of(Step.run, 'f'))\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    scope: dict[str, object] = {}
+    exec(done.stdout, scope)
+    function = scope["f"]
+    assert callable(function)
+    assert function() == "ran"
+
+
+def test_a_closure_is_handed_over_by_value() -> None:
+    pytest.importorskip("cloudpickle")
+    scope: dict[str, object] = {}
+    exec(callables.setup_of(lambda: [2 + 2], "f"), scope)
+    function = scope["f"]
+    assert callable(function)
+    assert function() == [4]

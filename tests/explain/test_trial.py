@@ -1,0 +1,83 @@
+"""The trial: what it finds out about a statement, and one clear line for each that cannot be measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from overhead.errors import UsageError
+from overhead.explain.call_spec import CallSpec
+from overhead.explain.trial import tried
+
+
+def test_a_statement_on_the_processor_needs_no_wait() -> None:
+    (found,) = tried(CallSpec(calls=["np.add(x, 1, out=x)"], setup="import numpy as np; x = np.zeros(9)")).found
+    assert (found.waits, found.api, found.adapter, found.prints) == (["none"], "CPU", "CPU", False)
+    assert "numpy" in found.packages
+    assert 0 < found.one_ns < 1e8
+
+
+def test_a_wait_may_be_a_statement() -> None:
+    (found,) = tried(CallSpec(calls=["x.append(1)"], setup="x = []", wait="x.clear()")).found
+    assert (found.waits, found.said) == ([], "x.clear()")
+
+
+def test_a_statement_that_prints_is_told() -> None:
+    (found,) = tried(CallSpec(calls=["print('a')"])).found
+    assert found.prints
+
+
+@pytest.mark.needs("torch")
+def test_torch_on_the_processor_needs_no_wait() -> None:
+    (found,) = tried(CallSpec(calls=["x.add_(1)"], setup="import torch; x = torch.zeros(256)")).found
+    assert (found.waits, found.adapter) == (["none"], "CPU")
+
+
+@pytest.mark.needs("jax")
+def test_jax_is_waited_for_by_its_results() -> None:
+    setup = "import jax, jax.numpy as jnp; f = jax.jit(lambda x: x + 1); x = jnp.zeros(256)"
+    (found,) = tried(CallSpec(calls=["f(x)"], setup=setup)).found
+    assert found.waits == ["jax"]
+    said = '^CALL has no result to wait for: end it with an expression or "name = ...", or give --wait'
+    with pytest.raises(UsageError, match=said):
+        tried(CallSpec(calls=["for _ in range(2): f(x)"], setup=setup))
+
+
+REFUSED = {
+    "an error in SETUP": (CallSpec(calls=["1"], setup="x = 1\nimport nowhere"), "SETUP, line 2: ModuleNotFoundError"),
+    "an error in CALL": (CallSpec(calls=["f()"]), "CALL: NameError: name 'f' is not defined: f()"),
+    "an error in the wait": (CallSpec(calls=["1"], wait="f()"), "--wait: NameError: name 'f' is not defined: f()"),
+    "a wait with a misspelt name": (CallSpec(calls=["1"], wait="torhc"), "unknown wait 'torhc', did you mean 'torch'?"),
+    "a library that is not there": (CallSpec(calls=["1"], wait="cupy"), "--wait cupy: cupy does not import"),
+    "sys.exit": (CallSpec(calls=["import sys; sys.exit(3)"]), "CALL: SystemExit: 3: import sys; sys.exit(3)"),
+    "os._exit": (CallSpec(calls=["import os; os._exit(3)"]), "CALL: the process ended with exit code 3"),
+    "a crash": (CallSpec(calls=["os.kill(os.getpid(), 9)"], setup="import os"), "CALL: killed by SIGKILL"),
+    "a call that works once": (
+        CallSpec(calls=["del x"], setup="x = 1"),
+        "CALL cannot be repeated: the first call works, then CALL: UnboundLocal",
+    ),
+    "a call that works three times": (
+        CallSpec(calls=["next(i)"], setup="i = iter(range(3))"),
+        "CALL cannot be repeated: the first 2 calls work, then CALL: StopIteration: next(i)",
+    ),
+    "the second of two": (CallSpec(calls=["1", "f()"]), "statement 2: CALL: NameError"),
+    "text that does not compile": (CallSpec(calls=["x ="]), "CALL, line 1: invalid syntax: x ="),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_statement_that_cannot_be_measured_is_refused_in_one_line(what: str) -> None:
+    spec, said = REFUSED[what]
+    with pytest.raises(UsageError) as refused:
+        tried(spec)
+    assert str(refused.value).startswith(said)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_statement_that_hangs_is_ended() -> None:
+    with pytest.raises(UsageError, match=r"^CALL: gave no answer for 2 s$"):
+        tried(CallSpec(calls=["while True: pass"]), silence_s=2.0)
+
+
+def test_a_statement_that_takes_too_long_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^one call takes 0\.2\d* s; calls of up to 0\.1 s are measured, because"):
+        tried(CallSpec(calls=["time.sleep(0.2)"], setup="import time"), longest_s=0.1)

@@ -1,0 +1,157 @@
+"""Which wait belongs to which library: found from what a statement uses, on fake modules and on JAX."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from overhead.errors import UsageError
+from overhead.explain.waits import NOTHING, find_waits, in_turn, wait_named
+
+
+class Tensor:
+    def __init__(self, kind: str) -> None:
+        self.device = SimpleNamespace(type=kind)
+
+
+class Module:
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def parameters(self) -> list[Tensor]:
+        return [Tensor(self.kind)]
+
+
+def fake_torch(*, started: bool = False, there: bool = True) -> Any:
+    """A torch with a CUDA device, without other accelerators; ``calls`` counts the waits."""
+    torch: Any = ModuleType("torch")
+    torch.__version__, torch.calls = "2.13.0", []
+    torch.Tensor, torch.nn = Tensor, SimpleNamespace(Module=Module)
+    torch.version = SimpleNamespace(hip=None)
+    torch.backends = SimpleNamespace(mps=SimpleNamespace(is_available=lambda: False))
+    torch.cuda = SimpleNamespace(
+        is_initialized=lambda: started,
+        is_available=lambda: there,
+        get_device_name=lambda: "NVIDIA H200",
+        synchronize=lambda: torch.calls.append("synchronize"),
+    )
+    return torch
+
+
+@pytest.fixture(autouse=True)
+def _no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("torch", "cupy", "jax", "numba.cuda", "wgpu", "wgpudawn"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def test_without_a_library_there_is_nothing_to_wait_for() -> None:
+    assert find_waits({"x": [1, 2]}, [3]) == [NOTHING]
+
+
+@pytest.mark.parametrize(
+    ("names", "results"),
+    [
+        ({"x": Tensor("cuda")}, []),
+        ({"batch": {"x": [Tensor("cpu"), Tensor("cuda")]}}, []),
+        ({"model": Module("cuda")}, []),
+        ({}, [Tensor("cuda")]),
+        ({}, [(Tensor("cpu"), Tensor("cuda"))]),
+    ],
+)
+def test_a_tensor_or_module_on_cuda_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, names: dict[str, Any], results: list[Any]
+) -> None:
+    torch = fake_torch()
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    (wait,) = find_waits(names, results)
+    assert (wait.name, wait.said, wait.api, wait.adapter) == (
+        "torch",
+        "torch.cuda.synchronize()",
+        "CUDA",
+        "NVIDIA H200",
+    )
+    wait.make(names, results)()
+    assert torch.calls == ["synchronize"]
+
+
+def test_a_tensor_in_a_closure_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", fake_torch())
+    x = Tensor("cuda")
+    assert [wait.name for wait in find_waits({"step": lambda: x}, [])] == ["torch"]
+
+
+def test_torch_on_the_processor_needs_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", fake_torch())
+    assert find_waits({"x": Tensor("cpu"), "m": Module("cpu")}, [Tensor("cpu")]) == [NOTHING]
+
+
+def test_started_cuda_is_waited_for_whatever_the_names_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", fake_torch(started=True))
+    assert [wait.name for wait in find_waits({}, [])] == ["torch"]
+
+
+def test_one_wait_for_the_whole_cuda_device_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupy: Any = ModuleType("cupy")
+    device = SimpleNamespace(id=0, synchronize=lambda: None)
+    cupy.cuda = SimpleNamespace(
+        Device=lambda: device, runtime=SimpleNamespace(getDeviceProperties=lambda number: {"name": b"NVIDIA H200"})
+    )
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    (wait,) = find_waits({}, [])
+    assert (wait.name, wait.adapter, wait.spins) == ("cupy", "NVIDIA H200", True)
+    monkeypatch.setitem(sys.modules, "torch", fake_torch(started=True))
+    assert [wait.name for wait in find_waits({}, [])] == ["torch"]
+
+
+def test_a_wait_that_was_asked_for_needs_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", fake_torch())
+    wait = wait_named("torch", {}, [])
+    assert wait is not None
+    assert wait.name == "torch"
+    assert wait_named("none", {}, []) is NOTHING
+    assert wait_named("queue.finish()", {}, []) is None
+
+
+def test_a_wait_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", fake_torch(there=False))
+    with pytest.raises(UsageError, match=r"^--wait torch: torch 2.13.0 reaches no cuda device$"):
+        wait_named("torch", {}, [])
+    with pytest.raises(UsageError, match=r"^unknown wait 'cuppy', did you mean 'cupy'\? known: cupy, dawn, jax, "):
+        wait_named("cuppy", {}, [])
+
+
+def test_several_waits_run_one_after_another() -> None:
+    done: list[int] = []
+    in_turn([lambda: done.append(1), lambda: done.append(2)])()
+    assert done == [1, 2]
+
+
+@pytest.mark.needs("jax")
+def test_jax_waits_for_every_kept_result_that_was_not_given_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    import jax
+
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    waited = []
+
+    class Result(jax.Array):  # type: ignore[misc,name-defined,unused-ignore]
+        def __init__(self, given_away: bool) -> None:
+            self.given_away = given_away
+
+        def is_deleted(self) -> bool:
+            return self.given_away
+
+        def block_until_ready(self) -> None:
+            assert not self.given_away
+            waited.append(self)
+
+    Result.__abstractmethods__ = frozenset()
+    kept = [Result(False), Result(True), Result(False)]
+    results: list[Any] = [*kept[:2], kept[2]]
+    wait = wait_named("jax", {}, [])
+    assert wait is not None
+    assert wait.keeps
+    wait.make({}, results)()
+    assert waited == [kept[0], kept[2]]

@@ -1,0 +1,94 @@
+"""Whole runs without other processes: the workers measure a stack of known cost on a fake clock, in this process."""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from overhead.measure.sampling.rounds import measure_cases
+from overhead.probes.base import Chain, Probe, Space
+from overhead.profiles import Plan
+from overhead.results import Case, JournalLine, Target
+from overhead.runner import start
+from overhead.runner.campaign import Campaign
+from overhead.runner.discovery import Discovery
+from overhead.runner.interpreter import HERE, Interpreter
+from overhead.runner.output import Outcome
+from overhead.runner.protocol import Job, Message, decode, encode
+from overhead.runner.run import run
+from overhead.runner.worker import Worker
+from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law
+from tests.fakes.workers import no_lock
+
+PLUGIN = Path(__file__).parent / "stacks" / "steady.py"
+TARGET = Target(stack="steady", api="CPU", adapter="A")
+UNIT_NS = 1_000.0
+PLAN = Plan(processes=4, target=0.1, sampling_s=0.2, wall_s=None, case_s=0.01, min_rounds=4, max_rounds=4)
+_NOISE = Disturbance(spread=0.004, preemptions=0.0)
+
+
+class _Simulated(Probe):
+    """A stack with the costs of ``tests/fakes/stacks/steady.py``, times ``factor``."""
+
+    def __init__(self, clock: FakeClock, factor: float) -> None:
+        self.clock, self.factor = clock, factor
+
+    def targets(self) -> list[Target]:
+        return [TARGET]
+
+    def space(self, target: Target) -> Space:
+        raise NotImplementedError
+
+    def open(self, target: Target, case: Case) -> Chain:
+        size = {"small": 1.0, "large": 8.0}[str(case.params["size"])]
+        return FastFakeChain(Law(host=self.factor * size * UNIT_NS, device=10.0), self.clock)
+
+
+class _FinishedWorker:
+    """A worker that has measured everything, and sends its lines one by one."""
+
+    def __init__(self, lines: Sequence[Message | JournalLine]) -> None:
+        self.lines = iter(lines)
+
+    def listen(self) -> Message | JournalLine | None:
+        return next(self.lines, None)
+
+    def go(self) -> None:
+        """The lines do not depend on the time."""
+
+    def release(self) -> None:
+        """There is nothing to release."""
+
+    def end(self) -> None:
+        """There is no process."""
+
+
+@functools.cache
+def _lines(job: bytes, process: int, factor: float) -> Sequence[Message | JournalLine]:
+    import msgspec
+
+    clock = FakeClock(_NOISE, seed=process)
+    output = io.BytesIO()
+
+    def measure(chains: Any, _: object, settings: Any, emit: Any) -> str:
+        return measure_cases(chains, clock, settings, emit)
+
+    stacks: Callable[[], dict[str, Probe]] = lambda: {TARGET.stack: _Simulated(clock, factor)}  # noqa: E731
+    Worker(msgspec.json.decode(job, type=Job), output, lambda: None, stacks=stacks, measure=measure).open_and_measure()
+    return [decode(line) for line in output.getvalue().splitlines()]
+
+
+def _spawn(job: Job, _: object, *, interpreter: Interpreter = HERE, **__: object) -> _FinishedWorker:
+    factor = float(interpreter.variables.get("STEADY_FACTOR", "1"))
+    return _FinishedWorker(_lines(encode(job), job.process, factor))
+
+
+def simulated_run(**options: Any) -> Outcome:
+    """``run`` with simulated workers; the same options give the same samples."""
+    campaign = functools.partial(Campaign, spawn=_spawn, lock=no_lock)
+    with mock.patch.object(start, "discover", return_value=Discovery([TARGET], [])):
+        return run(profile="quick", plugins=[PLUGIN], plan=PLAN, campaign=campaign, **options)

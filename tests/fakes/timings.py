@@ -1,0 +1,61 @@
+"""A made-up result of ``overhead time``: two statements on a GPU, the second with a cost that is no line."""
+
+from __future__ import annotations
+
+from overhead.explain.timing import CallRatio, CallTiming, Timing
+from overhead.results import Figure, Machine
+
+
+def figure(name: str, value: float, low: float, high: float, unit: str = "ns") -> Figure:
+    return Figure(name=name, unit=unit, value=value, low=low, high=high, processes=5)
+
+
+def missing(name: str, reason: str) -> Figure:
+    return Figure(name=name, status="nonlinear", reason=reason)
+
+
+def call(text: str, figures: list[Figure], **more: object) -> CallTiming:
+    found = CallTiming(
+        call=text,
+        status="ok",
+        reason="",
+        wait="torch.cuda.synchronize()",
+        on="NVIDIA H200",
+        bound="host",
+        flags=["values-not-checked"],
+        prints=False,
+        figures=figures,
+    )
+    return CallTiming(**{**{name: getattr(found, name) for name in found.__struct_fields__}, **more})
+
+
+def two_calls() -> Timing:
+    """One statement with all figures, and one that has no line, prints, and is bounded by the device."""
+    first = [
+        figure("complete", 6_790.0, 6_620.0, 6_950.0),
+        figure("met", 7_900.0, 6_900.0, 12_100.0),
+        figure("issue", 6_780.0, 6_610.0, 6_940.0),
+        figure("device_busy", 1_510.0, 1_500.0, 1_520.0),
+        figure("fixed", 9_800.0, 9_000.0, 10_600.0),
+        figure("naive", 17_500.0, 16_800.0, 18_200.0),
+    ]
+    bend = "T(512) lies +152% of the ladder's rise off the line, beyond its own spread"
+    second = [missing("complete", bend), missing("fixed", bend), figure("naive", 41_000.0, 39_000.0, 43_000.0)]
+    return Timing(
+        created="2026-11-23T12:00:00Z",
+        setup="import torch; x = torch.zeros(256, device='cuda')",
+        machine=Machine(id="0123456789ab", cpu="a processor", cores=16, memory_gib=128),
+        versions={"python": "CPython 3.12.1", "torch": "2.13.0"},
+        calls=[
+            call("x.add_(1)", first),
+            call("x = x * x; print(x)", second, status="nonlinear", reason=bend, prints=True, bound="device"),
+        ],
+        ratios=[
+            CallRatio(
+                position=2,
+                difference=figure("difference", 2_000.0, 1_000.0, 3_000.0),
+                ratio=figure("ratio", 1.3, 1.15, 1.45, unit="ratio"),
+            )
+        ],
+        notes=["call@CUDA:NVIDIA H200: 4 of 5 processes measured"],
+    )

@@ -1,0 +1,151 @@
+"""Test that a plugin file that ends, stops or disturbs a process costs no other process more than one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from overhead.cli import main
+from overhead.errors import Unavailable, Unsupported, one_line
+from overhead.machine import redacted
+from overhead.measure.sampling.events import reason_of
+from overhead.probes._support.packages import entry_points
+from overhead.results import MissingLine, MissingStack, Target, decode_line, encode_line
+from overhead.runner.progress import Progress
+from overhead.terminal.stacks import Listed, show_listing
+from tests.fakes.plugins import forget_plugins_afterwards
+from tests.probes.test_entry_points import GOOD, python
+
+HANGING = GOOD.format(name="hanging").replace("return [Target", "import time; time.sleep(600); return [Target")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+
+
+@pytest.mark.parametrize("command", ["list", "run"])
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import os; os._exit(0)", "ended the process with exit code 0 while it was imported"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended the process with exit code "),
+        ("import time; time.sleep(600)", "took more than 3 s while it was imported"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        (GOOD.format(name="bad") + "\n    def environments(self): os._exit(0)\nimport os", "exit code 0"),
+    ],
+    ids=["exits", "crashes", "hangs", "interrupts", "exits when it is asked"],
+)
+def test_a_plugin_that_would_end_or_stop_the_command_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    code: str,
+    words: str,
+) -> None:
+    forget_plugins_afterwards(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(entry_points, "IMPORT_S", 3.0)
+    (tmp_path / "p.py").write_text(code)
+    assert main([command, "--plugin", "p.py"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("overhead: p.py: ")
+    assert words in line
+    assert not (tmp_path / "reports").exists()
+
+
+def test_the_threads_and_exit_handlers_of_a_plugin_do_not_keep_the_command_alive(tmp_path: Path) -> None:
+    lines = "import atexit, threading, time\natexit.register(time.sleep, 600)\n"
+    lines += "threading.Thread(target=time.sleep, args=(600,)).start()\n"
+    (tmp_path / "p.py").write_text(lines + GOOD.format(name="good"))
+    done = python(tmp_path, "-m", "overhead", "list", "-p", "good", "--plugin", "p.py")
+    assert done.returncode == 0, done.stderr
+    assert "good" in done.stdout
+
+
+def test_what_a_plugin_prints_is_not_part_of_the_output(tmp_path: Path) -> None:
+    lines = "import sys\nprint('noise')\nsys.stdout.write('noise')\nsys.stdout = sys.stderr = None\n"
+    (tmp_path / "p.py").write_text(lines + GOOD.format(name="good"))
+    done = python(tmp_path, "-m", "overhead", "list", "-p", "good", "--plugin", "p.py", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [row["stack"] for row in json.loads(done.stdout)] == ["good"]
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize("command", ["list", "check"])
+def test_a_signal_leaves_no_worker_and_no_temporary_folder(tmp_path: Path, command: str, number: int) -> None:
+    process, workers = start_and_hang(tmp_path, command)
+    process.send_signal(number)
+    assert process.wait(60) == 130
+    assert not psutil.wait_procs(workers, timeout=5)[1]
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+@posix
+def test_the_child_of_a_check_ends_with_its_parent(tmp_path: Path) -> None:
+    process, workers = start_and_hang(tmp_path, "check")
+    process.kill()
+    process.wait()
+    assert not psutil.wait_procs(workers, timeout=10)[1]
+
+
+def start_and_hang(folder: Path, command: str) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
+    """A command that waits for the answer of a plugin's stack, and the processes that it started."""
+    (folder / "p.py").write_text(HANGING.replace("import time;", f"open({str(folder / 'asked')!r}, 'w'); import time;"))
+    (folder / "temporary").mkdir()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs and their children ignore the signal
+    process = subprocess.Popen(
+        [sys.executable, "-m", "overhead", command, "--plugin", str(folder / "p.py"), "-p", "hanging"],
+        env={**os.environ, "TMPDIR": str(folder / "temporary")},
+    )
+    give_up = time.monotonic() + 60
+    while not (folder / "asked").exists():
+        assert time.monotonic() < give_up
+        assert process.poll() is None
+        time.sleep(0.05)
+    return process, psutil.Process(process.pid).children(recursive=True)
+
+
+HOSTILE = "\x1b[2J\udcff" + "x" * 300_000
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    "error", [Unavailable(HOSTILE, HOSTILE), Unsupported(HOSTILE), ValueError(HOSTILE), Wordless()]
+)
+def test_every_reason_fits_into_a_file(error: Exception) -> None:
+    mend = getattr(error, "mend", "")
+    line = MissingLine(unavailable=MissingStack(stack="bad", reason=reason_of(error), mend=mend))
+    assert decode_line(encode_line(redacted(line)))
+    assert one_line(error)
+
+
+def test_no_text_of_a_stack_controls_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "a\x1b[2J\x9b\u202eb [red]c"
+    target = Target(stack="bad", api="CPU", adapter=text, driver=text)
+    missing = MissingStack(stack="bad", reason=text, mend=text, environment={"A": text})
+    show_listing([Listed(stack="bad", title=text, targets=[target], missing=[missing], note=text)])
+    Progress().note(text)
+    said = "".join(capsys.readouterr())
+    assert said.replace("\n", "").isprintable()
+    assert said.count("[red]c") == 7
+
+
+@pytest.mark.parametrize(("name", "value"), [("", "1"), ("A=B", "1"), ("A\0", "1"), ("A", "1\0"), ("A", "\ud800")])
+def test_variables_that_no_process_can_have_are_refused(tmp_path: Path, name: str, value: str) -> None:
+    method = f"    def environments(self):\n        return [{{{name!r}: {value!r}}}]\n"
+    (tmp_path / "p.py").write_text(GOOD.format(name="good") + method)
+    done = python(tmp_path, "-m", "overhead", "list", "-p", "good", "--plugin", "p.py", "--json")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)
+    assert "Good.environments() has" in row["missing"][0]["reason"]

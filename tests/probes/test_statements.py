@@ -1,0 +1,114 @@
+"""Statements: names, loops, kept results, and one clear line for each error."""
+
+from __future__ import annotations
+
+import pytest
+
+from overhead.probes._support.common.statements import KEPT_RESULTS, StatementError, StatementLoop
+
+
+def opened(call: str, setup: str = "", wait: str = "", *, keep: bool = False) -> StatementLoop:
+    statement = StatementLoop(call, setup, wait, keep=keep)
+    statement.open()
+    return statement
+
+
+def test_setup_runs_once_and_the_call_n_times() -> None:
+    statement = opened("x += 1", "x = 40\nruns = []\nruns.append(1)")
+    statement.issue(0)
+    statement.issue(2)
+    statement.issue(3)
+    assert statement.names == {"x": 45, "runs": [1]}
+
+
+def test_a_text_of_several_lines_keeps_its_inner_strings() -> None:
+    statement = opened("y = f()", "def f():\n    return '''a\n  b'''\n")
+    statement.issue(1)
+    assert statement.names["y"] == "a\n  b"
+
+
+def test_functions_of_setup_see_the_names_of_setup() -> None:
+    statement = opened("y = f()", "import math\ndef f(): return math.pi")
+    statement.issue(1)
+    assert 3 < statement.names["y"] < 4
+
+
+def test_the_wait_sees_all_names() -> None:
+    statement = opened("last = n", "n = 3\nwaited = []", "waited.append(last)")
+    statement.issue(1)
+    statement.wait()
+    statement.wait()
+    assert statement.names["waited"] == [3, 3]
+
+
+@pytest.mark.parametrize("call", ["f(2)", "y = f(2)", "y: int = f(2)", "y = 1\ny += 3", "pass; f(2)"])
+def test_the_last_results_are_kept(call: str) -> None:
+    statement = opened(call, "def f(n): return n * n", keep=True)
+    statement.issue(KEPT_RESULTS + 5)
+    assert statement.keeps
+    assert list(statement.results) == [4] * KEPT_RESULTS
+
+
+@pytest.mark.parametrize("call", ["for i in range(3): f(i)", "a, b = 1, 2", "pass", "x: int"])
+def test_a_call_without_a_result_keeps_none(call: str) -> None:
+    statement = opened(call, "def f(n): return n", keep=True)
+    statement.issue(3)
+    assert not statement.keeps
+    assert not statement.results
+
+
+@pytest.mark.parametrize(
+    ("call", "setup", "said"),
+    [
+        ("x +", "", "CALL, line 1: invalid syntax: x +"),
+        ("1", "y = 2\n  z = 3", "SETUP, line 2: unexpected indent: z = 3"),
+        ("return 3", "", "CALL, line 1: 'return' outside function: return 3"),
+        ("break", "", "CALL, line 1: 'break' outside loop: break"),
+        ("yield 1", "", "CALL, line 1: 'yield' outside function: yield 1"),
+        (
+            "1",
+            "from os import *",
+            "SETUP or CALL: import * only allowed at module level; the text runs inside a function",
+        ),
+        ("", "x = 1", "CALL is empty"),
+        ("# nothing", "", "CALL is empty"),
+    ],
+)
+def test_a_text_that_is_no_statement_is_refused(call: str, setup: str, said: str) -> None:
+    with pytest.raises(StatementError) as refused:
+        StatementLoop(call, setup)
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize(
+    ("call", "setup", "said"),
+    [
+        ("nothing()", "", "CALL: NameError: name 'nothing' is not defined: nothing()"),
+        ("a = 1\nb = a / 0", "", "CALL, line 2: ZeroDivisionError: division by zero: b = a / 0"),
+        ("1", "import nowhere", "SETUP: ModuleNotFoundError: No module named 'nowhere': import nowhere"),
+        ("f()", "x = 1\ndef f():\n    raise OSError('the disk\\n is full')",
+         "SETUP, line 3: OSError: the disk is full: raise OSError('the disk\\n is full')"),
+        ("next(i)", "i = iter([1])", "CALL: StopIteration: next(i)"),
+        ("raise SystemExit(3)", "", "CALL: SystemExit: 3: raise SystemExit(3)"),
+        ("assert False", "", "CALL: AssertionError: assert False"),
+    ],
+)  # fmt: skip
+def test_an_error_names_the_line_of_the_statement(call: str, setup: str, said: str) -> None:
+    statement = StatementLoop(call, setup)
+
+    def run() -> None:
+        statement.open()
+        statement.issue(2)
+
+    with pytest.raises(BaseException) as raised:
+        run()
+    assert statement.said(raised.value) == said
+
+
+def test_the_loop_adds_no_call_of_its_own() -> None:
+    """The compiled loop holds the text itself, so its names are locals."""
+    statement = opened("x.append(1)", "x = []")
+    statement.issue(4)
+    assert "_overhead_statement" in statement._code.co_consts[0].co_name
+    assert "x" in statement._code.co_consts[0].co_varnames
+    assert statement.names["x"] == [1] * 4

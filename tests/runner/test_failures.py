@@ -1,0 +1,73 @@
+"""Failures of one cause are told once, in the progress of a run and in its tables."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from overhead.errors import cause_of
+from overhead.results import FailedLine, Fingerprint, Record
+from overhead.runner.interpreter_run import InterpreterRun
+from overhead.runner.progress import Listener
+from overhead.terminal import fingerprint
+from tests.fakes.report import crowded
+from tests.fakes.workers import FakeJournal
+
+
+class _Notes(Listener):
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.told.append(text)
+
+
+def failed(case: str, reason: str) -> FailedLine:
+    return FailedLine(target="a@CPU:CPU", case=case, worker="a@CPU:CPU", process=0, status="failed", reason=reason)
+
+
+def told(lines: list[FailedLine]) -> list[str]:
+    notes, run = _Notes(), InterpreterRun(FakeJournal(), [])  # type: ignore[arg-type]
+    for line in lines:
+        run.keep(line, notes)
+    return notes.told
+
+
+def test_failures_of_one_cause_are_told_once() -> None:
+    reason = "KeyError: 'n={}' (my_stack.py:57, in open)"
+    assert told([failed(f"n={n}", reason.format(n)) for n in range(5)]) == [
+        "a@CPU:CPU n=0: failed: KeyError: 'n=0' (my_stack.py:57, in open)",
+        "a@CPU:CPU: more cases failed alike; overhead show --all lists them",
+    ]
+
+
+def test_failures_at_different_lines_are_told_each() -> None:
+    assert len(told([failed("x", f"KeyError: 'k' (my_stack.py:{line}, in open)") for line in (57, 58)])) == 2
+
+
+def test_a_cause_keeps_the_line_and_the_words() -> None:
+    assert cause_of("7 units issued, 5.5 executed (a.py:12, in f)") == "# units issued, # executed (a.py:12, in f)"
+    assert cause_of("out of memory") != cause_of("no device")
+
+
+def test_a_table_says_a_cause_once_and_counts_its_cases() -> None:
+    records = [
+        Record(
+            stack="a", api="CPU", adapter="CPU", pattern="per-submit", caller="binding", dependency="chained",
+            unit="call", workload="step", params={"n": n}, status="unverified", reason=f"{n} units issued, 0 executed",
+        )
+        for n in range(1, 6)
+    ]  # fmt: skip
+    run: Fingerprint = crowded()
+    made = Fingerprint(
+        schema_version=run.schema_version, method_version=run.method_version, created=run.created,
+        profile=run.profile, machine=run.machine, records=records,
+    )  # fmt: skip
+    out = io.StringIO()
+    fingerprint.show(made, Console(file=out, width=300), every=True)
+    said = [line for line in out.getvalue().splitlines() if line.startswith("No cost of")]
+    assert len(said) == 2  # of the base case, and of the others
+    assert said[1].endswith(
+        "and 1 more case: unverified: 2 units issued, 0 executed (the first; the others differ in numbers or names)"
+    )

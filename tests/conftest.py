@@ -54,8 +54,8 @@ def _cuda_driver() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     **{name: functools.partial(_module, name) for name in (
-        "cupy", "hatchling", "jax", "jinja2", "jsonschema", "material", "matplotlib", "numba", "onnxruntime", "onnxscript",
-        "pandas", "pip", "seaborn", "torch", "triton", "vulkan", "wgpu", "wgpudawn",
+        "cupy", "hatchling", "jax", "jinja2", "jsonschema", "material", "matplotlib", "numba", "onnxruntime",
+        "onnxscript", "pandas", "pip", "seaborn", "torch", "triton", "vulkan", "wgpu", "wgpudawn",
     )},
     "chromium": lambda: _program("chromium", "chromium-browser", "google-chrome"),
     "firefox": lambda: _program("firefox-esr", "firefox"),

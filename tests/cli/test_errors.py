@@ -25,7 +25,10 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
         (OSError(24, "Too many open files", "a.json"), "overhead: a.json: Too many open files\n"),
         (OSError(24, "Too many open files"), "overhead: OSError: [Errno 24] Too many open files\n"),
         (ImportError("libx.so: failed to map segment"), "overhead: ImportError: libx.so: failed to map segment\n"),
-        (MemoryError(), "overhead: out of memory; free some or raise the limit (ulimit -v); a run's journal holds what it measured\n"),
+        (
+            MemoryError(),
+            "overhead: out of memory; free some or raise the limit (ulimit -v); a run's journal holds what it measured\n",
+        ),
     ],
 )
 def test_an_error_of_the_system_gives_one_line_and_exit_2(

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,23 @@ def test_the_reference_starts_with_the_prompt_in_the_cache() -> None:
     assert int(start["position"][0]) == PROMPT
     assert (np.abs(keys[:, :, :PROMPT]).max(axis=(0, 1, 3)) > 0).all()
     assert (keys[:, :, PROMPT:] == 0).all()
+
+
+def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.workloads import _decode_reference
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(_decode_reference, "_LARGE_BYTES", 0)
+    reference = _decode_reference.decode_reference.__wrapped__
+    first = reference(TINY)
+    monkeypatch.setattr(_decode_reference, "_computed", None)
+    again = reference(TINY)
+    assert again.tokens == first.tokens
+    np.testing.assert_array_equal(again.logits, first.logits)
+    for before, after in ((first.empty, again.empty), (first.start, again.start)):
+        assert before.keys() == after.keys()
+        for name in before:
+            np.testing.assert_array_equal(before[name], after[name])
 
 
 @pytest.mark.parametrize("name", DECODERS)

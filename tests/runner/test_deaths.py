@@ -129,4 +129,7 @@ def test_too_little_memory_for_the_run_itself_gives_one_line(
 
     monkeypatch.setattr("overhead.runner.run.run", exhausted)
     assert main(["run"]) == 2
-    assert capsys.readouterr().err == "overhead: out of memory; free some or raise the limit (ulimit -v); a run's journal holds what it measured\n"
+    assert (
+        capsys.readouterr().err
+        == "overhead: out of memory; free some or raise the limit (ulimit -v); a run's journal holds what it measured\n"
+    )

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from overhead.errors import Unsupported
 from overhead.lowering.decoder import Decoder, FedBackStep, randomised
 from overhead.lowering.decoder_shapes import SHAPES
-from overhead.workloads._decode import CHECKED_TOKENS, PROMPT
+from overhead.workloads._decode import CHECKED_TOKENS, LARGE_BYTES, PROMPT, weight_bytes
 
 _SEED = 24
-_LARGE_BYTES = 1 << 28
 _EMPTY, _START = "empty.", "start."
 State = dict[str, NDArray[Any]]
 
@@ -47,7 +46,7 @@ def decode_step(name: str) -> Any:
 
     Raises ``Unsupported`` if the host has too little memory.
     """
-    _check_memory(4 * SHAPES[name].parameters)
+    _check_memory(weight_bytes(name))
     return randomised(FedBackStep(Decoder(SHAPES[name])), _SEED)
 
 
@@ -57,7 +56,7 @@ def decode_reference(name: str) -> DecodeReference:
 
     That of a large one is kept in the user's cache folder for later processes.
     """
-    if 4 * SHAPES[name].parameters < _LARGE_BYTES:
+    if weight_bytes(name) < LARGE_BYTES:
         return _computed(name)
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "overhead" / "decode"
     # The random numbers may differ between versions of torch.
@@ -90,7 +89,7 @@ def _keep(path: Path, reference: DecodeReference) -> None:
 
 def _computed(name: str) -> DecodeReference:
     step = decode_step(name)
-    _check_memory(8 * SHAPES[name].parameters)
+    _check_memory(2 * weight_bytes(name))
     exact = copy.deepcopy(step).double()
     random = np.random.default_rng(_SEED)
     tokens = tuple(random.integers(0, SHAPES[name].vocabulary, CHECKED_TOKENS).tolist())

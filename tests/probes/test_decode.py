@@ -7,6 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from overhead.probes import registry
 from overhead.probes.base import Chain, Unsupported, Unverified
 from overhead.results import Case, Scalar, Target
 from overhead.runner.schedule import Choice
-from overhead.workloads._decode import DECODERS, MOST_TOKENS, PROMPT
+from overhead.workloads._decode import DECODERS, MOST_TOKENS, PROMPT, needs
 from tests.probes.webgpu.test_webgpu_chains import find
 
 pytestmark = pytest.mark.needs("torch")
@@ -81,7 +82,7 @@ def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypa
     from overhead.workloads import _decode_reference
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(_decode_reference, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(_decode_reference, "LARGE_BYTES", 0)
     reference = _decode_reference.decode_reference.__wrapped__
     first = reference(TINY)
     monkeypatch.setattr(_decode_reference, "_computed", None)
@@ -92,6 +93,20 @@ def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypa
         assert before.keys() == after.keys()
         for name in before:
             np.testing.assert_array_equal(before[name], after[name])
+
+
+def test_a_run_says_what_large_decoders_take() -> None:
+    assert needs(["step", TINY]) == []
+    (sentence,) = needs(["step", "qwen2.5-0.5b", "qwen2.5-0.5b"])
+    assert sentence.startswith("qwen2.5-0.5b: 2.0 GB of weights on each device")
+
+
+def test_a_host_with_too_little_memory_says_how_much_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.workloads import _decode_reference
+
+    monkeypatch.setattr(_decode_reference.psutil, "virtual_memory", lambda: SimpleNamespace(available=477_000))
+    with pytest.raises(Unsupported, match="the host has 477,000 bytes free, 440 fewer than the weights need"):
+        _decode_reference.decode_step.__wrapped__(TINY)
 
 
 @pytest.mark.parametrize("name", DECODERS)

@@ -69,7 +69,7 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
         _complain(one_line(error))
         return _USAGE
     except MemoryError:
-        _complain("out of memory; free some or raise the limit (ulimit -v); a run's journal holds what it measured")
+        _complain("out of memory; free some or raise the limit; a run's journal holds what it measured")
         return _USAGE
     except Exception:  # Python would exit with 1, the code of a gate that failed
         import traceback

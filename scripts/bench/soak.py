@@ -31,7 +31,7 @@ from overhead.loading import files
 from overhead.loading.reduce import load
 from overhead.results import EndedLine, Fingerprint, RoundLine
 from overhead.runner.journal import planned
-from scripts.bench.soak_run import PLAN
+from scripts.bench.soak_run import SOAK_PLAN
 from tests.fakes.disk import measured_lines
 
 _ROOT = Path(__file__).parents[2]
@@ -46,11 +46,11 @@ _UNDISTURBED_SHARE = 15
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _STEPS = ("write r.jsonl", "sync", "open r.json.part", "write r.json.part", "rename to r.json",
           "write r.samples.jsonl.gz.part", "rename to r.samples.jsonl.gz", "remove r.jsonl")  # fmt: skip
-FAULTS = ("lost lines", "orphans", "left files", "failed", "wrong figures")
+CRASH_FAULTS = ("lost lines", "orphans", "left files", "failed", "wrong figures")
 
 
 @dataclass(frozen=True)
-class Scenario:
+class CrashScenario:
     """The options of a run. ``sides``: the folders of its files. ``units_ns``: its true costs by side, if known."""
 
     options: tuple[str, ...]
@@ -59,10 +59,10 @@ class Scenario:
 
 
 _STEADY_RUN = ("--plugin", str(_STEADY), "-p", "steady")
-SCENARIOS: Mapping[str, Scenario] = {
-    "one journal": Scenario(_STEADY_RUN, units_ns=(1_000.0,)),
-    "a pair": Scenario((*_STEADY_RUN, "--env-new", "STEADY_FACTOR=1.5"), ("base", "new"), (1_000.0, 1_500.0)),
-    "numpy": Scenario(("-p", "numpy", "--pattern", "per-submit", "--workload", "step")),
+CRASH_SCENARIOS: Mapping[str, CrashScenario] = {
+    "one journal": CrashScenario(_STEADY_RUN, units_ns=(1_000.0,)),
+    "a pair": CrashScenario((*_STEADY_RUN, "--env-new", "STEADY_FACTOR=1.5"), ("base", "new"), (1_000.0, 1_500.0)),
+    "numpy": CrashScenario(("-p", "numpy", "--pattern", "per-submit", "--workload", "step")),
 }
 
 
@@ -83,7 +83,7 @@ class Soak:
 
     @property
     def faults(self) -> Counter[str]:
-        return Counter({name: sum(row[name] for row in self.table.values()) for name in FAULTS})
+        return Counter({name: sum(row[name] for row in self.table.values()) for name in CRASH_FAULTS})
 
     def fault(self, disturbance: str, name: str, words: str, times: int = 1) -> None:
         """Count a fault, and print what is known of it."""
@@ -96,14 +96,14 @@ def soak(options: argparse.Namespace, console: Console) -> bool:
     """Disturb ``--seeds`` times. Returns whether nothing was lost, left or wrong."""
     found = Soak(random.Random(options.seed), lambda words: console.print(words, markup=False, highlight=False))
     while found.disturbances < options.seeds:
-        name = found.rng.choice([*SCENARIOS])
+        name = found.rng.choice([*CRASH_SCENARIOS])
         with _folder() as folder:
-            _Run(found, name, SCENARIOS[name], folder).until_it_ends(options.seeds)
+            _Run(found, name, CRASH_SCENARIOS[name], folder).until_it_ends(options.seeds)
         if not options.json:
             console.print(f"{found.disturbances} of {options.seeds}, {found.faults.total()} faults", highlight=False)
     for _ in range(options.seeds // _UNDISTURBED_SHARE + 1):
         with _folder() as folder:
-            _Run(found, "numpy", SCENARIOS["numpy"], folder).until_it_ends(0)
+            _Run(found, "numpy", CRASH_SCENARIOS["numpy"], folder).until_it_ends(0)
     if options.json:
         console.print(json.dumps({"table": found.table, "states": found.states, "runs": found.runs} | found.figures))
     else:
@@ -112,9 +112,9 @@ def soak(options: argparse.Namespace, console: Console) -> bool:
 
 
 def _print(found: Soak, console: Console) -> None:
-    table = Table("disturbance", "times", *FAULTS)
+    table = Table("disturbance", "times", *CRASH_FAULTS)
     for name, row in sorted(found.table.items()):
-        table.add_row(name, *(str(row[column]) for column in ("times", *FAULTS)))
+        table.add_row(name, *(str(row[column]) for column in ("times", *CRASH_FAULTS)))
     console.print(table)
     states = Table("state of the files", "times")
     for name, times in sorted(found.states.items()):
@@ -128,7 +128,7 @@ def _print(found: Soak, console: Console) -> None:
 class _Run:
     """One run in its own folder, with all its resumes."""
 
-    def __init__(self, found: Soak, name: str, scenario: Scenario, folder: Path) -> None:
+    def __init__(self, found: Soak, name: str, scenario: CrashScenario, folder: Path) -> None:
         self.found, self.name, self.scenario, self.rng = found, name, scenario, found.rng
         self.out, self.temporary, self.locks = folder / "out", folder / "tmp", folder / "locks"
         for one in (self.temporary, self.locks, folder / "packages"):
@@ -326,7 +326,7 @@ class _Run:
         if not any(measured_lines(path) for path in journals):
             return "no whole plan"
         kinds = [[type(line) for line in files.read_journal(p)] for p in journals if measured_lines(p)]
-        if all(own.count(EndedLine) >= PLAN.processes for own in kinds):
+        if all(own.count(EndedLine) >= SOAK_PLAN.processes for own in kinds):
             return "a complete journal"
         if any(EndedLine in own for own in kinds):
             return "some processes ended"
@@ -343,8 +343,8 @@ class _Run:
         for number, journal in enumerate(self.journals):
             samples = journal.with_suffix(".samples.jsonl.gz")
             ended = sum(isinstance(line, EndedLine) for line in files.read_journal(samples))
-            if ended < PLAN.processes:
-                self._fault("failed", f"{ended} of {PLAN.processes} processes")
+            if ended < SOAK_PLAN.processes:
+                self._fault("failed", f"{ended} of {SOAK_PLAN.processes} processes")
             self._check_figure(load(journal.with_suffix(".json")), number, disturbed)
         self.found.runs["ended"] += 1
 

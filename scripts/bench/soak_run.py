@@ -18,7 +18,7 @@ from overhead.cli import main
 from overhead.profiles import PROFILES, Plan
 from tests.fakes.disk import Disk, Fault
 
-PLAN = Plan(processes=3, target=0.5, sampling_s=1.0, wall_s=None, case_s=0.05, min_rounds=4, max_rounds=6)
+SOAK_PLAN = Plan(processes=3, target=0.5, sampling_s=1.0, wall_s=None, case_s=0.05, min_rounds=4, max_rounds=6)
 
 
 def _end() -> None:
@@ -35,7 +35,7 @@ def _disk() -> Disk:
 if __name__ == "__main__":
     with (
         _disk().installed(),
-        mock.patch.dict(PROFILES, quick=PLAN),
+        mock.patch.dict(PROFILES, quick=SOAK_PLAN),
         mock.patch.object(locks, "shared_folder", return_value=Path(os.environ["SOAK_FOLDER"])),
     ):
         raise SystemExit(main(sys.argv[1:]))

@@ -13,7 +13,7 @@ from tests.fakes.runs import Made
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    def compare(*arguments: object) -> None:
+    def compare(*arguments: object, **options: object) -> None:
         raise error
 
     monkeypatch.setattr(versus, "compare", compare)
@@ -27,7 +27,7 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
         (ImportError("libx.so: failed to map segment"), "overhead: ImportError: libx.so: failed to map segment\n"),
         (
             MemoryError(),
-            "overhead: out of memory; free some or raise the limit (ulimit -v); a run's journal holds what it measured\n",
+            "overhead: out of memory; free some or raise the limit; a run's journal holds what it measured\n",
         ),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_run_says_what_large_decoders_take() -> None:
 def test_a_host_with_too_little_memory_says_how_much_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.workloads import _decode_reference
 
-    monkeypatch.setattr(_decode_reference.psutil, "virtual_memory", lambda: SimpleNamespace(available=477_000))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=477_000))
     with pytest.raises(Unsupported, match="the host has 477,000 bytes free, 440 fewer than the weights need"):
         _decode_reference.decode_step.__wrapped__(TINY)
 

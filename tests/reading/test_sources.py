@@ -66,7 +66,12 @@ def test_a_joined_record_keeps_its_run_and_board_and_stays_out_of_files() -> Non
 def test_the_view_of_a_joined_run_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     _, variant, page = _two_runs()
     view, made = View(page), list[Fingerprint]()
-    monkeypatch.setattr("overhead.reading.view.View", lambda run: made.append(run) or View(run))
+
+    def counted(run: Fingerprint) -> View:
+        made.append(run)
+        return View(run)
+
+    monkeypatch.setattr("overhead.reading.view.View", counted)
     assert view.own_run(variant) is view.own_run(variant)
     assert len(made) == 1
 

@@ -50,7 +50,7 @@ def record(
 def level(fusions: int, padding: int = 0) -> Record:
     """A token costs 1 ms, and 10 us for each dispatch."""
     count = LEVELS[fusions] + padding
-    more = {"padding": padding} if padding else {}
+    more: dict[str, Any] = {"padding": padding} if padding else {}
     return record("per-pass", 1 + 0.01 * count, dispatches=count, fusions=fusions, **more)
 
 

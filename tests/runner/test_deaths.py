@@ -131,5 +131,5 @@ def test_too_little_memory_for_the_run_itself_gives_one_line(
     assert main(["run"]) == 2
     assert (
         capsys.readouterr().err
-        == "overhead: out of memory; free some or raise the limit (ulimit -v); a run's journal holds what it measured\n"
+        == "overhead: out of memory; free some or raise the limit; a run's journal holds what it measured\n"
     )

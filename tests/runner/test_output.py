@@ -231,7 +231,7 @@ def test_an_error_of_the_program_names_the_journal(tmp_path: Path, capsys: pytes
         run("numpy", patterns="per-submit", out=tmp_path / "r.json", campaign=Broken, listener=Progress())
     said = " ".join(capsys.readouterr().err.split())
     assert f"everything measured is in {tmp_path / 'r.jsonl'}; run --resume goes on with it" in said
-    assert Past(tmp_path / "r.jsonl").planned_all
+    assert Past(tmp_path / "r.jsonl").planned
 
 
 def test_a_journal_with_an_impossible_process_number_is_refused(tmp_path: Path) -> None:

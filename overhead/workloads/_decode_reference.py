@@ -80,7 +80,7 @@ def _loaded(path: Path) -> DecodeReference:
 
 def _keep(path: Path, reference: DecodeReference) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    states = {_EMPTY + name: values for name, values in reference.empty.items()}
+    states: dict[str, Any] = {_EMPTY + name: values for name, values in reference.empty.items()}
     states |= {_START + name: values for name, values in reference.start.items()}
     part = path.with_suffix(f".{os.getpid()}.npz")
     np.savez(part, tokens=np.array(reference.tokens), logits=reference.logits, **states)

@@ -115,6 +115,16 @@ def test_the_document_has_the_counts_of_the_programs() -> None:
     assert table() in (Path(overhead.__file__).parents[1] / "docs" / "lowering.md").read_text(encoding="utf-8")
 
 
+class Weighted(torch.nn.Module):  # type: ignore[misc]
+    def forward(self, a: Any, b: Any) -> Any:
+        return a * 2 + b
+
+
+def test_a_tensor_that_is_given_twice_makes_two_inputs() -> None:
+    program = overhead.lower(Weighted(), (ZERO[0].float(),) * 2)
+    assert [view.buffer for view in program.inputs] == ["a", "b"]
+
+
 def test_an_unsupported_operation_is_named_with_its_place() -> None:
     module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LogSigmoid())
     with pytest.raises(UnsupportedOperation, match=r"1: the operation aten\.log_sigmoid is not supported"):

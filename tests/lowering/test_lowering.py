@@ -115,7 +115,7 @@ def test_the_document_has_the_counts_of_the_programs() -> None:
     assert table() in (Path(overhead.__file__).parents[1] / "docs" / "lowering.md").read_text(encoding="utf-8")
 
 
-class Weighted(torch.nn.Module):  # type: ignore[misc]
+class Weighted(torch.nn.Module):  # type: ignore[name-defined]
     def forward(self, a: Any, b: Any) -> Any:
         return a * 2 + b
 

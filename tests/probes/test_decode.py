@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +21,7 @@ from overhead.lowering.program import Program
 from overhead.lowering.templates.gemv import Gemv
 from overhead.lowering.templates.index_write import IndexWrite
 from overhead.probes import registry
-from overhead.probes.base import Chain, Unsupported, Unverified
+from overhead.probes.base import Chain, Unavailable, Unsupported, Unverified
 from overhead.results import Case, Scalar, Target
 from overhead.runner.schedule import Choice
 from overhead.workloads._decode import DECODERS, MOST_TOKENS, PROMPT, needs
@@ -113,6 +115,7 @@ def test_a_host_with_too_little_memory_says_how_much_is_missing(monkeypatch: pyt
 def test_a_decoder_is_measured_only_if_it_is_named(name: str) -> None:
     case = Case(pattern="per-submit", unit="token", workload=name)
     assert not Choice().takes(case)
+    assert not Choice(full=True).takes(case)
     assert Choice(workloads=frozenset({name})).takes(case)
 
 
@@ -128,6 +131,24 @@ def test_torch_decodes_with_a_compiled_step() -> None:
     compiled = Target(stack="torch-compile", api="CPU", adapter="CPU", options={"device": "cpu"})
     with opened(compiled, case_of("per-submit", mode="default")) as chain:
         check_counts(chain)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("raise ImportError('undefined symbol: _ZN3c10')", "torch_webgpu does not import: undefined symbol: _ZN3c10"),
+        ("", "the device webgpu does not work: "),
+    ],
+)
+def test_torch_webgpu_is_unavailable_with_what_it_said(
+    text: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torch_webgpu.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch_webgpu", raising=False)
+    with pytest.raises(Unavailable, match=f"^{re.escape(reason)}"):
+        registry()["torch-webgpu"].targets()
+    sys.modules.pop("torch_webgpu", None)
 
 
 @pytest.mark.parametrize("readback", ["token", "logits"])

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from overhead.lowering.fusions import FUSIONS
+from overhead.reading.format import count, resolved
 from overhead.reading.intervals import Span, measured
 from overhead.reading.sources import apart
 from overhead.reading.view import CALLER_WORDS, TargetView, View
@@ -29,7 +30,7 @@ class DecodeArm:
         record, params = self.record, self.record.params
         if "fusions" in params:
             applied = int(params["fusions"])
-            kind = "unfused" if not applied else "fused" if applied == len(FUSIONS) else f"{applied} fusions"
+            kind = "unfused" if not applied else "fused" if applied == len(FUSIONS) else count(applied, "fusion")
             passes = {"per-submit": _SUBMITTED.get(record.stack, "a launch a dispatch"), "per-pass": "one pass a token"}
             way = passes.get(record.pattern, "a graph a token" if record.stack == "cuda-graph" else "one pass a token")
             padding = f", {params['padding']} dispatches added" if "padding" in params else ""
@@ -47,6 +48,10 @@ class DecodeArm:
         nodes = [value for name, value in window.items() if name.startswith("nodes on ") and isinstance(value, int)]
         found = window.get("dispatches", window.get("operations", sum(nodes) or None))
         return found if isinstance(found, int) else None
+
+    def resolved(self, name: str) -> bool:
+        """Whether the figure with this name may be drawn."""
+        return resolved(self.record.figure(name))
 
     @property
     def complete(self) -> Span | None:
@@ -77,8 +82,8 @@ class FusionLevels:
 
     @property
     def points(self) -> list[tuple[int, Span]]:
-        """Dispatches and time of a token at each level that has both."""
-        return _points([arm for _, arm in self.arms])
+        """Dispatches and time of a token at each level where both are known and the time is resolved."""
+        return _points([arm for _, arm in self.arms if arm.resolved("complete")])
 
 
 @dataclasses.dataclass(frozen=True)

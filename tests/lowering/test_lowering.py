@@ -14,6 +14,7 @@ import pytest
 import overhead
 from overhead.lowering.agreement import LogitAgreement, agreement
 from overhead.lowering.decoder_shapes import SHAPES
+from overhead.lowering.kernel import WIDEST
 from overhead.lowering.operation import UnsupportedOperation
 from overhead.lowering.program import Program
 from overhead.lowering.templates.gemv import Gemv
@@ -66,6 +67,17 @@ def compared(module: Any, program: Program, shift: int = 0) -> LogitAgreement:
 def test_a_decoder_agrees_with_float64(shape: str, fused: bool) -> None:
     module = randomised(Decoder(SHAPES[shape]), 1)
     program = overhead.lower(module, ZERO) if fused else overhead.lower(module, ZERO, fusions=())
+    found = compared(module, program)
+    assert found.ok, str(found)
+
+
+@on_lavapipe
+@pytest.mark.slow
+def test_a_vocabulary_beyond_one_dimension_of_a_grid_agrees_with_float64() -> None:
+    shape = dataclasses.replace(SHAPES["qwen2.5-tiny"], vocabulary=WIDEST + 1_000, layers=1)
+    module = randomised(Decoder(shape), 1)
+    program = overhead.lower(module, ZERO)
+    assert max(dispatch.grid[1] for dispatch in program.dispatches) == 2
     found = compared(module, program)
     assert found.ok, str(found)
 

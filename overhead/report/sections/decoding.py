@@ -19,7 +19,8 @@ from overhead.reading.format import MICRO, count, factor_spread, spread
 from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
-from overhead.report.core.draw import PAPER, canvas
+from overhead.report.core.draw import PAPER, SMALL, canvas
+from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
@@ -35,6 +36,8 @@ def decoding(view: View) -> Iterator[Part]:
             "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are counted "
             "where they are handed to the API; for PyTorch they are operations, for ONNX Runtime nodes.",
         ])  # fmt: skip
+        if any(arm.resolved("complete") for arm in found.arms):
+            yield _arms_drawing(found)
         yield _arms(found)
         if found.reads:
             yield _reads(found)
@@ -57,6 +60,27 @@ def _arms(found: Decoded) -> Table:
         rate = _shown(arm.tokens_per_s, 1)
         rows.append([_stack(arm), arm.how, dispatches, *times, rate, _remark(arm)])
     return Table(f"Ways to decode a token of {found.name}", columns, rows, numeric=range(2, 7), sortable=True)
+
+
+def _arms_drawing(found: Decoded) -> Drawing:
+    shown = [(arm, time) for arm in found.arms if arm.resolved("complete") and (time := arm.complete) is not None]
+    figure, [[ax]] = canvas([0.36 * len(shown) + 0.2], around=0.6)
+    for row, (arm, time) in enumerate(shown):
+        own = colour(arm.target.stack)
+        ax.barh(row, time.value / _MILLI, height=0.6, color=own, alpha=0.35)
+        for one, name, marker in ((arm.host, "issue", "|"), (arm.device, "device_busy", "o")):
+            if one is not None and arm.resolved(name):
+                ax.plot(one.value / _MILLI, row, marker=marker, color=own, markersize=5, markeredgewidth=1.6)
+    ax.set_yticks(range(len(shown)), [f"{arm.target.short}\n{arm.how}" for arm, _ in shown], fontsize=SMALL)
+    ax.invert_yaxis()
+    ax.set_xlabel("ms a token")
+    return Drawing(
+        f"decode-{slug(found.name)}", f"Time of a token of {found.name}",
+        f"A bar for each of {len(shown)} ways to decode whose time is resolved; the numbers are in the table below.",
+        "Bar: a token with its work done. Stroke: the host's time to issue it. Point: the device's time. Host and "
+        "device work at the same time where the stack allows it, so the two do not add up.",
+        figure,
+    )  # fmt: skip
 
 
 def _reads(found: Decoded) -> Table:
@@ -109,7 +133,7 @@ def _level_drawing(found: Decoded, levels: FusionLevels, number: int) -> Drawing
     ax.set_ylim(0, None)
     ax.set_xlabel("dispatches a token")
     ax.set_title("time of a token, ms")
-    name = f"decode-{found.name.replace('.', '-')}-{number + 1}"
+    name = f"decode-{slug(found.name)}-levels-{number + 1}"
     return Drawing(
         name, f"{found.name}: each fusion, {_place(levels)}",
         f"The time of a token over its dispatches at {len(points)} fusion levels; the numbers are in the table below.",

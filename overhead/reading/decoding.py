@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from overhead.lowering.fusions import FUSIONS
 from overhead.reading.format import count, resolved
-from overhead.reading.intervals import Span, measured
+from overhead.reading.intervals import Span, measured, ratio
 from overhead.reading.sources import apart
 from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.results import Record
@@ -15,6 +15,9 @@ from overhead.workloads._decode import DECODERS
 
 PUBLISHED_SLOPE_NS, PUBLISHED_INTERCEPT_NS = 95_500.0, -12_300_000.0
 """What follows from the published times to the first token at 876 and 564 dispatches (arXiv 2604.02344)."""
+
+MOST_KERNEL_RATIO = 1.3
+"""If device times differ by more, nothing about hosts follows from the time of a token alone."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +110,21 @@ class Decoded:
     """The unfused program of a stack without and with added dispatches."""
 
 
+@dataclasses.dataclass(frozen=True)
+class KernelRatio:
+    """How many times as long the kernels of a program take in WGSL as in CUDA C, on the device."""
+
+    fusions: int
+    wgsl: DecodeArm
+    cuda: DecodeArm
+    times: Span
+
+    @property
+    def fair(self) -> bool:
+        """Whether the device times are so close that the time of a token tells the hosts apart."""
+        return 1 / MOST_KERNEL_RATIO <= self.times.value <= MOST_KERNEL_RATIO
+
+
 def decoded(view: View) -> list[Decoded]:
     """The decoders that the file has records of, the smallest first."""
     found = []
@@ -148,6 +166,23 @@ def _alike(arms: Sequence[DecodeArm]) -> list[list[DecodeArm]]:
 
 def _points(arms: Sequence[DecodeArm]) -> list[tuple[int, Span]]:
     return [(arm.dispatches, arm.complete) for arm in arms if arm.dispatches and arm.complete is not None]
+
+
+def kernel_ratios(found: Decoded) -> list[KernelRatio]:
+    """Device time of the same program in WGSL over that in CUDA C, for each number of fusions that has both."""
+    fastest: dict[tuple[str, int], DecodeArm] = {}
+    for arm in found.arms:
+        language, fusions = arm.record.window.get("language"), arm.record.params.get("fusions")
+        if isinstance(language, str) and isinstance(fusions, int) and arm.device is not None:
+            before = fastest.get((language, fusions))
+            if before is None or before.device is None or arm.device.value < before.device.value:
+                fastest[language, fusions] = arm
+    ratios = []
+    for fusions in range(len(FUSIONS) + 1):
+        wgsl, cuda = (fastest.get((language, fusions)) for language in ("wgsl", "cuda"))
+        if wgsl is not None and cuda is not None and (times := ratio(wgsl.device, cuda.device)) is not None:
+            ratios.append(KernelRatio(fusions, wgsl, cuda, times))
+    return ratios
 
 
 def slope_over_dispatches(arms: Sequence[DecodeArm]) -> DispatchSlope | None:

@@ -107,6 +107,19 @@ def test_the_slope_over_added_dispatches_is_found_with_its_intercept() -> None:
     assert "10.0" in text
 
 
+@pytest.mark.parametrize(("cuda_ms", "fair"), [(1.5, True), (0.9, False)])
+def test_device_times_in_wgsl_and_cuda_are_compared(cuda_ms: float, fair: bool) -> None:
+    wgsl = record("per-pass", 1.8, dispatches=32, fusions=6)
+    wgsl.window["language"] = "wgsl"
+    cuda = record("launches", cuda_ms, stack="cuda-graph", caller="binding", dispatches=32, fusions=6, maker="driver")
+    cuda.window["language"] = "cuda"
+    (said,) = [
+        p for part in decoding(view(wgsl, cuda)) if isinstance(part, Text) for p in part.paragraphs if "in WGSL" in p
+    ]
+    assert said.startswith(f"The program with 6 fusions takes {1.8 / cuda_ms:.2f}")
+    assert ("do not tell the hosts apart" not in said) is fair
+
+
 def test_two_lengths_give_no_slope() -> None:
     (found,) = decoded(view(level(0), level(0, 100)))
     assert slope_over_dispatches(found.padded[0]) is None

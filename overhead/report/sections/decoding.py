@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from overhead.lowering.fusions import FUSIONS
 from overhead.reading.decoding import (
+    MOST_KERNEL_RATIO,
     PUBLISHED_INTERCEPT_NS,
     PUBLISHED_SLOPE_NS,
     DecodeArm,
@@ -13,9 +14,10 @@ from overhead.reading.decoding import (
     DispatchSlope,
     FusionLevels,
     decoded,
+    kernel_ratios,
     slope_over_dispatches,
 )
-from overhead.reading.format import MICRO, count, factor_spread, spread
+from overhead.reading.format import MICRO, TIMES, count, factor_spread, spread
 from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
@@ -46,6 +48,9 @@ def decoding(view: View) -> Iterator[Part]:
                 yield _level_drawing(found, levels, number)
         for levels in found.levels:
             yield _level_table(found, levels)
+        sentences = [*_kernel_sentences(found)]
+        if sentences:
+            yield Text(sentences)
         sentences = [*_padded_sentences(found), *_level_sentences(found)]
         if sentences:
             yield Text([*sentences, _published()])
@@ -139,6 +144,16 @@ def _level_drawing(found: Decoded, levels: FusionLevels, number: int) -> Drawing
         f"The time of a token over its dispatches at {len(points)} fusion levels; the numbers are in the table below.",
         "Lines: intervals within this run.", figure,
     )  # fmt: skip
+
+
+def _kernel_sentences(found: Decoded) -> Iterator[str]:
+    for one in kernel_ratios(found):
+        kind = "unfused" if not one.fusions else f"with {count(one.fusions, 'fusion')}"
+        said = f"The program {kind} takes {factor_spread(*one.times.over(1))} the device time in WGSL "
+        said += f"({one.wgsl.target.short}) as in CUDA C ({one.cuda.target.short})."
+        if not one.fair:
+            said += f" They differ by over {MOST_KERNEL_RATIO}{TIMES}, so the times of a token do not tell the hosts apart."
+        yield said
 
 
 def _padded_sentences(found: Decoded) -> Iterator[str]:

@@ -152,7 +152,9 @@ def _kernel_sentences(found: Decoded) -> Iterator[str]:
         said = f"The program {kind} takes {factor_spread(*one.times.over(1))} the device time in WGSL "
         said += f"({one.wgsl.target.short}) as in CUDA C ({one.cuda.target.short})."
         if not one.fair:
-            said += f" They differ by over {MOST_KERNEL_RATIO}{TIMES}, so the times of a token do not tell the hosts apart."
+            said += (
+                f" They differ by over {MOST_KERNEL_RATIO}{TIMES}, so the times of a token do not tell the hosts apart."
+            )
         yield said
 
 

@@ -97,6 +97,14 @@ def test_a_run_that_was_killed_while_it_wrote_its_files_can_finish(tmp_path: Pat
     assert load(tmp_path / "r.samples.jsonl.gz") == load(whole)
 
 
+def test_resume_removes_the_parts_of_files_that_a_killed_run_was_writing(tmp_path: Path) -> None:
+    path = Made().journal(tmp_path / "r.jsonl")
+    for name in ("r.json.part", "r.samples.jsonl.gz.part"):
+        (tmp_path / name).write_bytes(b"cut")
+    Journal.reopen(path).close()
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_two_runs_of_one_second_in_one_folder_get_different_names(tmp_path: Path) -> None:
     journals = [at_noon(tmp_path)[0] for _ in range(3)]
     assert len({journal.path for journal in journals}) == 3

@@ -18,6 +18,7 @@ _HOMES = {
     "lower": "overhead.lowering.torch_export",
     "time": "overhead.explain.timing",
     "to_pandas": "overhead.reading.tables",
+    "explained_in_notebook": "overhead.report.explained",
 }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from overhead import scratch
-from overhead.errors import UsageError, one_line
+from overhead.errors import UsageError, one_line, require_extra
 from overhead.runner.ending import ending_on_signals
 from overhead.terminal.streams import Streams
 
@@ -231,6 +231,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--no-alternatives", action="store_true", help="measure the step as it is, and nothing else")
     explain.add_argument("--source", action="store_true", help="include the program's source lines in the result")
     explain.add_argument("--out", metavar="FILE.json", type=Path, help="write the result, for overhead compare")
+    explain.add_argument("--html", metavar="FILE.html", type=Path, help="write a page with charts and all lines")
     _add_json(explain)
     explain.set_defaults(call=_explain)
 
@@ -378,14 +379,22 @@ def _time(a: argparse.Namespace) -> int:
 def _explain(a: argparse.Namespace) -> int:
     from overhead.explain.explaining import explain
     from overhead.explain.record import encode_explanation, save_explanation
+    from overhead.loading.files import check_writable
+    from overhead.report.explained import save_explained_page
     from overhead.runner.progress import Progress
 
+    if a.html is not None:
+        require_extra("report", "jinja2")
+    for path in filter(None, (a.out, a.html)):
+        check_writable(path)
     found = explain(
         a.step, arguments=a.arg, against=a.against, compiled=not a.no_compile, alternatives=not a.no_alternatives,
         source_lines=a.source, listener=Progress(),
     )  # fmt: skip
     if a.out is not None:
         save_explanation(a.out, found)
+    if a.html is not None:
+        save_explained_page(a.html, found)
     if a.json:
         print(encode_explanation(found).decode(), end="")
     else:
@@ -394,6 +403,8 @@ def _explain(a: argparse.Namespace) -> int:
         show_explanation(found)
         if a.out is not None:
             print(f"explanation: {a.out}")
+        if a.html is not None:
+            print(f"page: {a.html}")
     return _DONE
 
 

@@ -46,7 +46,8 @@ from overhead.runner.progress import Listener
 _Row = TypeVar("_Row", OperationRow, SynchronisationRow, DeviceGap)
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
-_SAMPLING_S = 9.0
+_SAMPLING_S, _FEWEST_CALLS = 9.0, 15
+"""The seconds in which three processes sample the step; the calls of a slow step in each of them."""
 _LIBRARIES: dict[str, UsedLibrary] = {
     "torch": "torch", "jax": "jax", "cupy": "cupy", "numba": "numba", "wgpu-native": "wgpu", "dawn": "wgpu",
 }  # fmt: skip
@@ -104,11 +105,10 @@ def _source(step: str | Callable[[], object], arguments: Sequence[str]) -> StepS
 
 def _plan(profile: StepProfile) -> Plan:
     """The plan of ``overhead time`` with three processes, so that all of an explanation takes about a minute."""
-    plan = plan_of([profile.found])
-    if plan.processes == 3:
-        return plan
-    case_s = _SAMPLING_S / 3
-    return dataclasses.replace(plan, processes=3, case_s=case_s, sampling_s=1.001 * _SAMPLING_S, wall_s=45.0)
+    case_s = max(_SAMPLING_S / 3, _FEWEST_CALLS * profile.found.one_ns / 1e9)
+    return dataclasses.replace(
+        plan_of([profile.found]), processes=3, case_s=case_s, sampling_s=3.003 * case_s, wall_s=20.0 + 6 * case_s
+    )
 
 
 def explanation(

@@ -33,7 +33,7 @@ from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
-LONGEST_STEP_S = 2.0
+LONGEST_STEP_S = 1.0
 """The longest step that is explained."""
 _LIBRARIES = ("torch", "jax", "cupy", "numba", "wgpu-native", "dawn")
 """Names of waits of libraries, the surest first."""
@@ -42,6 +42,8 @@ _MOST_TRACE_BYTES = 1 << 30
 _WARM_STEPS = 3
 _PROFILED_S, _FEWEST, _MOST = 0.3, 3, 20
 """Steps are profiled for this long, between these numbers, and one more before them."""
+_SLOW_S = 0.05
+"""Of a longer step fewer samples are taken."""
 _SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 8, 0.5
 """A sample without the profiler takes this long or one step; how many samples, for how long, at least."""
 _CALIBRATION_NS, _CALIBRATION_LOOPS, _CALIBRATION_ROUNDS = 300_000, 16, 4
@@ -251,7 +253,7 @@ def _child(job: ProfileJob, send: Callable[[_Answer], None]) -> Profiled:
         what = {"none": "a step without PyTorch"}.get(library, library)
         return Profiled(reason=f"{what} is not profiled: only its times are measured", library=library, device=device)
     doing("profiling the step")
-    return _TorchProfile(torch, step, job, device).run()
+    return _TorchProfile(torch, step, job, device, doing).run()
 
 
 _held: list[Callable[[], Any]] = []
@@ -286,8 +288,10 @@ def _run(step: Callable[[], Any], worked: str) -> None:
 class _TorchProfile:
     """Profiles a step with ``torch.profiler``."""
 
-    def __init__(self, torch: Any, step: Callable[[], Any], job: ProfileJob, device: str) -> None:
-        self.torch, self.step, self.job, self.device = torch, step, job, device
+    def __init__(
+        self, torch: Any, step: Callable[[], Any], job: ProfileJob, device: str, doing: Callable[[str], None]
+    ) -> None:
+        self.torch, self.step, self.job, self.device, self.doing = torch, step, job, device, doing
         self.on_cuda = bool(torch.cuda.is_available() and torch.cuda.is_initialized())
         self.synchronize: Callable[[], object] = torch.cuda.synchronize if self.on_cuda else lambda: None
 
@@ -303,10 +307,15 @@ class _TorchProfile:
         with self._profiler():  # the first profile starts CUPTI
             self.step()
             self.synchronize()
+        self.doing("timing the step beside its profile")
         before = self._step_ns(one_s)
+        self.doing("profiling the step")
         self._trace("plain.json", steps)
+        self.doing("timing the step beside its profile")
         after = self._step_ns(one_s)
+        self.doing("measuring the cost of the profiler")
         cost = self._cost()
+        self.doing("finding the lines of the operations")
         missing = ""
         try:
             self._trace("sites.json", 2, sites=True)
@@ -327,7 +336,8 @@ class _TorchProfile:
         few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
         times: dict[int, list[float]] = {few: [], 3 * few: []}
         began = time.perf_counter()
-        while len(times[few]) < _FEWEST_SAMPLES or time.perf_counter() - began < _TIMED_S:
+        fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 2
+        while len(times[few]) < fewest or time.perf_counter() - began < _TIMED_S:
             self.processor.leave_if_slow()
             for n, found in times.items():
                 found.append(self._seconds(n))

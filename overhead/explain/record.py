@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from overhead.bounded_files import read_whole
-from overhead.errors import BadFile, CannotWrite
+from overhead.errors import BadFile, CannotWrite, MissingExtra
 from overhead.results import Count, Figure, LongText, Machine, Moment, Name
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
@@ -151,7 +151,10 @@ class Alternative(_Part, kw_only=True):
 
 
 class Explanation(_Part, kw_only=True):
-    """Everything about one step. ``not_seen``: what this library or device does not tell, in sentences."""
+    """Everything about one step. ``not_seen``: what this library or device does not tell, in sentences.
+
+    A notebook shows it as a page, if the packages of the extra ``report`` are installed.
+    """
 
     format: Literal["overhead-explain"] = EXPLAIN_FORMAT
     version: int = EXPLAIN_VERSION
@@ -169,6 +172,15 @@ class Explanation(_Part, kw_only=True):
     verdict: StepVerdict
     alternatives: Annotated[list[Alternative], Meta(max_length=MOST_ROWS)] = []
     not_seen: Annotated[list[LongText], Meta(max_length=64)] = []
+
+    def _repr_html_(self) -> str | None:
+        import overhead
+
+        try:
+            page: str = overhead.explained_in_notebook(self)
+        except MissingExtra:
+            return None
+        return page
 
 
 _decoder = msgspec.json.Decoder(Explanation)

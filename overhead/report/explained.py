@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from overhead.errors import require_extra
+from overhead.errors import CannotWrite, require_extra
 from overhead.explain.record import Alternative, CallSite, Explanation
+from overhead.loading.files import replacing
 from overhead.reading.format import (
     MICRO,
     factor_spread,
@@ -52,7 +54,17 @@ def explained_page(found: Explanation) -> str:
     )  # fmt: skip
 
 
-def in_notebook(found: Explanation) -> str:
+def save_explained_page(path: Path, found: Explanation) -> None:
+    """Write the page. Raises ``CannotWrite``; then no partial file remains."""
+    page = explained_page(found).encode()
+    try:
+        with replacing(path) as file:
+            file.write(page)
+    except OSError as error:
+        raise CannotWrite(f"{path}: {error.strerror or error}") from None
+
+
+def explained_in_notebook(found: Explanation) -> str:
     """The page inside a frame, for a notebook: its styles do not reach the notebook."""
     page = html.escape(explained_page(found), quote=True)
     return f'<iframe srcdoc="{page}" style="width:100%;height:40rem;border:1px solid #8888" title="overhead"></iframe>'

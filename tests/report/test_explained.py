@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from overhead.explain.record import Explanation, missing
-from overhead.report.explained import explained_page, in_notebook
+from overhead.report.explained import explained_in_notebook, explained_page
 from tests.fakes.explained import HOSTILE, explanation
 
 
@@ -33,7 +33,7 @@ def test_text_of_the_program_is_escaped(found: Explanation) -> None:
 
 
 def test_a_notebook_gets_the_page_in_a_frame(found: Explanation) -> None:
-    frame = in_notebook(found)
+    frame = explained_in_notebook(found)
     assert frame.startswith("<iframe srcdoc=")
     assert len(re.findall("[<>]", frame)) == 4
 

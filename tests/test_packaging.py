@@ -17,7 +17,11 @@ from scripts import write_docs
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 INSTALLED_WITH = {"llvmlite": "numba", "markupsafe": "jinja2", "triton": "torch", "PIL": "matplotlib"}
-DISTRIBUTIONS = {"cuda": "cuda-bindings", "cupy": "cupy-cuda13x"}
+DISTRIBUTIONS = {
+    "cuda": "cuda-bindings",
+    "cupy": "cupy-cuda13x",
+    "onnxruntime_ep_webgpu": "onnxruntime-ep-webgpu",
+}
 
 
 def imported(path: Path) -> set[str]:

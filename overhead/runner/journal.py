@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shutil
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from overhead import results
+from overhead.bounded_files import read_whole
 from overhead.errors import BadFile, CannotWrite, UsageError
 from overhead.loading import files
 from overhead.locks import is_at, try_lock
@@ -33,6 +35,7 @@ from overhead.results import (
 
 _MEASURED = OpenedLine | OneOffLine | RoundLine | FailedLine | DiedLine | EndedLine
 _HEADER = b'{"type":"header"'
+_LONGEST_HEADER_BYTES = 1 << 16
 _MOST_PROCESSES = 1_000_000
 
 
@@ -71,7 +74,7 @@ class Journal:
             for other in written:
                 if os.path.lexists(other):
                     raise NameTaken(f"{other}: exists; measured results are not overwritten")
-            if journal._keep and measured(path):
+            if journal._keep and holds_measurements(path):
                 raise NameTaken(f"{path}: exists; if it is the journal of an interrupted run, --resume goes on with it")
         except NameTaken:
             journal.close()
@@ -98,11 +101,16 @@ class Journal:
 
     @classmethod
     def reopen(cls, path: Path) -> Journal:
-        """The journal of an interrupted run, without a last line that a crash cut off. Raises ``UsageError``."""
+        """The journal of an interrupted run, without a last line that a crash cut off. Raises ``UsageError``.
+
+        Parts of files that the run was writing are removed.
+        """
         if path.suffix != ".jsonl":
             raise UsageError(f"{path}: only a journal (.jsonl) can be resumed")
         journal = cls(path, create=False)
         try:
+            for own in (fingerprint_path(path), samples_path(path)):
+                files.part_path(own).unlink(missing_ok=True)
             body = path.read_bytes()
             if body and not body.endswith(b"\n"):
                 journal._end_last_line(body.rfind(b"\n") + 1, body)
@@ -118,11 +126,26 @@ class Journal:
             raise self._failed_write(error) from None
 
     def sync(self) -> None:
+        """Write everything to the disk. A file that was removed meanwhile is made again, with all its lines."""
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
+            if not is_at(self._file.fileno(), self.path):
+                self._make_again()
         except OSError as error:
             raise self._failed_write(error) from None
+
+    def _make_again(self) -> None:
+        """Raises ``OSError``, if another file has the name."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.path, "xb"):
+            pass
+        gone, self._file = self._file, _open_locked(self.path, create=False)
+        with gone:
+            gone.seek(0)
+            shutil.copyfileobj(gone, self._file)
+        self._file.flush()
+        os.fsync(self._file.fileno())
 
     @property
     def can_be_resumed(self) -> bool:
@@ -142,10 +165,12 @@ class Journal:
             raise self._failed_write(error) from None
 
     def discard(self) -> None:
-        """Remove the file, and close it."""
+        """Remove the file, if nobody has put another one in its place, and close it."""
+        own = not self._file.closed and is_at(self._file.fileno(), self.path)
         if os.name == "nt":  # Windows removes no open file
             self._file.close()
-        self.path.unlink(missing_ok=True)
+        if own:
+            self.path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self._file.close()
 
@@ -192,7 +217,7 @@ def _open_locked(path: Path, create: bool) -> io.BufferedRandom:
         file.close()  # a run that ended meanwhile has removed it
 
 
-def planned(path: Path) -> bool:
+def holds_plan(path: Path) -> bool:
     """Whether the file may be of use: everything but a journal without its whole plan is."""
     try:
         Past(path)
@@ -203,7 +228,7 @@ def planned(path: Path) -> bool:
     return True
 
 
-def measured(path: Path) -> bool:
+def holds_measurements(path: Path) -> bool:
     """Whether the file may hold a measurement: everything but a journal with at most a plan does."""
     try:
         return any(isinstance(line, _MEASURED) for line in files.read_journal(path))
@@ -213,8 +238,10 @@ def measured(path: Path) -> bool:
 
 def _is_cut_header(path: Path) -> bool:
     """Whether the file is empty, or has only a part of a journal's first line."""
-    with open(path, "rb") as file:
-        start = file.read(1 << 16)
+    try:
+        start = read_whole(path, _LONGEST_HEADER_BYTES)
+    except BadFile:
+        return False
     return b"\n" not in start and start[: len(_HEADER)] == _HEADER[: len(start)]
 
 

@@ -20,7 +20,7 @@ from overhead.loading.reduce import reduce_journal
 from overhead.locks import try_lock
 from overhead.reading.missing_values import missing_stack
 from overhead.results import Fingerprint, JournalLine
-from overhead.runner.journal import Journal, NameTaken, Past, fingerprint_path, planned, samples_path
+from overhead.runner.journal import Journal, NameTaken, Past, fingerprint_path, holds_plan, samples_path
 
 SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
 """The sides of a comparison. Each has a folder of this name."""
@@ -102,9 +102,9 @@ def _sweep_empty(folder: Path, sides: Sequence[str]) -> None:
     """Remove the journals of runs that were killed before they had a plan, if no run has them locked."""
     for path in (path for side in sides for path in (folder / side).glob("*.jsonl")):
         with contextlib.suppress(OSError):
-            if _TIME_NAME.fullmatch(path.name) and not planned(path):
+            if _TIME_NAME.fullmatch(path.name) and not holds_plan(path):
                 with open(path, "r+b") as file:
-                    unused = try_lock(file.fileno()) and not planned(path)
+                    unused = try_lock(file.fileno()) and not holds_plan(path)
                     if unused and os.name != "nt":
                         path.unlink()
                 if unused and os.name == "nt":

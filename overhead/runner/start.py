@@ -19,7 +19,7 @@ from overhead.results import HeaderLine, LeftOut, MissingLine, OmittedLine, Plan
 from overhead.runner.discovery import Discovery, discover
 from overhead.runner.interpreter import Interpreter
 from overhead.runner.interpreter_run import InterpreterRun
-from overhead.runner.journal import Journal, NothingMeasured, Past, measured
+from overhead.runner.journal import Journal, NothingMeasured, Past, holds_measurements
 from overhead.runner.output import SIDES, check_own
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, resumed, schedule
@@ -176,7 +176,7 @@ def _sides_of(path: Path, count: int) -> list[Path]:
         raise UsageError(f"{path}: measured in turn with a second run; to continue, give both again: {options}")
     both = [path.parent.parent / side / path.name for side in SIDES]
     for journal in both:
-        if not journal.exists() and not measured(path):
+        if not journal.exists() and not holds_measurements(path):
             raise NothingMeasured(path)
         other = Past(journal).header.together
         if other is None or other.id != together.id:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import cast
 from unittest import mock
 
 from overhead import locks
-from overhead.cli import main
+from overhead.cli import program
 from overhead.profiles import PROFILES, Plan
 from tests.fakes.disk import Disk, Fault
 
@@ -38,4 +37,4 @@ if __name__ == "__main__":
         mock.patch.dict(PROFILES, quick=SOAK_PLAN),
         mock.patch.object(locks, "shared_folder", return_value=Path(os.environ["SOAK_FOLDER"])),
     ):
-        raise SystemExit(main(sys.argv[1:]))
+        program()

@@ -168,14 +168,15 @@ def test_a_pair_that_was_killed_while_it_removed_its_journals_ends_by_either_nam
     check_figures(found, unbroken_pair)
 
 
-def test_a_new_run_does_not_touch_a_pair_of_which_one_side_has_measured(tmp_path: Path) -> None:
-    with Disk().installed() as disk:
-        simulated_run(stacks=["steady"], out=tmp_path / "whole" / "r.json", **PAIR)
-    folder, syncs = tmp_path / "run", [at for at, step in enumerate(disk.steps) if step == "sync"]
-    end_at(folder, PAIR, syncs[2], "kill")
-    before = {path: path.read_bytes() for path in folder.rglob("*.jsonl")}
+@pytest.mark.parametrize("unmeasured", ["base", "new"])
+def test_a_new_run_does_not_touch_a_pair_of_which_one_side_has_measured(tmp_path: Path, unmeasured: str) -> None:
+    with Disk(("write r.jsonl", 12)).installed(), pytest.raises(Killed):
+        simulated_run(stacks=["steady"], out=tmp_path / "r.json", **PAIR)
+    without = tmp_path / unmeasured / "r.jsonl"
+    header_and_plan = without.read_bytes().splitlines(keepends=True)[: 1 + PLANNED_LINES]
+    without.write_bytes(b"".join(header_and_plan))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")}
+    assert [measured_lines(path).total() > PLANNED_LINES for path in before].count(True) == 1
     with pytest.raises(NameTaken, match="--resume goes on with it"):
-        simulated_run(stacks=["steady"], out=folder / "r.json", **PAIR)
-    assert {path: path.read_bytes() for path in folder.rglob("*.jsonl")} == before
-    (measured,) = (path for path in before if measured_lines(path).total() > PLANNED_LINES)
-    assert measured.parent.name in ("base", "new")
+        simulated_run(stacks=["steady"], out=tmp_path / "r.json", **PAIR)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")} == before

@@ -119,17 +119,3 @@ def test_a_run_whose_every_case_failed_ends_with_exit_code_1(
     ]
     assert main(arguments) == 1
     assert "no case was measured" in capsys.readouterr().err
-
-
-def test_too_little_memory_for_the_run_itself_gives_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def exhausted(*_: object, **__: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr("overhead.runner.run.run", exhausted)
-    assert main(["run"]) == 2
-    assert (
-        capsys.readouterr().err
-        == "overhead: out of memory; free some or raise the limit; a run's journal holds what it measured\n"
-    )

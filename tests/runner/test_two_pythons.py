@@ -16,19 +16,20 @@ from typing import Any
 import pytest
 
 import overhead
-from overhead import __version__, results, scratch
+from overhead import __version__, scratch
 from overhead.cli import main
 from overhead.errors import UsageError
 from overhead.loading import files
 from overhead.loading.reduce import load, reduce_journal
 from overhead.profiles import Plan
-from overhead.results import EndedLine, Fingerprint, HeaderLine, JournalLine, RoundLine
+from overhead.results import EndedLine, Fingerprint, JournalLine, RoundLine, Together
 from overhead.runner.campaign import Campaign
 from overhead.runner.interpreter_run import InterpreterRun
-from overhead.runner.output import Outcome
+from overhead.runner.output import SIDES, Outcome
 from overhead.runner.progress import Listener
 from overhead.runner.run import Interrupted, run
 from overhead.versus import Verdicts, compare
+from tests.fakes.runs import Made
 from tests.fakes.workers import no_lock
 
 pytestmark = [
@@ -296,18 +297,9 @@ def test_results_are_not_overwritten(tmp_path: Path, builds: list[str]) -> None:
 
 
 def test_journals_of_different_runs_are_not_resumed_together(tmp_path: Path, builds: list[str]) -> None:
-    (tmp_path / "base").mkdir()
-    (tmp_path / "new").mkdir()
-    for side, common in (("base", "0" * 12), ("new", "1" * 12)):
-        header = HeaderLine(
-            schema_version=results.SCHEMA_VERSION,
-            method_version=results.METHOD_VERSION,
-            created="2026-11-21T12:00:00Z",
-            profile="quick",
-            machine=results.Machine(id="0" * 12, cpu="x", cores=1, memory_gib=1),
-            together=results.Together(id=common, side=side),  # type: ignore[arg-type]
-        )
-        (tmp_path / side / "r.jsonl").write_bytes(results.encode_line(header))
+    for number, side in enumerate(SIDES):
+        (tmp_path / side).mkdir()
+        Made(together=Together(id=str(number) * 12, side=side)).journal(tmp_path / side / "r.jsonl")
     with pytest.raises(UsageError, match="this is not the other half of"):
         run(resume=tmp_path / "base" / "r.jsonl", pythons=builds)
 

@@ -97,8 +97,8 @@ def _drawing(found: list[_Change]) -> Drawing:
         "axes", "What one change does to the cost of one more unit",
         f"The cost with one change as a multiple of the base case, at the ends {'; '.join(said)}.",
         "One parameter changed at a time; left of the line a unit is cheaper with the change. Base case and variant "
-        "come from one run on one board and have one caller, but ran in different processes: the interval is all that "
-        "both intervals allow. Changes whose interval holds 1 are named below.",
+        "come from one run on one board and have one caller. The interval is all that both intervals allow; overhead "
+        "compare RUN --across compares them process by process. Changes whose interval holds 1 are named below.",
         figure, narrow,
     )  # fmt: skip
 

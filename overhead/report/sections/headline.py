@@ -26,8 +26,8 @@ def headline(view: View) -> Iterator[Part]:
         absent = [f"{plain(one.stack, 32)}: {one.reason}" for one in view.fingerprint.unavailable[:_MOST_REASONS]]
         if rows:
             rows.append("overhead doctor names what disturbs a measurement on this machine.")
-        if remarks := [*rows, *absent, *filter(None, [software_sentence(view)])]:
-            yield Text(remarks, quiet=True)
+        if said := [*rows, *absent, *filter(None, [software_sentence(view)])]:
+            yield Text(said, quiet=True)
         return
     said = lead_sentences(costs)
     yield Text(said, lead=True)

@@ -9,7 +9,7 @@ import importlib
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compare", "load", "lower", "run", "time", "to_pandas"]
+__all__ = ["__version__", "compare", "explain", "load", "lower", "run", "time", "to_pandas"]
 
 _HOMES = {
     "run": "overhead.runner.run",
@@ -18,10 +18,13 @@ _HOMES = {
     "lower": "overhead.lowering.torch_export",
     "time": "overhead.explain.timing",
     "to_pandas": "overhead.reading.tables",
+    "explained_in_notebook": "overhead.report.explained",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "explain":  # a package that can be called
+        return importlib.import_module("overhead.explain")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'overhead' has no attribute {name!r}")

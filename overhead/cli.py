@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from overhead import scratch
-from overhead.errors import UsageError, one_line
+from overhead.errors import UsageError, one_line, require_extra
 from overhead.runner.ending import ending_on_signals
 from overhead.terminal.streams import Streams
 
@@ -219,6 +219,22 @@ def _parser() -> argparse.ArgumentParser:
     _add_json(report)
     report.set_defaults(call=_report)
 
+    explain = commands.add_parser(
+        "explain", help="find what bounds a step of your own program, and measure what would change it"
+    )
+    explain.add_argument("step", metavar="STEP", help="FILE.py:FUNCTION or module:function; returns a step, or is one")
+    explain.add_argument(
+        "--arg", metavar="NAME=VALUE", action="append", default=[], help="an argument of FUNCTION (repeatable)"
+    )
+    explain.add_argument("--against", metavar="STEP", default="", help="your own alternative, compared with the step")
+    explain.add_argument("--no-compile", action="store_true", help="do not try torch.compile: ends within a minute")
+    explain.add_argument("--no-alternatives", action="store_true", help="measure the step as it is, and nothing else")
+    explain.add_argument("--source", action="store_true", help="include the program's source lines in the result")
+    explain.add_argument("--out", metavar="FILE.json", type=Path, help="write the result, for overhead compare")
+    explain.add_argument("--html", metavar="FILE.html", type=Path, help="write a page with charts and all lines")
+    _add_json(explain)
+    explain.set_defaults(call=_explain)
+
     compare = commands.add_parser(
         "compare", help="compare two runs, or variants inside one run, case by case: faster, slower or no difference"
     )
@@ -360,6 +376,38 @@ def _time(a: argparse.Namespace) -> int:
     return _DONE
 
 
+def _explain(a: argparse.Namespace) -> int:
+    from overhead.explain.explaining import explain
+    from overhead.explain.record import encode_explanation, save_explanation
+    from overhead.loading.files import check_writable
+    from overhead.report.explained import save_explained_page
+    from overhead.runner.progress import Progress
+
+    if a.html is not None:
+        require_extra("report", "jinja2")
+    for path in filter(None, (a.out, a.html)):
+        check_writable(path)
+    found = explain(
+        a.step, arguments=a.arg, against=a.against, compiled=not a.no_compile, alternatives=not a.no_alternatives,
+        source_lines=a.source, listener=Progress(),
+    )  # fmt: skip
+    if a.out is not None:
+        save_explanation(a.out, found)
+    if a.html is not None:
+        save_explained_page(a.html, found)
+    if a.json:
+        print(encode_explanation(found).decode(), end="")
+    else:
+        from overhead.terminal.explained_step import show_explanation
+
+        show_explanation(found)
+        if a.out is not None:
+            print(f"explanation: {a.out}")
+        if a.html is not None:
+            print(f"page: {a.html}")
+    return _DONE
+
+
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
     if outcome.second is not None:
         from overhead.versus import compare
@@ -451,10 +499,13 @@ def _report(a: argparse.Namespace) -> int:
 
 
 def _compare(a: argparse.Namespace) -> int:
+    from overhead.explain.comparing import are_explanations
     from overhead.versus import compare
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
+    if are_explanations(a.base, a.new):
+        return _compare_explanations(a)
     found = compare(a.base, a.new, a.fail_over, across=a.across)
     _show_verdicts(a, found, markdown=a.markdown)
     if a.fail_over is None:
@@ -467,6 +518,20 @@ def _compare(a: argparse.Namespace) -> int:
     hint = "" if a.allow_missing else "; --allow-missing lets them pass if others were tested"
     print(f"overhead: the gate did not pass: {untested}{hint}", file=sys.stderr)
     return _UNTESTED
+
+
+def _compare_explanations(a: argparse.Namespace) -> int:
+    from overhead.explain.comparing import compare_explanations
+    from overhead.terminal.explanations import show_explained
+
+    if a.fail_over is not None or a.markdown:
+        raise UsageError(f"{a.base.name} and {a.new.name}: explanations have neither --fail-over nor --markdown")
+    found = compare_explanations(a.base, a.new)
+    if a.json:
+        _print_json(found.to_dict())
+    else:
+        show_explained(found)
+    return _DONE
 
 
 def _show_verdicts(a: argparse.Namespace, found: Verdicts, markdown: bool = False) -> None:

@@ -134,7 +134,7 @@ def _nothing(loaded: Sequence[Loaded]) -> Any:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
 FORMATS: dict[str, Callable[[Sequence[Loaded]], str]] = {

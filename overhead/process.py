@@ -151,7 +151,7 @@ class SupervisedProcess:
                 process.kill()
         with contextlib.suppress(OSError):
             self._process.kill()
-        if hasattr(os, "killpg"):
+        if sys.platform != "win32":
             with contextlib.suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)  # what a child has left that exited already
         self.exit_code(_KILL_S)

@@ -11,9 +11,9 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from rich.console import Console
 
@@ -41,6 +41,9 @@ from overhead.report.core.machines import from_paths  # noqa: E402
 from overhead.terminal import comparison  # noqa: E402
 from overhead.versus import compare  # noqa: E402
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 def schema() -> str:
     """The JSON Schema of a fingerprint."""
@@ -55,16 +58,15 @@ def stacks() -> str:
 
 
 def figures() -> str:
-    """The table of key figures, one column per committed reference machine."""
+    """The key figures that every committed reference machine has, one column per machine."""
     machines = sorted(from_paths([_DATA]).summaries, key=lambda one: one.name)
-    rows = [[row[0].label, *map(_marked, row)] for row in zip(*(one.cards for one in machines), strict=True)]
+    found = [row for row in zip(*(one.cards for one in machines), strict=True) if all(k.value is not None for k in row)]
+    rows = [[row[0].label, *map(_marked, row)] for row in found]
     return _table(["", *(one.name for one in machines)], rows)
 
 
 def _marked(figure: KeyFigure) -> str:
-    """The figure with its interval, and its status or condition where it has one; of a missing one the reason."""
-    if figure.value is None:
-        return f"missing: {figure.reason.removeprefix('unavailable: ')}"
+    """The figure with its interval, and its status or condition where it has one."""
     state = figure.reason.partition(":")[0]
     next_run = f"next run {figure.next_run}" if figure.next_run else ""
     return ", ".join(part for part in (figure.with_interval, state, next_run) if part)
@@ -110,31 +112,40 @@ def _references() -> list[tuple[str, results.Fingerprint]]:
     return [(path.name, read_fingerprint(path)) for path in sorted(_DATA.glob("*.json"))]
 
 
-def headline_figures(folder: Path) -> list[Path]:
-    """Write the headline figure of each committed machine as ``headline-NAME.png`` to the folder; returns the files."""
+def headline_figures() -> Iterator[tuple[str, Figure]]:
+    """Of each committed machine the name of its picture in ``docs``, and its headline figure."""
     by_machine: dict[str, list[Path]] = {}
     for name, run in _references():
         by_machine.setdefault(run.machine.id, []).append(_DATA / name)
-    from PIL import Image
-
-    written = []
     for paths in by_machine.values():
         costs = dispatch_costs(View(from_paths(paths).full))
         if costs is not None:
             name = re.sub(r"[^a-z0-9]+", "-", costs.device.lower()).strip("-")
-            written.append(folder / f"headline-{name}.png")
             with draw.style():
-                headline_figure(costs).savefig(written[-1])
-            with Image.open(written[-1]) as picture:  # 64 colours take a fourth of the bytes
-                few = picture.convert("RGB").quantize(64)
-            few.save(written[-1], optimize=True)
-    return written
+                yield f"headline-{name}.png", headline_figure(costs)
+
+
+def drawn_text(figure: Figure) -> str:
+    """Labels, values and notes of the figure. A committed picture carries them, so that a test can compare."""
+    parts = [figure.texts, *(legend.get_texts() for legend in figure.legends), *(ax.texts for ax in figure.axes)]
+    return "\n".join(text.get_text() for texts in parts for text in texts)
+
+
+def _write_picture(path: Path, figure: Figure) -> None:
+    from PIL import Image, PngImagePlugin
+
+    figure.savefig(path)
+    about = PngImagePlugin.PngInfo()
+    about.add_itxt("Description", drawn_text(figure))
+    with Image.open(path) as picture:  # 64 colours take a fourth of the bytes
+        few = picture.convert("RGB").quantize(64)
+    few.save(path, optimize=True, pnginfo=about)
 
 
 def findings() -> str:
     """The first findings of the reference machine that the README shows, one a line."""
     found = findings_of(View(_machine_of_the_readme()))[:3]
-    return "\n".join(f"- **{one.title}** {one.detail}" for one in found)
+    return "\n".join(f"- {one.title}" for one in found)
 
 
 def _machine_of_the_readme() -> results.Fingerprint:
@@ -217,12 +228,12 @@ def columns() -> str:
 def plugin_interface() -> str:
     """The classes of the plugin interface: each attribute with its default, each method with its docstring."""
     from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
-    from overhead.probes.base import Probe, Space
+    from overhead.probes.base import Probe, Space, whole_units
     from overhead.probes.in_order import InOrderChain
     from overhead.probes.workload_chain import WorkChain, WorkloadArm, kernels_of, step_of, verified, with_workloads
 
     classes = (Probe, results.Target, results.Case, Space, Chain, InOrderChain, DeviceTime, StartLatency)
-    functions: tuple[Callable[..., Any], ...] = (with_workloads, verified, step_of, kernels_of)
+    functions: tuple[Callable[..., Any], ...] = (with_workloads, verified, step_of, kernels_of, whole_units)
     of_workloads = [*map(_class_reference, (WorkloadArm, WorkChain)), *map(_function_reference, functions)]
     words = [f"- {name}: {', '.join(f'`{value}`' for value in get_args(kind))}" for name, kind in (
         ("pattern", results.Pattern), ("caller", results.Caller), ("dependency", results.Dependency),
@@ -281,7 +292,7 @@ _BLOCKS: dict[str, Callable[[], str]] = {
 }
 DOCUMENTS = (
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("compare.md", "method.md", "plugins.md", "python-api.md")),
+    *(ROOT / "docs" / name for name in ("compare.md", "installing.md", "method.md", "plugins.md", "python-api.md")),
     _DATA / "README.md",
 )
 """The documents with generated blocks."""
@@ -303,6 +314,7 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 if __name__ == "__main__":
     (ROOT / "docs" / "fingerprint.schema.json").write_text(schema(), "utf-8")
-    headline_figures(ROOT / "docs")
+    for name, figure in headline_figures():
+        _write_picture(ROOT / "docs" / name, figure)
     for document in DOCUMENTS:
         document.write_text(filled(document.read_text("utf-8")), "utf-8")

@@ -64,8 +64,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "cxx": lambda: _program("g++", "clang++"),
     "glslang": lambda: _program("glslangValidator", "glslang"),
     "cuda": _cuda_driver,
-    "d3d12": lambda: "" if sys.platform == "win32" else "only Windows has Direct3D 12",
-    "metal": lambda: "" if sys.platform == "darwin" else "only macOS has Metal",
     "vulkan-loader": _vulkan_loader,
     "lavapipe": lambda: _vulkan_loader() or _file("lvp_icd*.json", *_MANIFESTS),
     "swiftshader": lambda: _vulkan_loader() or _file("vk_swiftshader_icd.json", *_CHROMIUM_FOLDERS),

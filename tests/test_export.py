@@ -168,3 +168,13 @@ def test_unknown_formats_and_bad_files_are_refused(path: Path, tmp_path: Path) -
     for name in FORMATS:
         with pytest.raises(BadFile, match=r"bad\.json"):
             export(tmp_path / "bad.json", name)
+
+
+@pytest.mark.parametrize("name", ["json", "github", "pyperf"])
+def test_exported_json_is_plain_ascii(tmp_path: Path, name: str) -> None:
+    """So no text in it controls a terminal, and no encoding of the output loses a character."""
+    path = tmp_path / "a.json"
+    write_fingerprint(path, fingerprint(record(adapter="a\x9b2J\u202eµ")))
+    text = export(path, name)
+    assert text.isascii()
+    assert json.loads(text)

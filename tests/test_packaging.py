@@ -17,7 +17,11 @@ from scripts import write_docs
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 INSTALLED_WITH = {"llvmlite": "numba", "markupsafe": "jinja2", "triton": "torch", "PIL": "matplotlib"}
-DISTRIBUTIONS = {"cuda": "cuda-bindings", "cupy": "cupy-cuda13x"}
+DISTRIBUTIONS = {
+    "cuda": "cuda-bindings",
+    "cupy": "cupy-cuda13x",
+    "onnxruntime_ep_webgpu": "onnxruntime-ep-webgpu",
+}
 
 
 def imported(path: Path) -> set[str]:
@@ -58,8 +62,21 @@ def test_generated_documents_are_up_to_date() -> None:
     if (DOCS / "fingerprint.schema.json").read_text("utf-8") != write_docs.schema():
         stale.append("schema")
     assert not stale
-    readme = texts[str(ROOT / "README.md")]
-    assert "| `numpy` |" in readme
+    assert "| `numpy` |" in texts[str(DOCS / "installing.md")]
+
+
+@pytest.mark.needs("matplotlib", "seaborn")
+def test_the_pictures_of_the_documents_show_what_the_committed_data_gives() -> None:
+    """``python scripts/write_docs.py`` writes them. Each carries the text that was drawn into it."""
+    from PIL import Image
+
+    drawn = {name: write_docs.drawn_text(figure) for name, figure in write_docs.headline_figures()}
+    committed = {}
+    for path in DOCS.glob("*.png"):
+        with Image.open(path) as picture:
+            committed[path.name] = picture.info.get("Description")
+    assert committed == drawn
+    assert len({text for text in drawn.values() if "CUDA driver" in text and "from Python" in text}) == len(drawn)
 
 
 def test_the_example_file_can_be_read() -> None:

@@ -16,7 +16,7 @@ EXAMPLE = ROOT / "docs" / "example-fingerprint.json"
 
 
 def test_the_public_names_are_these_and_exist() -> None:
-    assert overhead.__all__ == ["__version__", "compare", "load", "lower", "run", "time", "to_pandas"]
+    assert overhead.__all__ == ["__version__", "compare", "explain", "load", "lower", "run", "time", "to_pandas"]
     assert all(getattr(overhead, name) for name in overhead.__all__)
 
 

@@ -6,8 +6,6 @@ overhead run --plugin docs/examples/my_gpu_stack.py -p thread --profile quick
 A stack of OpenCL, SYCL or another queue has the same shape: launch, finish and read become the calls of its library.
 """
 
-from __future__ import annotations
-
 import functools
 import queue
 import threading

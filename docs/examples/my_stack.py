@@ -3,8 +3,6 @@
 overhead run --plugin docs/examples/my_stack.py -p sqlite --profile quick
 """
 
-from __future__ import annotations
-
 from itertools import repeat
 
 import numpy as np

@@ -4,8 +4,6 @@ overhead check --plugin docs/examples/my_workload_stack.py
 overhead run --plugin docs/examples/my_workload_stack.py -p pool --workload recurrence --profile quick
 """
 
-from __future__ import annotations
-
 import functools
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat

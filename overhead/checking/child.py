@@ -27,6 +27,7 @@ from overhead.probes.base import Probe
 from overhead.probes.workload_chain import WorkChain
 from overhead.process import input_lines
 from overhead.results import Case, Target
+from overhead.workloads._decode import DECODERS
 
 _HEAVY = ("cupy", "jax", "mlx", "numba", "pyopencl", "tensorflow", "torch", "triton", "vulkan", "wgpu", "wgpudawn")
 """Libraries that a plugin must not import while it is loaded."""
@@ -155,7 +156,7 @@ class _Check:
     def check_cases(self, probe: Probe, target: Target, cases: list[Case]) -> None:
         """Check each case while the chain of the base case stays open, as all chains do in a run."""
         base: Chain | None = None
-        for case in sorted(cases, key=lambda case: "elements" in case.params):  # workloads take longer
+        for case in sorted(cases, key=_length):
             key = f"{target.key} {case.key}"
             if key in self.job.done:
                 continue
@@ -180,6 +181,12 @@ class _Check:
         if base is not None:
             with contextlib.suppress(Exception):
                 base.close()
+
+
+def _length(case: Case) -> tuple[int, bool]:
+    """A key to sort cases by how long they take: workloads take longer than steps, and decoders the longest."""
+    decoder = DECODERS.index(case.workload) + 1 if case.workload in DECODERS else 0
+    return decoder, "elements" in case.params
 
 
 def main() -> int:

@@ -174,6 +174,8 @@ def _check_description(found: Findings, chain: Chain, case: Case) -> None:
         found.warn("window() is empty; it must name everything that is timed: the operation, the wait, the precision")
     elif not chain.synchronous and "wait" not in {*good["window"], *case.params}:
         found.warn("window() names no wait, and neither do the parameters: two waits would count as the same")
+    if chain.synchronous and chain.overlap != "serial":
+        found.warn("synchronous is True, but overlap is 'pipelined': nothing overlaps here, so it must be 'serial'")
     several = case.unit[:1].isdigit()  # a unit of 10 launches and one wait has no latency of one launch
     if case.pattern in ("wait-each", "read-each") and not chain.latency and not several:
         found.warn(f"the pattern is {case.pattern}, but latency is False: there will be no percentiles")
@@ -191,7 +193,7 @@ def blocking_warning(synchronous: bool, issue: float, empty: float, one: float, 
     nothing_left = max(one, most) < 1.2 * empty + _LEAST_WAIT_NS / 10
     if not synchronous and nothing_left and issue > 2 * empty:
         return (
-            f"{waited}: if issue() returns only when the work is done, set synchronous = True; "
+            f"{waited}: if issue() returns only when the work is done, synchronous must be True; "
             "if it returns earlier, does wait() wait for the work?"
         )
     return ""
@@ -432,7 +434,7 @@ def check_neighbour(found: Findings, chain: Chain) -> None:
     if not chain.executes:
         return
     before, ran = 0, 0
-    with found.catching("the base case, open all the time"):
+    with found.catching("the base case, which stayed open while this case was opened and closed"):
         before = int(chain.executed())
         chain.prepare(3)
         chain.issue(3)
@@ -440,4 +442,6 @@ def check_neighbour(found: Findings, chain: Chain) -> None:
         ran = int(chain.executed()) - before
     if not found.failed:
         wrong = f"its count was {before} before this and rose by {ran} with 3 units" if before % 3 or ran != 3 else ""
-        found.expect(not wrong, f"{wrong}: do two open chains share their values?")
+        found.expect(
+            not wrong, f"{wrong}: do two open chains share their values, or does open() start the library again?"
+        )

@@ -13,6 +13,8 @@ from overhead.results import Scalar
 
 UNCHECKED = "values-not-checked"
 """The flag of every record: the values of an unknown call prove nothing."""
+_FEWEST_HELD = 4
+"""If the device waits for work even among so few calls, it does so for another reason than its queue."""
 _LONG_CALL_NS = 2_500_000
 """Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
 
@@ -39,7 +41,7 @@ class CallChain(HeldChain):
         self._finish = self._statement.wait if by_text else in_turn(finish)
         self._loop = self._statement.issue
         self._clock = next((wait.clock for wait in waits if wait.clock), None)
-        self.launches = max(1, found.launches)
+        self._held_part = 1
         self.least_ns = int(4 * found.one_ns) if found.one_ns > _LONG_CALL_NS else 0
         self.synchronous = found.waits == [NOTHING.name]
         self.overlap = "serial" if self.synchronous else "pipelined"
@@ -65,7 +67,14 @@ class CallChain(HeldChain):
         return self._made - self.aside
 
     def device(self, n: int) -> DeviceTime | None:
-        return self.held(self._clock(), n) if self._clock is not None else None
+        """Of a part of the n calls, if the device's queue does not hold the launches of all: nobody knows how many."""
+        if self._clock is None:
+            return None
+        while True:
+            held = self.held(self._clock(), max(1, n // self._held_part))
+            if held.busy or held.n <= _FEWEST_HELD:
+                return held
+            self._held_part *= 4
 
     def window(self) -> dict[str, Scalar]:
         return {"wait": self._said, "entry": "python"}

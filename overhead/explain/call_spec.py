@@ -21,7 +21,7 @@ class FoundCall(Struct, frozen=True, kw_only=True):
     """What a trial found out about one statement.
 
     ``one_ns``: a rough time of one call with its wait. ``waits``: the names of the waits; empty if ``--wait`` gave a
-    statement. ``launches``: kernels of one call, 0 if unknown. ``prints``: it writes to standard output.
+    statement. ``prints``: it writes to standard output.
     """
 
     one_ns: float
@@ -30,7 +30,6 @@ class FoundCall(Struct, frozen=True, kw_only=True):
     api: str
     adapter: str
     packages: list[str] = []
-    launches: int = 0
     prints: bool = False
 
 

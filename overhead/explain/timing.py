@@ -16,7 +16,7 @@ from overhead import machine, results
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall, handed_over
 from overhead.explain.callables import setup_of
-from overhead.explain.trial import LONGEST_S, SILENCE_S, tried
+from overhead.explain.trial import LONGEST_CALL_S, SILENCE_S, tried
 from overhead.profiles import Plan
 from overhead.results import Comparison, Figure, Machine, Record
 from overhead.runner.campaign import Campaign
@@ -120,7 +120,7 @@ def time_statements(
     spec: CallSpec,
     listener: Listener | None = None,
     *,
-    longest_s: float = LONGEST_S,
+    longest_s: float = LONGEST_CALL_S,
     silence_s: float = SILENCE_S,
     plan: Plan | None = None,
     labels: Sequence[str] = (),

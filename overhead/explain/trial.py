@@ -14,13 +14,13 @@ from msgspec import Struct
 
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.waits import find_waits, in_turn, wait_named
+from overhead.explain.waits import find_waits, in_turn, uses, wait_named
 from overhead.probes._support.common.statements import StatementError, StatementLoop
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
 SILENCE_S = 60.0
 """The longest that SETUP, or a call, may take in the trial."""
-LONGEST_S = 0.5
+LONGEST_CALL_S = 0.5
 """The longest call that is measured, s."""
 _PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "numba", "numpy", "torch", "triton", "wgpu", "wgpudawn")
 """Distributions whose versions belong in the record if the statement has imported them."""
@@ -56,7 +56,7 @@ def tried(
     spec: CallSpec,
     *,
     silence_s: float = SILENCE_S,
-    longest_s: float = LONGEST_S,
+    longest_s: float = LONGEST_CALL_S,
     start: Callable[..., SupervisedProcess] = SupervisedProcess,
 ) -> CallSpec:
     """The spec with what a child process found out about each statement.
@@ -119,7 +119,7 @@ def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str],
         api=first.api if first else "CPU",
         adapter=first.adapter if first else "CPU",
         prints=_printed_bytes() > before,
-        packages=[name for name in _PACKAGES if name.partition("-")[0] in sys.modules],
+        packages=[name for name in _PACKAGES if uses(name.partition("-")[0], statement.names, statement.results)],
     )
 
 

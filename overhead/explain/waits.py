@@ -6,6 +6,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from overhead.errors import Unavailable, UsageError, unknown
@@ -231,9 +232,17 @@ def _is_filled(cell: Any) -> bool:
         return False
 
 
+def uses(package: str, names: Names, results: Iterable[Any]) -> bool:
+    """Whether the statement uses the package. The suite itself imports NumPy, so one of its values must be there."""
+    if package not in sys.modules:
+        return False
+    return package != "numpy" or _holds(names, list(results), package)
+
+
 def _holds(names: Names, results: list[Any], *packages: str) -> bool:
-    """Whether a value of the statement is of a type of these packages."""
-    kinds = [type(value).__module__ for value in _flat([*names.values(), *results])]
+    """Whether a value of the statement is one of these packages, or of a type of theirs."""
+    values = _flat([*names.values(), *results])
+    kinds = [value.__name__ if isinstance(value, ModuleType) else type(value).__module__ for value in values]
     return any(f"{kind}.".startswith(f"{package}.") for kind in kinds for package in packages)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -12,7 +14,7 @@ from typing import IO
 import msgspec
 
 from overhead.bounded_files import read_lines, read_whole
-from overhead.errors import BadFile
+from overhead.errors import BadFile, CannotWrite
 from overhead.results import SCHEMA_VERSION, Fingerprint, HeaderLine, JournalLine, decode_line
 
 MAX_FINGERPRINT_BYTES = 4_000_000
@@ -103,6 +105,18 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def check_writable(path: Path) -> None:
+    """Raise ``CannotWrite`` if no file can be made at this path. Makes its folder."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise CannotWrite(f"{path}: {error.strerror or error}") from None
 
 
 def part_path(path: Path) -> Path:

@@ -137,9 +137,8 @@ def randomised(module: Any, seed: int) -> Any:
     with torch.no_grad():
         for parameter in module.parameters():
             size = parameter.shape[-1] ** -0.5 if parameter.dim() > 1 else 0.5
-            drawn = size * (0.5 + torch.rand(parameter.shape, generator=random))
-            signs = torch.randint(0, 2, parameter.shape, generator=random) * 2 - 1
-            parameter.copy_(drawn * signs)
+            parameter.uniform_(-1, 1, generator=random)
+            parameter.add_(torch.copysign(torch.tensor(0.5), parameter)).mul_(size)
         for part in module.modules():
             if isinstance(part, _RMSNorm | nn.LayerNorm):
                 part.weight.abs_().mul_(2)

@@ -28,8 +28,20 @@ def lower(module: Any, inputs: Sequence[Any] = (), *, fusions: Iterable[str] = t
     >>> print(overhead.lower(model, (token, position)))  # doctest: +SKIP
     """
     with torch.no_grad():
-        exported = torch.export.export(module, tuple(inputs), strict=False)
+        exported = torch.export.export(module, _apart(inputs), strict=False)
     return fused(GraphReader(exported).program(), fusions)
+
+
+def _apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """The inputs with a copy of each tensor that occurs again: ``torch.export`` makes one input of equal tensors."""
+    seen: set[int] = set()
+
+    def own(value: Any) -> Any:
+        again = id(value) in seen
+        seen.add(id(value))
+        return value.clone() if again and isinstance(value, torch.Tensor) else value
+
+    return tuple(torch.utils._pytree.tree_map(own, tuple(inputs)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -104,6 +104,14 @@ def device_id(uuid: bytes) -> str:
     return hashlib.sha256(uuid).hexdigest()[:BOARD]
 
 
+def whole_units(steps: int, size: int) -> int:
+    """The number of units that ran, each of ``size`` steps. Raises ``Unverified`` if one ran only some of its steps."""
+    units, rest = divmod(steps, size)
+    if rest:
+        raise Unverified(f"{units} units of {size} steps ran, and {rest} steps")
+    return units
+
+
 class Probe(abc.ABC):
     """One stack. Instances are made without arguments. Methods run in a worker, unless their docstring differs."""
 
@@ -152,5 +160,5 @@ class Probe(abc.ABC):
 
 __all__ = [
     "Chain", "DeviceTime", "Probe", "Space", "StartLatency", "Unavailable", "Unsupported", "Unverified", "current",
-    "device_id", "vary",
+    "device_id", "vary", "whole_units",
 ]  # fmt: skip

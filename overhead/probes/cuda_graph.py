@@ -11,7 +11,7 @@ from overhead.results import Case, Scalar, Target
 from overhead.workloads._decode import DECODERS
 
 if TYPE_CHECKING:
-    from overhead.probes._support.common.decode_cases import DecodeArm
+    from overhead.probes._support.common.decode_cases import DecodeWay
 
 
 @register
@@ -62,13 +62,13 @@ def _launches(caller: str, nodes: int, maker: str) -> Case:
     return vary(Case(pattern="launches", unit="launch", params=params), "caller", caller)
 
 
-def _decode_arms() -> list[DecodeArm]:
+def _decode_arms() -> list[DecodeWay]:
     """A graph of one token: torch's eager step, and the lowered step with any number of fusions."""
     from overhead.lowering.fusions import FUSIONS
-    from overhead.probes._support.common.decode_cases import DecodeArm, padded_arms, reading_arms
+    from overhead.probes._support.common.decode_cases import DecodeWay, padded_arms, reading_arms
 
-    levels = [DecodeArm("launches", {"maker": "driver", "fusions": count}) for count in range(len(FUSIONS) + 1)]
-    eager = DecodeArm("launches", {"maker": "torch"})
+    levels = [DecodeWay("launches", {"maker": "driver", "fusions": count}) for count in range(len(FUSIONS) + 1)]
+    eager = DecodeWay("launches", {"maker": "torch"})
     return [eager, *levels, *padded_arms(levels[0]), *reading_arms(levels[-1].params)]
 
 

@@ -30,11 +30,11 @@ class OnnxRuntimeProbe(Probe):
         return targets(self.name)
 
     def space(self, target: Target) -> Space:
-        from overhead.probes._support.common.decode_cases import DecodeArm, reading_arms, with_decode
+        from overhead.probes._support.common.decode_cases import DecodeWay, reading_arms, with_decode
 
         base = Case(pattern="per-submit", unit="token", workload=DECODERS[0])
         software = target.software or target.api == "CPU"
-        return with_decode(Space(base), [DecodeArm("per-submit"), *reading_arms()], software=software)
+        return with_decode(Space(base), [DecodeWay("per-submit"), *reading_arms()], software=software)
 
     def open(self, target: Target, case: Case) -> Chain:
         if case.workload not in DECODERS:

@@ -53,10 +53,10 @@ class TorchProbe(Probe):
         cpu = target.api == "CPU"
         arms = [eager("separate", "library"), IN_TURN, *([on_all_threads("per-submit")] if cpu else [])]
         late = [*([] if cpu else [on_all_threads("hybrid")]), IN_TURN_TOO]
-        from overhead.probes._support.common.decode_cases import DecodeArm, reading_arms, with_decode
+        from overhead.probes._support.common.decode_cases import DecodeWay, reading_arms, with_decode
 
         made = with_workloads(star, arms, software=cpu, late=late)
-        return with_decode(made, [DecodeArm("per-submit"), *reading_arms()], software=cpu)
+        return with_decode(made, [DecodeWay("per-submit"), *reading_arms()], software=cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)

@@ -52,10 +52,10 @@ class TorchCompileProbe(Probe):
             star, [WorkloadArm("per-submit", {"mode": way}) for way in ways], software=target.api == "CPU"
         )
         loops = unrolled_loop.cases(on_gpu=target.api != "CPU")
-        from overhead.probes._support.common.decode_cases import DecodeArm, with_decode
+        from overhead.probes._support.common.decode_cases import DecodeWay, with_decode
 
         made = dataclasses.replace(arms, extra=[*arms.extra, *loops])
-        steps = [DecodeArm("per-submit", {"mode": way}) for way in ways]
+        steps = [DecodeWay("per-submit", {"mode": way}) for way in ways]
         return with_decode(made, steps, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:

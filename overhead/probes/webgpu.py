@@ -10,7 +10,7 @@ from overhead.results import Caller, Case, Target
 from overhead.workloads._decode import DECODERS
 
 if TYPE_CHECKING:
-    from overhead.probes._support.common.decode_cases import DecodeArm
+    from overhead.probes._support.common.decode_cases import DecodeWay
 
 
 class _WebGpu(Probe):
@@ -74,10 +74,10 @@ class Dawn(_WebGpu):
     null = True
 
 
-def _decode_arms(stack: str) -> list[DecodeArm]:
+def _decode_arms(stack: str) -> list[DecodeWay]:
     """The lowered decode step with no fusion and with all of them; with some by Dawn from compiled code only."""
     from overhead.lowering.fusions import FUSIONS
-    from overhead.probes._support.common.decode_cases import DecodeArm, padded_arms, program_arms, reading_arms
+    from overhead.probes._support.common.decode_cases import DecodeWay, padded_arms, program_arms, reading_arms
 
     both = (0, len(FUSIONS))
     callers: tuple[Caller, ...] = ("native", "binding")
@@ -85,5 +85,5 @@ def _decode_arms(stack: str) -> list[DecodeArm]:
     if stack != "dawn":
         return ways
     levels = program_arms("per-pass", ("native",), range(1, len(FUSIONS)))
-    padded = padded_arms(DecodeArm("per-pass", {"fusions": 0}, ("native",)))
+    padded = padded_arms(DecodeWay("per-pass", {"fusions": 0}, ("native",)))
     return [*ways, *levels, *padded, *reading_arms({"fusions": len(FUSIONS)})]

@@ -9,7 +9,7 @@ from typing import Literal
 
 from overhead.devices import is_board_id, same_device_across_apis
 from overhead.named_comparisons import WEBGPU_STACKS
-from overhead.reading.format import between, bounds, in_micro, number, plain, valued
+from overhead.reading.format import between, bounds, cost_text, in_micro, number, plain, two_speeds, valued
 from overhead.reading.intervals import ratio, span
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import next_run_text
@@ -214,8 +214,8 @@ def _unresolved(record: Record) -> str:
     low, high = bounds(figure)
     if figure.status == "ok" and value > 0 and (low is None or low > 0):
         return ""
-    if figure.status == "bimodal" and len(figure.modes) > 1:
-        return f"two speeds, {number(min(figure.modes) / 1e3)} and {number(max(figure.modes) / 1e3)}"
+    if two_speeds(figure):
+        return f"two speeds, {cost_text(record)}"
     interval = "" if low is None or high is None else f", {between(low / 1e3, high / 1e3)}"
     return (figure.status if figure.status != "ok" else "not above zero") + interval
 

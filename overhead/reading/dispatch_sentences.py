@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, cheapest
-from overhead.reading.format import MICRO, factor, listed, number, percent
+from overhead.reading.format import MICRO, cost_text, factor, listed, number, percent, two_speeds
 from overhead.reading.key_figures import overstatement
 from overhead.reading.next_run import committed_table, half_width
 from overhead.results import Record
@@ -40,13 +40,22 @@ def _webgpu(costs: DispatchCosts) -> str:
 
 
 def _batched(costs: DispatchCosts) -> str:
-    """What a batch saves, for the WebGPU stack or else the first row that has one."""
-    rows = [row for row in costs.rows if {"batched", row.first} <= row.marks.keys() and row.first != "batched"]
+    """What a dispatch of a batch costs, for the WebGPU stack or else the first row that has one."""
+    rows = [row for row in costs.rows if row.first in row.marks and row.first != "batched" and _batch(row)]
     row = min(rows, key=lambda row: row.stack not in _WEBGPU, default=None)
     if row is None:
         return ""
     how = "In one pass instead of a submit for each" if row.stack in _WEBGPU else "Batched"
-    return f"{how}, a dispatch through {row.name} costs {_of(row, 'batched')} {MICRO}."
+    return f"{how}, a dispatch through {row.name} costs {_batch(row)} {MICRO}."
+
+
+def _batch(row: DispatchRow) -> str:
+    """The cost in a batch, or its two speeds; '' if it is not resolved."""
+    if "batched" in row.marks:
+        return _of(row, "batched")
+    record = row.records.get("batched")
+    figure = record.figure("complete") if record is not None else None
+    return cost_text(record) if record is not None and figure is not None and two_speeds(figure) else ""
 
 
 def _overstated(costs: DispatchCosts) -> str:
@@ -72,11 +81,8 @@ def trust_sentence(costs: DispatchCosts) -> str:
         return ""
     within = percent(math.exp(half_width(spread)) - 1)
     bands = [row for row in costs.rows if row.met is not None]
-    unpinned = (
-        "the bands show what programs meet that are not pinned to a quiet processor"
-        if bands else "this run did not measure what a program meets that is not pinned to a quiet processor"
-    )  # fmt: skip
+    unpinned = "; the bands show how much" if bands else "; this run did not measure how much"
     return (
-        f"How far to trust it: on another machine of this kind a CPU-bound figure lies within {within} of this one in "
-        f"9 of 10 runs; {unpinned}."
+        f"How far to trust it: in 9 of 10 runs on a machine of this kind, a CPU-bound figure lies within {within} of "
+        f"this one. A program that is not pinned to a quiet processor often pays more{unpinned}."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 
-from overhead.results import VALUED, Figure
+from overhead.results import VALUED, Figure, Record
 
 MICRO = "\u00b5s"
 """The unit of every displayed time."""
@@ -51,6 +51,20 @@ def between(low: float, high: float) -> str:
 def micro(figure: Figure) -> str:
     """A time in microseconds without its unit, or the status where there is no value."""
     return number(*in_micro(figure)) if has_value(figure) else figure.status
+
+
+def cost_text(record: Record) -> str:
+    """The cost in microseconds without its unit: ``3.74``, or ``3.7 or 4.5`` if it has two speeds; '' without one."""
+    figure = record.figure("complete")
+    if figure is None:
+        return ""
+    found = two_speeds(figure)
+    return " or ".join(number(speed / 1e3) for speed in found) if found else micro(figure)
+
+
+def two_speeds(figure: Figure) -> tuple[float, ...]:
+    """The lower and the higher speed of a bimodal figure, in its unit; () of any other."""
+    return (min(figure.modes), max(figure.modes)) if figure.status == "bimodal" and len(figure.modes) > 1 else ()
 
 
 def micro_spread(figure: Figure) -> str:

@@ -18,6 +18,7 @@ from overhead.reading.format import (
     percent,
     percent_spread,
     spread,
+    two_speeds,
     valued,
 )
 from overhead.reading.host_shares import python_share
@@ -147,9 +148,8 @@ def _node(view: View, label: str) -> KeyFigure:
     figure = found[0].figure("complete")
     if figure is None or made.value is None:
         return made
-    if figure.status == "bimodal" and len(figure.modes) > 1:
-        both = f"{micro_of(min(figure.modes))} or {micro_of(max(figure.modes))} {MICRO}"
-        return dataclasses.replace(made, text=both)
+    if speeds := two_speeds(figure):
+        return dataclasses.replace(made, text=f"{' or '.join(map(micro_of, speeds))} {MICRO}")
     own = view.own_run(found[0])
     others = any(t.key != target.key and t.first.api != "CPU" and not t.software for t in own.executing)
     condition = "beside other processes" if others else "alone on the GPU"

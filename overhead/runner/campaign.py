@@ -15,6 +15,7 @@ from overhead.runner.progress import Listener
 from overhead.runner.schedule import Task
 from overhead.runner.turns import START_S, MeasuringWorker, TargetTasks, Turns, WorkerLimits
 from overhead.runner.workers import WorkerProcess
+from overhead.workloads._decode import needs
 
 _LEAST_PROCESSES = 3
 """The wall limit stops the run before a process that would end later only if so many processes are complete."""
@@ -64,6 +65,8 @@ class Campaign:
             for task in run.tasks
             for more in range(missing[task.target.key])
         )
+        for sentence in needs(a.case.workload for run in self.runs for task in run.tasks for a in task.assignments):
+            self.listener.note(sentence)
         self.listener.begin(min(planned_s, self._wall_s()))
         other_s, past = 0.0, self._past_processes()
         for replicate in range(self.plan.processes):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shutil
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -125,11 +126,26 @@ class Journal:
             raise self._failed_write(error) from None
 
     def sync(self) -> None:
+        """Write everything to the disk. A file that was removed meanwhile is made again, with all its lines."""
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
+            if not is_at(self._file.fileno(), self.path):
+                self._make_again()
         except OSError as error:
             raise self._failed_write(error) from None
+
+    def _make_again(self) -> None:
+        """Raises ``OSError``, if another file has the name."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.path, "xb"):
+            pass
+        gone, self._file = self._file, _open_locked(self.path, create=False)
+        with gone:
+            gone.seek(0)
+            shutil.copyfileobj(gone, self._file)
+        self._file.flush()
+        os.fsync(self._file.fileno())
 
     @property
     def can_be_resumed(self) -> bool:
@@ -149,10 +165,12 @@ class Journal:
             raise self._failed_write(error) from None
 
     def discard(self) -> None:
-        """Remove the file, and close it."""
+        """Remove the file, if nobody has put another one in its place, and close it."""
+        own = not self._file.closed and is_at(self._file.fileno(), self.path)
         if os.name == "nt":  # Windows removes no open file
             self._file.close()
-        self.path.unlink(missing_ok=True)
+        if own:
+            self.path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self._file.close()
 

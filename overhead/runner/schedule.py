@@ -85,8 +85,12 @@ class Choice:
     full: bool = False
 
     def takes(self, case: Case) -> bool:
-        """Whether the case is selected. Heavy workloads must be named, or the full product selected."""
-        asked = case.workload in self.workloads if self.workloads else self.full or not _heavy(case.workload)
+        """Whether the case is selected. Heavy workloads must be named, or the full product selected.
+
+        Decoders, which take gigabytes, must be named.
+        """
+        light = case.workload not in DECODERS and (self.full or not _heavy(case.workload))
+        asked = case.workload in self.workloads if self.workloads else light
         return asked and (not self.patterns or case.pattern in self.patterns)
 
     def of(self, cases: Iterable[Case]) -> list[Case]:
@@ -99,7 +103,7 @@ class Choice:
 
 def _heavy(name: str) -> bool:
     found = workloads().get(name)
-    return name in (UNROLLED, OPERATIONS, *DECODERS) or (found is not None and found.heavy)
+    return name in (UNROLLED, OPERATIONS) or (found is not None and found.heavy)
 
 
 def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[list[Task], list[LeftOut]]:

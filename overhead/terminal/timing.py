@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from overhead.explain.timing import CallRatio, CallTiming, Timing
+from overhead.explain.waits import NOTHING
 from overhead.reading.format import (
     MICRO,
     TIMES,
@@ -15,6 +16,7 @@ from overhead.reading.format import (
     has_value,
     listed,
     micro_spread,
+    plain,
     spread,
     valued,
 )
@@ -31,6 +33,9 @@ _WORDS = {
     "naive": "a single call and its wait, timed as most benchmarks do",
 }
 _OVERSTATED = 1.2
+"""A single timed call is told if it exceeds the cost by this factor."""
+_LONGEST_SHOWN = 60
+"""Characters of a statement in the table."""
 
 
 def show(timing: Timing, console: Console | None = None) -> None:
@@ -38,12 +43,18 @@ def show(timing: Timing, console: Console | None = None) -> None:
     console = console or terminal()
     versions = [f"{name} {timing.versions[name]}" for name in _libraries(timing)]
     where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
-    shown = [name for name in _FIGURES if any(_cell(call, name) for call in timing.calls)]
+    calls_wait = any(call.wait != NOTHING.said for call in timing.calls)
+    names = [name for name in _FIGURES if calls_wait or name != "issue"]
+    shown = [name for name in names if any(_cell(call, name) for call in timing.calls)]
     columns = [Column("#") if len(timing.calls) > 1 else Column("", optional=9), Column("call")]
     optional = {"naive": 2, "fixed": 3, "issue": 4}
     columns += [Column(f"{name}, {MICRO}", number=True, optional=optional.get(name, 0)) for name in shown]
     rows = [
-        [str(n) if len(timing.calls) > 1 else "", call.call, *(_cell(call, name) for name in shown)]
+        [
+            str(n) if len(timing.calls) > 1 else "",
+            plain(call.call, _LONGEST_SHOWN),
+            *(_cell(call, name) for name in shown),
+        ]
         for n, call in enumerate(timing.calls, 1)
     ]
     kept = [i for i, column in enumerate(columns) if column.optional != 9 or any(row[i] for row in rows)]

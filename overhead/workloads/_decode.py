@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from overhead.lowering.decoder_shapes import SHAPES
 
 DECODERS = ("qwen2.5-tiny", "qwen2.5-0.5b", "qwen2.5-1.5b")
@@ -10,6 +12,8 @@ PROMPT = 5
 """Tokens that are in the cache when a sample starts."""
 MOST_TOKENS = 20
 """The most tokens of one sample. With the prompt they fit into the slots of the cache."""
+LARGE_BYTES = 1 << 28
+"""A decoder with more bytes of weights is large: its reference takes minutes and is kept."""
 CHECKED_TOKENS = 32
 """Tokens on which every logit is compared with float64, each given by the reference."""
 LOGIT_TOLERANCE = 1e-4
@@ -21,6 +25,16 @@ WGSL_LOGIT_TOLERANCE = 3e-3
 def decoders(*, software: bool) -> tuple[str, ...]:
     """The decoders that a target measures. A CPU and software adapters run the tiny one."""
     return DECODERS[:1] if software else DECODERS
+
+
+def needs(names: Iterable[str]) -> list[str]:
+    """What a run of these workloads takes, in a sentence for each large decoder among them."""
+    return [
+        f"{name}: {weight_bytes(name) / 1e9:.1f} GB of weights on each device and in each worker; the first worker "
+        f"also needs {2 * weight_bytes(name) / 1e9:.1f} GB and minutes for a reference in float64"
+        for name in sorted(set(names) & {*DECODERS})
+        if weight_bytes(name) >= LARGE_BYTES
+    ]
 
 
 def weight_bytes(name: str) -> int:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
+import os
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 from numpy.typing import NDArray
 
+from overhead.errors import Unsupported
 from overhead.lowering.decoder import Decoder, FedBackStep, randomised
 from overhead.lowering.decoder_shapes import SHAPES
-from overhead.workloads._decode import CHECKED_TOKENS, PROMPT
+from overhead.workloads._decode import CHECKED_TOKENS, LARGE_BYTES, PROMPT, weight_bytes
 
 _SEED = 24
+_EMPTY, _START = "empty.", "start."
 State = dict[str, NDArray[Any]]
 
 
@@ -35,18 +42,58 @@ class DecodeReference:
 
 @functools.cache
 def decode_step(name: str) -> Any:
-    """The step as a module of PyTorch on the CPU, in float32. All its parameters are random, and none is zero."""
+    """The step as a module of PyTorch on the CPU, in float32. All its parameters are random, and none is zero.
+
+    Raises ``Unsupported`` if the host has too little memory.
+    """
+    _check_memory(weight_bytes(name))
     return randomised(FedBackStep(Decoder(SHAPES[name])), _SEED)
 
 
 @functools.cache
 def decode_reference(name: str) -> DecodeReference:
-    """The reference of a decoder."""
+    """The reference of a decoder. Raises ``Unsupported`` if the host has too little memory.
+
+    That of a large one is kept in the user's cache folder for later processes.
+    """
+    if weight_bytes(name) < LARGE_BYTES:
+        return _computed(name)
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "overhead" / "decode"
+    # The random numbers may differ between versions of torch.
+    path = folder / f"{name}-{_SEED}-{torch.__version__}.npz"
+    with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return _loaded(path)
+    found = _computed(name)
+    with contextlib.suppress(OSError):
+        _keep(path, found)
+    return found
+
+
+def _loaded(path: Path) -> DecodeReference:
+    with np.load(path) as kept:
+        empty, start = (
+            {key.removeprefix(part): kept[key] for key in kept.files if key.startswith(part)}
+            for part in (_EMPTY, _START)
+        )
+        return DecodeReference(tuple(kept["tokens"].tolist()), kept["logits"], empty, start)
+
+
+def _keep(path: Path, reference: DecodeReference) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    states: dict[str, Any] = {_EMPTY + name: values for name, values in reference.empty.items()}
+    states |= {_START + name: values for name, values in reference.start.items()}
+    part = path.with_suffix(f".{os.getpid()}.npz")
+    np.savez(part, tokens=np.array(reference.tokens), logits=reference.logits, **states)
+    os.replace(part, path)
+
+
+def _computed(name: str) -> DecodeReference:
     step = decode_step(name)
+    _check_memory(2 * weight_bytes(name))
     exact = copy.deepcopy(step).double()
     random = np.random.default_rng(_SEED)
     tokens = tuple(random.integers(0, SHAPES[name].vocabulary, CHECKED_TOKENS).tolist())
-    empty, start, logits = state_of(step), {}, []
+    empty, start, logits = state_of(step), State(), []
     with torch.inference_mode():
         for position, token in enumerate(tokens):
             exact.token.fill_(token)
@@ -55,6 +102,12 @@ def decode_reference(name: str) -> DecodeReference:
                 start = state_of(exact)
             logits.append(exact()[1].numpy().copy())
     return DecodeReference(tokens, np.array(logits), empty, start)
+
+
+def _check_memory(needed: int) -> None:
+    available = psutil.virtual_memory().available
+    if (missing := needed - available) > 0:
+        raise Unsupported(f"the host has {available:,} bytes free, {missing:,} fewer than the weights need")
 
 
 def state_of(step: Any) -> State:

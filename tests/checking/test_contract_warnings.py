@@ -10,7 +10,7 @@ US = 1000.0
 
 def test_an_issue_that_leaves_nothing_to_wait_for_is_told() -> None:
     said = blocking_warning(False, issue=50 * US, empty=0.2 * US, one=0.2 * US, most=0.2 * US)
-    assert "set synchronous = True" in said
+    assert "synchronous must be True" in said
 
 
 def test_a_wait_that_grows_with_the_units_is_none() -> None:

@@ -89,6 +89,9 @@ MISTAKES = {
         "the chain's unit 'launch' differs from the case's 'call'",
         level="warning",
     ),
+    "a synchronous chain that says that it overlaps": Mistake(
+        "self.warm_up(1)", "self.synchronous = True", "synchronous is True, but overlap is 'pipelined'", level="warning"
+    ),
     "an empty window": Mistake("window=WINDOW", "window={}", "window() is empty", level="warning"),
     "a wait that is not named": Mistake(', "wait": "event"}', "}", "window() names no wait", level="warning"),
     "a device time in microseconds": Mistake(

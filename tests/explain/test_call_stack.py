@@ -16,6 +16,7 @@ from overhead.measure.fitting.data import Series
 from overhead.measure.sampling.chain import Chain
 from overhead.probes import load_plugin, registry
 from overhead.probes._support.common.statements import StatementError
+from overhead.probes._support.cuda.device_time import StreamHolder
 from tests.fakes.chains import dropped, measured
 from tests.fakes.machine import FakeClock
 from tests.fakes.queue_device import QueueDevice
@@ -106,3 +107,57 @@ def test_an_error_in_the_middle_ends_the_case_with_its_line(clock: FakeClock) ->
 def test_a_setup_that_raises_opens_no_chain() -> None:
     with pytest.raises(StatementError, match=r"^SETUP: ZeroDivisionError: division by zero: 1 / 0$"):
         chains(CallSpec(calls=["1"], setup="1 / 0", found=[HERE]))
+
+
+class ShortQueue(StreamHolder):
+    """A held stream whose queue takes so many launches, of ``launches`` for each call; then the issue waits for it.
+
+    ``waits``: a call waits for the device itself.
+    """
+
+    method = "a fake"
+
+    def __init__(self, device: QueueDevice, depth: int, launches: int, *, waits: bool = False) -> None:
+        self.device, self.depth, self.launches, self.waits = device, depth, launches, waits
+        self.held: list[int] = []
+        self.began = 0
+
+    def block(self, ns: float) -> None:
+        self.began = self.device.launched
+
+    def mark(self) -> int:
+        return self.device.launched
+
+    def passed(self, mark: int) -> bool:
+        return self.waits or (self.device.launched - self.began) * self.launches > self.depth
+
+    def wait(self, mark: int) -> None:
+        self.held.append(mark - self.began)
+
+    def between(self, start: int, end: int) -> float:
+        return 1_500.0 * (end - start)
+
+
+def held_chain(device: QueueDevice, holder: ShortQueue) -> CallChain:
+    chain = CallChain(CallSpec(calls=["q.launch()"], setup=SETUP, wait="q.synchronize()", found=[BY_TEXT]), 0)
+    chain._clock = lambda: holder
+    return chain
+
+
+@pytest.mark.parametrize(("launches", "held"), [(1, [512, 256, 128]), (5, [128, 64, 32]), (100, [8, 4, 2])])
+def test_the_time_of_the_device_is_taken_from_as_many_calls_as_its_queue_holds(
+    clock: FakeClock, launches: int, held: list[int]
+) -> None:
+    device = QueueDevice(clock, 1_000.0, 0.0)
+    chain = held_chain(device, ShortQueue(device, 1_000, launches))
+    found = [chain.device(n) for n in (512, 256, 128)]
+    assert all(one is not None and one.busy and one.span == 1_500.0 * one.n for one in found)
+    assert [one.n for one in found if one is not None] == held
+    assert chain.executed() == 0, "calls for the device's time do not count"
+
+
+def test_a_call_that_waits_for_the_device_has_no_busy_span(clock: FakeClock) -> None:
+    device = QueueDevice(clock, 1_000.0, 0.0)
+    found = held_chain(device, ShortQueue(device, 1_000, 1, waits=True)).device(512)
+    assert found is not None
+    assert not found.busy

@@ -113,10 +113,11 @@ def test_a_function_of_a_script_is_found_by_running_the_script(tmp_path: Path) -
     script = tmp_path / "script.py"
     script.write_text(
         "from overhead.explain.callables import setup_of\n"
-        "import importlib.util\n"
-        "importlib.util.find_spec = lambda name: None\n"
         "class Step:\n    @staticmethod\n    def run(): return 'ran'\n"
-        "if __name__ == '__main__':\n    print(setup_of(Step.run, 'f'))\n",
+        "if __name__ == '__main__':\n"
+        "    import importlib.util\n"
+        "    importlib.util.find_spec = lambda name: None  # as without cloudpickle\n"
+        "    print(setup_of(Step.run, 'f'))\n",
         encoding="utf-8",
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)

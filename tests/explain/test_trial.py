@@ -18,6 +18,7 @@ def test_a_statement_on_the_processor_needs_no_wait() -> None:
 
 def test_a_wait_may_be_a_statement() -> None:
     (found,) = tried(CallSpec(calls=["x.append(1)"], setup="x = []", wait="x.clear()")).found
+    assert found.packages == [], "the suite's own NumPy is not one of the statement"
     assert (found.waits, found.said) == ([], "x.clear()")
 
 

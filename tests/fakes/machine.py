@@ -45,6 +45,8 @@ CALM = Disturbance(spread=0.0, preemptions=0.0)
 class FakeClock:
     """A clock whose time advances only when something takes time. ``speed``: the factor on all times at this moment."""
 
+    cpu_is_fine = True
+
     def __init__(
         self, disturbance: Disturbance = CALM, seed: int = 0, resolution_ns: int = 1, slow: bool = False
     ) -> None:

@@ -14,6 +14,7 @@ import pytest
 import overhead
 from overhead.lowering.agreement import LogitAgreement, agreement
 from overhead.lowering.decoder_shapes import SHAPES
+from overhead.lowering.kernel import WIDEST
 from overhead.lowering.operation import UnsupportedOperation
 from overhead.lowering.program import Program
 from overhead.lowering.templates.gemv import Gemv
@@ -71,6 +72,17 @@ def test_a_decoder_agrees_with_float64(shape: str, fused: bool) -> None:
 
 
 @on_lavapipe
+@pytest.mark.slow
+def test_a_vocabulary_beyond_one_dimension_of_a_grid_agrees_with_float64() -> None:
+    shape = dataclasses.replace(SHAPES["qwen2.5-tiny"], vocabulary=WIDEST + 1_000, layers=1)
+    module = randomised(Decoder(shape), 1)
+    program = overhead.lower(module, ZERO)
+    assert max(dispatch.grid[1] for dispatch in program.dispatches) == 2
+    found = compared(module, program)
+    assert found.ok, str(found)
+
+
+@on_lavapipe
 @pytest.mark.parametrize("mutant", ["bias dropped", "stale cache row", "wrong position"])
 def test_a_changed_program_does_not_agree(mutant: str) -> None:
     module = randomised(Decoder(SHAPES["qwen2.5-tiny"]), 1)
@@ -113,6 +125,12 @@ def table() -> str:
 
 def test_the_document_has_the_counts_of_the_programs() -> None:
     assert table() in (Path(overhead.__file__).parents[1] / "docs" / "lowering.md").read_text(encoding="utf-8")
+
+
+def test_a_tensor_that_is_given_twice_makes_two_inputs() -> None:
+    weighted = type("Weighted", (torch.nn.Module,), {"forward": lambda self, a, b: a * 2 + b})
+    program = overhead.lower(weighted(), (ZERO[0].float(),) * 2)
+    assert [view.buffer for view in program.inputs] == ["a", "b"]
 
 
 def test_an_unsupported_operation_is_named_with_its_place() -> None:

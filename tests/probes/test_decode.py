@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,10 +21,10 @@ from overhead.lowering.program import Program
 from overhead.lowering.templates.gemv import Gemv
 from overhead.lowering.templates.index_write import IndexWrite
 from overhead.probes import registry
-from overhead.probes.base import Chain, Unsupported, Unverified
+from overhead.probes.base import Chain, Unavailable, Unsupported, Unverified
 from overhead.results import Case, Scalar, Target
 from overhead.runner.schedule import Choice
-from overhead.workloads._decode import DECODERS, MOST_TOKENS, PROMPT
+from overhead.workloads._decode import DECODERS, MOST_TOKENS, PROMPT, needs
 from tests.probes.webgpu.test_webgpu_chains import find
 
 pytestmark = pytest.mark.needs("torch")
@@ -76,10 +80,42 @@ def test_the_reference_starts_with_the_prompt_in_the_cache() -> None:
     assert (keys[:, :, PROMPT:] == 0).all()
 
 
+def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.workloads import _decode_reference
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(_decode_reference, "LARGE_BYTES", 0)
+    reference = _decode_reference.decode_reference.__wrapped__
+    first = reference(TINY)
+    monkeypatch.setattr(_decode_reference, "_computed", None)
+    again = reference(TINY)
+    assert again.tokens == first.tokens
+    np.testing.assert_array_equal(again.logits, first.logits)
+    for before, after in ((first.empty, again.empty), (first.start, again.start)):
+        assert before.keys() == after.keys()
+        for name in before:
+            np.testing.assert_array_equal(before[name], after[name])
+
+
+def test_a_run_says_what_large_decoders_take() -> None:
+    assert needs(["step", TINY]) == []
+    (sentence,) = needs(["step", "qwen2.5-0.5b", "qwen2.5-0.5b"])
+    assert sentence.startswith("qwen2.5-0.5b: 2.0 GB of weights on each device")
+
+
+def test_a_host_with_too_little_memory_says_how_much_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.workloads import _decode_reference
+
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=477_000))
+    with pytest.raises(Unsupported, match="the host has 477,000 bytes free, 440 fewer than the weights need"):
+        _decode_reference.decode_step.__wrapped__(TINY)
+
+
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_decoder_is_measured_only_if_it_is_named(name: str) -> None:
     case = Case(pattern="per-submit", unit="token", workload=name)
     assert not Choice().takes(case)
+    assert not Choice(full=True).takes(case)
     assert Choice(workloads=frozenset({name})).takes(case)
 
 
@@ -95,6 +131,24 @@ def test_torch_decodes_with_a_compiled_step() -> None:
     compiled = Target(stack="torch-compile", api="CPU", adapter="CPU", options={"device": "cpu"})
     with opened(compiled, case_of("per-submit", mode="default")) as chain:
         check_counts(chain)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("raise ImportError('undefined symbol: _ZN3c10')", "torch_webgpu does not import: undefined symbol: _ZN3c10"),
+        ("", "the device webgpu does not work: "),
+    ],
+)
+def test_torch_webgpu_is_unavailable_with_what_it_said(
+    text: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torch_webgpu.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch_webgpu", raising=False)
+    with pytest.raises(Unavailable, match=f"^{re.escape(reason)}"):
+        registry()["torch-webgpu"].targets()
+    sys.modules.pop("torch_webgpu", None)
 
 
 @pytest.mark.parametrize("readback", ["token", "logits"])

@@ -42,7 +42,10 @@ BROKEN = {
     "interrupts": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
     "exits": ("import sys; sys.exit(0)", "SystemExit: 0"),
     "exits-at-once": ("import os; os._exit(0)", "ended the process with exit code 0 while it was imported"),
-    "crashes": ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "exit code -11 while it was imported"),
+    "crashes": (
+        "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
+        f"exit code {-11 if os.name == 'posix' else 11} while it was imported",
+    ),
     "hangs": ("import time; time.sleep(600)", "took more than 5 s while it was imported"),
     "hangs-later": (
         GOOD.format(name="hangs-later") + "    def environments(self):\n        import time; time.sleep(600)\n",

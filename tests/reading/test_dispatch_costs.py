@@ -67,7 +67,7 @@ def test_the_met_range_is_there_where_the_run_measured_it() -> None:
     found = costs(*gpu_run())
     assert row(found, "WebGPU, Dawn").met == (29.0, 70.0)
     assert row(found, "CUDA driver").met is None
-    assert "bands show what programs meet" in trust_sentence(found)
+    assert "the bands show how much" in trust_sentence(found)
     assert "did not measure" in trust_sentence(costs(record("dawn", **VULKAN)))
 
 
@@ -136,6 +136,17 @@ def test_the_sentences_answer_in_figures() -> None:
     assert "WebGPU costs 25.0 µs through Dawn and 40.0 µs through wgpu-native." in said
     assert "In one pass instead of a submit for each, a dispatch through Dawn costs 3.00 µs." in said
     assert lead_sentences(costs(record("dawn", each=None, status="failed", **VULKAN))) == []
+
+
+def test_a_batch_with_two_speeds_is_told_with_both_before_a_graph_of_cuda() -> None:
+    two = Figure(name="complete", value=4_000.0, low=3_000.0, high=5_000.0, status="bimodal", modes=[3_700.0, 4_500.0])
+    node = record("cuda-graph", "replay", 900.0, params={"maker": "driver"}, **{**GPU, "unit": "node"})
+    graphed = [record("cuda-driver", each=4_000.0, **GPU), node]
+    found = costs(*graphed, record("dawn", **VULKAN), record("dawn", "one-pass", None, more=(two,), **VULKAN))
+    assert row(found, "WebGPU, Dawn").notes == ("batched: two speeds, 3.7 or 4.5",)
+    said = " ".join(lead_sentences(found))
+    assert "In one pass instead of a submit for each, a dispatch through Dawn costs 3.7 or 4.5 µs." in said
+    assert "Batched, a dispatch through the CUDA driver costs 0.900 µs." in " ".join(lead_sentences(costs(*graphed)))
 
 
 def test_there_are_no_rows_without_a_stack_that_ran_the_step() -> None:

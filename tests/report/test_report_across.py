@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import re
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,7 @@ def test_older_runs_fill_gaps_and_are_used_for_claims(tmp_path: Path) -> None:
     assert len(machines.evidence) == 3
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the pages are drawn by a pool only on Linux")
 def test_a_process_pool_draws_the_same_pages(tmp_path: Path) -> None:
     from overhead.report.core.pages import write
 

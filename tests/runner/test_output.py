@@ -246,3 +246,33 @@ def test_a_journal_with_an_impossible_process_number_is_refused(tmp_path: Path) 
     path = Made(numbers=(2**53,)).journal(tmp_path / "r.jsonl")
     with pytest.raises(BadFile, match="a process has a number above"):
         Past(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file")
+@pytest.mark.parametrize("removed", ["file", "folder"])
+def test_a_journal_that_somebody_removes_during_the_run_is_made_again(tmp_path: Path, removed: str) -> None:
+    (journal,) = reserve(tmp_path / "out" / "r.json")
+    first, *rest = Made().lines()
+    journal.write([first, *rest[:10]])
+    journal.sync()
+    journal.keep()
+    journal.path.unlink()
+    if removed == "folder":
+        journal.path.parent.rmdir()
+    journal.write(rest[10:])
+    journal.sync()
+    with pytest.raises(NameTaken, match="in use"):
+        reserve(tmp_path / "out" / "r.json")
+    assert load(finish([journal]).path) == load(Made().journal(tmp_path / "whole.jsonl"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file")
+def test_a_file_that_takes_the_place_of_the_journal_is_kept(tmp_path: Path) -> None:
+    (journal,) = reserve(tmp_path / "r.json")
+    journal.path.unlink()
+    journal.path.write_text("another file")
+    journal.write(Made().lines())
+    with pytest.raises(CannotWrite, match="File exists"):
+        journal.sync()
+    journal.close()
+    assert journal.path.read_text() == "another file"

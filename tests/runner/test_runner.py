@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -59,8 +60,8 @@ def status(fingerprint: Fingerprint, fault: str) -> tuple[str, str]:
         ("unsupported", "unavailable", "this device has no such thing"),
         ("issue", "failed", "the device went away"),
         ("lie", "unverified", "executed"),
-        ("segfault", "failed", "SIGSEGV"),
-        ("kill", "failed", "SIGKILL"),
+        ("segfault", "failed", "SIGSEGV" if os.name == "posix" else "exit code 11"),
+        ("kill", "failed", "SIGKILL" if os.name == "posix" else "exit code 15"),
         ("exit", "failed", "exit code 3"),
         ("rubbish", "failed", "rubbish"),
     ],

@@ -15,8 +15,9 @@ from rich.console import Console
 
 from overhead.claims import VERDICTS, Judged, judge_runs
 from overhead.results import Target
-from overhead.terminal import claims, comparison, fingerprint, timing
+from overhead.terminal import claims, comparison, explained_step, fingerprint, timing
 from overhead.versus import Verdicts, compare
+from tests.fakes.explanations import decode_explained
 from tests.fakes.report import crowded
 from tests.fakes.runs import COSTS, Made
 from tests.fakes.timings import two_calls
@@ -53,6 +54,7 @@ RENDERERS: dict[str, Callable[[], str]] = {
     "compare.txt": lambda: printed(lambda console: comparison.show(compared(), console)),
     "compare.md": lambda: comparison.markdown(compared()),
     "claims.txt": lambda: printed(lambda console: claims.show(judged(), console)),
+    "explain.txt": lambda: printed(lambda console: explained_step.show_explanation(decode_explained(), console)),
     "time.txt": lambda: printed(lambda console: timing.show(two_calls(), console)),
     "claims.md": lambda: claims.markdown(judged()),
 }

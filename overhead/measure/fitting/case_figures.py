@@ -172,7 +172,7 @@ class _Case:
         if not self.processes:
             return Estimate(status="failed", reason="no round was sampled")
         if name == "host":
-            return Estimate(status="unavailable", reason="the caller's CPU clock cannot be read in this wait")
+            return Estimate(status="unavailable", reason="the caller's CPU clock cannot measure this wait")
         if name == "complete" and any(map(wait_quantum, self.processes)):
             return Estimate(status="below-resolution", reason="all samples lie on one step of the polling wait")
         return Estimate(status="failed", reason="fewer than two different n were sampled")

@@ -14,9 +14,15 @@ from typing import Protocol
 from overhead.measure.sampling import processors
 from overhead.measure.sampling.new_threads import NewThreads
 
+CPU_CLOCK_IS_FINE: bool = sys.platform != "win32"
+"""Whether the thread's CPU clock can measure a wait. Windows counts in steps of 16 ms: python/cpython issue 135304."""
+
 
 class Clock(Protocol):
     """A wall clock, the calling thread's CPU clock, and the thread's processors. Tests use a fake one."""
+
+    cpu_is_fine: bool
+    """Whether the steps of the CPU clock are short against a wait."""
 
     def now(self) -> int:
         """ns of a monotonic wall clock."""
@@ -46,6 +52,7 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clocks and processors. No Python frame stands between the caller and a clock."""
 
+    cpu_is_fine = CPU_CLOCK_IS_FINE
     now = staticmethod(time.perf_counter_ns)
     thread_cpu = staticmethod(time.thread_time_ns)
     sleep = staticmethod(time.sleep)

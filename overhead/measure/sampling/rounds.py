@@ -110,7 +110,11 @@ class _Measurement:
     ) -> None:
         self.live = {
             key: CaseInProgress(
-                key, chain, settings.share(key, len(chains)), staged=key in settings.staged and not chain.own_loop
+                key,
+                chain,
+                settings.share(key, len(chains)),
+                reads_cpu=clock.cpu_is_fine or chain.own_loop,
+                staged=key in settings.staged and not chain.own_loop,
             )
             for key, chain in chains.items()
         }

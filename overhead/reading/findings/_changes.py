@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from overhead.reading.dispatch_costs import targets_shown
 from overhead.reading.findings import Finding
-from overhead.reading.format import MICRO, factor_spread, micro, micro_spread, number
+from overhead.reading.format import MICRO, cost_text, factor_spread, micro_spread
 from overhead.reading.intervals import Span, measured, ratio
 from overhead.reading.stack_names import stack_name
 from overhead.reading.view import TargetView, View
@@ -98,13 +98,3 @@ def finding(title: str, found: list[Change], condition: str) -> Finding:
     records = tuple(record.key for one in found for record in (one.before, one.after))
     said = "; ".join(one.intervals for one in found)
     return Finding(title, f"{said}. {condition}", found[0].times.value, records)
-
-
-def cost_text(record: Record) -> str:
-    """The cost in microseconds without unit: ``3.74``, or ``3.7 or 4.5`` where it has two speeds."""
-    figure = record.figure("complete")
-    if figure is None:
-        return ""
-    if figure.status == "bimodal" and len(figure.modes) > 1:
-        return " or ".join(number(mode / 1e3) for mode in (min(figure.modes), max(figure.modes)))
-    return micro(figure)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, case, change, changes, cost_text, finding
-from overhead.reading.format import MICRO, listed
+from overhead.reading.findings._changes import Change, case, change, changes, finding
+from overhead.reading.format import MICRO, cost_text, listed
 from overhead.reading.view import TargetView, View
 from overhead.results import Scalar
 

@@ -31,8 +31,8 @@ def costs(machines: Machines) -> Iterator[Part]:
     yield Drawing(
         "across-costs", "Cost of one more unit, by vendor, API and implementation",
         f"Medians over {count(len(machines.summaries), 'machine')}: {machine_rows.finding(drawn)}",
-        "The base case of each stack, 95 % intervals where there are few machines; a hollow mark is noisy or bimodal. "
-        "All panels share one axis. Published figures are on the page of claims: they hold other things than the cost "
+        "The base case of each stack, 95 % intervals where there are few machines; hollow: noisy or two speeds. All "
+        "panels share one axis. Published figures are on the page of claims: they hold other things than the cost "
         "of one more unit (an empty kernel, one call, one wait).",
         figure,
     )  # fmt: skip

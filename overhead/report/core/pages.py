@@ -210,15 +210,22 @@ class Site:
         skipped: Sequence[Skipped] = (), linked: Callable[[str], str] = str, answers: str = "",
     ) -> None:  # fmt: skip
         """Write one page to ``place`` in the folder. ``linked``: adds links to the glossary to a text."""
-        sortable = any(getattr(part, "sortable", False) for block in blocks for part in block.parts)
-        script = _text("tables.js") if sortable else _markup("")
-        text = template("page.html.j2").render(
-            heading=heading, about=about, answers=answers, blocks=blocks, root="../" if "/" in place else "",
-            links=links, css=_text("page.css") + _markup(theme_css()), skipped=skipped, place=self.place,
-            count=self.machines, linked=linked, script=script,
-            script_hash=_hash(script),
+        text = rendered(
+            blocks, heading=heading, about=about, answers=answers, root="../" if "/" in place else "", links=links,
+            skipped=skipped, place=self.place, linked=linked,
+            drawn_from=(
+                "one machine's fingerprint" if self.machines == 1 else f"the fingerprints of {self.machines:,} machines"
+            ),
         )  # fmt: skip
         _fresh(self.out / place).write_text(text, encoding="utf-8")
+
+
+def rendered(blocks: Sequence[Block], **values: Any) -> str:
+    """The text of one page. ``values``: what the template names, except its styles and its script."""
+    sortable = any(getattr(part, "sortable", False) for block in blocks for part in block.parts)
+    script = _text("tables.js") if sortable else _markup("")
+    css = _text("page.css") + _markup(theme_css())
+    return template("page.html.j2").render(values, blocks=blocks, css=css, script=script, script_hash=_hash(script))
 
 
 @functools.cache
@@ -231,6 +238,13 @@ def _text(name: str) -> Markup:
 def _hash(script: str) -> str:
     """The hash by which the page's policy allows this script and no other."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def inline_sketch(part: Sketch) -> Drawn:
+    """A sketch that stands in the page alone, without files of its own."""
+    return Drawn(
+        "drawing", part.name, part.title, part.caption, _markup(draw.inline(part.svg, part.name, part.alt)), ()
+    )
 
 
 def _markup(text: str) -> Markup:

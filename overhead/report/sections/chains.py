@@ -152,7 +152,7 @@ def _costs(group: Group) -> Drawing:
         f"chains-{slug(group.name)}-ways", f"{steps:,} steps by each way: {group.title}",
         f"Of {len(arms)} ways to run {steps:,} steps the cheapest is {best.label}, {_time(best, steps)} microseconds, "
         f"and the dearest {last.label}, {_time(last, steps)}.",
-        "One chain and one wait, from the fits; recording and compiling not counted. Hollow: noisy or bimodal.",
+        "One chain and one wait, from the fits; recording and compiling not counted. Hollow: noisy or with two speeds.",
         figure, narrow,
     )  # fmt: skip
 

@@ -52,7 +52,7 @@ def costs(view: View) -> Iterator[Part]:
     yield Sketch(
         "costs", "One more unit of work",
         "Dots on log axes: microseconds per unit for each stack; the numbers are in the table below.",
-        "The slope of the base case of each stack, with its 95 % interval; hollow where it is noisy or bimodal.",
+        "The slope of the base case of each stack, with its 95 % interval; hollow where it is noisy or has two speeds.",
         template_figures.dots([
             template_figures.TemplatePanel(
                 f"{MICRO} per {unit}", [_row(t) for t in view.stacked if t.base.unit == unit]

@@ -32,7 +32,9 @@ def headline(view: View) -> Iterator[Part]:
     title = f"{costs.title}, {MICRO} per dispatch"
     wide, narrow = headline_figure(costs), headline_figure(costs, narrow=True)
     yield Drawing("headline", title, _alternative(costs), _caption(costs), wide, narrow)
-    remarks = (trust_sentence(costs), software_sentence(view), missing_stacks(view, "under All cases"))
+    if trust := trust_sentence(costs):
+        yield Text([trust])
+    remarks = (software_sentence(view), missing_stacks(view, "under All cases"))
     yield Text([text for text in remarks if text], quiet=True)
 
 

@@ -32,7 +32,7 @@ def naive(view: View) -> Iterator[Part]:
         f"{shown[0].short}.",
         "Base case of each target. T(1) is what most benchmarks print; T(100)/100 is the published “sequential” "
         "figure. Both hold the fixed cost of the wait. Lines: all ratios that both intervals allow; "
-        "no mark where the slope's interval reaches zero. Hollow: the figure or the slope is not `ok`.",
+        "no mark where the slope's interval reaches zero. Hollow: the figure or the slope is noisy or has two speeds.",
         figure, narrow,
     )  # fmt: skip
     yield Table(

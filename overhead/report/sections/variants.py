@@ -18,6 +18,9 @@ from overhead.report.core.registry import register
 from overhead.results import Record
 from overhead.workloads import OPERATIONS
 
+_MOST_TOLD = 40
+"""Changes without effect that are named in a sentence."""
+
 
 @dataclasses.dataclass(frozen=True)
 class _Change:
@@ -65,10 +68,18 @@ def axes(view: View) -> Iterator[Part]:
     if drawn := [c for c in found if c.matters]:
         yield _drawing(drawn)
     if same := [c for c in found if not c.matters and c.times is not None]:
-        yield Text([f"No measurable change: {'; '.join(dict.fromkeys(c.label for c in same))}."])
+        yield Text([f"No measurable change: {'; '.join(_told(same, {c.label for c in drawn}))}."])
     yield _table(found)
     if refused:
         yield Text(refused, quiet=True)
+
+
+def _told(same: list[_Change], drawn: set[str]) -> list[str]:
+    """The labels, with the caller where the change is drawn for another caller. Of very many the first."""
+    told = [f"{c.label} {CALLER_WORDS[c.record.caller]}" if c.label in drawn else c.label for c in same]
+    told = list(dict.fromkeys(told))
+    more = len(told) - _MOST_TOLD
+    return told if more <= 0 else [*told[:_MOST_TOLD], f"{more:,} more in the table"]
 
 
 def _drawing(found: list[_Change]) -> Drawing:
@@ -86,8 +97,8 @@ def _drawing(found: list[_Change]) -> Drawing:
         "axes", "What one change does to the cost of one more unit",
         f"The cost with one change as a multiple of the base case, at the ends {'; '.join(said)}.",
         "One parameter changed at a time; left of the line a unit is cheaper with the change. Base case and variant "
-        "come from one run on one board and have one caller, but ran in different processes: the interval is all that "
-        "both intervals allow. Changes whose interval holds 1 are named below.",
+        "come from one run on one board and have one caller. The interval is all that both intervals allow; overhead "
+        "compare RUN --across compares them process by process. Changes whose interval holds 1 are named below.",
         figure, narrow,
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
 from overhead.results import Case, Target
 
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows either ends the process at once
 FAULTS = ("open", "unsupported", "issue", "lie", "segfault", "kill", "hang", "rubbish", "exit", "hog", "once")
 
 
@@ -47,9 +48,9 @@ class _Counter(Chain):
             case "once":
                 if not os.path.exists(os.environ["FAULT_FILE"]):
                     open(os.environ["FAULT_FILE"], "x").close()
-                    os.kill(os.getpid(), signal.SIGKILL)
+                    os.kill(os.getpid(), KILL)
             case "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), KILL)
             case "hang":
                 time.sleep(600)
             case "exit":

@@ -175,6 +175,13 @@ def test_samples_with_cpu_time_are_separate_and_only_of_chains_that_wait_without
     assert widths == {"plain": {3, 4}, "spins": {3}, "sync": {3}}
 
 
+def test_a_cpu_clock_with_long_steps_is_not_read() -> None:
+    clock = FakeClock()
+    clock.cpu_is_fine = False
+    _, events, _ = measured({"plain": Steady(clock)}, clock)
+    assert {len(row) for r in rounds(events, "plain") for row in r.samples} == {3}
+
+
 def test_a_chain_without_a_cpu_clock_is_asked_for_cpu_time_once() -> None:
     class Page(FastFakeChain):
         asked = 0

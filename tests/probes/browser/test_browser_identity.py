@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -134,6 +135,10 @@ def _program(path: Path) -> Path:
     return path
 
 
+posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows runs no program without an extension")
+
+
+@posix
 def test_a_browser_is_found_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert launch.candidates("chromium", "linux") == []
@@ -161,8 +166,9 @@ def test_a_browser_is_found_on_macos(tmp_path: Path, monkeypatch: pytest.MonkeyP
     folder = tmp_path / "Applications"
     chrome = _program(folder / "Google Chrome.app" / "Contents" / "MacOS" / "Google Chrome")
     firefox = _program(folder / "Firefox.app" / "Contents" / "MacOS" / "firefox")
-    assert launch.candidates("chromium", "darwin") == [str(chrome)]
-    assert launch.candidates("firefox", "darwin") == [str(firefox)]
+    found = [*launch.candidates("chromium", "darwin"), *launch.candidates("firefox", "darwin")]
+    own = [one for one in found if one.startswith(str(tmp_path))]  # a Mac may have others in /Applications
+    assert own == [str(chrome), str(firefox)]
 
 
 def test_a_missing_browser_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,6 +181,7 @@ def test_a_missing_browser_is_unavailable(tmp_path: Path, monkeypatch: pytest.Mo
         assert refused.value.mend
 
 
+@posix
 def test_an_environment_variable_selects_the_browser_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(launch.BROWSER, str(_program(tmp_path / "firefox-nightly")))
     monkeypatch.setattr(launch, "candidates", lambda kind: ["/usr/bin/chromium"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from overhead.locks import shared_folder
 from overhead.probes import browsers
 from overhead.probes._support.browser import cases, messages, page_files
 from overhead.probes._support.browser.chain import SAMPLES_PER_REQUEST
@@ -327,3 +329,14 @@ def test_the_served_page_shows_its_progress(driver: Driver) -> None:
     finally:
         driver.go("about:blank")
         running.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_ended_browser_leaves_no_temporary_folder(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(dir=shared_folder()) as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        session = PROBES[kind]().session()
+        assert list(Path(folder).iterdir())
+        session.close()
+        assert not list(Path(folder).iterdir())

@@ -19,6 +19,7 @@ from overhead.probes._support.common import native_loop
 from overhead.probes._support.common.loop_text import Issue
 from overhead.probes._support.common.native_loop import NativeCall, NativeProgram, Store
 from overhead.probes._support.vulkan import drivers
+from overhead.probes._support.webgpu import library
 from overhead.probes._support.webgpu.chain import WebGpuChain
 from overhead.probes.base import Unsupported, Unverified
 from overhead.results import Case, Target
@@ -292,6 +293,38 @@ def test_a_wait_that_fails_in_the_binding_is_unsupported_with_its_reason(monkeyp
 
     monkeypatch.setattr(GPUQueue, "on_submitted_work_done_sync", lambda self: broken())
     with pytest.raises(Unsupported, match="TypeError: initializer for ctype"), opened(target, case):
+        pass
+
+
+@pytest.fixture
+def like_metal(monkeypatch: pytest.MonkeyPatch) -> Target:
+    """lavapipe, waited for as on Metal."""
+    target = find("wgpu-native", "Vulkan", monkeypatch)
+    monkeypatch.setattr(library, "_sleeps_while_waiting", lambda device: True)
+    return target
+
+
+@pytest.mark.needs("wgpu", "numba", "lavapipe")
+@pytest.mark.parametrize(
+    "case", [Case(pattern="per-submit"), Case(pattern="one-pass", caller="native"), Case(pattern="wait-each")],
+    ids=lambda case: case.key,
+)  # fmt: skip
+def test_without_a_blocking_wait_all_issued_work_is_done_after_the_wait(like_metal: Target, case: Case) -> None:
+    with opened(like_metal, case) as chain:
+        assert chain.window()["wait"] == "poll without blocking"
+        issued = run(chain, 1, 7, 2000)
+        poll = chain.library.lib.wgpuDevicePoll
+        assert poll(chain.resources.device._internal, 0, chain.library.ffi.NULL) & 0xFF == 1
+        assert chain.executed() == issued
+
+
+@pytest.mark.needs("wgpu", "numba", "lavapipe")
+@pytest.mark.parametrize("caller", ["ffi", "native"])
+def test_a_wait_that_sleeps_is_not_called_in_a_loop_of_c_calls(like_metal: Target, caller: Any) -> None:
+    with (
+        pytest.raises(Unsupported, match="steps of a millisecond"),
+        opened(like_metal, Case(pattern="wait-each", caller=caller)),
+    ):
         pass
 
 

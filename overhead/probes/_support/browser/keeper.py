@@ -21,6 +21,7 @@ import time
 import psutil
 
 _GRACE_SECONDS = 3.0
+_LONGEST_FOLDER = 50
 
 
 def main(profile: str, command: list[str]) -> int:
@@ -31,8 +32,9 @@ def main(profile: str, command: list[str]) -> int:
     try:
         with open(os.path.join(profile, "log"), "wb") as log:
             browser = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=profile
-            )
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=profile,
+                env=_environment(profile),
+            )  # fmt: skip
     except OSError as error:
         _report(f"failed {error}")
         _remove(profile)
@@ -43,6 +45,14 @@ def main(profile: str, command: list[str]) -> int:
     _remove(profile)
     _report("removed")
     return 0
+
+
+def _environment(profile: str) -> dict[str, str]:
+    """The environment of the browser: its temporary files go to the profile, as a killed Chromium leaves some.
+
+    Chromium puts a socket there, whose path may have about 100 characters.
+    """
+    return {**os.environ, **({"TMPDIR": profile} if len(profile) <= _LONGEST_FOLDER else {})}
 
 
 def _report(line: str) -> None:

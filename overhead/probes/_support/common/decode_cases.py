@@ -14,7 +14,7 @@ PADDINGS = (100, 200, 400)
 
 
 @dataclasses.dataclass(frozen=True)
-class DecodeArm:
+class DecodeWay:
     """One way to decode: a pattern with parameters, and the callers that can run it."""
 
     pattern: Pattern
@@ -22,27 +22,27 @@ class DecodeArm:
     callers: Sequence[Caller] = ("binding",)
 
 
-def program_arms(pattern: Pattern, callers: Sequence[Caller], fusions: Iterable[int]) -> list[DecodeArm]:
+def program_arms(pattern: Pattern, callers: Sequence[Caller], fusions: Iterable[int]) -> list[DecodeWay]:
     """The arms of a lowered program with these numbers of fusions."""
-    return [DecodeArm(pattern, {"fusions": count}, callers) for count in fusions]
+    return [DecodeWay(pattern, {"fusions": count}, callers) for count in fusions]
 
 
-def padded_arms(arm: DecodeArm) -> list[DecodeArm]:
+def padded_arms(arm: DecodeWay) -> list[DecodeWay]:
     """The arm with trivial dispatches added to each token."""
     return [dataclasses.replace(arm, params={**arm.params, "padding": count}) for count in PADDINGS]
 
 
-def reading_arms(params: Mapping[str, Scalar] | None = None) -> list[DecodeArm]:
+def reading_arms(params: Mapping[str, Scalar] | None = None) -> list[DecodeWay]:
     """Arms that read after every token: the token, or all logits; and after a prompt, which are several steps."""
     reads: list[dict[str, Scalar]] = [
         {"readback": "token"},
         {"readback": "logits"},
         {"readback": "token", "tokens": PROMPT},
     ]
-    return [DecodeArm("read-each", {**(params or {}), **read}) for read in reads]
+    return [DecodeWay("read-each", {**(params or {}), **read}) for read in reads]
 
 
-def with_decode(space: Space, arms: Iterable[DecodeArm], *, software: bool) -> Space:
+def with_decode(space: Space, arms: Iterable[DecodeWay], *, software: bool) -> Space:
     """The space of a stack, extended by every decoder in every arm. ``software``: only the tiny decoder."""
     arms = list(arms)
     cases = [
@@ -59,6 +59,6 @@ def with_decode(space: Space, arms: Iterable[DecodeArm], *, software: bool) -> S
     )
 
 
-def _unit(arm: DecodeArm) -> str:
+def _unit(arm: DecodeWay) -> str:
     tokens = arm.params.get("tokens", 1)
     return "token" if tokens == 1 else f"{tokens} tokens"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from overhead.lowering.agreement import LogitAgreement, agreement
 from overhead.lowering.decoder_shapes import SHAPES
 from overhead.probes._support.cuda.device_time import HeldChain
-from overhead.probes.base import Unsupported, Unverified
+from overhead.probes.base import Unsupported, Unverified, whole_units
 from overhead.results import Case, Scalar
 from overhead.workloads._decode import LOGIT_TOLERANCE, MOST_TOKENS, PROMPT
 
@@ -132,10 +132,7 @@ class DecodeChain(HeldChain):
             off = float(np.abs(self.logits() - self._path[steps][1]).max())
             if not off <= self.tolerance:
                 raise Unverified(f"the logits of token {steps} differ by {off:.2g} from those of the first run")
-        units, rest = divmod(self.total, self.tokens)
-        if rest:
-            raise Unverified(f"{units} units of {self.tokens} tokens ran, and {rest} tokens")
-        return units - self.aside
+        return whole_units(self.total, self.tokens) - self.aside
 
     def window(self) -> dict[str, Scalar]:
         slots = SHAPES[self.case.workload].slots

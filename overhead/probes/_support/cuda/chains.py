@@ -20,7 +20,7 @@ from overhead.probes._support.cuda.launch import (
     wait_calls,
 )
 from overhead.probes._support.cuda.session import Arguments, CudaSession, SessionClock, step_arguments
-from overhead.probes.base import DeviceTime, Unsupported, Unverified
+from overhead.probes.base import DeviceTime, Unsupported, Unverified, whole_units
 from overhead.results import Case, Scalar
 
 
@@ -154,7 +154,7 @@ class LoopLaunches(CudaChain):
     def executed(self) -> int:
         if code := self._issue.failure():
             raise Unverified(f"cuLaunchKernel failed with {self.session.driver.error_name(code)}")
-        return launches_of(self.session.steps(), self._loops) - self.aside
+        return whole_units(self.session.steps(), self._loops) - self.aside
 
     def window(self) -> dict[str, Scalar]:
         return {"call": "cuLaunchKernel", "arguments": 2, "loops": self._loops, "checked": True, "precision": "uint32"}
@@ -182,11 +182,3 @@ class CudaFused(CudaChain):
 
     def window(self) -> dict[str, Scalar]:
         return {"call": "cuLaunchKernel", "launches": 1, "arguments": 2, "precision": "uint32"}
-
-
-def launches_of(steps: int, size: int) -> int:
-    """The number of launches, each of ``size`` steps. Raises ``Unverified`` if a launch ran only some of its steps."""
-    launches, rest = divmod(steps, size)
-    if rest:
-        raise Unverified(f"{launches} launches of {size} steps ran, and {rest} steps")
-    return launches

@@ -12,10 +12,10 @@ from ctypes import byref, c_size_t, c_uint, c_void_p
 from overhead.probes._support.common.native_loop import NativeProgram, compile_ffi, compile_native
 from overhead.probes._support.common.python_loops import Action, Issue, nothing, repeated
 from overhead.probes._support.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver
-from overhead.probes._support.cuda.chains import CudaChain, launches_of
+from overhead.probes._support.cuda.chains import CudaChain
 from overhead.probes._support.cuda.launch import LAUNCH_DIMENSIONS, bindings, driver_call
 from overhead.probes._support.cuda.session import CudaSession, step_arguments
-from overhead.probes.base import Unverified
+from overhead.probes.base import Unverified, whole_units
 from overhead.results import Case, Scalar
 
 MOST_NODES = 10_000
@@ -228,7 +228,7 @@ class GraphLaunches(GraphChain):
     def executed(self) -> int:
         if self._failure():
             raise Unverified(f"cuGraphLaunch failed with {self.session.driver.error_name(self._failure())}")
-        return launches_of(self.session.steps(), self._nodes) - self.aside
+        return whole_units(self.session.steps(), self._nodes) - self.aside
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "nodes": self._nodes, "places": min(self._nodes, self.places)}

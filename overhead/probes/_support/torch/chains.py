@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from overhead.probes._support.common.python_loops import Action, Issue, alternating
 from overhead.probes._support.cuda.device_time import HeldChain, StreamHolder
 from overhead.probes._support.torch.bodies import AddOne, Mode, set_autograd_mode
-from overhead.probes.base import DeviceTime, Unverified
+from overhead.probes.base import DeviceTime, whole_units
 from overhead.results import Scalar
 
 
@@ -104,10 +104,7 @@ class Acting(Eager):
         self._loop = alternating(body.step, action) if every == 1 else _after_some(body.loop(), action, every)
 
     def executed(self) -> int:
-        units, rest = divmod(super().executed(), self._every)
-        if rest:
-            raise Unverified(f"{units} units of {self._every} steps ran, and {rest} steps")
-        return units
+        return whole_units(super().executed(), self._every)
 
     def device(self, n: int) -> DeviceTime | None:
         return None

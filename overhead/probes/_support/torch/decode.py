@@ -20,6 +20,8 @@ from overhead.probes._support.torch.chains import TorchClock
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.results import Case, Scalar
 
+_READ = "read of the token"
+"""The wait on a device of which only copies to the host are known to wait."""
 _WARM_STEPS = 5
 """torch captures the graph of ``reduce-overhead`` at the third call or later."""
 
@@ -46,8 +48,9 @@ class TorchDecode(DecodeChain):
         self.wait_spins = self.device_of_step.type == "cuda"
         self.step = copy.deepcopy(self.module, dict(_shared_parameters(case.workload, device))).to(device)
         self._state = dict(self.step.named_buffers())
-        first_wait = waits.TORCH_WAITS[self.device_of_step.type][0] if self.wait_spins else ""
-        self._wait = waits.wait(self.device_of_step, first_wait)
+        known = waits.TORCH_WAITS.get(self.device_of_step.type, (_READ,))
+        self._wait_name = known[0] if known else "none"
+        self._wait = self.place if self._wait_name == _READ else waits.wait(self.device_of_step, self._wait_name)
         self.call: Action = self.step
         self.output: Any = None
         self.work: dict[str, Scalar] = {"operations": _operations(self.step)}
@@ -84,7 +87,7 @@ class TorchDecode(DecodeChain):
 
     def window(self) -> dict[str, Scalar]:
         own: dict[str, Scalar] = {"entry": "python", "autograd": "no_grad", "threads": 1, "tf32": False}
-        return {**super().window(), **own, **self.work}
+        return {**super().window(), **own, "wait": self._wait_name, **self.work}
 
 
 class CompiledDecode(TorchDecode):

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 from overhead.probes._support.common.python_loops import Action, nothing, repeated
 from overhead.probes._support.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver
-from overhead.probes._support.cuda.chains import launches_of
 from overhead.probes._support.cuda.graphs import MOST_NODES, TIMED_SIZES, Making
 from overhead.probes._support.torch import waits
 from overhead.probes._support.torch.bodies import AddOne, set_autograd_mode
 from overhead.probes._support.torch.chains import Body, Eager
+from overhead.probes.base import whole_units
 from overhead.results import Scalar
 
 
@@ -119,7 +119,7 @@ class TorchGraphLaunches(Eager):
 
     def executed(self) -> int:
         set_autograd_mode(self._body.mode)
-        return launches_of(self._body.executed(), self._nodes) - self.aside
+        return whole_units(self._body.executed(), self._nodes) - self.aside
 
     def window(self) -> dict[str, Scalar]:
         own: dict[str, Scalar] = {"call": "CUDAGraph.replay", "recording": "outside", "nodes": self._nodes}

@@ -19,7 +19,7 @@ import msgspec
 
 from overhead import scratch
 from overhead.probes._support.common.child_process import Answer, Child, Ended, serve
-from overhead.probes.base import Chain, Unverified
+from overhead.probes.base import Chain, Unverified, whole_units
 from overhead.results import Case, Scalar
 from overhead.workloads import UNROLLED, unrolled_of
 
@@ -263,10 +263,7 @@ def _made(device: str, case: Case) -> Any:
             self.renew(count)
 
         def executed(self) -> int:
-            calls, rest = divmod(super().executed(), self.steps)
-            if rest:
-                raise Unverified(f"{calls} calls of {self.steps} steps ran, and {rest} steps")
-            return calls
+            return whole_units(super().executed(), self.steps)
 
     return Loop()
 

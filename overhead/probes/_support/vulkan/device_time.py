@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from overhead.measure.sampling.clock import CPU_CLOCK_IS_FINE
 from overhead.probes._support.vulkan.buffers import OneTimeCommands, StepBuffers
 from overhead.probes._support.vulkan.commands import Commands, VulkanWait
 from overhead.probes._support.vulkan.gpu import VulkanGpu
@@ -203,7 +204,7 @@ def wait_spins(gpu: VulkanGpu, kind: str) -> bool:
     """Whether this kind of wait uses the caller's CPU. False if the device has no timestamps to measure it."""
     wait = VulkanWait(gpu, kind)
     try:
-        return timer(gpu).spins(wait)
+        return CPU_CLOCK_IS_FINE and timer(gpu).spins(wait)
     except Unsupported:
         return False
     finally:

@@ -59,7 +59,7 @@ class WebGpuChain(Chain):
         device, queue, data = self.resources.device, self.resources.queue, self.resources.data[0]
         match self.spec.wait:
             case "":
-                return self.library.wait_name, self.library.waiter(device, queue)
+                return self.library.wait_name(device), self.library.waiter(device, queue)
             case "read-buffer":
                 return "read-buffer", functools.partial(queue.read_buffer, data, 0, 4)
             case "map":

@@ -138,7 +138,12 @@ class WebGpuDecode(LoweredDecode):
 
     def window(self) -> dict[str, Scalar]:
         each = f"{len(self.program.dispatches)} per unit" if self._submits_each else "1 per unit"
-        own = {"submits": each, "passes": each, "recording": "inside", "wait": self.library.wait_name}
+        own = {
+            "submits": each,
+            "passes": each,
+            "recording": "inside",
+            "wait": self.library.wait_name(self.session.device),
+        }
         return {**super().window(), **own}
 
     def close(self) -> None:

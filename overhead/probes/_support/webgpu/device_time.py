@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from overhead.measure.sampling.clock import CPU_CLOCK_IS_FINE
 from overhead.probes._support.common.step_kernel import GROUPS
 from overhead.probes._support.webgpu.cases import StepSpec
 from overhead.probes._support.webgpu.resources import StepResources, WebGpuSession, bind_group_layout, entries
@@ -153,7 +154,7 @@ class DeviceClock:
 def wait_spins(session: WebGpuSession) -> bool:
     """Whether the wait uses the caller's CPU. False if this cannot be measured."""
     try:
-        return _wait_spins(session)
+        return CPU_CLOCK_IS_FINE and _wait_spins(session)
     except Exception:  # if the driver fails here, only the cases that need device time fail
         return False
 

@@ -120,6 +120,8 @@ class Library:
 
     def waiter(self, device: Any, queue: Any) -> Callable[[], None]:
         """The cheapest function that waits for all submitted work. ``wait_name`` is its name."""
+        if not self.is_dawn and _sleeps_while_waiting(device):
+            return functools.partial(_poll_until_empty, self.lib.wgpuDevicePoll, device._internal, self.ffi.NULL)
         if not self.is_dawn:
             return functools.partial(self.lib.wgpuDevicePoll, device._internal, 1, self.ffi.NULL)
         done, wait_any = self.lib.wgpuQueueOnSubmittedWorkDone, self.lib.wgpuInstanceWaitAny
@@ -131,12 +133,18 @@ class Library:
 
         return wait
 
-    @property
-    def wait_name(self) -> str:
-        return "wait-any" if self.is_dawn else "poll"
+    def wait_name(self, device: Any) -> str:
+        if self.is_dawn:
+            return "wait-any"
+        return "poll without blocking" if _sleeps_while_waiting(device) else "poll"
 
     def wait_calls(self, device: Any, queue: Any) -> tuple[NativeCall | Store, ...]:
-        """The same wait as C calls. For Dawn, raises ``Unsupported`` unless the ABI is System V on x86-64."""
+        """The same wait as C calls. For Dawn, raises ``Unsupported`` unless the ABI is System V on x86-64.
+
+        Raises ``Unsupported`` for wgpu-native on Metal too.
+        """
+        if not self.is_dawn and _sleeps_while_waiting(device):
+            raise Unsupported("on Metal wgpu-native waits in steps of a millisecond")
         if not self.is_dawn:
             return (self.call("wgpuDevicePoll", device._internal, 1, self.ffi.NULL, stage="wait"),)
         if platform.machine().lower() not in ("x86_64", "amd64") or sys.platform == "win32":
@@ -195,6 +203,20 @@ def library(stack: str) -> Library:
     except Exception as error:  # RuntimeError, OSError, AttributeError: the binding does not match its library
         reason = f"{binding.module} does not load: {type(error).__name__}: {_one_line(error)}"
         raise Unavailable(reason, f"pip install --upgrade {binding.module}") from error
+
+
+def _sleeps_while_waiting(device: Any) -> bool:
+    """Whether a blocking poll of wgpu-native sleeps a millisecond between two looks at the device.
+
+    So it is on Metal up to wgpu 29 (gfx-rs/wgpu issue 8119), where it may also miss the end of long work (issue 9531).
+    """
+    return bool(device.adapter_info["backend_type"] == "Metal")
+
+
+def _poll_until_empty(poll: Callable[..., int], device: Any, null: Any) -> None:
+    # wgpu-native 29 returns a Rust bool where its header says uint32_t: only the low byte has a value.
+    while not poll(device, 0, null) & 0xFF:
+        pass
 
 
 @contextlib.contextmanager

@@ -170,7 +170,7 @@ class WebGpuWork(WorkChain):
 
     def window(self) -> dict[str, Scalar]:
         held = wgsl_window(self.case.pattern, self._entries)
-        return {**super().window(), **held, "wait": self.library.wait_name, "checks": self._checks}
+        return {**super().window(), **held, "wait": self.library.wait_name(self.session.device), "checks": self._checks}
 
     def close(self) -> None:
         if "wait" in vars(self):

@@ -1,0 +1,31 @@
+"""The whole step, captured once in a CUDA graph and launched as one."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from overhead.explain.alternatives.base import StepFunction, without_cuda
+
+
+class CapturedStep:
+    """A CUDA graph of the step, by ``torch.cuda.graph``."""
+
+    name = "CUDA graph"
+    label: Literal["measured", "bound"] = "measured"
+    captures, compiles = True, False
+
+    def why_not(self) -> str:
+        return without_cuda()
+
+    def make(self, step: StepFunction) -> StepFunction:
+        import torch
+
+        graph: Any = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = step()
+
+        def replay() -> Any:
+            graph.replay()
+            return result
+
+        return replay

@@ -1,0 +1,222 @@
+"""Try an alternative in a process of its own: is it possible, how long does it take to make, are its results the same.
+
+The process loads the program as every process does, with fixed seeds, so that the original and the alternative start
+from the same state. Both run the same number of steps before the ones that are compared. Nothing is restored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import types
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+from msgspec import Struct
+
+from overhead import scratch
+from overhead.errors import one_line
+from overhead.explain import state
+from overhead.explain.alternatives import ALTERNATIVES
+from overhead.explain.alternatives.base import StepFunction
+from overhead.explain.outcome import StepOutcome, of_result, of_state
+from overhead.process import LimitExceeded, SupervisedProcess, input_lines
+
+_WARM_STEPS = 3
+_COMPARED_STEPS = 3
+_SEED = 1
+_SUITE = str(Path(__file__).parents[1])
+_MEMORY = 0.75
+_EXIT_S = 5.0
+
+
+class AttemptJob(Struct, frozen=True, kw_only=True):
+    """``setup``: Python text after which ``step`` is the step. ``alternative``: its name; empty for the step as it is.
+
+    ``against``: Python text after which ``step`` is the user's own alternative. ``path``: entries of ``sys.path`` that
+    the program needs. ``file``: where the answer goes.
+    """
+
+    setup: str
+    alternative: str = ""
+    against: str = ""
+    path: list[str] = []
+    file: str = ""
+
+
+class Attempt(Struct, frozen=True):
+    """What became of an attempt. ``reason``: why there is no outcome. ``where``: the line that forbids it.
+
+    ``refused``: the alternative does not apply. ``making_s``: seconds to make it, with its first step, which compiles.
+    """
+
+    outcome: StepOutcome | None = None
+    reason: str = ""
+    where: str = ""
+    refused: bool = False
+    making_s: float = 0.0
+    graph_breaks: int = 0
+
+
+class NotPossible(Exception):
+    """The alternative does not apply to this step; the message is the reason."""
+
+
+def attempt(job: AttemptJob, *, limit_s: float) -> Attempt:
+    """Attempt an alternative in a child process that gets ``limit_s`` seconds and three quarters of the memory."""
+    file = scratch.folder() / f"attempt-{time.monotonic_ns()}"
+    process = SupervisedProcess(
+        (sys.executable, "-m", "overhead.explain.attempts"), {},
+        memory_bytes=int(psutil.virtual_memory().total * _MEMORY), poll_s=0.2, count_descendants=True,
+    )  # fmt: skip
+    try:
+        process.send(msgspec.json.encode(msgspec.structs.replace(job, file=str(file))) + b"\n")
+        process.receive(limit_s)
+        code = process.exit_code(_EXIT_S)
+        if not file.is_file():
+            return Attempt(reason=f"the process ended with exit code {code}{process.last_words()}")
+        return msgspec.msgpack.decode(file.read_bytes(), type=Attempt)
+    except LimitExceeded as exceeded:
+        if exceeded.limit == "time":
+            return Attempt(reason=f"no result within {limit_s:.0f} s")
+        return Attempt(reason=f"out of memory: {exceeded.used / 2**30:.1f} GiB in use")
+    finally:
+        process.end()
+        file.unlink(missing_ok=True)
+
+
+def both_steps(job: AttemptJob) -> tuple[StepFunction, StepFunction]:
+    """The step as it is and in the other way, from the same state, each with the first steps behind it.
+
+    They share no state: the program is loaded twice. For a process that measures them in turn.
+    """
+    return prepared(msgspec.structs.replace(job, alternative="", against=""))[0], prepared(job)[0]
+
+
+def prepared(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
+    """The step in the way that ``job`` names, the step whose state it changes, and the seconds that making it took.
+
+    Seeds, loads and warms up first. Raises ``NotPossible``, or what the step or the alternative raised.
+    """
+    _seed()
+    step = _loaded(job.against or job.setup, job.path)
+    changing = _warm(step)
+    if not job.alternative:
+        return step, step, 0.0
+    alternative = ALTERNATIVES[job.alternative]
+    if reason := alternative.why_not():
+        raise NotPossible(reason)
+    if alternative.captures and changing:
+        shown = ", ".join(changing[:3]) + (f" and {len(changing) - 3} more" if len(changing) > 3 else "")
+        raise NotPossible(f"not capturable: state on the host that changes with every step: {shown}")
+    began = time.perf_counter()
+    made = alternative.make(step)
+    wait_for_device()
+    return made, step, time.perf_counter() - began
+
+
+def _loaded(setup: str, path: list[str]) -> StepFunction:
+    sys.path += [entry for entry in path if entry not in sys.path]
+    module = types.ModuleType(f"overhead_program_{len(sys.modules)}")
+    sys.modules[module.__name__] = module  # torch.compile imports the module of what it compiles
+    exec(setup, module.__dict__)
+    step: StepFunction = module.step
+    return step
+
+
+def _seed() -> None:
+    """Give every random generator that is in use the same state."""
+    import random
+
+    random.seed(_SEED)
+    import numpy as np
+
+    np.random.seed(_SEED)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(_SEED)
+
+
+def _warm(step: StepFunction) -> list[str]:
+    """Run the first steps. The names of the values on the host that the last of them changed."""
+    with _side_stream():
+        for _ in range(_WARM_STEPS - 1):
+            step()
+        before = state.host_values(step)
+        step()
+    return state.changed(before, state.host_values(step))
+
+
+@contextlib.contextmanager
+def _side_stream() -> Any:
+    """Another stream than the default one: a capture needs the warm-up of a backward pass to happen there."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        yield
+        return
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        yield
+    torch.cuda.current_stream().wait_stream(side)
+
+
+def wait_for_device() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def run_attempt(job: AttemptJob) -> Attempt:
+    """The attempt itself, in the child."""
+    try:
+        made, step, making_s = prepared(job)
+        began = time.perf_counter()
+        results = []
+        for index in range(_COMPARED_STEPS):
+            result = made()
+            if index == 0:
+                wait_for_device()
+                making_s += time.perf_counter() - began
+            results += of_result(f"step {index + 1}", result)
+        values, left_out = of_state(step)
+    except NotPossible as error:
+        return Attempt(reason=str(error), refused=True)
+    except Exception as error:
+        return Attempt(reason=one_line(error), where=_where(error))
+    return Attempt(StepOutcome(results, values, left_out), making_s=making_s, graph_breaks=_graph_breaks())
+
+
+def _graph_breaks() -> int:
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return sum(dynamo.counters["graph_break"].values()) if dynamo is not None else 0
+
+
+def _where(error: BaseException) -> str:
+    """The innermost line of the program itself from which an exception came: ``train.py:12, in step``."""
+    found, at = "", error.__traceback__
+    while at is not None:
+        code = at.tb_frame.f_code
+        if state.is_own_code(code) and not code.co_filename.startswith(_SUITE):
+            found = f"{os.path.basename(code.co_filename)}:{at.tb_lineno}, in {code.co_name}"
+        at = at.tb_next
+    return found
+
+
+def main() -> int:
+    lines = input_lines()
+    sys.stdout.flush()
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what the program prints must not reach the pipe
+    job = msgspec.json.decode(next(lines), type=AttemptJob)
+    Path(job.file).write_bytes(msgspec.msgpack.encode(run_attempt(job)))
+    out.write(b"done\n")
+    out.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,141 @@
+"""Two explanations of one step side by side: what was counted, what was timed, and whether they differ."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from overhead import results
+from overhead.errors import BadFile
+from overhead.explain.record import Explanation, is_explanation, read_explanation
+from overhead.reading.next_run import FigureClass, committed_table, half_width
+from overhead.results import Figure
+
+_HEAD_BYTES = 4096
+_TIMES: dict[str, FigureClass] = {"wall": "host", "issue": "host", "busy": "device"}
+_COUNTS = ("launches", "copies", "allocations", "synchronisations")
+
+
+class ExplainedPair(Struct, frozen=True, kw_only=True):
+    """One figure of both. ``ratio``: new over base, None unless both have values above zero.
+
+    ``verdict``: ``changed``; ``same`` if another run of the same program could differ as much; ``unknown`` with a
+    reason.
+    """
+
+    name: str
+    unit: str
+    base: Figure
+    new: Figure
+    ratio: float | None
+    verdict: Literal["changed", "same", "unknown"]
+    reason: str = ""
+
+
+class ExplainedPairs(Struct, frozen=True, kw_only=True):
+    """``differences``: what else the two files do not share, in words. ``pairs``: the figures."""
+
+    base: str
+    new: str
+    base_verdict: str
+    new_verdict: str
+    differences: list[str]
+    pairs: list[ExplainedPair]
+
+    def to_dict(self) -> dict[str, object]:
+        """The comparison as plain data, for JSON."""
+        found: dict[str, object] = results.to_builtins(self)
+        return found
+
+
+def are_explanations(base: Path, new: Path) -> bool:
+    """Whether both files are explanations. Raises ``BadFile`` if one alone is."""
+    kinds = [_is_explanation(path) for path in (base, new)]
+    if any(kinds) and not all(kinds):
+        raise BadFile(f"{base} and {new}: one is an explanation and the other is not")
+    return all(kinds)
+
+
+def _is_explanation(path: Path) -> bool:
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return is_explanation(file.read(_HEAD_BYTES))
+    except OSError:
+        return False
+
+
+def compare_explanations(base: Path, new: Path) -> ExplainedPairs:
+    """Compare two files. Raises ``BadFile``."""
+    return compared(read_explanation(base), read_explanation(new), (base.name, new.name))
+
+
+def compared(base: Explanation, new: Explanation, names: tuple[str, str] = ("base", "new")) -> ExplainedPairs:
+    """Compare two explanations. ``names``: how they are called."""
+    machines = base.machine.id != new.machine.id
+    pairs = [
+        _time(name, kind, getattr(base.step, name), getattr(new.step, name), machines) for name, kind in _TIMES.items()
+    ]
+    pairs += [_count(name, getattr(base.per_step, name), getattr(new.per_step, name)) for name in _COUNTS]
+    return ExplainedPairs(
+        base=names[0], new=names[1], base_verdict=base.verdict.kind, new_verdict=new.verdict.kind,
+        differences=list(_differences(base, new)), pairs=pairs,
+    )  # fmt: skip
+
+
+def _differences(base: Explanation, new: Explanation) -> list[str]:
+    found = [
+        f"{name}: {ours} and {theirs}"
+        for name, ours, theirs in (
+            ("machine", base.machine.cpu, new.machine.cpu),
+            ("device", base.program.device, new.program.device),
+            ("program", f"{base.program.file}:{base.program.function}", f"{new.program.file}:{new.program.function}"),
+            ("arguments", str(base.program.arguments), str(new.program.arguments)),
+        )
+        if ours != theirs
+    ]
+    for name in sorted(base.versions.keys() | new.versions.keys()):
+        ours, theirs = base.versions.get(name, "none"), new.versions.get(name, "none")
+        if ours != theirs:
+            found.append(f"{name}: {ours} and {theirs}")
+    return found
+
+
+def _time(name: str, kind: FigureClass, base: Figure, new: Figure, machines: bool) -> ExplainedPair:
+    """Two runs on one machine differ by the spread between runs, which is wider than the interval of either."""
+    ratio = _ratio(base, new)
+    spread = committed_table().classes.get(kind)
+    if ratio is None:
+        return _unknown(name, base, new, base.reason or new.reason or "no value")
+    if machines:
+        return _unknown(name, base, new, "two machines", ratio)
+    if spread is None:
+        return _unknown(name, base, new, "the spread between runs is not known", ratio)
+    if base.status != "ok" or new.status != "ok":
+        return _unknown(name, base, new, base.reason or new.reason, ratio)
+    changed = abs(math.log(ratio)) > half_width(spread)
+    least = math.exp(half_width(spread)) - 1
+    reason = "" if changed else f"another run may differ by {100 * least:.0f} %"
+    verdict: Literal["changed", "same"] = "changed" if changed else "same"
+    return ExplainedPair(name=name, unit=base.unit, base=base, new=new, ratio=ratio, verdict=verdict, reason=reason)
+
+
+def _count(name: str, base: Figure, new: Figure) -> ExplainedPair:
+    if base.value is None or new.value is None:
+        return _unknown(name, base, new, base.reason or new.reason or "no value")
+    verdict: Literal["changed", "same"] = "same" if base.value == new.value else "changed"
+    return ExplainedPair(name=name, unit="count", base=base, new=new, ratio=_ratio(base, new), verdict=verdict)
+
+
+def _ratio(base: Figure, new: Figure) -> float | None:
+    if base.value is None or new.value is None or base.value <= 0 or new.value <= 0:
+        return None
+    return new.value / base.value
+
+
+def _unknown(name: str, base: Figure, new: Figure, reason: str, ratio: float | None = None) -> ExplainedPair:
+    return ExplainedPair(name=name, unit=base.unit, base=base, new=new, ratio=ratio, verdict="unknown", reason=reason)

@@ -1,0 +1,158 @@
+"""Count the launches and synchronisations of a block of PyTorch code, with the line of each."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from overhead.bounded_files import read_whole
+from overhead.errors import BadFile, Unavailable, UsageError
+from overhead.explain.call_sites import marked_sites, torch_folders
+from overhead.explain.steps import call_site
+from overhead.explain.trace import HostCall, Trace, read_chrome_trace
+
+_MOST_TRACE_BYTES = 1 << 30
+_MOST_LINES = 40
+_NO_KERNEL = frozenset(
+    {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "_local_scalar_dense", "alias"}
+)
+"""Operations that are no views and start no kernel."""
+_READS = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive"})
+"""Operations whose result the host must know: ``item``, and those whose result has a size that depends on values."""
+
+
+@dataclass
+class BlockCounts:
+    """What a block did: one entry, ``(name, line)``, for each launch and synchronisation.
+
+    ``means``: what was counted as a launch. Both lists are filled when the block ends.
+    """
+
+    means: str = ""
+    launches: list[tuple[str, str]] = field(default_factory=list)
+    synchronisations: list[tuple[str, str]] = field(default_factory=list)
+
+    def over(self, *, launches: int | None = None, synchronisations: int | None = None) -> str:
+        """What exceeds the budget, with its lines; empty if nothing does. None: no limit."""
+        said = []
+        for name, found, most in (
+            ("launch", self.launches, launches),
+            ("synchronisation", self.synchronisations, synchronisations),
+        ):
+            if most is not None and len(found) > most:
+                what = f" ({self.means})" if name == "launch" else ""
+                plural = "es" if name == "launch" else "s"
+                said.append(f"{len(found)} {name}{plural if len(found) != 1 else ''}{what}, the budget is {most}:")
+                said += _listed(found)
+        return "\n".join(said)
+
+
+def _listed(found: Sequence[tuple[str, str]]) -> list[str]:
+    """One line for each name and line, in the order of their first occurrence."""
+    counts = Counter(found)
+    wide = max(len(name) for name, _ in counts)
+    lines = [f"{number:7} x  {name:{wide}}  {line or 'line unknown'}" for (name, line), number in counts.items()]
+    hidden = len(lines) - _MOST_LINES
+    return lines if hidden <= 0 else [*lines[:_MOST_LINES], f"        and {hidden} more lines"]
+
+
+@contextlib.contextmanager
+def counted(folder: str = "") -> Iterator[BlockCounts]:
+    """Count what the block does. ``folder``: lines are written relative to it.
+
+    If torch has started CUDA, calls of the CUDA runtime are counted, by ``torch.profiler``. Else the operations that
+    would each start at least one kernel on a GPU are counted, and those that would wait for it. Raises ``Unavailable``
+    if torch is missing or its profiler sees no call of the runtime.
+    """
+    folder = folder or os.getcwd()
+    try:
+        import torch
+    except ImportError as error:
+        raise Unavailable(f"only PyTorch is counted, and torch does not import: {error}", "pip install torch") from None
+    found = BlockCounts()
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        with _on_cuda(torch, folder, found):
+            yield found
+    else:
+        with _operations(torch, folder, found):
+            yield found
+
+
+@contextlib.contextmanager
+def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    found.means = "operations that start a kernel on a GPU"
+    libraries = torch_folders(torch)
+
+    class Count(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            name = func.overloadpacket.__name__
+            site = call_site(sys._getframe(1), folder, libraries)
+            entry = (f"aten::{name}", site.line or site.inside)
+            if not func.is_view and name not in _NO_KERNEL:
+                found.launches.append(entry)
+            if name in _READS:
+                found.synchronisations.append(entry)
+            return func(*args, **(kwargs or {}))
+
+    with Count():
+        yield
+
+
+@contextlib.contextmanager
+def _on_cuda(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
+    from torch.profiler import ProfilerActivity, profile
+
+    found.means = "calls of the CUDA runtime that start kernels or graphs"
+    with tempfile.TemporaryDirectory(prefix="overhead-budget-") as place:
+        file = Path(place) / "trace.json"
+        torch.cuda.synchronize()
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+            with marked_sites(torch, folder):
+                yield
+            torch.cuda.synchronize()
+        profiler.export_chrome_trace(str(file))
+        try:
+            trace = read_chrome_trace(read_whole(file, _MOST_TRACE_BYTES), "the profile")
+        except BadFile as error:
+            raise Unavailable(str(error)) from None
+    add_calls(found, trace)
+
+
+def add_calls(found: BlockCounts, trace: Trace) -> None:
+    """Add the launches and synchronisations of a profile, except the waits with which the profile itself ends.
+
+    Raises ``Unavailable`` if the profile has no call of the runtime.
+    """
+    calls = [call for step in trace.steps for call in step.calls]
+    if not calls:
+        raise Unavailable("the profiler saw no call of the CUDA runtime; it may not be allowed to (CUPTI)")
+    waits = [call for step in trace.steps for call in step.synchronisations]
+    while waits and waits[-1].name == "cudaDeviceSynchronize" and not waits[-1].site.line:
+        waits.pop()
+    found.launches += [_entry(call) for call in calls if call.kind == "launch"]
+    found.synchronisations += [_entry(call) for call in waits]
+
+
+def _entry(call: HostCall) -> tuple[str, str]:
+    name = f"{call.operation.name} ({call.name})" if call.operation is not None else call.name
+    site = call.site if call.site.line or call.operation is None else call.operation.site
+    return name, site.line or site.inside
+
+
+def check_limits(launches: int | None, synchronisations: int | None) -> None:
+    """Raise ``UsageError`` for limits that are no budget."""
+    given = {"launches": launches, "synchronisations": synchronisations}
+    if all(most is None for most in given.values()):
+        raise UsageError("dispatch_budget: give launches=N, synchronisations=N, or both")
+    for name, most in given.items():
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 0):
+            raise UsageError(f"dispatch_budget: {name} is {most!r}; it must be a whole number from 0 on")

@@ -1,0 +1,233 @@
+"""``overhead explain``: measure a step as it is, profile it, replay the profile, judge it, and try alternatives."""
+
+from __future__ import annotations
+
+import dataclasses
+import linecache
+import os
+import statistics
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import msgspec
+
+from overhead import machine
+from overhead.errors import UsageError
+from overhead.explain.attempts import AttemptJob
+from overhead.explain.call_spec import CallSpec
+from overhead.explain.changes import Changes
+from overhead.explain.profiling import LONGEST_STEP_S, StepProfile, profile_step
+from overhead.explain.record import (
+    Alternative,
+    DeviceGap,
+    ExplainedProgram,
+    Explanation,
+    OperationRow,
+    ReplayCheck,
+    StepCounts,
+    StepTiming,
+    StepVerdict,
+    SynchronisationRow,
+    UsedLibrary,
+    missing,
+)
+from overhead.explain.replay import step_parts
+from overhead.explain.step_profile import gap_rows, operation_rows, step_counts, synchronisation_rows
+from overhead.explain.steps import StepSource, step_given, step_named
+from overhead.explain.timing import CallTiming, Timing, plan_of, time_statements
+from overhead.explain.trace import busy
+from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay
+from overhead.explain.waits import NOTHING
+from overhead.profiles import Plan
+from overhead.results import Figure
+from overhead.runner.progress import Listener
+
+_Row = TypeVar("_Row", OperationRow, SynchronisationRow, DeviceGap)
+_SHORTEST_NS = 1000.0
+"""A shorter step is one call, for which ``overhead time`` is made."""
+_SAMPLING_S, _FEWEST_CALLS = 9.0, 15
+"""The seconds in which three processes sample the step; the calls of a slow step in each of them."""
+_LIBRARIES: dict[str, UsedLibrary] = {
+    "torch": "torch", "jax": "jax", "cupy": "cupy", "numba": "numba", "wgpu-native": "wgpu", "dawn": "wgpu",
+}  # fmt: skip
+
+
+def explain(
+    step: str | Callable[[], object],
+    *,
+    arguments: Sequence[str] = (),
+    against: str | Callable[[], object] = "",
+    compiled: bool = True,
+    alternatives: bool = True,
+    source_lines: bool = False,
+    listener: Listener | None = None,
+    profiled: Callable[..., StepProfile] = profile_step,
+    timed: Callable[..., Timing] = time_statements,
+) -> Explanation:
+    """Explain a step: what it costs, what bounds it, and what would change that.
+
+    ``step``: ``FILE.py:FUNCTION``, ``module:function``, or a function that other processes can find. A function that
+    returns a function returns the step. ``arguments``: ``NAME=VALUE`` for it. ``against``: the user's own alternative,
+    given like ``step``. ``compiled``: also try ``torch.compile``, which may take minutes. ``alternatives``: False
+    measures the step only. ``source_lines``: include the text of the program's lines.
+
+    Raises ``UsageError``, one line, for a step that raises, cannot be repeated, is too short or too long, hangs or runs
+    out of memory.
+    """
+    listener = listener or Listener()
+    source = _source(step, arguments)
+    other = _source(against, arguments) if against else None
+    profile = profiled(source, doing=listener.working)
+    if profile.found.one_ns < _SHORTEST_NS:
+        raise UsageError(
+            f"a step takes {profile.found.one_ns:.0f} ns, too short to explain: measure it with overhead time, or "
+            "repeat its work inside the step"
+        )
+    spec = CallSpec(calls=["step()"], setup=source.setup, path=source.path, found=[profile.found])
+    timing = timed(spec, listener, longest_s=LONGEST_STEP_S, plan=_plan(profile), labels=[source.function])
+    found: list[Alternative] = []
+    if alternatives:
+        job = AttemptJob(setup=source.setup, path=source.path)
+        changes = Changes(job, profile.found, listener)
+        found = changes.all(compiled=compiled, against=other.setup if other else "")
+    result = explanation(source, profile, timing, found)
+    return with_source(result, source.folder) if source_lines else result
+
+
+def _source(step: str | Callable[[], object], arguments: Sequence[str]) -> StepSource:
+    if isinstance(step, str):
+        return step_named(step, arguments)
+    if arguments:
+        raise UsageError("arguments are for a step that is named; give a function that needs none")
+    return step_given(step)
+
+
+def _plan(profile: StepProfile) -> Plan:
+    """The plan of ``overhead time`` with three processes, so that all of an explanation takes about a minute."""
+    case_s = max(_SAMPLING_S / 3, _FEWEST_CALLS * profile.found.one_ns / 1e9)
+    return dataclasses.replace(
+        plan_of([profile.found]), processes=3, case_s=case_s, sampling_s=3.003 * case_s, wall_s=20.0 + 6 * case_s
+    )
+
+
+def explanation(
+    source: StepSource, profile: StepProfile, timing: Timing, alternatives: Sequence[Alternative] = ()
+) -> Explanation:
+    """The explanation from what was measured. Pure, except for the time of day."""
+    call = timing.calls[0]
+    step = _timing(call, profile)
+    trace, cost = profile.trace, profile.cost
+    operations = operation_rows(trace.quiet(), cost) if trace is not None else []
+    synchronisations = synchronisation_rows(trace) if trace is not None else []
+    counts = step_counts(trace) if trace is not None else _no_counts(profile.reason)
+    check, verdict = _judged(profile, step, counts)
+    return Explanation(
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        program=ExplainedProgram(
+            file=source.file, function=source.function, arguments=source.arguments,
+            library=_library(profile), device=profile.device,
+        ),
+        machine=timing.machine,
+        versions=timing.versions,
+        step=step,
+        per_step=counts,
+        profiled_steps=len(trace.steps) if trace is not None else 0,
+        operations=operations,
+        synchronisations=synchronisations,
+        gaps=gap_rows(trace) if trace is not None else [],
+        replay=check,
+        verdict=verdict,
+        alternatives=list(alternatives),
+        not_seen=[machine.redact(text) for text in _not_seen(profile, call)],
+    )  # fmt: skip
+
+
+def with_source(found: Explanation, folder: str) -> Explanation:
+    """The explanation with the text of each line of the program; ``folder``: that of the program."""
+
+    def sited(row: _Row) -> _Row:
+        file, _, line = row.site.line.rpartition(":")
+        text = linecache.getline(os.path.join(folder, file), int(line)).strip() if line.isdigit() else ""
+        return msgspec.structs.replace(row, site=msgspec.structs.replace(row.site, source=text[:4000]))
+
+    return msgspec.structs.replace(
+        found,
+        operations=[sited(row) for row in found.operations],
+        synchronisations=[sited(row) for row in found.synchronisations],
+        gaps=[sited(row) for row in found.gaps],
+    )
+
+
+def _library(profile: StepProfile) -> UsedLibrary:
+    return _LIBRARIES.get(profile.library, "none")
+
+
+def _timing(call: CallTiming, profile: StepProfile) -> StepTiming:
+    def figure(name: str, of: str) -> Figure:
+        found = call.figure(of)
+        if found is None:
+            return missing(name, call.reason or "not measured")
+        return msgspec.structs.replace(found, name=name)
+
+    return StepTiming(
+        wall=figure("wall", "complete"), issue=figure("issue", "issue"), fixed=figure("fixed", "fixed"),
+        busy=_busy(call, profile),
+    )  # fmt: skip
+
+
+def _busy(call: CallTiming, profile: StepProfile) -> Figure:
+    """How long the device works on a step: from the profile, else as ``overhead time`` measures it."""
+    if profile.trace is not None and profile.trace.has_device:
+        times = [busy(step.device) for step in profile.trace.steps]
+        return Figure(name="busy", value=statistics.median(times), low=min(times), high=max(times),
+                      rule="from the profile; the shortest and the longest of the profiled steps")  # fmt: skip
+    found = call.figure("device_busy")
+    if found is not None and found.value is not None:
+        return msgspec.structs.replace(found, name="busy")
+    return missing("busy", "no device takes part" if not profile.device else profile.reason or "not measured")
+
+
+def _no_counts(reason: str) -> StepCounts:
+    names = ("launches", "copies", "allocations", "driver_allocations", "synchronisations")
+    return StepCounts(**{name: missing(name, reason, "count") for name in names})
+
+
+def _judged(profile: StepProfile, step: StepTiming, counts: StepCounts) -> tuple[ReplayCheck, StepVerdict]:
+    trace, cost = profile.trace, profile.cost
+    if trace is None or not trace.steps:
+        reason = profile.reason or "no step was profiled"
+        return no_replay(reason), judge_times(
+            step.wall, step.issue, synchronous=profile.found.waits == [NOTHING.name], on_device=bool(profile.device)
+        )
+    parts = step_parts(trace.quiet(), cost)
+    measured = _measured(profile.step_ns)
+    check = check_replay(parts.step, measured)
+    operations = operation_rows(trace.quiet(), cost)
+    if not trace.has_device:
+        return check, judge_processor(step.wall, check, operations)
+    streams = len({work.stream for each in trace.steps for work in each.device})
+    verdict = judge(parts, check, operations, synchronisation_rows(trace), counts.launches.value, streams)
+    return check, verdict
+
+
+def _measured(samples: Sequence[float]) -> Figure:
+    if not samples:
+        return missing("measured", "no step was timed beside the profile")
+    return Figure(name="measured", value=statistics.fmean(samples), low=min(samples), high=max(samples),
+                  rule="in the profiled process, before and after the profile")  # fmt: skip
+
+
+def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:
+    found = []
+    if profile.trace is None:
+        found.append(f"Launches, synchronisations, operations and gaps: {profile.reason}.")
+    elif not profile.trace.has_device:
+        found.append("No work on a device: launches, synchronisations and gaps do not apply.")
+    else:
+        found.append("Waits of one stream for another are not modelled in the replay.")
+    if profile.sites_missing:
+        found.append(f"{profile.sites_missing[0].upper()}{profile.sites_missing[1:]}.")
+    if "values-not-checked" in call.flags:
+        found.append("The values that the step computes are not checked while it is timed.")
+    return found

@@ -1,0 +1,440 @@
+"""Profile a PyTorch step in a process of its own: times of operations and device work, counts, and call sites.
+
+The process times the step without the profiler first and last, and measures what the profiler adds to an operation and
+to a runtime call. A second profile records the call sites; its times are not used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+from msgspec import Struct
+
+from overhead.bounded_files import read_whole
+from overhead.errors import BadFile, UsageError, one_line
+from overhead.explain.call_sites import marked_sites
+from overhead.explain.call_spec import CallSpec, FoundCall
+from overhead.explain.replay import ProfilerCost
+from overhead.explain.steps import StepSource, has_run, said
+from overhead.explain.trace import STEP_MARK, StepTrace, Trace, read_chrome_trace
+from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, try_call
+from overhead.measure.sampling.clock import SystemClock
+from overhead.measure.sampling.quiet_processor import QuietProcessor
+from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
+
+LONGEST_STEP_S = 1.0
+"""The longest step that is explained."""
+_LIBRARIES = ("torch", "jax", "cupy", "numba", "wgpu-native", "dawn")
+"""Names of waits of libraries, the surest first."""
+_EXIT_S = 5.0
+_MOST_TRACE_BYTES = 1 << 30
+_WARM_STEPS = 3
+_PROFILED_S, _FEWEST, _MOST = 0.3, 3, 20
+"""Steps are profiled for this long, between these numbers, and one more before them."""
+_SLOW_S = 0.05
+"""Of a longer step fewer samples are taken."""
+_SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 8, 0.5
+"""A sample without the profiler takes this long or one step; how many samples, for how long, at least."""
+_CALIBRATION_NS, _CALIBRATION_LOOPS, _CALIBRATION_ROUNDS = 300_000, 16, 4
+
+
+class ProfileJob(Struct, frozen=True):
+    """What to profile, and the folder for the traces."""
+
+    source: StepSource
+    folder: str
+    longest_s: float = LONGEST_STEP_S
+
+
+class Profiled(Struct, frozen=True, tag="profiled"):
+    """What the child measured besides the traces. ``step_ns``: a step without the profiler, ns, before and after
+    the profile.
+
+    ``operation_ns``, ``inner_ns``, ``call_ns``: the cost of the profiler. ``reason``: why there are no traces.
+    """
+
+    step_ns: list[float] = []
+    operation_ns: float = 0.0
+    inner_ns: float = 0.0
+    call_ns: float = 0.0
+    reason: str = ""
+    library: str = "none"
+    device: str = ""
+    sites_missing: str = ""
+
+
+_Answer = TrialStep | TrialFound | TrialRefused | Profiled
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Answer).decode
+
+
+_NO_COST = ProfilerCost()
+
+
+@dataclasses.dataclass(frozen=True)
+class StepProfile:
+    """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no profile.
+
+    ``step_ns``: a step in the profiled process without the profiler, before and after it.
+    """
+
+    found: FoundCall
+    library: str
+    device: str
+    trace: Trace | None = None
+    cost: ProfilerCost = _NO_COST
+    step_ns: Sequence[float] = ()
+    sites_missing: str = ""
+    reason: str = ""
+
+
+def profile_step(
+    source: StepSource,
+    *,
+    silence_s: float = SILENCE_S,
+    longest_s: float = LONGEST_STEP_S,
+    doing: Callable[[str], None] = lambda what: None,
+    start: Callable[..., SupervisedProcess] = SupervisedProcess,
+) -> StepProfile:
+    """Try the step in a child process, and profile it where it uses PyTorch.
+
+    Raises ``UsageError`` with one line for a step that raises, cannot be repeated, crashes, hangs, takes too long or
+    runs out of memory.
+    """
+    with tempfile.TemporaryDirectory(prefix="overhead-profile-") as folder:
+        found, profiled = _in_child(ProfileJob(source, folder, longest_s), silence_s, doing, start)
+        if profiled.reason:
+            return StepProfile(found, profiled.library, profiled.device, reason=profiled.reason)
+        try:
+            plain = _read(folder, "plain.json")
+            sites = Trace([]) if profiled.sites_missing else _read(folder, "sites.json")
+        except BadFile as error:
+            return StepProfile(found, profiled.library, profiled.device, reason=f"the profile is unreadable: {error}")
+    if profiled.device and not plain.has_device:
+        return StepProfile(found, profiled.library, profiled.device, reason=_NOTHING_SEEN)
+    joined, sites_missing = with_sites(plain, sites)
+    cost = ProfilerCost(profiled.operation_ns, profiled.inner_ns, profiled.call_ns)
+    return StepProfile(found, profiled.library, profiled.device, joined, cost, profiled.step_ns,
+                       profiled.sites_missing or sites_missing)  # fmt: skip
+
+
+_NOTHING_SEEN = (
+    "the profiler saw no work on the device: the step issues none, or this user may not profile the device "
+    "(CUPTI needs a permission that the driver gives)"
+)
+
+
+def _read(folder: str, name: str) -> Trace:
+    return read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name).settled()
+
+
+def _in_child(
+    job: ProfileJob, silence_s: float, doing: Callable[[str], None], start: Callable[..., SupervisedProcess]
+) -> tuple[FoundCall, Profiled]:
+    process = start(
+        (sys.executable, "-m", "overhead.explain.profiling"), {},
+        memory_bytes=int(psutil.virtual_memory().total * 0.75), poll_s=0.1,
+    )  # fmt: skip
+    step, found = "starting", None
+    try:
+        process.send(_encode(job) + b"\n")
+        while line := process.receive(silence_s):
+            match _decode(line):
+                case TrialStep(what):
+                    step = what
+                    doing(what)
+                case TrialFound(call):
+                    found = call
+                case TrialRefused(reason):
+                    raise UsageError(reason)
+                case Profiled() as profiled if found is not None:
+                    return found, profiled
+        code = process.exit_code(_EXIT_S)
+        ended = f"{how_ended(code)}{process.last_words()}"
+        if found is not None:  # the step works; its profile does not
+            return found, Profiled(reason=f"{step}: {ended}")
+        raise UsageError(f"{step}: {ended}")
+    except LimitExceeded as exceeded:
+        late = f"no answer for {silence_s:.0f} s" if exceeded.limit == "time" else "out of memory"
+        if found is not None:
+            return found, Profiled(reason=f"{step}: {late}")
+        raise UsageError(f"{step}: {late}") from None
+    finally:
+        process.end()
+
+
+def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, str]:
+    """The first trace with the lines and allocations of the second, and what could not be found out.
+
+    Operations and synchronisations are matched by their order in the step.
+    """
+    model = next((step for step in sites.steps if step.operations), None)
+    if model is None or not plain.steps:
+        return plain, "no call sites were recorded"
+    steps, unmatched = [], 0
+    for step in plain.steps:
+        joined = _joined(step, model)
+        unmatched += joined is None
+        steps.append(joined or step)
+    if unmatched:
+        return Trace(steps), (
+            f"the operations of {unmatched} of {len(steps)} profiled steps are not those of the step whose lines were "
+            "recorded: their lines are missing"
+        )
+    return Trace(steps), ""
+
+
+def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
+    """The step with the lines of ``model``; None if the two run different operations."""
+    known = [operation for operation in model.operations if operation.name != _MODE]
+    if [each.name for each in step.operations] != [each.name for each in known]:
+        return None
+    operations = [
+        dataclasses.replace(each, site=other.site) for each, other in zip(step.operations, known, strict=True)
+    ]
+    new = {id(old): each for old, each in zip(step.operations, operations, strict=True)}
+    lines = [call.site for call in model.synchronisations]
+    own = step.synchronisations
+    by_start = {call.start: line for call, line in zip(own, lines, strict=True)} if len(own) == len(lines) else {}
+    calls = [
+        dataclasses.replace(
+            call,
+            operation=new.get(id(call.operation)) if call.operation is not None else None,
+            site=by_start.get(call.start)
+            or (new[id(call.operation)].site if call.operation is not None else call.site),
+        )
+        for call in step.calls
+    ]
+    return dataclasses.replace(step, operations=operations, calls=calls, allocations=model.allocations)
+
+
+_MODE = "PythonDispatchMode"
+"""The operation that torch records around a dispatch mode, where the library itself has none around it."""
+
+
+# The child.
+
+
+def _child(job: ProfileJob, send: Callable[[_Answer], None]) -> Profiled:
+    """Load, try and profile the step. Raises ``UsageError``."""
+
+    def doing(what: str) -> None:
+        send(TrialStep(what))
+
+    doing("loading the program")
+    step = _loaded(job.source)
+    doing("the first step")
+    again = "the step cannot be repeated: the first one works, then "
+    _run(step, again if has_run(step) else "")
+    doing("the second step")
+    _run(step, again)
+    doing("timing the step")
+    spec = CallSpec(calls=["step()"], setup=f"from {__name__} import held\nstep = held()", path=job.source.path)
+    _held.append(step)
+    found = try_call(spec, "step()", job.longest_s, lambda what: None)
+    send(TrialFound(found))
+    library = next((name for name in _LIBRARIES if name in found.waits), "none")
+    if library == "none" and "torch" in sys.modules:
+        library = "torch"
+    device = found.adapter if found.api != "CPU" else ""
+    torch = sys.modules.get("torch")
+    if torch is None or library != "torch":
+        what = {"none": "a step without PyTorch"}.get(library, library)
+        return Profiled(reason=f"{what} is not profiled: only its times are measured", library=library, device=device)
+    doing("profiling the step")
+    return _TorchProfile(torch, step, job, device, doing).run()
+
+
+_held: list[Callable[[], Any]] = []
+
+
+def held() -> Callable[[], Any]:
+    """The step that this process has loaded."""
+    return _held[-1]
+
+
+def _loaded(source: StepSource) -> Callable[[], Any]:
+    sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
+    scope: dict[str, Any] = {"__name__": "__overhead__"}
+    try:
+        exec(source.setup, scope)
+    except UsageError:
+        raise
+    except BaseException as error:
+        raise UsageError(said(error)) from error
+    step: Callable[[], Any] = scope["step"]
+    return step
+
+
+def _run(step: Callable[[], Any], worked: str) -> None:
+    try:
+        step()
+    except BaseException as error:  # sys.exit too
+        memory = "out of memory: " if "OutOfMemory" in type(error).__name__ or isinstance(error, MemoryError) else ""
+        raise UsageError(f"{worked}{memory}{said(error)}") from error
+
+
+class _TorchProfile:
+    """Profiles a step with ``torch.profiler``."""
+
+    def __init__(
+        self, torch: Any, step: Callable[[], Any], job: ProfileJob, device: str, doing: Callable[[str], None]
+    ) -> None:
+        self.torch, self.step, self.job, self.device, self.doing = torch, step, job, device, doing
+        self.on_cuda = bool(torch.cuda.is_available() and torch.cuda.is_initialized())
+        self.synchronize: Callable[[], object] = torch.cuda.synchronize if self.on_cuda else lambda: None
+
+    def run(self) -> Profiled:
+        with contextlib.closing(QuietProcessor(SystemClock())) as self.processor:
+            return self._run()
+
+    def _run(self) -> Profiled:
+        for _ in range(_WARM_STEPS):
+            self.step()
+        one_s = self._seconds(1)
+        steps = int(min(_MOST, max(_FEWEST, _PROFILED_S / max(one_s, 1e-9))))
+        with self._profiler():  # the first profile starts CUPTI
+            self.step()
+            self.synchronize()
+        self.doing("timing the step beside its profile")
+        before = self._step_ns(one_s)
+        self.doing("profiling the step")
+        self._trace("plain.json", steps)
+        self.doing("timing the step beside its profile")
+        after = self._step_ns(one_s)
+        self.doing("measuring the cost of the profiler")
+        cost = self._cost()
+        self.doing("finding the lines of the operations")
+        missing = ""
+        try:
+            self._trace("sites.json", 2, sites=True)
+        except Exception as error:  # a compiled step may not run under a dispatch mode
+            missing = f"no call sites: {one_line(error)}"
+        return Profiled([before, after], *cost, library="torch", device=self.device, sites_missing=missing)
+
+    def _seconds(self, n: int) -> float:
+        self.synchronize()
+        began = time.perf_counter()
+        for _ in range(n):
+            self.step()
+        self.synchronize()
+        return time.perf_counter() - began
+
+    def _step_ns(self, one_s: float) -> float:
+        """The time of a step: the difference of two numbers of steps, so that the wait at the end drops out."""
+        few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
+        times: dict[int, list[float]] = {few: [], 3 * few: []}
+        began = time.perf_counter()
+        fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 2
+        while len(times[few]) < fewest or time.perf_counter() - began < _TIMED_S:
+            self.processor.leave_if_slow()
+            for n, found in times.items():
+                found.append(self._seconds(n))
+        # The lower quartile of each length: what else runs on the machine only adds to a time.
+        short, long = (sorted(found)[len(found) // 4] for found in times.values())
+        return (long - short) / (2 * few) * 1e9
+
+    def _profiler(self, **more: Any) -> Any:
+        from torch.profiler import ProfilerActivity, profile
+
+        kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.on_cuda else [])]
+        return profile(activities=kinds, **more)
+
+    def _trace(self, name: str, steps: int, sites: bool = False, call: Callable[[], object] | None = None) -> None:
+        from torch.profiler import record_function
+
+        marked = functools.partial(marked_sites, self.torch, self.job.source.folder)
+        self.processor.leave_if_slow()
+        self.synchronize()
+        with self._profiler(profile_memory=sites) as profiler:
+            for index in range(steps + 1):
+                with record_function(f"{STEP_MARK}{index}"), marked() if sites else contextlib.nullcontext():
+                    (call or self.step)()
+            self.synchronize()
+        profiler.export_chrome_trace(str(Path(self.job.folder) / name))
+
+    def _cost(self) -> tuple[float, float, float]:
+        """What the profiler adds to an operation, to one inside another, and to a runtime call, ns."""
+        torch = self.torch
+        x = torch.zeros(1)
+        layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+        rows = torch.zeros(2, 4)
+
+        def training() -> None:
+            layers(rows).sum().backward()
+
+        operation = self._added(lambda: x.add_(1))
+        outer, inner = self._events(training)
+        nested = max(0.0, self._added(training) - outer * operation) / max(1, inner)
+        if not self.on_cuda:
+            return operation, nested, 0.0
+        y = torch.zeros(1, device="cuda")
+        return operation, nested, max(0.0, self._added(lambda: y.add_(1)) - operation)
+
+    def _events(self, call: Callable[[], object]) -> tuple[int, int]:
+        """How many outermost operations a call runs, and how many operations inside them."""
+        self._trace("calibration.json", 2, call=call)
+        trace = read_chrome_trace((Path(self.job.folder) / "calibration.json").read_bytes()).settled()
+        operations = trace.steps[-1].operations
+        return len(operations), sum(operation.inner for operation in operations)
+
+    def _added(self, call: Callable[[], object]) -> float:
+        """What the profiler adds to a call: the lower quartiles with it and without it, apart."""
+        times: tuple[list[float], list[float]] = ([], [])
+        for _ in range(_CALIBRATION_ROUNDS):
+            self.processor.leave_if_slow()
+            times[0].extend(self._loops_ns(call))
+            with self._profiler():
+                times[1].extend(self._loops_ns(call))
+        plain, profiled = (sorted(found)[len(found) // 4] for found in times)
+        return max(0.0, profiled - plain)
+
+    def _loops_ns(self, call: Callable[[], object]) -> list[float]:
+        """The times of a call in short loops."""
+        found: list[float] = []
+        calls = 1
+        for _ in range(_CALIBRATION_LOOPS):
+            self.synchronize()
+            began = time.perf_counter_ns()
+            for _ in range(calls):
+                call()
+            found.append((time.perf_counter_ns() - began) / calls)
+            calls = max(1, round(_CALIBRATION_NS / min(found)))
+        return found[1:]
+
+
+def main() -> int:
+    lines = input_lines()
+    sys.stdout.flush()
+    out = os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)  # what the program prints must not reach the pipe
+
+    def send(answer: _Answer) -> None:
+        out.write(_encode(answer) + b"\n")
+        out.flush()
+
+    job = msgspec.json.decode(next(lines), type=ProfileJob)
+    # The held step must be that of the module that the statement imports, not of ``__main__``.
+    from overhead.explain import profiling
+
+    try:
+        send(profiling._child(job, send))
+    except UsageError as error:
+        send(TrialRefused(str(error)))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,40 @@
+"""The pytest fixture ``dispatch_budget``. pytest loads this module by its entry point, so it imports nothing heavy."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from overhead.explain.dispatch_budget import BlockCounts
+
+Budget = Callable[..., contextlib.AbstractContextManager["BlockCounts"]]
+
+
+@pytest.fixture
+def dispatch_budget(request: pytest.FixtureRequest) -> Budget:
+    """A context that fails the test if its block of PyTorch code exceeds a budget, and lists what it did, by line.
+
+    ``with dispatch_budget(launches=12, synchronisations=0): step()``. Call the step once before, because a first call
+    does more. Skips the test, with the reason, where nothing can be counted.
+    """
+    folder = str(request.config.rootpath)
+
+    @contextlib.contextmanager
+    def budget(*, launches: int | None = None, synchronisations: int | None = None) -> Iterator[BlockCounts]:
+        from overhead.errors import Unavailable
+        from overhead.explain.dispatch_budget import check_limits, counted
+
+        check_limits(launches, synchronisations)
+        try:
+            with counted(folder) as found:
+                yield found
+        except Unavailable as error:
+            pytest.skip(f"dispatch_budget: {error.reason}")
+        if said := found.over(launches=launches, synchronisations=synchronisations):
+            pytest.fail(said, pytrace=False)
+
+    return budget

@@ -1,0 +1,230 @@
+"""The file of one explained step: ``overhead-explain``, version 1. Times are nanoseconds for each step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from overhead.bounded_files import read_whole
+from overhead.errors import BadFile, CannotWrite, MissingExtra
+from overhead.results import Count, Figure, LongText, Machine, Moment, Name
+
+EXPLAIN_FORMAT: Final = "overhead-explain"
+EXPLAIN_VERSION = 1
+_MAX_BYTES = 4_000_000
+
+UsedLibrary = Literal["torch", "jax", "cupy", "numba", "wgpu", "none"]
+BoundKind = Literal["host", "device", "synchronisation", "mixed", "unclear"]
+AlternativeKind = Literal["measured", "bound", "prediction"]
+AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
+MOST_ROWS = 200
+"""Most rows of a list in the file."""
+
+
+class _Part(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    pass
+
+
+class ExplainedProgram(_Part, kw_only=True):
+    """What was explained. ``file``: relative to the folder of the program. ``library``: whose device work it issues.
+
+    ``device``: its name; empty if the step runs on the processor.
+    """
+
+    file: LongText
+    function: Name
+    arguments: Annotated[dict[Name, LongText], Meta(max_length=64)] = {}
+    library: UsedLibrary = "none"
+    device: Name = ""
+
+
+class StepTiming(_Part, kw_only=True):
+    """The step as it is, by the slope of T(n) over n steps in fresh processes without a profiler.
+
+    ``wall``: until the work of a step is done. ``issue``: until the step returns, with the time that it is blocked.
+    ``fixed``: the intercept of T(n). ``busy``: how long the device works on a step, from the profile.
+    """
+
+    wall: Figure
+    issue: Figure
+    fixed: Figure
+    busy: Figure
+
+
+class StepCounts(_Part, kw_only=True):
+    """Calls of one step, unit ``count``. ``low`` and ``high`` of a figure: fewest and most of the profiled steps.
+
+    ``allocations``: of the library's allocator. ``driver_allocations``: those that reach the driver.
+    """
+
+    launches: Figure
+    copies: Figure
+    allocations: Figure
+    driver_allocations: Figure
+    synchronisations: Figure
+
+
+class CallSite(_Part, kw_only=True):
+    """A line of the program. ``inside``: the line of a library below it that made the call; empty if there is none."""
+
+    line: LongText = ""
+    inside: LongText = ""
+    source: LongText = ""
+
+
+class OperationRow(_Part, kw_only=True):
+    """Outermost library operations of one name and line. ``host_ns``: host work for all of them, without blocking.
+
+    ``device_ns``: of the work that they issued.
+    """
+
+    name: LongText
+    count: float
+    host_ns: float
+    device_ns: float = 0.0
+    site: CallSite = CallSite()
+
+
+class SynchronisationRow(_Part, kw_only=True):
+    """Synchronisations of one kind and line. ``blocked_ns``: how long the host waits for the device, all together."""
+
+    what: LongText
+    count: float
+    blocked_ns: float
+    site: CallSite = CallSite()
+
+
+class DeviceGap(_Part, kw_only=True):
+    """A time in which the device has no work. ``before``: the device work that ends it. ``host``: what the host did."""
+
+    ns: float
+    before: LongText = ""
+    host: LongText = ""
+    site: CallSite = CallSite()
+
+
+class ReplayCheck(_Part, kw_only=True):
+    """The replayed step against the same step in the same process with the profiler off.
+
+    ``ratio``: replayed over measured. ``ok``: within 15 %. ``reason``: why there is no replay.
+    """
+
+    replayed: Figure
+    measured: Figure
+    ratio: float | None = None
+    ok: bool = False
+    reason: LongText = ""
+
+
+class StepVerdict(_Part, kw_only=True):
+    """``factor``: how many times the part that bounds the step takes of the next one. ``overhead_share``: of a step in
+    which the device does not work; from 0 to 1. ``sentences``: the verdict in words, the most important one first.
+    """
+
+    kind: BoundKind
+    factor: float | None = None
+    overhead_share: float | None = None
+    sentences: Annotated[list[LongText], Meta(max_length=20)] = []
+
+
+class Alternative(_Part, kw_only=True):
+    """Another way to run the step. ``gain``: the step as it is over this step time, unit ``ratio``.
+
+    ``making``: its one-off cost. ``repaid_after``: steps until the gain exceeds it, unit ``count``. ``results``: for
+    ``differs`` both values. ``site``: the line that forbids it, for ``refused``.
+    """
+
+    name: Name
+    kind: AlternativeKind
+    status: AlternativeStatus
+    step: Figure
+    gain: Figure
+    making: Figure
+    repaid_after: Figure
+    same_results: bool | None = None
+    results: LongText = ""
+    reason: LongText = ""
+    site: CallSite = CallSite()
+
+
+class Explanation(_Part, kw_only=True):
+    """Everything about one step. ``not_seen``: what this library or device does not tell, in sentences.
+
+    A notebook shows it as a page, if the packages of the extra ``report`` are installed.
+    """
+
+    format: Literal["overhead-explain"] = EXPLAIN_FORMAT
+    version: int = EXPLAIN_VERSION
+    created: Moment
+    program: ExplainedProgram
+    machine: Machine
+    versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
+    step: StepTiming
+    per_step: StepCounts
+    profiled_steps: Count = 0
+    operations: Annotated[list[OperationRow], Meta(max_length=MOST_ROWS)] = []
+    synchronisations: Annotated[list[SynchronisationRow], Meta(max_length=MOST_ROWS)] = []
+    gaps: Annotated[list[DeviceGap], Meta(max_length=MOST_ROWS)] = []
+    replay: ReplayCheck
+    verdict: StepVerdict
+    alternatives: Annotated[list[Alternative], Meta(max_length=MOST_ROWS)] = []
+    not_seen: Annotated[list[LongText], Meta(max_length=64)] = []
+
+    def _repr_html_(self) -> str | None:
+        import overhead
+
+        try:
+            page: str = overhead.explained_in_notebook(self)
+        except MissingExtra:
+            return None
+        return page
+
+
+_decoder = msgspec.json.Decoder(Explanation)
+
+
+def missing(name: str, reason: str, unit: str = "ns", *, failed: bool = False) -> Figure:
+    """A figure without a value, and the reason."""
+    return Figure(name=name, unit=unit, status="failed" if failed else "unavailable", reason=reason)
+
+
+def is_explanation(raw: bytes) -> bool:
+    """Whether these bytes begin like a file that ``save_explanation`` wrote."""
+    return f'"{EXPLAIN_FORMAT}"'.encode() in raw[:200]
+
+
+def decode_explanation(raw: bytes, name: str = "the file") -> Explanation:
+    """The explanation. Raises ``BadFile``, one line that begins with ``name``."""
+    try:
+        found = _decoder.decode(raw)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise BadFile(f"{name}: not an explanation: {' '.join(str(error).split())[:300]}") from None
+    if found.version != EXPLAIN_VERSION:
+        raise BadFile(f"{name}: version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}")
+    return found
+
+
+def read_explanation(path: Path) -> Explanation:
+    """The explanation in a file. Raises ``BadFile``."""
+    return decode_explanation(read_whole(path, _MAX_BYTES), str(path))
+
+
+def encode_explanation(found: Explanation) -> bytes:
+    """The explanation as indented JSON. ``format`` and ``version`` come first, so that a reader can tell the kind."""
+    fields = {"format": found.format, "version": found.version, **msgspec.to_builtins(found)}
+    return msgspec.json.format(msgspec.json.encode(fields), indent=1) + b"\n"
+
+
+def save_explanation(path: Path, found: Explanation) -> None:
+    """Write the explanation. Raises ``CannotWrite``; then no partial file remains."""
+    from overhead.loading.files import replacing
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(encode_explanation(found))
+    except OSError as error:
+        raise CannotWrite(f"{path}: {error.strerror or error}") from None

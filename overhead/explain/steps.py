@@ -1,0 +1,202 @@
+"""Find the step to explain: ``FILE.py:FUNCTION`` or ``module:function``, which returns a step, or is the step."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from overhead.errors import UsageError, one_line, unknown
+from overhead.explain.callables import setup_of
+from overhead.explain.record import CallSite
+from overhead.explain.state import is_own_code
+
+_SUITE = str(Path(__file__).parents[1]) + os.sep
+
+
+class StepSource(Struct, frozen=True, kw_only=True):
+    """Where a step comes from. ``setup``: Python text after which ``step`` is the step, in any process.
+
+    ``file``: the program, for the reader. ``path``: entries of ``sys.path`` that the program needs. ``folder``: the
+    program's own; lines are shown relative to it.
+    """
+
+    setup: str
+    file: str
+    function: str
+    arguments: dict[str, str] = {}
+    path: list[str] = []
+    folder: str = ""
+
+
+def step_named(text: str, arguments: Sequence[str] = ()) -> StepSource:
+    """The source of ``FILE.py:FUNCTION`` or ``module:function``. ``arguments``: ``NAME=VALUE``, literals or text.
+
+    Raises ``UsageError``.
+    """
+    place, colon, function = text.rpartition(":")
+    if not (place and colon and all(part.isidentifier() for part in function.split("."))):
+        raise UsageError(f"{text}: name a function, FILE.py:FUNCTION or module:function")
+    given = dict(map(_argument, arguments))
+    if is_file := place.endswith(".py"):
+        if not Path(place).is_file():
+            raise UsageError(f"{place}: no such file")
+        folder = str(Path(place).resolve().parent)
+        place = str(Path(place).resolve())
+    else:
+        folder = os.getcwd()
+    shown = os.path.relpath(place, folder) if is_file else place
+    return StepSource(
+        setup=f"from {__name__} import load_step\nstep = load_step({place!r}, {function!r}, {given!r})",
+        file=shown,
+        function=function,
+        arguments={name: str(value) for name, value in given.items()},
+        path=[folder, os.getcwd()],
+        folder=folder,
+    )
+
+
+def step_given(step: Callable[[], object]) -> StepSource:
+    """The source of a function of this process, which other processes can find again. Raises ``UsageError``."""
+    module = sys.modules.get(getattr(step, "__module__", "") or "")
+    file = getattr(module, "__file__", None) or getattr(step, "__module__", "") or "a notebook"
+    folder = str(Path(file).resolve().parent) if os.path.isfile(file) else os.getcwd()
+    return StepSource(
+        setup=setup_of(step, "step"),
+        file=os.path.basename(file),
+        function=getattr(step, "__qualname__", type(step).__qualname__),
+        path=list(sys.path),
+        folder=folder,
+    )
+
+
+def _argument(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise UsageError(f"--arg {text}: write NAME=VALUE")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callable[[], Any]:
+    """The step that a function returns; the function itself if what it returns is no function without arguments.
+
+    ``place``: a file or a module. Called in the process that runs the step. Raises ``UsageError``.
+    """
+    found = _module(place)
+    for name in function.split("."):
+        if not hasattr(found, name):
+            named = [each for each, value in vars(found).items() if callable(value) and not each.startswith("_")]
+            raise unknown(f"function in {os.path.basename(place)}:", name, named)
+        found = getattr(found, name)
+    if not callable(found):
+        raise UsageError(f"{function} is {type(found).__name__} and no function")
+    lacking = _lacking(found, arguments)
+    if lacking:
+        raise UsageError(f"{function} needs {', '.join(lacking)}: give --arg {lacking[0]}=VALUE")
+    step = functools.partial(found, **arguments) if arguments else found
+    made = _checked(step)
+    if isinstance(found, type) and not callable(made):
+        raise UsageError(f"an object of {function} cannot be called; a step takes no arguments and can be called")
+    # What a step returns may be callable too, such as a module: a function of the program is meant.
+    if isinstance(made, types.FunctionType | types.MethodType | functools.partial) or isinstance(found, type):
+        if lacking := _lacking(made, {}):
+            raise UsageError(f"the step that {function} returns needs {', '.join(lacking)}; a step takes no arguments")
+        returned: Callable[[], Any] = made
+        return returned
+    _ran.append(step)
+    return step
+
+
+def has_run(step: Callable[[], Any]) -> bool:
+    """Whether ``load_step`` has run this step once to find out that it is no function that returns a step."""
+    return any(step is each for each in _ran)
+
+
+_ran: list[Callable[[], Any]] = []
+
+
+def _module(place: str) -> Any:
+    if not place.endswith(".py"):
+        return _checked(functools.partial(importlib.import_module, place))
+    name = Path(place).stem
+    spec = importlib.util.spec_from_file_location(name, place)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{place}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    if str(Path(place).parent) not in sys.path:
+        sys.path.insert(0, str(Path(place).parent))
+    sys.modules.setdefault(name, module)
+    _checked(functools.partial(spec.loader.exec_module, module))
+    return module
+
+
+def _lacking(function: Callable[..., Any], arguments: Mapping[str, Any]) -> list[str]:
+    """The arguments without a default that are not given. Raises ``UsageError`` for one that does not exist."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a function written in C
+        return []
+    plain = [p for p in parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if not any(p.kind == p.VAR_KEYWORD for p in parameters.values()):
+        for name in arguments:
+            if name not in parameters:
+                raise unknown("argument", name, [p.name for p in plain])
+    return [p.name for p in plain if p.default is p.empty and p.name not in arguments]
+
+
+def _checked(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except UsageError:
+        raise
+    except BaseException as error:  # sys.exit too
+        raise UsageError(said(error)) from error
+
+
+def said(error: BaseException) -> str:
+    """The error in one line, with the innermost line of the program that raised it: ``train.py:12, in step: ...``."""
+    found, at = "", error.__traceback__
+    while at is not None:
+        code = at.tb_frame.f_code
+        if is_own_code(code) and not code.co_filename.startswith((_SUITE, "<")):
+            found = f"{os.path.basename(code.co_filename)}:{at.tb_lineno}, in {code.co_name}: "
+        at = at.tb_next
+    return found + one_line(error)
+
+
+def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[str]) -> CallSite:
+    """The line of the program that leads to this frame, and the innermost line of another library.
+
+    ``libraries``: folders whose lines say nothing to the reader, such as that of torch itself.
+    """
+    inside = ""
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith((*libraries, _SUITE, "<")):
+            line = f"{_shown(code.co_filename, folder)}:{frame.f_lineno}"
+            if is_own_code(code):
+                return CallSite(line=line, inside=inside)
+            inside = inside or line
+        frame = frame.f_back
+    return CallSite(inside=inside)
+
+
+def _shown(file: str, folder: str) -> str:
+    """A file without what names the machine: relative to the program, or below ``site-packages``."""
+    if folder and file.startswith(folder + os.sep):
+        return os.path.relpath(file, folder).replace(os.sep, "/")
+    _, packages, rest = file.replace(os.sep, "/").rpartition("/site-packages/")
+    return rest if packages else os.path.basename(file)

@@ -1,0 +1,190 @@
+"""What bounds a step, by rule. Pure: times in, a verdict out.
+
+``lost`` is the share of the replayed step that goes away without its synchronisations. A third or more: bound by
+synchronisation. Under a tenth: bound by the host or by the device, whichever works longer, and mixed if neither works
+15 % longer. Between: mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overhead.explain.record import BoundKind, OperationRow, ReplayCheck, StepVerdict, SynchronisationRow, missing
+from overhead.explain.replay import StepParts
+from overhead.explain.step_profile import BETWEEN
+from overhead.reading.format import count, factor, micro_of, percent
+from overhead.results import VALUED, Figure
+
+WITHIN = 0.15
+"""How far the replayed step may lie from the measured one."""
+_MUCH, _LITTLE = 1 / 3, 0.1
+_EQUAL = 1.15
+_BLOCKING = 0.9
+"""A step whose issue takes this share of its wall time returns when its work is almost done."""
+
+
+def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
+    """The replayed step against the one measured in the same process without the profiler."""
+    replayed = Figure(name="replayed", value=replayed_ns)
+    if measured.value is None or measured.value <= 0 or measured.status not in VALUED:
+        return ReplayCheck(replayed=replayed, measured=measured, reason=measured.reason or "no time was measured")
+    ratio = replayed_ns / measured.value
+    ok = abs(ratio - 1) <= WITHIN
+    reason = "" if ok else f"the replay gives {factor(ratio)} the measured time; {percent(WITHIN)} is allowed"
+    return ReplayCheck(replayed=replayed, measured=measured, ratio=ratio, ok=ok, reason=reason)
+
+
+def no_replay(reason: str) -> ReplayCheck:
+    """The check of a step that was not profiled."""
+    return ReplayCheck(replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason)
+
+
+def bound_of(parts: StepParts) -> tuple[BoundKind, float]:
+    """What bounds the step, and the factor of ``StepVerdict``."""
+    high, low = max(parts.host, parts.device), min(parts.host, parts.device)
+    ratio = high / low if low > 0 else float("inf")
+    if parts.lost >= _MUCH:
+        return "synchronisation", parts.step / parts.without_waits
+    if parts.lost >= _LITTLE:
+        return "mixed", parts.step / parts.without_waits
+    if ratio < _EQUAL:
+        return "mixed", ratio
+    return ("host" if parts.host > parts.device else "device"), ratio
+
+
+def judge(
+    parts: StepParts,
+    check: ReplayCheck,
+    operations: Sequence[OperationRow] = (),
+    synchronisations: Sequence[SynchronisationRow] = (),
+    launches: float | None = None,
+    streams: int = 1,
+) -> StepVerdict:
+    """The verdict on a profiled step with device work. It is ``unclear`` if the replay fails its check."""
+    share = max(0.0, 1 - parts.device / (check.measured.value or parts.step)) if parts.step > 0 else None
+    if not check.ok:
+        return StepVerdict(kind="unclear", overhead_share=share, sentences=_not_understood(parts, check, streams))
+    kind, times = bound_of(parts)
+    said = [_SENTENCE[kind](parts, times)]
+    if share is not None:
+        said.append(f"The device works in {percent(1 - share)} of a step; the other {percent(share)} are overhead.")
+    if launches and parts.host > parts.device:
+        said.append(f"{count(round(launches), 'launch').replace('launchs', 'launches')} a step: "
+                    f"{micro_of(parts.host / launches)} µs of host work for each.")  # fmt: skip
+    said += most_host_work(operations)
+    if synchronisations and parts.lost >= 0.01:
+        said.append(_worst(synchronisations, parts))
+    return StepVerdict(kind=kind, factor=_finite(times), overhead_share=share, sentences=said)
+
+
+def _finite(value: float) -> float | None:
+    return value if value < float("inf") else None
+
+
+def _host(parts: StepParts, times: float) -> str:
+    return (f"Host-bound: a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
+            + (f", {factor(times)} less." if times < float("inf") else "."))  # fmt: skip
+
+
+def _device(parts: StepParts, times: float) -> str:
+    more = f", {factor(times)} more." if times < float("inf") else "."
+    return (f"Device-bound: a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
+            f"{more} Less host work would not make it faster.")  # fmt: skip
+
+
+def _synchronisation(parts: StepParts, times: float) -> str:
+    return (f"Bound by synchronisation: a step takes {micro_of(parts.step)} µs, and {micro_of(parts.without_waits)} µs "
+            f"without its synchronisations ({factor(times)} faster): host and device wait for each other.")  # fmt: skip
+
+
+def _mixed(parts: StepParts, times: float) -> str:
+    both = f"a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
+    if parts.lost >= _LITTLE:
+        larger = "host" if parts.host > parts.device else "device"
+        return (f"Mixed: {both}; synchronisations cost {percent(parts.lost)} of the step, "
+                f"and without them the {larger} would bound it.")  # fmt: skip
+    return f"Mixed: {both}. Both must become faster for the step to become much faster."
+
+
+_SENTENCE = {"host": _host, "device": _device, "synchronisation": _synchronisation, "mixed": _mixed}
+
+
+def most_host_work(operations: Sequence[OperationRow]) -> list[str]:
+    """A sentence about the operations that take most of the host's time, and one about the time between them."""
+    whole = sum(row.host_ns for row in operations)
+    rows = [row for row in operations if row.name != BETWEEN]
+    said = []
+    if rows and whole > 0:
+        first = rows[0]
+        where = f" at {first.site.line}" if first.site.line else ""
+        said.append(f"Most host time in one place: {first.name}{where}, {micro_of(first.host_ns)} µs in "
+                    f"{count(round(first.count), 'call')}.")  # fmt: skip
+    outside = sum(row.host_ns for row in operations if row.name == BETWEEN)
+    if whole > 0 and outside / whole >= _LITTLE:
+        said.append(f"{percent(outside / whole)} of the host's time is outside the library's operations: Python.")
+    return said
+
+
+def _worst(synchronisations: Sequence[SynchronisationRow], parts: StepParts) -> str:
+    worst = synchronisations[0]
+    where = f" at {worst.site.line}" if worst.site.line else ""
+    number = round(sum(row.count for row in synchronisations))
+    return (f"{count(number, 'synchronisation')} a step cost {percent(parts.lost)} of it; the host waits longest in "
+            f"{worst.what}{where}, {micro_of(worst.blocked_ns)} µs.")  # fmt: skip
+
+
+def _not_understood(parts: StepParts, check: ReplayCheck, streams: int) -> list[str]:
+    measured = check.measured.value
+    if measured is None:
+        return [f"No verdict: the replay of the profile could not be checked ({check.reason})."]
+    apart = measured - parts.step
+    said = [
+        f"No verdict: a replay of the profile gives {micro_of(parts.step)} µs a step, measured are "
+        f"{micro_of(measured)} µs. {micro_of(abs(apart))} µs are not understood."
+    ]
+    if apart > 0:
+        said.append("The step waits for something that the profile does not show: "
+                    + ("waits between streams, " if streams > 1 else "")
+                    + "other processes, input and output, or work of other threads.")  # fmt: skip
+    else:
+        said.append("The profiler slows this step down by more than its known cost.")
+    return said
+
+
+def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[OperationRow]) -> StepVerdict:
+    """The verdict on a profiled step without device work: the processor does everything."""
+    whole = sum(row.host_ns for row in operations)
+    outside = sum(row.host_ns for row in operations if row.name == BETWEEN)
+    share = outside / whole if whole > 0 else None
+    took = wall.value if wall.status in VALUED else check.measured.value
+    said = [
+        f"No device takes part: a step is {micro_of(took or whole)} µs of work on the processor.",
+        "Kernels run inside the library's operations, so dispatch and arithmetic cannot be told apart there.",
+    ]
+    if not check.ok and check.reason:
+        return StepVerdict(kind="unclear", sentences=[said[0], f"The profile does not account for it: {check.reason}."])
+    if share is not None:
+        said.append(f"{percent(share)} of the time lies outside the library's operations: overhead of Python.")
+    return StepVerdict(kind="host", overhead_share=share, sentences=said + most_host_work(operations)[:1])
+
+
+def judge_times(wall: Figure, issue: Figure, *, synchronous: bool, on_device: bool) -> StepVerdict:
+    """The verdict on a step whose inside cannot be seen, from the times until it returns and until its work is done."""
+    if wall.value is None or wall.status not in VALUED:
+        return StepVerdict(kind="unclear", sentences=[f"No verdict: {wall.reason or wall.status}."])
+    if synchronous:
+        return StepVerdict(kind="host", sentences=[
+            f"The step is {micro_of(wall.value)} µs of work in the calling thread: it returns when its work is done.",
+        ])  # fmt: skip
+    if issue.value is None or issue.status not in VALUED:
+        return StepVerdict(kind="unclear", sentences=[f"No verdict: {issue.reason or issue.status}."])
+    share = issue.value / wall.value
+    work = "Device-bound" if on_device else "Bound by the work that the library runs beside the calling thread"
+    both = f"the step returns after {micro_of(issue.value)} µs, and its work is done after {micro_of(wall.value)} µs"
+    if share >= _BLOCKING:
+        return StepVerdict(kind="unclear", sentences=[
+            f"Bound by the host or by synchronisation: {both}.",
+            "Host work and waiting inside the step cannot be told apart without a profile of this library.",
+        ])  # fmt: skip
+    return StepVerdict(kind="device", factor=1 / share if share > 0 else None, sentences=[
+        f"{work}: {both}.", "Faster calls would not make it faster."])  # fmt: skip

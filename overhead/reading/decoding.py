@@ -1,0 +1,210 @@
+"""Decoded tokens: the arms of each decoder, the fusion levels, and the cost of a dispatch in a real program."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from overhead.lowering.fusions import FUSIONS
+from overhead.reading.format import count, resolved
+from overhead.reading.intervals import Span, measured, ratio
+from overhead.reading.sources import apart
+from overhead.reading.view import CALLER_WORDS, TargetView, View
+from overhead.results import Record
+from overhead.workloads._decode import DECODERS
+
+PUBLISHED_SLOPE_NS, PUBLISHED_INTERCEPT_NS = 95_500.0, -12_300_000.0
+"""What follows from the published times to the first token at 876 and 564 dispatches (arXiv 2604.02344)."""
+
+MOST_KERNEL_RATIO = 1.3
+"""If device times differ by more, nothing about hosts follows from the time of a token alone."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DecodeArm:
+    """A way to decode, and its record. Times in ns for a token."""
+
+    target: TargetView
+    record: Record
+
+    @property
+    def how(self) -> str:
+        """What a token is made of, in words."""
+        record, params = self.record, self.record.params
+        if "fusions" in params:
+            applied = int(params["fusions"])
+            kind = "unfused" if not applied else "fused" if applied == len(FUSIONS) else count(applied, "fusion")
+            passes = {"per-submit": _SUBMITTED.get(record.stack, "a launch a dispatch"), "per-pass": "one pass a token"}
+            way = passes.get(record.pattern, "a graph a token" if record.stack == "cuda-graph" else "one pass a token")
+            padding = f", {params['padding']} dispatches added" if "padding" in params else ""
+            return f"{kind}, {way}, {CALLER_WORDS[record.caller]}{padding}"
+        if "mode" in params:
+            return f"torch.compile, {params['mode']}"
+        if "maker" in params:
+            return "CUDA graph of the eager step"
+        return "one call a token" if record.stack == "onnxruntime" else "eager"
+
+    @property
+    def dispatches(self) -> int | None:
+        """Dispatches of a token, counted at the API; operations of eager PyTorch; nodes of ONNX Runtime."""
+        window = self.record.window
+        nodes = [value for name, value in window.items() if name.startswith("nodes on ") and isinstance(value, int)]
+        found = window.get("dispatches", window.get("operations", sum(nodes) or None))
+        return found if isinstance(found, int) else None
+
+    def resolved(self, name: str) -> bool:
+        """Whether the figure with this name may be drawn."""
+        return resolved(self.record.figure(name))
+
+    @property
+    def complete(self) -> Span | None:
+        return measured(self.record, "complete")
+
+    @property
+    def host(self) -> Span | None:
+        return measured(self.record, "issue")
+
+    @property
+    def device(self) -> Span | None:
+        return measured(self.record, "device_busy") or measured(self.record, "device_span")
+
+    @property
+    def tokens_per_s(self) -> Span | None:
+        time = self.complete
+        return None if time is None or time.value <= 0 else Span(1e9, 1e9, 1e9) / time
+
+
+_SUBMITTED = {"wgpu-native": "a submission a dispatch", "dawn": "a submission a dispatch"}
+
+
+@dataclasses.dataclass(frozen=True)
+class FusionLevels:
+    """The same program with more and more fusions, in one run on one device: (fusions, arm), unfused first."""
+
+    arms: tuple[tuple[int, DecodeArm], ...]
+
+    @property
+    def points(self) -> list[tuple[int, Span]]:
+        """Dispatches and time of a token at each level where both are known and the time is resolved."""
+        return _points([arm for _, arm in self.arms if arm.resolved("complete")])
+
+
+@dataclasses.dataclass(frozen=True)
+class DispatchSlope:
+    """A line through times of a token over its dispatches: ns a dispatch, and ns at no dispatch."""
+
+    slope: Span
+    intercept: Span
+    points: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Decoded:
+    """All records of one decoder."""
+
+    name: str
+    arms: tuple[DecodeArm, ...]
+    reads: tuple[DecodeArm, ...]
+    levels: tuple[FusionLevels, ...]
+    padded: tuple[tuple[DecodeArm, ...], ...]
+    """The unfused program of a stack without and with added dispatches."""
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelRatio:
+    """How many times as long the kernels of a program take in WGSL as in CUDA C, on the device."""
+
+    fusions: int
+    wgsl: DecodeArm
+    cuda: DecodeArm
+    times: Span
+
+    @property
+    def fair(self) -> bool:
+        """Whether the device times are so close that the time of a token tells the hosts apart."""
+        return 1 / MOST_KERNEL_RATIO <= self.times.value <= MOST_KERNEL_RATIO
+
+
+def decoded(view: View) -> list[Decoded]:
+    """The decoders that the file has records of, the smallest first."""
+    found = []
+    for name in DECODERS:
+        every = [DecodeArm(t, r) for t in view.executing for r in t.records if r.workload == name]
+        reads = tuple(arm for arm in every if arm.record.pattern == "read-each")
+        lowered = [arm for arm in every if "fusions" in arm.record.params and arm not in reads]
+        plain = [arm for arm in lowered if "padding" not in arm.record.params]
+        arms = tuple(arm for arm in every if arm not in reads and (arm in plain or arm not in lowered))
+        levels = tuple(FusionLevels(tuple(_by_level(group))) for group in _alike(plain) if len(group) > 1)
+        unfused = [arm for arm in lowered if arm.record.params["fusions"] == 0]
+        padded = tuple(tuple(group) for group in _alike(unfused) if len(group) > 1)
+        if every:
+            found.append(Decoded(name, arms, reads, levels, padded))
+    return found
+
+
+def _by_level(group: Sequence[DecodeArm]) -> list[tuple[int, DecodeArm]]:
+    found = {int(arm.record.params["fusions"]): arm for arm in group}
+    return [(level, found[level]) for level in sorted(found)]
+
+
+def _alike(arms: Sequence[DecodeArm]) -> list[list[DecodeArm]]:
+    """The arms of one run on one device that differ in fusions or added dispatches alone."""
+    groups: list[list[DecodeArm]] = []
+    for arm in arms:
+        for group in groups:
+            first = group[0].record
+            same = (first.target_key, first.pattern, first.caller) == (
+                arm.record.target_key, arm.record.pattern, arm.record.caller,
+            )  # fmt: skip
+            if same and not apart(first, arm.record):
+                group.append(arm)
+                break
+        else:
+            groups.append([arm])
+    return groups
+
+
+def _points(arms: Sequence[DecodeArm]) -> list[tuple[int, Span]]:
+    return [(arm.dispatches, arm.complete) for arm in arms if arm.dispatches and arm.complete is not None]
+
+
+def kernel_ratios(found: Decoded) -> list[KernelRatio]:
+    """Device time of the same program in WGSL over that in CUDA C, for each number of fusions that has both."""
+    fastest: dict[tuple[str, int], DecodeArm] = {}
+    for arm in found.arms:
+        language, fusions = arm.record.window.get("language"), arm.record.params.get("fusions")
+        if isinstance(language, str) and isinstance(fusions, int) and arm.device is not None:
+            before = fastest.get((language, fusions))
+            if before is None or before.device is None or arm.device.value < before.device.value:
+                fastest[language, fusions] = arm
+    ratios = []
+    for fusions in range(len(FUSIONS) + 1):
+        wgsl, cuda = (fastest.get((language, fusions)) for language in ("wgsl", "cuda"))
+        if wgsl is not None and cuda is not None and (times := ratio(wgsl.device, cuda.device)) is not None:
+            ratios.append(KernelRatio(fusions, wgsl, cuda, times))
+    return ratios
+
+
+def slope_over_dispatches(arms: Sequence[DecodeArm]) -> DispatchSlope | None:
+    """The least-squares line through the arms; None with fewer than three points.
+
+    Its intervals hold if each point errs by its own interval independently of the others.
+    """
+    points = _points(arms)
+    if len(points) < 3 or len({x for x, _ in points}) < 3:
+        return None
+    mean = sum(x for x, _ in points) / len(points)
+    width = sum((x - mean) ** 2 for x, _ in points)
+    weights = [(x - mean) / width for x, _ in points]
+    slope = _weighted(weights, [span for _, span in points])
+    intercept = _weighted([1 / len(points) - mean * weight for weight in weights], [span for _, span in points])
+    return DispatchSlope(slope, intercept, len(points))
+
+
+def _weighted(weights: Sequence[float], spans: Sequence[Span]) -> Span:
+    value = sum(w * s.value for w, s in zip(weights, spans, strict=True))
+    halves = [None if s.low is None or s.high is None else (s.high - s.low) / 2 for s in spans]
+    if any(half is None for half in halves):
+        return Span(value)
+    half = sum((w * (h or 0.0)) ** 2 for w, h in zip(weights, halves, strict=True)) ** 0.5
+    return Span(value, value - half, value + half)

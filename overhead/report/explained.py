@@ -1,0 +1,233 @@
+"""The page of one explained step, complete in one file: verdict, where a step's time goes, what would change it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from overhead.errors import CannotWrite, require_extra
+from overhead.explain.record import Alternative, CallSite, Explanation
+from overhead.loading.files import replacing
+from overhead.reading.format import (
+    MICRO,
+    factor_spread,
+    has_value,
+    micro,
+    micro_of,
+    micro_spread,
+    percent,
+    plain,
+    valued,
+)
+from overhead.report.core import template_figures
+from overhead.report.core.pages import Block, inline_sketch, rendered
+from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
+from overhead.report.core.parts import Listing, Part, Sketch, Table, Text
+from overhead.report.core.template_figures import BarRow, TemplatePanel
+from overhead.results import Figure
+
+_HOST, _BLOCKED = LAYER_COLOURS["python"], LAYER_COLOURS["rest"]
+_DEVICE, _WALL = LAYER_COLOURS["driver"], LAYER_COLOURS["library"]
+_CHANGED, _BOUND = CALL_COLOURS["batched"], LAYER_COLOURS["rest"]
+_Row = tuple[str, ...]
+_LABELS = {"measured": "", "bound": " (a bound)", "prediction": " (predicted)"}
+
+
+def explained_page(found: Explanation) -> str:
+    """The page as HTML text. Raises ``MissingExtra`` without the packages of the extra ``report``."""
+    require_extra("report", "jinja2")
+    sections: list[tuple[str, str, Sequence[Part]]] = [
+        ("verdict", "Verdict", list(_verdict(found))),
+        ("alternatives", "What would change it", list(_alternatives(found))),
+        ("synchronisations", "Synchronisations", list(_synchronisations(found))),
+        ("operations", "Operations", list(_operations(found))),
+        ("gaps", "Gaps of the device", list(_gaps(found))),
+        ("method", "How this was measured", list(_method(found))),
+    ]
+    blocks = [Block(name, title, [_drawn(part) for part in parts]) for name, title, parts in sections if parts]
+    device = found.program.device or found.machine.cpu
+    return rendered(
+        blocks, heading=f"What bounds {plain(found.program.function, 60)} in {plain(found.program.file, 80)}",
+        about=f"{device}; measured {found.created[:10]} at {found.created[11:16]} UTC", answers="", root="", links=(),
+        skipped=(), place=str, linked=str, drawn_from="one explained step",
+    )  # fmt: skip
+
+
+def save_explained_page(path: Path, found: Explanation) -> None:
+    """Write the page. Raises ``CannotWrite``; then no partial file remains."""
+    page = explained_page(found).encode()
+    try:
+        with replacing(path) as file:
+            file.write(page)
+    except OSError as error:
+        raise CannotWrite(f"{path}: {error.strerror or error}") from None
+
+
+def explained_in_notebook(found: Explanation) -> str:
+    """The page inside a frame, for a notebook: its styles do not reach the notebook."""
+    page = html.escape(explained_page(found), quote=True)
+    return f'<iframe srcdoc="{page}" style="width:100%;height:40rem;border:1px solid #8888" title="overhead"></iframe>'
+
+
+def _drawn(part: Part) -> object:
+    return inline_sketch(part) if isinstance(part, Sketch) else part
+
+
+def _verdict(found: Explanation) -> Iterator[Part]:
+    yield Text(found.verdict.sentences[:1], lead=True)
+    if found.verdict.sentences[1:]:
+        yield Text(found.verdict.sentences[1:])
+    blocked = sum(row.blocked_ns for row in found.synchronisations)
+    rows = [_bar("Whole step", found.step.wall, _WALL)]
+    issue = valued(found.step.issue)
+    if issue is not None:
+        pieces = [("host", max(0.0, issue - blocked) / 1e3, _HOST)]
+        if blocked:
+            pieces.append(("blocked", blocked / 1e3, _BLOCKED))
+        rows.append(BarRow("Host", pieces, _short(found.step.issue)))
+    if valued(found.step.busy) is not None:
+        rows.append(_bar("Device busy", found.step.busy, _DEVICE))
+    shown = [row for row in rows if row.pieces]
+    if shown:
+        svg = template_figures.bars([TemplatePanel(f"{MICRO} for each step", shown)])
+        said = "; ".join(f"{row.label}: {row.note}" for row in shown)
+        caption = "Host and device work at the same time, so their bars do not add up to the step."
+        yield Sketch("step", "One step", said, caption, svg)
+    counts: list[_Row] = [
+        (name, f"{figure.value:,.4g}" if figure.value is not None else "", figure.reason)
+        for name, figure in (
+            ("launches", found.per_step.launches), ("copies", found.per_step.copies),
+            ("allocations", found.per_step.allocations), ("synchronisations", found.per_step.synchronisations),
+        )
+    ]  # fmt: skip
+    columns, shown_counts = _without_empty(("Call", "Count", "Remark"), counts)
+    yield Table("Calls of one step", columns, shown_counts, numeric=(1,))
+
+
+def _bar(label: str, figure: Figure, colour: str) -> BarRow:
+    value = valued(figure)
+    pieces = [("", value / 1e3, colour)] if value is not None and value > 0 else []
+    return BarRow(label, pieces, _short(figure))
+
+
+def _short(figure: Figure) -> str:
+    return f"{micro(figure)} {MICRO}"
+
+
+def _alternatives(found: Explanation) -> Iterator[Part]:
+    tried = [each for each in found.alternatives if valued(each.step) is not None]
+    tried.sort(key=lambda each: valued(each.step) or 0.0)
+    rows = [_bar(_name(each), each.step, _colour(each)) for each in tried]
+    if rows:
+        rows.append(_bar("as it is", found.step.wall, _WALL))
+        svg = template_figures.bars([TemplatePanel(f"{MICRO} for each step", rows)])
+        said = "; ".join(f"{row.label}: {row.note}" for row in rows)
+        caption = "Each alternative alternates with the step in one process. A bound is no program that anyone can use."
+        yield Sketch("alternatives", "A step in each way", said, caption, svg)
+    table: list[_Row] = [
+        (
+            _name(each), each.status, micro_spread(each.step) if has_value(each.step) else "", _gain(each),
+            f"{each.making.value / 1e9:,.2g} s" if each.making.value is not None else "",
+            f"{each.repaid_after.value:,.0f}" if each.repaid_after.value is not None else "",
+            {True: "same", False: "differ", None: ""}[each.same_results],
+            "; ".join(filter(None, (each.results, each.reason, _place(each.site)))),
+        )
+        for each in found.alternatives
+    ]  # fmt: skip
+    if table:
+        columns: _Row = (
+            "Alternative",
+            "Status",
+            f"Step, {MICRO}",
+            "Gain",
+            "Making it",
+            "Repaid after steps",
+            "Results",
+            "Remark",
+        )
+        columns, table = _without_empty(columns, table)
+        yield Table("What was tried", columns, table, prose=True)
+
+
+def _name(alternative: Alternative) -> str:
+    return plain(alternative.name, 60) + _LABELS[alternative.kind]
+
+
+def _colour(alternative: Alternative) -> str:
+    return _CHANGED if alternative.kind == "measured" else _BOUND
+
+
+def _gain(alternative: Alternative) -> str:
+    gain = alternative.gain
+    return factor_spread(gain.value, gain.low, gain.high) if gain.value is not None else ""
+
+
+def _place(site: CallSite) -> str:
+    return site.line + (f" (inside {site.inside})" if site.inside else "")
+
+
+def _synchronisations(found: Explanation) -> Iterator[Part]:
+    rows: list[_Row] = [
+        (plain(row.what, 60), f"{row.count:,.4g}", micro_of(row.blocked_ns), _place(row.site), row.site.source)
+        for row in found.synchronisations
+    ]
+    if rows:
+        columns: _Row = ("Call", "Count", f"Blocked, {MICRO}", "Line", "Source")
+        columns, rows = _without_empty(columns, rows)
+        yield Table("Calls that wait for the device, by line", columns, rows, numeric=(1, 2))
+
+
+def _operations(found: Explanation) -> Iterator[Part]:
+    total = sum(row.host_ns for row in found.operations) or 1.0
+    rows: list[_Row] = [
+        (
+            plain(row.name, 60), f"{row.count:,.4g}", micro_of(row.host_ns), percent(row.host_ns / total),
+            micro_of(row.device_ns) if row.device_ns else "", _place(row.site), row.site.source,
+        )
+        for row in found.operations
+    ]  # fmt: skip
+    if rows:
+        columns: _Row = ("Operation", "Count", f"Host, {MICRO}", "Share", f"Device, {MICRO}", "Line", "Source")
+        columns, rows = _without_empty(columns, rows)
+        yield Table("Operations by host time", columns, rows, numeric=(1, 2, 3), sortable=True)
+
+
+def _gaps(found: Explanation) -> Iterator[Part]:
+    rows = [
+        (f"{micro_of(gap.ns)} {MICRO}", plain(gap.before, 80), plain(gap.host, 80), _place(gap.site))
+        for gap in found.gaps
+    ]
+    if rows:
+        yield Table(
+            "The longest times in which the device has no work", ("Gap", "Before", "The host did", "Line"), rows
+        )
+
+
+def _without_empty(columns: _Row, rows: Sequence[_Row]) -> tuple[_Row, list[_Row]]:
+    """The columns in which at least one row has a text."""
+    kept = [i for i in range(len(columns)) if any(row[i] for row in rows)]
+    return tuple(columns[i] for i in kept), [tuple(row[i] for i in kept) for row in rows]
+
+
+def _method(found: Explanation) -> Iterator[Part]:
+    replay = found.replay
+    if replay.ratio is None:
+        said = f"The profile was not replayed: {replay.reason}."
+    else:
+        said = (
+            f"The profile, replayed as a queue, gives {_short(replay.replayed)} for each step; the step takes"
+            f" {_short(replay.measured)} in the same process without the profiler: {percent(replay.ratio)}."
+        )
+        said += "" if replay.ok else " That is more than 15 % off, so a part of this step is not understood."
+    yield Listing(
+        [
+            ("Times", "The slope of T(n) over n steps, in fresh processes without a profiler."),
+            ("Counts and lines", f"A profile of {found.profiled_steps} steps in a process of its own."),
+            ("The check", said),
+            *(("Not seen", sentence) for sentence in found.not_seen),
+        ]
+    )
+    versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
+    if versions:
+        yield Text([f"Versions: {versions}."], quiet=True)

@@ -1,0 +1,209 @@
+"""Decoded tokens: the arms of each decoder, the fusion levels, reads, and the cost of a dispatch in a real program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead.lowering.fusions import FUSIONS
+from overhead.reading.decoding import (
+    MOST_KERNEL_RATIO,
+    PUBLISHED_INTERCEPT_NS,
+    PUBLISHED_SLOPE_NS,
+    DecodeArm,
+    Decoded,
+    DispatchSlope,
+    FusionLevels,
+    decoded,
+    kernel_ratios,
+    slope_over_dispatches,
+)
+from overhead.reading.format import MICRO, TIMES, count, factor_spread, spread
+from overhead.reading.intervals import Span, ratio
+from overhead.reading.missing_values import why
+from overhead.reading.view import View
+from overhead.report.core.draw import PAPER, SMALL, canvas
+from overhead.report.core.page_list import slug
+from overhead.report.core.palette import colour
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
+from overhead.report.core.registry import register
+
+_MILLI = 1e6
+
+
+@register("decode", "A token through each stack", 10, page="decode")
+def decoding(view: View) -> Iterator[Part]:
+    for found in decoded(view):
+        yield Text([
+            f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache stay on the "
+            "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are counted "
+            "where they are handed to the API; for PyTorch they are operations, for ONNX Runtime nodes.",
+        ])  # fmt: skip
+        if any(arm.resolved("complete") for arm in found.arms):
+            yield _arms_drawing(found)
+        yield _arms(found)
+        if found.reads:
+            yield _reads(found)
+        for number, levels in enumerate(found.levels):
+            if len(levels.points) > 2:
+                yield _level_drawing(found, levels, number)
+        for levels in found.levels:
+            yield _level_table(found, levels)
+        sentences = [*_kernel_sentences(found)]
+        if sentences:
+            yield Text(sentences)
+        sentences = [*_padded_sentences(found), *_level_sentences(found)]
+        if sentences:
+            yield Text([*sentences, _published()])
+
+
+def _arms(found: Decoded) -> Table:
+    columns = ["stack", "how", "dispatches", "a token, ms", "host, ms", "device, ms", "tokens/s", "remark"]
+    rows: list[list[str | Cell]] = []
+    for arm in found.arms:
+        times = [_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)]
+        dispatches = f"{arm.dispatches:,}" if arm.dispatches else ""
+        rate = _shown(arm.tokens_per_s, 1)
+        rows.append([_stack(arm), arm.how, dispatches, *times, rate, _remark(arm)])
+    return Table(f"Ways to decode a token of {found.name}", columns, rows, numeric=range(2, 7), sortable=True)
+
+
+def _arms_drawing(found: Decoded) -> Drawing:
+    shown = [(arm, time) for arm in found.arms if arm.resolved("complete") and (time := arm.complete) is not None]
+    figure, [[ax]] = canvas([0.36 * len(shown) + 0.2], around=0.6)
+    for row, (arm, time) in enumerate(shown):
+        own = colour(arm.target.stack)
+        ax.barh(row, time.value / _MILLI, height=0.6, color=own, alpha=0.35)
+        for one, name, marker in ((arm.host, "issue", "|"), (arm.device, "device_busy", "o")):
+            if one is not None and arm.resolved(name):
+                ax.plot(one.value / _MILLI, row, marker=marker, color=own, markersize=5, markeredgewidth=1.6)
+    ax.set_yticks(range(len(shown)), [f"{arm.target.short}\n{arm.how}" for arm, _ in shown], fontsize=SMALL)
+    ax.invert_yaxis()
+    ax.set_xlabel("ms a token")
+    return Drawing(
+        f"decode-{slug(found.name)}", f"Time of a token of {found.name}",
+        f"A bar for each of {len(shown)} ways to decode whose time is resolved; the numbers are in the table below.",
+        "Bar: a token with its work done. Stroke: the host's time to issue it. Point: the device's time. Host and "
+        "device work at the same time where the stack allows it, so the two do not add up.",
+        figure,
+    )  # fmt: skip
+
+
+def _reads(found: Decoded) -> Table:
+    rows: list[list[str | Cell]] = []
+    for arm in found.reads:
+        tokens = arm.record.params.get("tokens", 1)
+        read = {"token": "4 bytes", "logits": "all logits"}.get(str(arm.record.params.get("readback")), "")
+        unit = "a token" if tokens == 1 else f"the first token of a prompt of {tokens}, as {tokens} decode steps"
+        rows.append([_stack(arm), unit, read, _shown(arm.complete, _MILLI), _remark(arm)])
+    columns = ["stack", "until", "read", "time with the wait, ms", "remark"]
+    return Table(f"A read after every token of {found.name}", columns, rows, numeric=[3])
+
+
+def _level_table(found: Decoded, levels: FusionLevels) -> Table:
+    rows: list[list[str | Cell]] = []
+    before: DecodeArm | None = None
+    for level, arm in levels.arms:
+        change, gain = "", None
+        if before is not None:
+            gain = ratio(before.complete, arm.complete)
+            if arm.dispatches and before.dispatches:
+                change = f"{arm.dispatches - before.dispatches:,}"
+        dispatches = f"{arm.dispatches:,}" if arm.dispatches else ""
+        times = [_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)]
+        faster = factor_spread(*gain.over(1)) if gain else ""
+        rows.append([_program(level, before), dispatches, change, *times, faster, _remark(arm)])
+        before = arm
+    columns = ["program", "dispatches", "change", "a token, ms", "host, ms", "device, ms", "faster by", "remark"]
+    return Table(f"{found.name}: fusions, {_place(levels)}", columns, rows, numeric=range(1, 7))
+
+
+def _program(level: int, before: DecodeArm | None) -> str:
+    if not level:
+        return "unfused"
+    if before is None or level - int(before.record.params["fusions"]) > 1:
+        return f"with {count(level, 'fusion')}"
+    return f"+ {tuple(FUSIONS)[level - 1]}"
+
+
+def _level_drawing(found: Decoded, levels: FusionLevels, number: int) -> Drawing:
+    figure, [[ax]] = canvas([2.2], around=0.6)
+    points, stack = levels.points, levels.arms[0][1].target.stack
+    own = colour(stack)
+    ax.plot([x for x, _ in points], [s.value / _MILLI for _, s in points], color=own, linewidth=0.8, marker="o",
+            markersize=5.5, markerfacecolor=PAPER, markeredgecolor=own)  # fmt: skip
+    for x, one in points:
+        if one.low is not None and one.high is not None:
+            ax.plot([x, x], [one.low / _MILLI, one.high / _MILLI], color=own, linewidth=1.6)
+    ax.set_xlim(0, None)
+    ax.set_ylim(0, None)
+    ax.set_xlabel("dispatches a token")
+    ax.set_title("time of a token, ms")
+    name = f"decode-{slug(found.name)}-levels-{number + 1}"
+    return Drawing(
+        name, f"{found.name}: each fusion, {_place(levels)}",
+        f"The time of a token over its dispatches at {len(points)} fusion levels; the numbers are in the table below.",
+        "Lines: intervals within this run.", figure,
+    )  # fmt: skip
+
+
+def _kernel_sentences(found: Decoded) -> Iterator[str]:
+    for one in kernel_ratios(found):
+        kind = "unfused" if not one.fusions else f"with {count(one.fusions, 'fusion')}"
+        said = f"The program {kind} takes {factor_spread(*one.times.over(1))} the device time in WGSL "
+        said += f"({one.wgsl.target.short}) as in CUDA C ({one.cuda.target.short})."
+        if not one.fair:
+            said += (
+                f" They differ by over {MOST_KERNEL_RATIO}{TIMES}, so the times of a token do not tell the hosts apart."
+            )
+        yield said
+
+
+def _padded_sentences(found: Decoded) -> Iterator[str]:
+    for group in found.padded:
+        line = slope_over_dispatches(group)
+        if line:
+            yield (
+                f"A trivial dependent dispatch that is added to an unfused token costs {_line(line)} "
+                f"({group[0].target.label}, {group[0].how}, {line.points} lengths)."
+            )
+
+
+def _level_sentences(found: Decoded) -> Iterator[str]:
+    for levels in found.levels:
+        line = slope_over_dispatches([arm for _, arm in levels.arms])
+        if line:
+            yield (
+                f"Over the fusion levels a dispatch less saves {_line(line)} ({_place(levels)}). Fusions also change "
+                "the work of the kernels, so this is not the cost of a dispatch."
+            )
+
+
+def _published() -> str:
+    return (
+        f"Published times to the first token (arXiv 2604.02344) give {PUBLISHED_SLOPE_NS / 1e3:.1f} {MICRO} a dispatch "
+        f"with an intercept of {PUBLISHED_INTERCEPT_NS / _MILLI:.1f} ms. A negative intercept means that the cost of a "
+        "dispatch was not constant there."
+    )
+
+
+def _line(line: DispatchSlope) -> str:
+    return f"{_shown(line.slope, 1e3)} {MICRO}, with an intercept of {_shown(line.intercept, _MILLI)} ms"
+
+
+def _place(levels: FusionLevels) -> str:
+    first = levels.arms[0][1]
+    return f"{first.target.label}, {first.how.partition(', ')[2]}"
+
+
+def _stack(arm: DecodeArm) -> Cell:
+    return Cell(arm.target.label, arm.target.stack)
+
+
+def _shown(found: Span | None, unit: float) -> str:
+    return "" if found is None else spread(*found.over(unit))
+
+
+def _remark(arm: DecodeArm) -> str:
+    if arm.complete is None:
+        return why(arm.record, "complete")
+    return "" if arm.record.status == "ok" else arm.record.status

@@ -1,0 +1,42 @@
+"""The steps in docs/examples/steps run, and change as their text says."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from overhead.explain.outcome import differences, of_result
+from overhead.explain.steps import load_step
+
+FOLDER = Path(__file__).parents[2] / "docs/examples/steps"
+EXAMPLES = [
+    ("qwen2_decode.py", "decode", {"size": "qwen2.5-tiny"}, "torch"),
+    ("qwen2_decode.py", "greedy", {"size": "qwen2.5-tiny"}, "torch"),
+    ("training_step.py", "training", {}, "torch"),
+    ("training_step.py", "training_quiet", {}, "torch"),
+    ("simulation.py", "Particles", {"count": 64}, "torch"),
+    ("jax_step.py", "update", {}, "jax"),
+]
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "arguments"),
+    [pytest.param(*one[:3], marks=pytest.mark.needs(one[3]), id=f"{one[0]}:{one[1]}") for one in EXAMPLES],
+)
+def test_an_example_is_a_step_that_can_be_repeated(
+    monkeypatch: pytest.MonkeyPatch, file: str, function: str, arguments: dict[str, object]
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    step = load_step(str(FOLDER / file), function, arguments)
+    results = [of_result("step", step()) for _ in range(4)]
+    assert results[0]
+    assert differences(results[0], results[3])
+
+
+@pytest.mark.needs("torch")
+def test_reading_the_loss_does_not_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    read = load_step(str(FOLDER / "training_step.py"), "training", {})
+    quiet = load_step(str(FOLDER / "training_step.py"), "training_quiet", {})
+    for _ in range(3):
+        assert differences(of_result("step", read()), of_result("step", quiet())) == []

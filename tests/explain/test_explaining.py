@@ -1,0 +1,178 @@
+"""``overhead.explain``: what it puts together from a profile, times and alternatives; the file; refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import overhead
+from overhead.cli import main
+from overhead.errors import BadFile, UsageError
+from overhead.explain.call_spec import FoundCall
+from overhead.explain.explaining import explain, explanation, with_source
+from overhead.explain.profiling import StepProfile
+from overhead.explain.record import (
+    Explanation,
+    encode_explanation,
+    is_explanation,
+    read_explanation,
+    save_explanation,
+)
+from overhead.explain.steps import StepSource
+from overhead.explain.timing import Timing
+from overhead.results import Figure
+from tests.fakes.explanations import DECODE, DEVICE, SOURCE, decode_explained, profile_of, timing_of
+from tests.fakes.profiled_program import Launch
+
+ON_JAX = FoundCall(one_ns=1e6, waits=["jax"], said="", api="CUDA", adapter="NVIDIA H200")
+ON_CPU = FoundCall(one_ns=1e6, waits=["none"], said="", api="CPU", adapter="CPU")
+
+
+def test_a_host_bound_step_with_one_read() -> None:
+    found = decode_explained()
+    assert found.verdict.kind == "host"
+    assert found.verdict.factor == pytest.approx((200 + 400 + 100 + 10) / (80 + 20 + 1), rel=0.03)
+    assert found.replay.ok
+    assert found.per_step.launches.value == 30
+    assert found.per_step.synchronisations.value == 1
+    assert found.synchronisations[0].site.line == "decode.py:18"
+    assert found.operations[0].name == "aten::linear"
+    assert found.operations[0].site.line == "decode.py:14"
+    assert found.step.busy.value == pytest.approx(101_000)
+    assert found.program.arguments == {"layers": "4"}
+
+
+def test_a_profile_that_does_not_account_for_the_step_gives_no_verdict() -> None:
+    found = explanation(SOURCE, profile_of(DECODE, 3 * DEVICE.step_ns(DECODE)), timing_of(3e6, 3e6))
+    assert (found.replay.ok, found.verdict.kind) == (False, "unclear")
+    assert found.replay.ratio == pytest.approx(1 / 3, rel=0.05)
+    assert "0.33× the measured time" in found.replay.reason
+
+
+@pytest.mark.parametrize(
+    ("issue", "kind"), [(990_000.0, "unclear"), (200_000.0, "device")], ids=["issue is all of it", "issue is a fifth"]
+)
+def test_a_library_without_a_profile_is_judged_by_two_times(issue: float, kind: str) -> None:
+    profile = StepProfile(ON_JAX, "jax", "NVIDIA H200", reason="jax is not profiled: only its times are measured")
+    found = explanation(SOURCE, profile, timing_of(1_000_000, issue))
+    assert found.verdict.kind == kind
+    assert found.program.library == "jax"
+    for figure in (found.per_step.launches, found.per_step.synchronisations, found.replay.replayed, found.step.busy):
+        assert figure.value is None
+        assert "jax is not profiled" in figure.reason
+    assert any("jax is not profiled" in sentence for sentence in found.not_seen)
+
+
+def test_a_queue_on_the_processor_is_no_work_of_the_calling_thread() -> None:
+    found_call = msgspec.structs.replace(ON_JAX, api="CPU", adapter="CPU")
+    profile = StepProfile(found_call, "jax", "", reason="jax is not profiled: only its times are measured")
+    found = explanation(SOURCE, profile, timing_of(20_000, 10_000, on="CPU"))
+    assert found.verdict.kind == "device"
+    assert found.verdict.sentences[0].startswith("Bound by the work that the library runs beside the calling thread")
+
+
+def test_any_function_on_the_processor_is_host_work() -> None:
+    profile = StepProfile(ON_CPU, "none", "", reason="a step without PyTorch is not profiled")
+    found = explanation(SOURCE, profile, timing_of(1_000_000, 1_000_000, on="CPU"))
+    assert found.verdict.kind == "host"
+    assert found.step.busy.reason == "no device takes part"
+
+
+def test_every_missing_number_has_a_reason() -> None:
+    def figures(value: Any) -> list[Figure]:
+        if isinstance(value, Figure):
+            return [value]
+        if isinstance(value, msgspec.Struct):
+            return [found for name in value.__struct_fields__ for found in figures(getattr(value, name))]
+        return [found for each in value for found in figures(each)] if isinstance(value, list) else []
+
+    profile = StepProfile(ON_CPU, "none", "", reason="a step without PyTorch is not profiled")
+    for found in (decode_explained(), explanation(SOURCE, profile, timing_of(1e6, 1e6, on="CPU"))):
+        every = figures(found)
+        assert len(every) > 10
+        assert [figure for figure in every if figure.value is None and not figure.reason] == []
+
+
+def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    found, path = decode_explained(), tmp_path / "new" / "explained.json"
+    save_explanation(path, found)
+    assert read_explanation(path) == found
+    assert is_explanation(path.read_bytes())
+    assert list(json.loads(path.read_bytes()))[:2] == ["format", "version"]
+    assert not is_explanation((Path(__file__).parents[2] / "docs" / "example-fingerprint.json").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"version": 9}, "version 9 of overhead-explain"),
+        ({"format": "other"}, "not an explanation"),
+        ({"created": "yesterday"}, "not an explanation"),
+        ({"extra": 1}, "not an explanation"),
+    ],
+)
+def test_a_bad_file_is_one_line(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(json.loads(encode_explanation(decode_explained())) | change))
+    with pytest.raises(BadFile, match=said) as caught:
+        read_explanation(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_source_lines_are_included_only_if_asked(tmp_path: Path) -> None:
+    (tmp_path / "decode.py").write_text("\n" * 13 + "    x = linear(x)\n")
+    found = decode_explained()
+    assert {row.site.source for row in found.operations} == {""}
+    assert with_source(found, str(tmp_path)).operations[0].site.source == "x = linear(x)"
+
+
+def run(step: str, one_ns: float = 1e6) -> tuple[Explanation, dict[str, Any]]:
+    asked: dict[str, Any] = {}
+
+    def profiled(source: StepSource, **more: Any) -> StepProfile:
+        found = profile_of(DECODE)
+        return StepProfile(msgspec.structs.replace(found.found, one_ns=one_ns), found.library, found.device,
+                           found.trace, found.cost, found.step_ns)  # fmt: skip
+
+    def timed(spec: Any, listener: Any, **more: Any) -> Timing:
+        asked.update(more, spec=spec)
+        return timing_of(7e5, 7e5)
+
+    return explain(step, alternatives=False, profiled=profiled, timed=timed), asked
+
+
+def test_the_step_is_timed_by_the_call_stack_in_fresh_processes(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def step(): pass\n")
+    found, asked = run(f"{tmp_path}/a.py:step")
+    assert asked["spec"].calls == ["step()"]
+    assert asked["spec"].found, "the step is not tried a second time"
+    assert asked["plan"].processes == 3
+    assert found.program.file == "a.py"
+    assert str(tmp_path) not in encode_explanation(found).decode()
+
+
+def test_a_step_that_is_too_short_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def step(): pass\n")
+    with pytest.raises(UsageError, match=r"^a step takes 300 ns, too short to explain"):
+        run(f"{tmp_path}/a.py:step", one_ns=300)
+
+
+def test_the_package_is_the_function() -> None:
+    with pytest.raises(UsageError, match=r"^nothing.py: no such file$"):
+        overhead.explain("nothing.py:step")  # type: ignore[operator]
+
+
+def test_the_command_says_what_is_wrong_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "nothing.py:step"]) == 2
+    assert capsys.readouterr().err == "overhead: nothing.py: no such file\n"
+
+
+def test_device_work_alone_bounds_a_step_of_long_kernels() -> None:
+    parts = [Launch(4000, 100_000)] * 5
+    found = explanation(SOURCE, profile_of(parts), timing_of(500_000, 20_000))
+    assert found.verdict.kind == "device"
+    assert found.verdict.overhead_share == pytest.approx(0, abs=0.02)

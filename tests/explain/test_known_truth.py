@@ -1,0 +1,185 @@
+"""Programs of known parts on a simulated device: counts, sums, replay and verdict against what is known."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from overhead.explain.record import BoundKind, ReplayCheck
+from overhead.explain.replay import ProfilerCost, StepParts, step_parts
+from overhead.explain.step_profile import BETWEEN, operation_rows, step_counts, synchronisation_rows
+from overhead.explain.trace import Trace, read_chrome_trace
+from overhead.explain.verdict import bound_of, check_replay, judge
+from overhead.results import Figure
+from tests.fakes import profiled_program as known
+from tests.fakes.profiled_program import Launch, Python, Read, SimulatedDevice, Wait
+
+DEVICE = SimulatedDevice(operation_cost_ns=4000, call_cost_ns=2000)
+COST = ProfilerCost(operation_ns=4000, call_ns=2000)
+PROGRAMS: dict[str, tuple[list[known.Part], BoundKind]] = {
+    "host": ([Launch(20_000, 2000)] * 20, "host"),
+    "host, Python": ([Python(300_000), *[Launch(6000, 5000)] * 20], "host"),
+    "device": ([Launch(4000, 30_000)] * 20, "device"),
+    "device, one read at the end": ([*[Launch(4000, 30_000)] * 40, Read(8000)], "device"),
+    "host, one read at the end": ([*[Launch(20_000, 2000)] * 20, Read(8000)], "host"),
+    "host, a read after each of few": ([*[Launch(20_000, 2000)] * 30, Read(8000), Wait()], "host"),
+    "read after each": ([Launch(10_000, 10_000, line="a.py:3"), Read(8000, line="a.py:4")] * 10, "synchronisation"),
+    "wait after each": ([Launch(10_000, 12_000), Wait(line="a.py:9")] * 10, "synchronisation"),
+    "half host, half device, a wait each": (
+        [*[Launch(20_000, 2000)] * 10, *[Launch(4000, 30_000)] * 10, Wait()],
+        "synchronisation",
+    ),
+    "host and device alike": ([Launch(20_000, 20_000)] * 20, "mixed"),
+    "some waiting": ([Python(50_000), *[Launch(10_000, 12_000)] * 10, Wait()], "mixed"),
+    "two streams": ([Launch(20_000, 4000, stream=7), Launch(20_000, 4000, stream=9)] * 10, "host"),
+    "a launch alone": ([Launch(4000, 500_000)], "device"),
+}
+
+
+def profile(parts: known.Parts, device: SimulatedDevice = DEVICE) -> Trace:
+    return read_chrome_trace(device.trace(parts)).settled()
+
+
+def checked(parts: StepParts, truth_ns: float) -> ReplayCheck:
+    return check_replay(parts.step, Figure(name="measured", value=truth_ns))
+
+
+def is_host_work(ns: float, parts: known.Parts) -> bool:
+    """Within 3 %. What a wait does before it blocks may be missing: the trace shows one call."""
+    in_waits = sum(known.in_calls(part) for part in parts if isinstance(part, Read | Wait))
+    return 0.97 * (known.host_ns(parts) - in_waits) <= ns <= 1.03 * known.host_ns(parts)
+
+
+@pytest.mark.parametrize(("parts", "bound"), PROGRAMS.values(), ids=PROGRAMS)
+def test_counts_are_exact_and_sums_within_three_per_cent(parts: list[known.Part], bound: BoundKind) -> None:
+    trace = profile(parts)
+    counts = step_counts(trace)
+    launches = sum(isinstance(part, Launch) for part in parts)
+    waits = sum(isinstance(part, Read | Wait) for part in parts)
+    for figure, exact in ((counts.launches, launches), (counts.synchronisations, waits)):
+        assert (figure.value, figure.low, figure.high) == (exact, exact, exact)
+    assert counts.copies.value == sum(isinstance(part, Read) for part in parts)
+    rows = operation_rows(trace, COST)
+    assert is_host_work(sum(row.host_ns for row in rows), parts)
+    assert sum(row.device_ns for row in rows) == pytest.approx(known.device_ns(parts), rel=0.03)
+
+
+@pytest.mark.parametrize(("parts", "bound"), PROGRAMS.values(), ids=PROGRAMS)
+def test_the_replayed_step_is_the_real_one_and_the_verdict_is_right(parts: list[known.Part], bound: BoundKind) -> None:
+    trace, truth = profile(parts), DEVICE.step_ns(parts)
+    found = step_parts(trace, COST)
+    check = checked(found, truth)
+    assert check.ok
+    assert check.ratio == pytest.approx(1, abs=0.03)
+    assert is_host_work(found.host, parts)
+    assert found.without_waits == pytest.approx(DEVICE.step_ns(known.without_waits(parts)), rel=0.1)
+    counts = step_counts(trace)
+    verdict = judge(found, check, operation_rows(trace, COST), synchronisation_rows(trace), counts.launches.value)
+    assert verdict.kind == bound, verdict.sentences
+    assert verdict.overhead_share == pytest.approx(max(0, 1 - found.device / truth), abs=0.01)
+
+
+def test_synchronisations_carry_their_lines_and_the_time_that_the_host_waits() -> None:
+    trace = profile(
+        [Launch(10_000, 50_000, line="a.py:3"), Read(8000, line="a.py:4"), Launch(4000, 9000), Wait(line="a.py:9")]
+    )
+    rows = synchronisation_rows(trace)
+    assert [(row.what, row.count, row.site.line) for row in rows] == [
+        ("aten::item, cudaStreamSynchronize", 1, "a.py:4"),
+        ("cudaDeviceSynchronize", 1, "a.py:9"),
+    ]
+    # The read waits for 50,000 of the kernel and 1,000 of its copy, less the 8,000 of host work beside them.
+    assert rows[0].blocked_ns == pytest.approx(50_000 + 1000 + DEVICE.latency_ns - 8000 - 4000, rel=0.15)
+    operations = operation_rows(trace, COST)
+    assert {row.site.line for row in operations if row.name == "aten::add_"} == {"a.py:3", ""}
+
+
+def test_a_wait_that_finds_the_device_idle_is_counted_and_blocks_nothing() -> None:
+    trace = profile([Launch(10_000, 1000), Python(200_000), Wait(), Wait()])
+    counts = step_counts(trace)
+    assert counts.synchronisations.value == 2
+    assert sum(row.blocked_ns for row in synchronisation_rows(trace)) == 0
+
+
+def test_a_full_queue_blocks_the_launch_and_is_no_host_work() -> None:
+    parts = [Launch(1000, 2000)] * 3000
+    trace = read_chrome_trace(SimulatedDevice().trace(parts, steps=2))
+    found = step_parts(trace, ProfilerCost())
+    assert found.step == pytest.approx(known.device_ns(parts), rel=0.03)
+    assert found.host == pytest.approx(known.host_ns(parts), rel=0.05)
+    assert bound_of(found)[0] == "device"
+
+
+def test_the_cost_of_the_profiler_is_taken_out_of_the_host_work() -> None:
+    parts = [Launch(10_000, 500)] * 20
+    trace = profile(parts)
+    assert checked(step_parts(trace, ProfilerCost()), DEVICE.step_ns(parts)).ok is False
+    assert checked(step_parts(trace, COST), DEVICE.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
+
+
+def test_a_step_that_waits_for_something_unseen_has_no_verdict() -> None:
+    parts: list[known.Part] = [Launch(10_000, 2000)] * 20
+    found = step_parts(profile(parts), COST)
+    check = checked(found, 1.5 * DEVICE.step_ns(parts))
+    verdict = judge(found, check)
+    assert not check.ok
+    assert verdict.kind == "unclear"
+    assert "not understood" in verdict.sentences[0]
+
+
+def test_a_replay_that_gives_too_much_has_no_verdict() -> None:
+    parts: list[known.Part] = [Launch(10_000, 2000)] * 20
+    found = step_parts(profile(parts), ProfilerCost())
+    verdict = judge(found, checked(found, DEVICE.step_ns(parts)))
+    assert verdict.kind == "unclear"
+    assert "profiler" in verdict.sentences[1]
+
+
+WORK = st.integers(2, 40).map(lambda n: n * 1000)
+LAUNCHES = st.builds(Launch, WORK, WORK, stream=st.sampled_from([7, 7, 9]))
+ANY_PART = st.one_of(
+    LAUNCHES,
+    LAUNCHES,
+    LAUNCHES,
+    st.builds(Python, st.integers(0, 60).map(lambda n: n * 1000)),
+    st.builds(Read, st.integers(1, 10).map(lambda n: n * 2000)),
+    st.builds(Wait),
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(ANY_PART, min_size=1, max_size=20).filter(known.device_ns))
+def test_any_program_is_replayed_within_three_per_cent(parts: list[known.Part]) -> None:
+    truth = DEVICE.step_ns(parts)
+    assume(truth > 20_000)
+    trace = profile(parts)
+    found = step_parts(trace, COST)
+    assert step_counts(trace).launches.value == sum(isinstance(part, Launch) for part in parts)
+    assert step_counts(trace).synchronisations.value == sum(isinstance(part, Read | Wait) for part in parts)
+    # A wait whose work ends while it begins looks like one that waited: its return may be missed.
+    waits = sum(isinstance(part, Read | Wait) for part in parts)
+    assert found.step == pytest.approx(truth, abs=0.03 * truth + waits * DEVICE.wake_ns)
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e9), st.floats(0, 1))
+def test_every_combination_of_parts_has_one_verdict(host: float, device: float, share: float) -> None:
+    free = max(host, device)
+    assume(free > 1)
+    step = free + share * min(host, device)
+    kind, times = bound_of(StepParts(step, host, device, free))
+    if kind == "synchronisation":
+        assert 1 - free / step >= 1 / 3 - 1e-9
+    elif kind == "host":
+        assert host > device
+    elif kind == "device":
+        assert device > host
+    assert times >= 1
+
+
+def test_the_operations_and_the_time_between_them_make_up_the_step() -> None:
+    trace = profile([Python(100_000), *[Launch(10_000, 500)] * 10])
+    rows = {row.name: row for row in operation_rows(trace, COST)}
+    assert rows["aten::add_"].count == 10
+    assert rows["aten::add_"].host_ns == pytest.approx(100_000)
+    assert rows[BETWEEN].host_ns == pytest.approx(100_000)

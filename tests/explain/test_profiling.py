@@ -1,0 +1,206 @@
+"""The process that profiles a step: a real PyTorch step on the processor, refusals, and matching of call sites."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from overhead.errors import UsageError
+from overhead.explain.call_spec import FoundCall
+from overhead.explain.profiling import StepProfile, profile_step, with_sites
+from overhead.explain.record import CallSite
+from overhead.explain.step_profile import operation_rows, step_counts
+from overhead.explain.steps import step_named
+from overhead.explain.trace import Trace
+from overhead.explain.trial import TrialFound, TrialStep
+from overhead.process import LimitExceeded
+from tests.fakes.explanations import profile_of
+from tests.fakes.profiled_program import Launch, Part, Python, Read, Wait
+
+TRAINING = """
+import torch
+
+def build():
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = torch.randn(4, 8), torch.randn(4, 1)
+    def step():
+        optimizer.zero_grad()
+        loss = (model(x) - y).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+    return step
+
+def raises():
+    return torch.ones(2) @ torch.ones(3)
+
+def once(made=[]):
+    made.append(1)
+    if len(made) > 1:
+        raise RuntimeError("only once")
+
+def exits():
+    import os
+    os._exit(3)
+
+def sleeps():
+    import time
+    time.sleep(60)
+
+def plain():
+    return sum(range(2000))
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("program") / "train.py"
+    path.write_text(TRAINING)
+    return str(path)
+
+
+def profile(program: str, function: str, **more: Any) -> StepProfile:
+    return profile_step(step_named(f"{program}:{function}"), **more)
+
+
+@pytest.mark.slow
+@pytest.mark.needs("torch")
+def test_a_training_step_on_the_processor(program: str) -> None:
+    found = profile(program, "build")
+    assert (found.library, found.device, found.reason, found.sites_missing) == ("torch", "", "", "")
+    assert found.trace is not None
+    assert len(found.trace.steps) >= 3
+    rows = {(row.name, row.site.line): row.count for row in operation_rows(found.trace, found.cost)}
+    assert rows["aten::linear", "train.py:10"] == 2
+    assert rows["AddmmBackward0", "train.py:11"] == 2
+    assert rows["aten::item", "train.py:13"] == 1
+    counts = step_counts(found.trace)
+    assert counts.launches.reason == "no work on a device was seen"
+    assert counts.allocations.value is not None
+    assert counts.allocations.value > 0
+    assert found.cost.operation_ns > 0
+    assert all(ns > 0 for ns in found.step_ns)
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        ("raises", "train.py:17, in raises: RuntimeError: "),
+        (
+            "once",
+            "the step cannot be repeated: the first one works, then train.py:22, in once: RuntimeError: only once",
+        ),
+        ("exits", "loading the program: the process ended with exit code 3"),
+        ("sleeps", "loading the program: no answer for 10 s"),
+    ],
+)
+def test_a_step_that_cannot_be_explained_is_refused_in_one_line(program: str, function: str, line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        profile(program, function, silence_s=10.0)
+    assert str(caught.value).startswith(line)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_step_without_a_library_is_tried_and_not_profiled(tmp_path: Path) -> None:
+    path = tmp_path / "plain.py"
+    path.write_text("def step():\n    return sum(range(2000))\n")
+    found = profile(str(path), "step")
+    assert found.trace is None
+    assert found.reason == "a step without PyTorch is not profiled: only its times are measured"
+    assert found.found.one_ns > 1000
+
+
+class Child:
+    """Gives the answers of a child process, then ends as it is told."""
+
+    def __init__(self, answers: list[Any], end: int | LimitExceeded) -> None:
+        self.answers, self.end_of = answers, end
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Child:
+        return self
+
+    def send(self, line: bytes) -> None:
+        pass
+
+    def receive(self, limit_s: float) -> bytes:
+        if self.answers:
+            return msgspec.json.encode(self.answers.pop(0))
+        if isinstance(self.end_of, LimitExceeded):
+            raise self.end_of
+        return b""
+
+    def exit_code(self, limit_s: float) -> Any:
+        return self.end_of
+
+    def last_words(self) -> str:
+        return ": the last line"
+
+    def end(self) -> None:
+        pass
+
+
+FOUND = TrialFound(FoundCall(one_ns=1e6, waits=["torch"], said="", api="CUDA", adapter="a GPU"))
+
+
+@pytest.mark.parametrize(
+    ("end", "line"),
+    [
+        (LimitExceeded("memory", 1e12), "the first step: out of memory"),
+        (LimitExceeded("time", 60.0), "the first step: no answer for 60 s"),
+        (-9, "the first step: killed by SIGKILL: the last line"),
+    ],
+)
+def test_a_child_that_ends_before_the_step_works_is_a_refusal(
+    tmp_path: Path, end: int | LimitExceeded, line: str
+) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("")
+    with pytest.raises(UsageError) as caught:
+        profile(str(path), "step", start=Child([TrialStep("the first step")], end))
+    assert str(caught.value) == line
+
+
+def test_a_profile_that_fails_leaves_the_step_explained_by_its_times(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("")
+    found = profile(str(path), "step", start=Child([FOUND, TrialStep("profiling the step")], -11))
+    assert found.trace is None
+    assert found.reason == "profiling the step: killed by SIGSEGV: the last line"
+
+
+PARTS: list[Part] = [
+    Launch(10_000, 3000, "aten::mul", line="a.py:1"),
+    Read(8000, line="a.py:2"),
+    Launch(10_000, 3000, "aten::add", line="a.py:3"),
+    Wait(line="a.py:4"),
+]
+
+
+def without_lines(parts: list[Part]) -> list[Part]:
+    return [part if isinstance(part, Python) else replace(part, line="") for part in parts]
+
+
+def trace_of(parts: list[Part]) -> Trace:
+    trace = profile_of(parts).trace
+    assert trace is not None
+    return trace
+
+
+def test_lines_are_matched_by_the_order_of_the_operations() -> None:
+    joined, missing = with_sites(trace_of(without_lines(PARTS)), trace_of(PARTS))
+    assert missing == ""
+    for step in joined.steps:
+        assert [each.site.line for each in step.operations] == ["a.py:1", "a.py:2", "a.py:3"]
+        assert [call.site.line for call in step.synchronisations] == ["a.py:2", "a.py:4"]
+
+
+def test_lines_of_a_step_that_runs_other_operations_are_missing_with_the_reason() -> None:
+    joined, missing = with_sites(trace_of(without_lines(PARTS)), trace_of(PARTS[1:]))
+    assert "their lines are missing" in missing
+    assert {each.site for step in joined.steps for each in step.operations} == {CallSite()}

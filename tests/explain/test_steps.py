@@ -1,0 +1,152 @@
+"""Finding a step: names, arguments, what is a step and what returns one, and every refusal in one line."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead.errors import UsageError
+from overhead.explain.steps import call_site, load_step, said, step_given, step_named
+
+PROGRAM = """
+calls = []
+
+class Model:
+    def __call__(self, x):
+        return x
+
+def step():
+    calls.append(1)
+    return Model()
+
+def build(layers=2, name="a"):
+    def one():
+        return layers, name
+    return one
+
+def needs(size):
+    return lambda: size
+
+def returns_needing():
+    return lambda x: x
+
+def raises():
+    raise ValueError("no  such\\nthing")
+
+value = 3
+
+class Group:
+    @staticmethod
+    def step():
+        return 1
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    path = tmp_path / "my_program.py"
+    path.write_text(PROGRAM)
+    monkeypatch.delitem(sys.modules, "my_program", raising=False)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return str(path)
+
+
+def made(program: str, function: str, *arguments: str) -> Any:
+    source = step_named(f"{program}:{function}", arguments)
+    scope: dict[str, Any] = {}
+    exec(source.setup, scope)
+    return scope["step"]
+
+
+def test_a_function_that_returns_a_function_returns_the_step(program: str) -> None:
+    assert made(program, "build")() == (2, "a")
+    assert made(program, "build", "layers=[1, 2]", "name=wide")() == ([1, 2], "wide")
+
+
+def test_a_function_that_returns_anything_else_is_the_step(program: str) -> None:
+    assert type(made(program, "step")()).__name__ == "Model"
+    assert made(program, "Group.step")() == 1
+
+
+def test_a_module_is_imported_by_its_name() -> None:
+    step = load_step("platform", "python_version", {})
+    assert step() == load_step("platform", "python_version", {})()
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "line"),
+    [
+        ("stepp", (), "unknown function in my_program.py: 'stepp', did you mean 'step'?"),
+        ("value", (), "value is int and no function"),
+        ("needs", (), "needs needs size: give --arg size=VALUE"),
+        ("build", ("layer=3",), "unknown argument 'layer', did you mean 'layers'?"),
+        ("returns_needing", (), "the step that returns_needing returns needs x; a step takes no arguments"),
+        ("raises", (), "my_program.py:24, in raises: ValueError: no such thing"),
+    ],
+)
+def test_what_is_no_step_is_said_in_one_line(
+    program: str, function: str, arguments: tuple[str, ...], line: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        made(program, function, *arguments)
+    assert str(caught.value).startswith(line)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a.py", "a.py: name a function, FILE.py:FUNCTION or module:function"),
+        ("a.py:", "a.py:: name a function, FILE.py:FUNCTION or module:function"),
+        ("a.py:x y", "a.py:x y: name a function, FILE.py:FUNCTION or module:function"),
+        ("missing.py:step", "missing.py: no such file"),
+    ],
+)
+def test_a_name_that_cannot_be_one(text: str, line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        step_named(text)
+    assert str(caught.value) == line
+
+
+def test_an_argument_without_a_value(program: str) -> None:
+    with pytest.raises(UsageError, match=r"^--arg layers: write NAME=VALUE$"):
+        step_named(f"{program}:build", ["layers"])
+
+
+def test_a_file_that_does_not_compile_or_exits_is_said_in_one_line(tmp_path: Path) -> None:
+    for text, line in (("x = (", "SyntaxError"), ("raise SystemExit(3)", "exiting.py:1, in <module>: SystemExit: 3")):
+        path = tmp_path / "exiting.py"
+        path.write_text(text)
+        sys.modules.pop("exiting", None)
+        with pytest.raises(UsageError, match=line):
+            load_step(str(path), "step", {})
+
+
+def test_a_function_of_this_process_is_found_by_another() -> None:
+    source = step_given(tempfile.gettempdir)
+    assert (source.function, source.file) == ("gettempdir", "tempfile.py")
+    scope: dict[str, Any] = {}
+    exec(source.setup, scope)
+    assert scope["step"]() == tempfile.gettempdir()
+
+
+def test_the_error_names_the_innermost_line_of_the_program(program: str) -> None:
+    scope = {"__name__": "x"}
+    exec(compile("def f():\n    import json\n    json.loads('{')\n", program, "exec"), scope)
+    with pytest.raises(Exception, match="Expecting") as caught:
+        scope["f"]()  # type: ignore[operator]
+    assert said(caught.value).startswith("my_program.py:3, in f: JSONDecodeError: ")
+
+
+def test_a_call_site_is_relative_to_the_program(program: str) -> None:
+    scope: dict[str, Any] = {"look": lambda: sys._getframe()}
+    exec(compile("\n\ndef f():\n    return g()\n\ndef g():\n    return look()\n", program, "exec"), scope)
+    frame = scope["f"]()
+    here = call_site(frame, str(Path(program).parent), [__file__])
+    assert (here.line, here.inside) == ("my_program.py:7", "")
+    assert call_site(None, "", []).line == ""
+    assert call_site(frame, "", [__file__]).line == "my_program.py:7"

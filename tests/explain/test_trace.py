@@ -1,0 +1,123 @@
+"""Reading traces of ``torch.profiler``: what each call is, which line it has, and files that are no traces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from overhead.errors import BadFile
+from overhead.explain.trace import busy, call_kind, idle_times, read_chrome_trace
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("launch", "cudaLaunchKernel cudaLaunchKernelExC cuLaunchKernel cuLaunchKernelEx cudaGraphLaunch "
+                   "cudaLaunchCooperativeKernel hipLaunchKernel hipModuleLaunchKernel hipExtModuleLaunchKernel"),
+        ("copy", "cudaMemcpyAsync cuMemcpyDtoHAsync_v2 hipMemcpyAsync cudaMemcpyPeerAsync"),
+        ("synchronisation", "cudaStreamSynchronize cudaDeviceSynchronize cudaEventSynchronize cuCtxSynchronize "
+                            "cudaFree cudaMemcpy cuMemcpyDtoH_v2 hipMemcpyWithStream hipDeviceSynchronize"),
+        ("set", "cudaMemsetAsync cuMemsetD32Async"),
+        ("allocation", "cudaMalloc cudaMallocAsync cudaHostAlloc cuMemAlloc_v2 cuMemCreate hipMalloc"),
+        ("other", "cudaEventRecord cudaStreamWaitEvent cudaStreamIsCapturing cudaEventQuery cudaLaunchHostFunc "
+                  "cudaFreeAsync cudaFuncSetAttribute cudaGetDeviceCount"),
+    ],
+)  # fmt: skip
+def test_calls_are_told_by_their_names(kind: str, names: str) -> None:
+    assert {name: call_kind(name) for name in names.split()} == dict.fromkeys(names.split(), kind)
+
+
+def event(category: str, name: str, ts: float, dur: float, tid: Any = 1, **arguments: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": category, "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": tid, "args": arguments}
+
+
+def trace_of(*events: dict[str, Any]) -> Any:
+    return read_chrome_trace(msgspec.json.encode({"schemaVersion": 1, "traceEvents": list(events)}))
+
+
+def test_a_step_holds_the_work_that_it_issued_even_if_it_runs_later() -> None:
+    found = trace_of(
+        event("user_annotation", "ProfilerStep#7", 0, 100),
+        event("user_annotation", "ProfilerStep#8", 100, 50),
+        event("cuda_runtime", "cudaLaunchKernel", 10, 5, correlation=3),
+        event("kernel", "gemm", 120, 30, 7, correlation=3, stream=7, device=0),
+        event("kernel", "unknown", 20, 5, 7, correlation=99, stream=7, device=0),
+    )
+    first, second = found.steps
+    assert [work.name for work in first.device] == ["gemm"]
+    assert (list(second.device), second.count("launch")) == ([], 0)
+    assert busy(first.device) == 30_000
+
+
+def test_operations_inside_operations_are_counted_with_the_outer_one() -> None:
+    (step,) = trace_of(
+        event("cpu_op", "aten::linear", 0, 20),
+        event("cpu_op", "aten::addmm", 5, 10),
+        event("cpu_op", "aten::as_strided", 6, 1),
+        event("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0", 30, 10, 2),
+        event("cpu_op", "AddmmBackward0", 31, 5, 2),
+    ).steps
+    assert [(each.name, each.inner) for each in step.operations] == [("aten::linear", 2), ("AddmmBackward0", 1)]
+
+
+def test_a_copy_to_pageable_memory_and_its_wait_are_one_synchronisation() -> None:
+    events = [
+        event("cpu_op", "aten::item", 0, 100),
+        event("cuda_runtime", "cudaMemcpyAsync", 10, 5, correlation=4),
+        event("cuda_runtime", "cudaStreamSynchronize", 20, 60),
+        event("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 60, 10, 7, correlation=4, stream=7, device=0),
+    ]
+    (step,) = trace_of(*events).steps
+    (only,) = step.synchronisations
+    assert (only.name, only.operation.name) == ("cudaStreamSynchronize", "aten::item")
+    assert step.count("copy") == 1
+    assert step.blocked == 50_000
+    pinned = [*events[:3], events[3] | {"name": "Memcpy DtoH (Device -> Pinned)"}]
+    assert len(trace_of(*pinned).steps[0].synchronisations) == 1, "the wait alone"
+
+
+def test_an_asynchronous_copy_to_pinned_memory_waits_for_nothing() -> None:
+    (step,) = trace_of(
+        event("cuda_runtime", "cudaMemcpyAsync", 10, 5, correlation=4),
+        event("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", 60, 10, 7, correlation=4, stream=7, device=0),
+    ).steps
+    assert (step.synchronisations, step.blocked) == ([], 0)
+
+
+def test_gaps_count_the_time_in_which_no_stream_works() -> None:
+    def kernel(correlation: int, stream: int, start: float, length: float) -> list[dict[str, Any]]:
+        return [
+            event("cuda_runtime", "cudaLaunchKernel", correlation, 0.5, correlation=correlation),
+            event("kernel", f"k{correlation}", start, length, stream, correlation=correlation, stream=stream, device=0),
+        ]
+
+    (step,) = trace_of(*kernel(1, 7, 10, 20), *kernel(2, 9, 15, 30), *kernel(3, 7, 50, 10), *kernel(4, 7, 90, 1)).steps
+    assert [(idle.end - idle.start, idle.before.name) for idle in idle_times(step)] == [(30_000, "k4"), (5000, "k3")]
+    assert busy(step.device) == 35_000 + 10_000 + 1000
+
+
+def test_memory_that_the_allocator_hands_out_is_counted() -> None:
+    (step,) = trace_of(
+        event("cpu_op", "aten::empty", 0, 10),
+        *(
+            {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": ts, "tid": 1, "args": {"Bytes": size}}
+            for ts, size in ((1, 512), (2, -512), (3, 1024))
+        ),
+    ).steps
+    assert step.allocations == [512, 1024]
+
+
+def test_a_trace_without_events_has_no_steps() -> None:
+    assert trace_of().steps == []
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"[1, 2]", b"{}", b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k"}]}', b"\xff", b"[" * 9000],
+)
+def test_what_is_no_trace_is_one_line(raw: bytes) -> None:
+    with pytest.raises(BadFile, match=r"^x.json: not a trace: ") as caught:
+        read_chrome_trace(raw, "x.json")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,47 @@
+"""Logits compared with a reference: tolerance, tokens, ties, and values that are no numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from overhead.lowering.agreement import agreement
+
+REFERENCE = np.array([[0.0, 1.0, 3.0], [2.0, 0.0, 1.0]])
+
+
+def test_equal_logits_agree() -> None:
+    found = agreement(REFERENCE, REFERENCE, 1e-3)
+    assert found.ok
+    assert (found.largest, found.wrong_tokens, found.ties) == (0.0, (), ())
+
+
+@pytest.mark.parametrize(("off", "ok"), [(0.009, True), (0.011, False)])
+def test_a_difference_may_not_exceed_the_tolerance(off: float, ok: bool) -> None:
+    found = agreement(REFERENCE + np.array([[0, 0, off], [0, 0, 0]]), REFERENCE, 0.01)
+    assert found.ok is ok
+    assert found.largest == pytest.approx(off)
+
+
+def test_another_token_is_wrong_only_where_the_two_largest_differ_enough() -> None:
+    other = np.array([[0.0, 1.0, 3.0], [2.0, 0.0, 2.5]])
+    assert agreement(other, REFERENCE, 0.4).wrong_tokens == (1,)
+    close = agreement(other, REFERENCE, 0.5)
+    assert close.wrong_tokens == ()
+    assert close.ties == (1,)
+
+
+def test_ties_are_listed_although_the_tokens_are_equal() -> None:
+    found = agreement(REFERENCE, REFERENCE, 0.6)
+    assert found.ok
+    assert found.ties == (1,)
+    assert "tokens too close to compare in steps 1" in str(found)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_value_that_is_no_number_never_agrees(value: float) -> None:
+    broken = REFERENCE.copy()
+    broken[1, 1] = value
+    found = agreement(broken, REFERENCE, 1e9)
+    assert not found.ok
+    assert found.largest == np.inf

@@ -1,0 +1,48 @@
+"""When a replacement computes the same: what the operations in between may read and write."""
+
+from __future__ import annotations
+
+import pytest
+
+from overhead.lowering.buffers import Buffer, packed
+from overhead.lowering.program import Program
+from overhead.lowering.rewriting import DataFlow, Replacement
+from overhead.lowering.templates.elementwise import Elementwise
+
+
+def copy(source: str, target: str) -> Elementwise:
+    views = [packed(name, "f32", (4,)) for name in (source, target)]
+    return Elementwise(kind="copy", expression="x0", inputs=(views[0],), output=views[1])
+
+
+def flow(*operations: Elementwise, output: str = "z") -> DataFlow:
+    names = {name for operation in operations for name in operation.bindings} | {output}
+    buffers = {name: Buffer(name, "f32", 4, "temporary") for name in sorted(names)}
+    return DataFlow(Program(buffers, operations, (), (packed(output, "f32", (4,)),)))
+
+
+@pytest.mark.parametrize(
+    ("between", "at", "allowed"),
+    [
+        (("p", "q"), 2, True),
+        (("p", "a"), 2, False),
+        (("p", "z"), 2, False),
+        (("a", "q"), 2, True),
+        (("z", "q"), 2, False),
+        (("z", "q"), 0, True),
+    ],
+)
+def test_an_operation_in_between_may_not_change_what_the_new_one_uses(
+    between: tuple[str, str], at: int, allowed: bool
+) -> None:
+    """a -> m -> z becomes a -> z, at the place of the first or of the last of the two."""
+    found = flow(copy("a", "m"), copy(*between), copy("m", "z"))
+    assert found.allows(Replacement(frozenset({0, 2}), copy("a", "z"), at)) is allowed
+
+
+def test_the_only_reader_is_found_unless_the_buffer_is_an_output_or_has_two_writers() -> None:
+    middle = packed("m", "f32", (4,))
+    assert flow(copy("a", "m"), copy("m", "z")).only_reader(middle) == 1
+    assert flow(copy("a", "m"), copy("m", "z"), copy("m", "y")).only_reader(middle) is None
+    assert flow(copy("a", "m"), copy("m", "z"), output="m").only_reader(middle) is None
+    assert flow(copy("a", "m"), copy("b", "m"), copy("m", "z")).only_reader(middle) is None

@@ -1,0 +1,136 @@
+"""The page of decoded tokens: arms, fusion levels, reads, and the slope over added dispatches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from overhead.reading.decoding import decoded, slope_over_dispatches
+from overhead.reading.view import View
+from overhead.report.core.parts import Cell, Drawing, Table, Text
+from overhead.report.sections.decoding import decoding
+from overhead.results import Caller, Figure, Params, Pattern, Record
+from tests.fakes.report import fingerprint
+
+TINY = "qwen2.5-tiny"
+LEVELS = (89, 79, 73, 71, 67, 51, 32)
+"""Dispatches of a token with 0 to 6 fusions."""
+
+
+def record(
+    pattern: Pattern,
+    ms: float | None,
+    stack: str = "dawn",
+    caller: Caller = "native",
+    dispatches: int = 0,
+    **params: Any,
+) -> Record:
+    figures = [Figure(name="complete", status="nonlinear", reason="T(n) bends")]
+    if ms is not None:
+        names = {"complete": ms, "issue": ms / 2, "device_busy": ms / 4}
+        figures = [Figure(name=n, value=v * 1e6, low=v * 0.99e6, high=v * 1.01e6) for n, v in names.items()]
+    window: Params = {"dispatches": dispatches} if dispatches else {}
+    return Record(
+        stack=stack,
+        api="Vulkan",
+        adapter="Fake GPU",
+        pattern=pattern,
+        caller=caller,
+        dependency="chained",
+        unit="token",
+        workload=TINY,
+        params=params,
+        window=window,
+        status="ok" if ms is not None else "nonlinear",
+        figures=figures,
+    )
+
+
+def level(fusions: int, padding: int = 0) -> Record:
+    """A token costs 1 ms, and 10 us for each dispatch."""
+    count = LEVELS[fusions] + padding
+    more: dict[str, Any] = {"padding": padding} if padding else {}
+    return record("per-pass", 1 + 0.01 * count, dispatches=count, fusions=fusions, **more)
+
+
+def view(*records: Record) -> View:
+    return View(fingerprint(*records))
+
+
+def text_of(row: Any) -> list[str]:
+    return [cell.text if isinstance(cell, Cell) else cell for cell in row]
+
+
+def test_every_arm_has_a_row_with_times_dispatches_and_tokens_a_second() -> None:
+    bent = record("per-submit", None, caller="binding", dispatches=89, fusions=0)
+    eager = record("per-submit", 20.0, stack="torch", caller="binding")
+    (table, *_) = [part for part in decoding(view(level(0), bent, eager)) if isinstance(part, Table)]
+    rows = [text_of(row) for row in table.rows]
+    assert rows[0][1:3] == ["unfused, one pass a token, from compiled code", "89"]
+    assert rows[0][3].startswith("1.89 (1.87 to 1.91)")
+    assert rows[0][6].startswith("529")
+    assert rows[1][1] == "unfused, a submission a dispatch, from Python"
+    assert rows[1][7] == "nonlinear: T(n) bends"
+    assert rows[2][1] == "eager"
+    assert rows[2][6].startswith("50.0")
+
+
+def test_levels_name_each_fusion_with_its_change_and_gain() -> None:
+    parts = list(decoding(view(*(level(fusions) for fusions in range(7)))))
+    table = next(part for part in parts if isinstance(part, Table) and "fusions" in part.caption)
+    rows = [text_of(row) for row in table.rows]
+    assert [row[0] for row in rows] == [
+        "unfused", "+ rms_norm", "+ mlp", "+ k_and_v", "+ residual_norm", "+ rotary", "+ attention",
+    ]  # fmt: skip
+    assert [row[2] for row in rows] == ["", "-10", "-6", "-2", "-4", "-16", "-19"]
+    assert rows[1][6].startswith("1.06")
+    assert any(isinstance(part, Drawing) for part in parts)
+
+
+def test_a_missing_level_is_not_taken_for_one_fusion() -> None:
+    parts = decoding(view(level(0), level(6)))
+    table = next(part for part in parts if isinstance(part, Table) and "fusions" in part.caption)
+    assert [text_of(row)[0] for row in table.rows] == ["unfused", "with 6 fusions"]
+
+
+def test_the_slope_over_added_dispatches_is_found_with_its_intercept() -> None:
+    shown = view(level(0), level(0, 100), level(0, 200), level(0, 400))
+    (found,) = decoded(shown)
+    line = slope_over_dispatches(found.padded[0])
+    assert line is not None
+    assert line.slope.value == pytest.approx(10_000)
+    assert line.intercept.value == pytest.approx(1e6)
+    assert line.slope.low is not None
+    assert line.slope.low < 10_000
+    (text,) = [p for part in decoding(shown) if isinstance(part, Text) for p in part.paragraphs if "trivial" in p]
+    assert "10.0" in text
+
+
+@pytest.mark.parametrize(("cuda_ms", "fair"), [(1.5, True), (0.9, False)])
+def test_device_times_in_wgsl_and_cuda_are_compared(cuda_ms: float, fair: bool) -> None:
+    wgsl = record("per-pass", 1.8, dispatches=32, fusions=6)
+    wgsl.window["language"] = "wgsl"
+    cuda = record("launches", cuda_ms, stack="cuda-graph", caller="binding", dispatches=32, fusions=6, maker="driver")
+    cuda.window["language"] = "cuda"
+    (said,) = [
+        p for part in decoding(view(wgsl, cuda)) if isinstance(part, Text) for p in part.paragraphs if "in WGSL" in p
+    ]
+    assert said.startswith(f"The program with 6 fusions takes {1.8 / cuda_ms:.2f}")
+    assert ("do not tell the hosts apart" not in said) is fair
+
+
+def test_two_lengths_give_no_slope() -> None:
+    (found,) = decoded(view(level(0), level(0, 100)))
+    assert slope_over_dispatches(found.padded[0]) is None
+
+
+def test_reads_have_a_table_of_their_own() -> None:
+    first = record("read-each", 12.0, caller="binding", fusions=6, readback="token", tokens=5)
+    parts = decoding(view(level(6), first))
+    table = next(part for part in parts if isinstance(part, Table) and "read" in part.caption)
+    assert text_of(table.rows[0])[1:3] == ["the first token of a prompt of 5, as 5 decode steps", "4 bytes"]
+
+
+def test_a_run_without_decoded_tokens_has_no_such_page() -> None:
+    assert list(decoding(view())) == []

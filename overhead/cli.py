@@ -504,7 +504,7 @@ def _compare(a: argparse.Namespace) -> int:
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
-    if are_explanations(a.base, a.new):
+    if a.new is not None and are_explanations(a.base, a.new):
         return _compare_explanations(a)
     found = compare(a.base, a.new, a.fail_over, across=a.across)
     _show_verdicts(a, found, markdown=a.markdown)

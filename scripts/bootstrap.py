@@ -204,8 +204,8 @@ def set_up(target: str) -> None:
     inputs += [sys.version.encode(), str((system_packages, cuda)).encode()]
     key = hashlib.sha256(b"\0".join(inputs)).hexdigest()
     try:
-        stamp = json.loads(STAMP.read_text("utf-8"))
-    except (OSError, ValueError):
+        stamp = dict(json.loads(STAMP.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
         stamp = {}
     system = [] if sys.platform != "linux" or os.environ.get("SYSTEM") == "skip" else prepare_system(target, stamp)
     same = stamp.get("key") == key

@@ -44,6 +44,8 @@ from overhead.versus import compare  # noqa: E402
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from overhead.probes.base import Probe
+
 
 def schema() -> str:
     """The JSON Schema of a fingerprint."""
@@ -59,10 +61,19 @@ def _without_indentation(value: Any) -> Any:
     return {key: _without_indentation(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
+def _own_stacks() -> list[Probe]:
+    """The stacks of this repository."""
+    return [probe for probe in registry().values() if type(probe).__module__.startswith("overhead.")]
+
+
+def stack_names() -> str:
+    """The titles of the stacks in a sentence."""
+    return f"{listed([probe.title for probe in _own_stacks()])}."
+
+
 def stacks() -> str:
-    """The table of the stacks of this repository."""
-    ours = [probe for probe in registry().values() if type(probe).__module__.startswith("overhead.")]
-    rows = [[f"`{probe.name}`", probe.title, probe.mend or "nothing more"] for probe in ours]
+    """The table of the stacks."""
+    rows = [[f"`{probe.name}`", probe.title, probe.mend or "nothing more"] for probe in _own_stacks()]
     return _table(["stack", "what is timed", "needs"], rows)
 
 
@@ -288,6 +299,7 @@ def _prose(docstring: str | None) -> str:
 
 _BLOCKS: dict[str, Callable[[], str]] = {
     "stacks": stacks,
+    "stack-names": stack_names,
     "figures": figures,
     "simulated": operating,
     "references": references,

@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from overhead import results
+from overhead.bounded_files import read_start
 from overhead.errors import BadFile
 from overhead.explain.record import Explanation, is_explanation, read_explanation
 from overhead.reading.next_run import FigureClass, committed_table, half_width
@@ -61,11 +62,8 @@ def are_explanations(base: Path, new: Path) -> bool:
 
 def _is_explanation(path: Path) -> bool:
     try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return is_explanation(file.read(_HEAD_BYTES))
-    except OSError:
+        return is_explanation(read_start(path, _HEAD_BYTES))
+    except BadFile:
         return False
 
 

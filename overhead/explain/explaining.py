@@ -214,8 +214,8 @@ def _judged(profile: StepProfile, step: StepTiming, counts: StepCounts) -> tuple
 def _measured(samples: Sequence[float]) -> Figure:
     if not samples:
         return missing("measured", "no step was timed beside the profile")
-    return Figure(name="measured", value=statistics.fmean(samples), low=min(samples), high=max(samples),
-                  rule="in the profiled process, before and after the profile")  # fmt: skip
+    return Figure(name="measured", value=min(samples), low=min(samples), high=max(samples),
+                  rule="in the profiled process, before and after the profile; the quieter of both")  # fmt: skip
 
 
 def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:

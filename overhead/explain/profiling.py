@@ -341,8 +341,8 @@ class _TorchProfile:
             self.processor.leave_if_slow()
             for n, found in times.items():
                 found.append(self._seconds(n))
-        # The lower quartile of each length: what else runs on the machine only adds to a time.
-        short, long = (sorted(found)[len(found) // 4] for found in times.values())
+        # A low quantile of each length: what else runs on the machine only adds to a time.
+        short, long = (sorted(found)[len(found) // 8] for found in times.values())
         return (long - short) / (2 * few) * 1e9
 
     def _profiler(self, **more: Any) -> Any:

@@ -45,8 +45,8 @@ def _batched(costs: DispatchCosts) -> str:
     row = min(rows, key=lambda row: row.stack not in _WEBGPU, default=None)
     if row is None:
         return ""
-    how = "In one pass instead of a submit for each" if row.stack in _WEBGPU else "Batched"
-    return f"{how}, a dispatch through {row.name} costs {_batch(row)} {MICRO}."
+    how = "In one pass" if row.stack in _WEBGPU else "Batched"
+    return f"{how}, a dispatch through {row.name} costs {_batch(row)} {MICRO} instead of {_of(row, row.first)}."
 
 
 def _batch(row: DispatchRow) -> str:

@@ -43,7 +43,9 @@ def spread(value: float, low: float | None, high: float | None) -> str:
 
 
 def between(low: float, high: float) -> str:
-    """``low to high``, both rounded alike."""
+    """``low to high``, both rounded alike; one number if they are the same."""
+    if low == high:
+        return number(low)
     place = _place((low + high) / 2, low, high)
     return f"{_fixed(low, place)} to {_fixed(high, place)}"
 

@@ -53,7 +53,8 @@ def verdicts_across(run: Side, variants: Variants, fail_over: float | None) -> V
         if value not in paired
     ]
     if not found:
-        raise UsageError("; ".join(alone))
+        others = " or ".join(side.name for side in news.values())
+        raise UsageError(f"no case with {base.name} is equal to one with {others} on all other axes")
     opened = [_variant(base, b, news[value], n, variants.axis) for b, n, value in found]
     cases, tested = _tested(opened, fail_over)
     return Verdicts(

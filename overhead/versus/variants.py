@@ -37,7 +37,7 @@ class Variants:
 
 
 def read_variants(asked: str, run: Side) -> Variants:
-    """The variants in ``wait=stream,event``, or with ``wait`` all its values in the order of the run.
+    """The variants in ``wait=stream,event``, or with ``wait`` all its values in the order of the run, ``absent`` last.
 
     The value ``absent`` stands for cases without the parameter. Raises ``UsageError``.
     """
@@ -47,7 +47,7 @@ def read_variants(asked: str, run: Side) -> Variants:
     known = {name: list(dict.fromkeys(values)) for name, values in every.items() if len(set(values)) > 1}
     if axis not in known:
         raise unknown("axis", axis, known)
-    values = listed.split(",") if listed else known[axis]
+    values = listed.split(",") if listed else sorted(known[axis], key=lambda value: value == ABSENT)
     for value in values:
         if value not in known[axis]:
             raise unknown(f"value of {axis}", value, known[axis])

@@ -217,9 +217,8 @@ class _Run:
 
     def _stop(self, *, stop_worker: bool) -> None:
         process = self._at_a_moment()
-        family = self._workers(process) if stop_worker else [psutil.Process(process.pid)]
-        with contextlib.suppress(psutil.Error, IndexError):
-            chosen = self.rng.choice(family)
+        with contextlib.suppress(psutil.Error, IndexError):  # it may have ended
+            chosen = self.rng.choice(self._workers(process)) if stop_worker else psutil.Process(process.pid)
             chosen.suspend()
             time.sleep(self.rng.choice((0.2, 1.0, 3.0)))
             chosen.resume()

@@ -109,6 +109,21 @@ def test_memory_that_the_allocator_hands_out_is_counted() -> None:
     assert step.allocations == [512, 1024]
 
 
+def test_the_quiet_steps_are_the_shortest_unless_steps_run_different_operations() -> None:
+    def steps(*lengths: float, extra: float = -1) -> Any:
+        marks = [event("user_annotation", f"overhead step {n}", 1000 * n, length) for n, length in enumerate(lengths)]
+        inside = [event("cpu_op", "aten::add", 1000 * n + 1, 1) for n in range(len(lengths))]
+        return trace_of(*marks, *inside, *([event("cpu_op", "aten::mul", extra, 1)] if extra >= 0 else []))
+
+    def kept(trace: Any) -> list[float]:
+        return [(step.end - step.start) / 1000 for step in trace.quiet().steps]
+
+    assert kept(steps(100, 20, 300, 10, 30)) == [20, 10, 30]
+    assert kept(steps(*range(40, 10, -1))) == [17, 16, 15, 14, 13, 12, 11]
+    assert kept(steps(100, 20, 300, 10, 30, extra=2010)) == [100, 20, 300, 10, 30]
+    assert kept(trace_of()) == []
+
+
 def test_a_trace_without_events_has_no_steps() -> None:
     assert trace_of().steps == []
 

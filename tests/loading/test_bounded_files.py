@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead.bounded_files import read_lines, read_whole
+from overhead.bounded_files import read_lines, read_start, read_whole
 from overhead.cli import main
 from overhead.errors import BadFile
 from overhead.loading.reduce import load
@@ -97,3 +98,19 @@ def test_a_file_of_line_breaks_is_refused_at_the_first(tmp_path: Path, first: by
             load(path)
 
     assert peak(refused) < 20_000_000
+
+
+@posix
+def test_the_start_of_a_file_is_read_without_waiting(tmp_path: Path) -> None:
+    (tmp_path / "long").write_bytes(b"0123456789")
+    assert read_start(tmp_path / "long", 4) == b"0123"
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, tmp_path / "missing", tmp_path / ("x" * 300)):
+        with pytest.raises(BadFile):
+            read_start(path, 4)
+
+
+@pytest.mark.skipif(not os.access("/proc/kmsg", os.R_OK), reason="only root reads the log of the kernel")
+def test_compare_does_not_wait_for_the_log_of_the_kernel(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "overhead", "compare", "/proc/kmsg", str(Made().write(tmp_path / "a.json"))]
+    assert subprocess.run(command, timeout=60, capture_output=True, check=False).returncode == 2

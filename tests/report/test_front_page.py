@@ -8,12 +8,13 @@ import itertools
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.glossary import GLOSSARY
 from overhead.reading.view import View
-from tests.fakes.report import fingerprint, record
+from tests.fakes.report import figure, fingerprint, record, share
 from tests.reading.test_dispatch_costs import GPU, VULKAN, gpu_run, met
 from tests.report.report_page import Page
 
@@ -75,7 +76,22 @@ def test_a_run_with_nothing_resolved_says_so_and_why(tmp_path: Path) -> None:
     words = re.sub("<[^>]*>", "", noisy)
     assert "does not resolve the cost of a dispatch" in words
     assert "WebGPU, Dawn: from Python: noisy, 19.6 to 20.4" in words
+    assert "overhead doctor names what disturbs" in words
     assert "No stack could be measured" not in noisy
+
+
+@pytest.mark.parametrize(("width", "drawn"), [(0.02, True), (1.5, False)])
+def test_the_time_by_layer_is_drawn_only_where_it_is_resolved(width: float, drawn: bool) -> None:
+    from overhead.report.core.parts import Sketch
+    from overhead.report.sections.time_shares import time_shares
+
+    top, ffi = record("dawn", each=30e3, **VULKAN), record("dawn", each=20e3, caller="ffi", **VULKAN)
+    native = record("dawn", each=10e3, caller="native", **VULKAN)
+    figures = [f if f.name != "host" else figure("host", 8_000.0, width=width) for f in native.figures]
+    native = msgspec.structs.replace(native, figures=figures)
+    pairs = [share("binding-share", top, ffi, 8e3), share("interpreter-share", ffi, native, 8e3)]
+    parts = list(time_shares(View(fingerprint(top, ffi, native, comparisons=pairs))))
+    assert any(isinstance(part, Sketch) for part in parts) == drawn
 
 
 def test_a_plugins_stack_alone_is_measured(tmp_path: Path) -> None:

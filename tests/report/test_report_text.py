@@ -349,3 +349,10 @@ def test_bars_are_drawn_for_a_phone_where_the_labels_fit() -> None:
 
     assert 'viewBox="0 0 358 ' in (narrow_bars(panels("the CUDA driver")) or "")
     assert narrow_bars(panels("cuda-driver on NVIDIA H100")) is None
+
+
+def test_a_range_of_one_value_is_one_number() -> None:
+    from overhead.reading.format import between
+
+    assert between(6.984, 6.984) == "7.0"
+    assert between(6.5, 7.5) == "6.5 to 7.5"

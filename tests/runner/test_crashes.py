@@ -15,7 +15,7 @@ import pytest
 
 from overhead.errors import CannotWrite, UsageError
 from overhead.loading import files
-from overhead.results import EndedLine, Record
+from overhead.results import EndedLine, OpenedLine, Record
 from overhead.runner.journal import NameTaken
 from overhead.runner.output import Outcome
 from tests.fakes.disk import Disk, Fault, Killed, measured_lines
@@ -78,8 +78,10 @@ def check_end(folder: Path, options: dict[str, Any], before: Sequence[Counter[by
     assert {path for path in folder.rglob("*") if path.is_file()} == wanted
     for journal, lines in zip(journals(folder, options), before, strict=True):
         assert not lines - measured_lines(journal)
-        found = files.read_journal(journal.with_suffix(".samples.jsonl.gz"))
+        found = list(files.read_journal(journal.with_suffix(".samples.jsonl.gz")))
         assert sum(isinstance(line, EndedLine) for line in found) == PLAN.processes
+        opened = [(line.case, line.process) for line in found if isinstance(line, OpenedLine)]
+        assert len(opened) == len(set(opened)), "each process has its own number"
 
 
 def complete(record: Record) -> tuple[float, float, float]:
@@ -87,6 +89,7 @@ def complete(record: Record) -> tuple[float, float, float]:
     assert figure.value is not None
     assert figure.low is not None
     assert figure.high is not None
+    assert figure.processes == PLAN.processes, "a process that was cut off does not count"
     return figure.low, figure.value, figure.high
 
 

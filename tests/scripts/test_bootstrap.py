@@ -251,6 +251,19 @@ def test_set_up_is_done_once(
     assert calls
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", "[1]", "5", "null"])
+def test_a_damaged_record_of_the_set_up_is_ignored(
+    script: ModuleType, calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    root = clone(tmp_path, script, monkeypatch)
+    (root / ".venv").mkdir()
+    monkeypatch.setenv("SYSTEM", "skip")
+    (root / ".venv" / "overhead-setup.json").write_text(text)
+    script.set_up("lint")
+    assert calls
+    assert json.loads((root / ".venv" / "overhead-setup.json").read_text())["extras"]
+
+
 def test_a_failing_pip_is_reported_in_one_line(
     script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,12 +69,18 @@ def test_an_axis_alone_means_all_its_values(tmp_path: Path) -> None:
     assert compare(made(tmp_path), across="size").new == ("size=middle", "size=large")
 
 
+def test_absent_is_the_last_of_all_values() -> None:
+    # The first cases of the run have no parameter "call".
+    with pytest.raises(UsageError, match=r"^no case with call=native is equal to one with .* or call=absent on all"):
+        compare(EXAMPLE, across="call")
+
+
 def test_only_the_named_axis_may_differ() -> None:
     found = compare(EXAMPLE, across="caller=binding,native,ffi")
     assert [case.case for case in found.cases] == ["numpy@CPU:CPU step per-submit native chained alloc=in-place"]
     assert found.new == ("caller=native",)
     assert found.skipped[0].startswith("caller=ffi: none of its cases is equal to one with caller=binding")
-    with pytest.raises(UsageError, match=r"^caller=ffi: none of its cases is equal"):
+    with pytest.raises(UsageError, match=r"^no case with caller=binding is equal to one with caller=ffi on all other"):
         compare(EXAMPLE, across="caller=binding,ffi")
 
 

@@ -24,8 +24,10 @@ def headline(view: View) -> Iterator[Part]:
         yield Text([_nothing(view, costs)], lead=True)
         rows = [f"{row.label}: {'; '.join(row.notes)}." for row in costs.rows] if costs is not None else []
         absent = [f"{plain(one.stack, 32)}: {one.reason}" for one in view.fingerprint.unavailable[:_MOST_REASONS]]
-        if rows or absent:
-            yield Text([*rows, *absent], quiet=True)
+        if rows:
+            rows.append("overhead doctor names what disturbs a measurement on this machine.")
+        if said := [*rows, *absent, *filter(None, [software_sentence(view)])]:
+            yield Text(said, quiet=True)
         return
     said = lead_sentences(costs)
     yield Text(said, lead=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading import host_shares
 from overhead.reading.dispatch_costs import targets_shown
-from overhead.reading.format import MICRO, listed, micro_spread, percent_spread, valued
+from overhead.reading.format import MICRO, listed, micro_spread, percent_spread, resolved, valued
 from overhead.reading.host_shares import HostShares
 from overhead.reading.stack_names import stack_name
 from overhead.reading.view import View
@@ -16,6 +16,7 @@ from overhead.report.core.draw import MUTED
 from overhead.report.core.palette import LAYER_COLOURS
 from overhead.report.core.parts import Cell, Part, Sketch, Table, Text
 from overhead.report.core.registry import register
+from overhead.results import Figure as Number
 
 
 @register("time-shares", "Who takes the time", 15)
@@ -61,11 +62,17 @@ def _sentence(found: list[HostShares]) -> str:
 
 
 def _base_cases(view: View) -> list[HostShares]:
-    """The split CPU times of the base cases of the targets shown, the cheapest first."""
+    """The split CPU times of the base cases of the targets shown, the cheapest first; only resolved ones."""
     keys = {target.key: target for target in targets_shown(view)[0]}
     found = [each for each in view.once(host_shares.ladders)
-             if each.target.key in keys and each.top.key == each.target.base.key and each.split]  # fmt: skip
+             if each.target.key in keys and each.top.key == each.target.base.key and each.split
+             and resolved(each.host) and resolved(_compiled(each))]  # fmt: skip
     return sorted(found, key=lambda each: valued(each.host) or 0.0)
+
+
+def _compiled(each: HostShares) -> Number:
+    """The CPU time from compiled code."""
+    return each.levels[-1].figure("host") or each.shares[-1].figure
 
 
 def _table(found: list[HostShares]) -> Table:
@@ -73,7 +80,7 @@ def _table(found: list[HostShares]) -> Table:
         [Cell(stack_name(each.target), each.target.stack), each.top.unit,
          micro_spread(each.host) if each.host is not None else "",
          percent_spread(*each.python.over(1)) if each.python is not None else "",
-         micro_spread(each.levels[-1].figure("host") or each.shares[-1].figure)]
+         micro_spread(_compiled(each))]
         for each in found
     ]  # fmt: skip
     columns = ["stack", "unit", f"CPU time from Python, {MICRO}", "Python's share", f"from compiled code, {MICRO}"]

@@ -24,7 +24,7 @@ def _cheapest(costs: DispatchCosts) -> str:
     if row is None:
         return ""
     unit = "dispatch" if costs.hardware else "unit of work"
-    again = f" (in another run: {row.next_run})" if row.next_run else ""
+    again = f" (expect {row.next_run} in another run)" if row.next_run else ""
     return f"Called from Python, the cheapest {unit} here goes through {row.name}: {_of(row, 'python')} {MICRO}{again}."
 
 
@@ -83,6 +83,7 @@ def trust_sentence(costs: DispatchCosts) -> str:
     bands = [row for row in costs.rows if row.met is not None]
     unpinned = "; the bands show how much" if bands else "; this run did not measure how much"
     return (
-        f"How far to trust it: in 9 of 10 runs on a machine of this kind, a CPU-bound figure lies within {within} of "
-        f"this one. A program that is not pinned to a quiet processor often pays more{unpinned}."
+        "How far to trust these figures: on the same GPU and processor model, 9 of 10 runs should put a CPU-bound "
+        f"figure within {within} of the one shown. On other hardware, measure again. A program that is not pinned to a "
+        f"quiet processor often pays more{unpinned}."
     )

@@ -22,7 +22,7 @@ class Term:
 
 GLOSSARY = (
     Term("dispatch", "One kernel handed to the device: a dispatch in WebGPU and Vulkan, a launch in CUDA."),
-    Term("launch", "The word of CUDA and of array libraries for a dispatch."),
+    Term("launch", "What CUDA and array libraries call a dispatch."),
     Term("node", "One launch that was recorded in a graph."),
     Term("step", "One iteration of a chain, however many dispatches it takes."),
     Term("chain", "The same unit of work n times in a row, each reading what the last one wrote, timed as a whole."),
@@ -43,7 +43,7 @@ GLOSSARY = (
     Term("per-pass", "A pass for each dispatch, all in one command buffer."),
     Term("per-k", "A submit after every k dispatches."),
     Term("replay", "A recorded graph or command buffer that is launched again."),
-    Term("launches", "The launch of a whole graph, or of a prepared command buffer, as one unit."),
+    Term("launches", "A whole graph, or a prepared command buffer, launched as one unit."),
     Term("fused", "All steps inside one kernel."),
     Term("wait-each", "The CPU waits after each dispatch."),
     Term("read-each", "The CPU reads a value back after each dispatch."),

@@ -52,8 +52,8 @@ def speed_change(view: View) -> str:
     if not isinstance(least, float | int) or not isinstance(most, float | int) or not 0 < least * _STEADY_RATIO < most:
         return ""
     return (
-        f"The processor's speed changed by {percent(most / least - 1)} between processes: the canary, a loop that is "
-        f"timed beside every sample, took {least:.4g} to {most:.4g} {MICRO}. CPU-bound costs changed with it."
+        f"The speed of the CPU changed by {percent(most / least - 1)} between processes: the canary, a fixed loop that "
+        f"is timed beside every sample, took {least:.4g} to {most:.4g} {MICRO}. CPU-bound costs changed with it."
     )
 
 

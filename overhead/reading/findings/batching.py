@@ -52,8 +52,8 @@ def replay(view: View) -> Finding | None:
     repaid, interval = "", ""
     if replays is not None:
         after = count(max(1, math.ceil(replays.value)), "replay")
-        repaid = f"; a graph of {_NODES} nodes repays its making after {after}"
-        interval = f" The graph is repaid after {between(replays.floor, replays.ceiling)} replays."
+        repaid = f"; a graph of {_NODES} nodes pays for itself after {after}"
+        interval = f" Making it costs as much as {between(replays.floor, replays.ceiling)} replays save."
     title = f"Replay a CUDA graph: {first.name} goes from {first.from_to} a launch{repaid}."
     condition = f"It applies where the same launches come again with the same shapes and addresses.{interval}"
     return finding(title, [one for one, _ in found], condition)

@@ -35,7 +35,8 @@ def this_machine(view: View) -> Iterator[Part]:
         "The runs on these pages; the headline is from the first", columns, [_run(one) for one in runs], numeric=(4, 5)
     )
     yield Text(
-        ["Versions, kernels and the state of the machine while it was measured stand under All cases."], quiet=True
+        ["Versions, kernels and the state of the machine during the measurement are listed under All cases."],
+        quiet=True,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading import host_shares
 from overhead.reading.dispatch_costs import targets_shown
-from overhead.reading.format import MICRO, listed, micro_spread, percent_spread, resolved, valued
+from overhead.reading.format import MICRO, listed, micro, micro_spread, percent_spread, resolved, valued
 from overhead.reading.host_shares import HostShares
 from overhead.reading.stack_names import stack_name
 from overhead.reading.view import View
@@ -26,8 +26,8 @@ def time_shares(view: View) -> Iterator[Part]:
     if not found:
         yield Text(["No CPU time is split here: that needs a resolved time both from Python and from compiled code."])
         return
-    if said := _sentence(found):
-        yield Text([said])
+    if said := [sentence for sentence in (_sentence(found), _limited_elsewhere(found)) if sentence]:
+        yield Text(said)
     rows = [
         template_figures.BarRow(
             stack_name(each.target),
@@ -61,6 +61,19 @@ def _sentence(found: list[HostShares]) -> str:
     return f"Of the CPU time of a {unit}, Python takes {listed(said)}; the rest is the library and the driver."
 
 
+def _limited_elsewhere(found: list[HostShares]) -> str:
+    """Why a dispatch from compiled code may take longer than its CPU time."""
+    told = []
+    for each in found:
+        record = each.levels[-1]
+        complete, host = record.figure("complete"), record.figure("host")
+        if record.bound in ("device", "balanced") and complete is not None and host is not None and resolved(complete):
+            told.append(f"{micro(complete)} {MICRO} through {stack_name(each.target)}, of which CPU time {micro(host)}")
+    if not told:
+        return ""
+    return f"From compiled code the device is the limit: a {found[0].top.unit} takes {listed(told)}."
+
+
 def _base_cases(view: View) -> list[HostShares]:
     """The split CPU times of the base cases of the targets shown, the cheapest first; only resolved ones."""
     keys = {target.key: target for target in targets_shown(view)[0]}
@@ -83,5 +96,6 @@ def _table(found: list[HostShares]) -> Table:
          micro_spread(_compiled(each))]
         for each in found
     ]  # fmt: skip
-    columns = ["stack", "unit", f"CPU time from Python, {MICRO}", "Python's share", f"from compiled code, {MICRO}"]
+    columns = ["stack", "unit", f"CPU time from Python, {MICRO}", "Python's share",
+               f"CPU time from compiled code, {MICRO}"]  # fmt: skip
     return Table("CPU time and Python's share of it", columns, rows, numeric=(2, 3, 4))

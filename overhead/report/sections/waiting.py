@@ -83,8 +83,12 @@ def _sentence(rows: list[TargetView]) -> str:
 
 
 def _of_it(target: TargetView) -> str:
-    """``, of which the launch costs 4.40``; '' where its cost has no value."""
+    """`` (the launch costs 4.40, so the wait adds 6 to 8)``; '' where its cost has no value."""
     figure = target.base.figure("complete")
     if figure is None or figure.status != "ok":
         return ""
-    return f" (of which the {target.base.unit} costs {micro(figure)})"
+    cost, (low, high) = figure.value or 0.0, bounds(target.base.figure("naive") or figure)
+    if low is None or high is None or low <= cost:
+        return f" (the {target.base.unit} costs {micro(figure)})"
+    added = between((low - cost) / 1e3, (high - cost) / 1e3)
+    return f" (the {target.base.unit} costs {micro(figure)}, so the wait adds {added})"

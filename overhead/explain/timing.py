@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import tempfile
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from overhead import machine, results
-from overhead.errors import UsageError
+from overhead import machine, results, scratch
+from overhead.errors import UsageError, check_text
 from overhead.explain.call_spec import CallSpec, FoundCall, handed_over
 from overhead.explain.callables import setup_of
 from overhead.explain.trial import LONGEST_CALL_S, SILENCE_S, tried
@@ -133,12 +132,13 @@ def time_statements(
     """
     if not 1 <= len(spec.calls) <= _MOST_CALLS:
         raise UsageError(f"{len(spec.calls)} statements given; 1 to {_MOST_CALLS} are measured in turn")
+    check_text(*spec.calls, spec.setup, spec.wait)
     listener = listener or Listener()
     if not spec.found:
         listener.working("a trial of each statement")
         spec = tried(spec, silence_s=silence_s, longest_s=longest_s)
     limited = functools.partial(Campaign, limits=WorkerLimits(silence_s=silence_s))
-    with handed_over(spec), tempfile.TemporaryDirectory(prefix="overhead-time-") as folder:
+    with handed_over(spec), scratch.subfolder() as folder:
         outcome = run(
             "call", profile=_PROFILE, plugins=_STACK, out=folder, listener=listener,
             plan=plan or plan_of(spec.found), campaign=campaign or limited,

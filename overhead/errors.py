@@ -69,8 +69,10 @@ class Unverified(Exception):
 
 
 def check_text(*texts: str) -> None:
-    """Raise ``UsageError`` for a text from the command line whose bytes are no text in the encoding of the locale."""
+    """Raise ``UsageError`` for what is no text, or a text whose bytes are not valid in the encoding of the locale."""
     for text in texts:
+        if not isinstance(text, str):
+            raise UsageError(f"{text!r:.100}: not a text")
         if not text.isascii() and text != file_text(text, len(text)):
             raise UsageError(f"{file_text(text)[:200]}: not valid text; write it in UTF-8, in a locale such as C.UTF-8")
 

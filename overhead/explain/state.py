@@ -95,6 +95,13 @@ def to_numpy(value: Any) -> Any:
 
 
 def _same(first: Any, second: Any) -> bool:
+    try:
+        return _equal(first, second)
+    except Exception:  # a comparison of the program's class may raise anything
+        return False
+
+
+def _equal(first: Any, second: Any) -> bool:
     import numpy as np
 
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
@@ -104,7 +111,7 @@ def _same(first: Any, second: Any) -> bool:
             and first.shape == second.shape
             and bool(np.array_equal(first, second, equal_nan=first.dtype.kind in "fc"))
         )
-    return type(first) is type(second) and (first == second or (first != first and second != second))
+    return type(first) is type(second) and bool(first == second or (first != first and second != second))
 
 
 def _known_children(value: Any) -> list[tuple[str, Any]]:

@@ -85,7 +85,10 @@ def _value(name: str, leaf: Any) -> StepValue:
     name = file_text(name)
     if not state.is_array(leaf) and not isinstance(leaf, bool | int | float):
         return StepValue(name, type(leaf).__name__, text=_text(leaf))
-    array = state.to_numpy(leaf)
+    try:
+        array = state.to_numpy(leaf)
+    except Exception as error:  # the class of the program may raise anything
+        return StepValue(name, type(leaf).__name__, text=f"an array that cannot be read: {one_line(error)}"[:200])
     dtype = type(leaf).__name__
     if state.is_array(leaf):
         dtype = str(getattr(leaf, "dtype", array.dtype)).removeprefix("torch.")

@@ -48,7 +48,7 @@ def reach(root: Any) -> dict[str, Any]:
 def is_array(value: Any) -> bool:
     """Whether this is an array of any library: NumPy, PyTorch, JAX, CuPy."""
     try:
-        return hasattr(value, "__array__") and hasattr(value, "shape") and not isinstance(value, type)
+        return hasattr(type(value), "__array__") and hasattr(value, "shape")
     except Exception:  # an attribute of the program's class may raise anything
         return False
 
@@ -61,7 +61,7 @@ def on_device(value: Any) -> bool:
 def host_values(step: Callable[..., Any]) -> dict[str, Any]:
     """The part of the state that device work cannot change: Python values, and copies of arrays in host memory."""
     return {
-        name: _copy(value) if is_array(value) else value
+        name: _copied(value) if is_array(value) else value
         for name, value in reach(step).items()
         if not (is_array(value) and on_device(value))
     }
@@ -70,6 +70,13 @@ def host_values(step: Callable[..., Any]) -> dict[str, Any]:
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """The names whose value differs between two results of ``host_values``, and those that only the second holds."""
     return [name for name, value in after.items() if name not in before or not _same(before[name], value)]
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return _copy(value)
+    except Exception:  # the class of the program may raise anything
+        return f"a {type(value).__name__} that cannot be read"
 
 
 def _copy(value: Any) -> Any:

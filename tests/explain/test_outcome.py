@@ -93,6 +93,18 @@ def test_values_that_are_no_numbers_are_compared_as_text(ours: Any, theirs: Any)
         f"{value.name}{value.text}".encode()
 
 
+class NoArray:
+    shape = (2,)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("no array")
+
+
+def test_an_array_that_cannot_be_read_says_why() -> None:
+    [found] = of_result("step 1", NoArray())
+    assert found.text == "an array that cannot be read: RuntimeError: no array"
+
+
 def test_a_value_without_a_text_says_why() -> None:
     [found] = of_result("step 1", Hostile("a"))
     assert found.text == "a Hostile whose text cannot be read: RuntimeError: no text"

@@ -109,6 +109,17 @@ class Unreadable:
         raise RuntimeError(name)
 
 
+class Everything:
+    """Has every attribute, as a mock has."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self
+
+
+def test_an_object_with_every_attribute_is_no_array() -> None:
+    assert not state.is_array(Everything())
+
+
 class Endless(Mapping[int, int]):
     def __len__(self) -> int:
         return 1

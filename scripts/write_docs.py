@@ -49,7 +49,16 @@ if TYPE_CHECKING:
 
 def schema() -> str:
     """The JSON Schema of a fingerprint."""
-    return json.dumps(results.schema(), indent=1) + "\n"
+    return json.dumps(_without_indentation(results.schema()), indent=1) + "\n"
+
+
+def _without_indentation(value: Any) -> Any:
+    """The same with docstrings as Python 3.13 and newer have them."""
+    if isinstance(value, str):
+        return inspect.cleandoc(value)
+    if isinstance(value, list):
+        return [_without_indentation(one) for one in value]
+    return {key: _without_indentation(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 def _own_stacks() -> list[Probe]:

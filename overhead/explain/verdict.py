@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from overhead.explain.record import BoundKind, OperationRow, ReplayCheck, StepVerdict, SynchronisationRow, missing
 from overhead.explain.replay import StepParts
 from overhead.explain.step_profile import BETWEEN
-from overhead.reading.format import count, factor, micro_of, percent
+from overhead.reading.format import count, factor, micro_of, percent, resolved, unresolved
 from overhead.results import VALUED, Figure
 
 WITHIN = 0.15
@@ -156,7 +156,7 @@ def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[Opera
     whole = sum(row.host_ns for row in operations)
     outside = sum(row.host_ns for row in operations if row.name == BETWEEN)
     share = outside / whole if whole > 0 else None
-    took = wall.value if wall.status in VALUED else check.measured.value
+    took = wall.value if resolved(wall) else check.measured.value
     said = [
         f"No device takes part: a step is {micro_of(took or whole)} µs of work on the processor.",
         "Kernels run inside the library's operations, so dispatch and arithmetic cannot be told apart there.",
@@ -170,8 +170,8 @@ def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[Opera
 
 def judge_times(wall: Figure, issue: Figure, *, synchronous: bool, on_device: bool) -> StepVerdict:
     """The verdict on a step whose inside cannot be seen, from the times until it returns and until its work is done."""
-    if wall.value is None or wall.status not in VALUED:
-        return StepVerdict(kind="unclear", sentences=[f"No verdict: {wall.reason or wall.status}."])
+    if wall.value is None or not resolved(wall):
+        return StepVerdict(kind="unclear", sentences=[f"No verdict: {wall.reason or unresolved(wall)}."])
     if synchronous:
         return StepVerdict(kind="host", sentences=[
             f"The step is {micro_of(wall.value)} µs of work in the calling thread: it returns when its work is done.",

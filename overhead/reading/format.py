@@ -138,6 +138,11 @@ def unresolved(figure: Figure | None) -> str:
     return "not above zero" if low is None or high is None else f"not resolved ({between(low, high)})"
 
 
+def micro_or_why(figure: Figure) -> str:
+    """A time in microseconds with its interval, without unit, or why there is none."""
+    return micro_spread(figure) if resolved(figure) else unresolved(figure)
+
+
 def percent(value: float, low: float | None = None, high: float | None = None) -> str:
     """A share (0.46) in per cent (``46 %``), whole from 10 % up and with at most one decimal below."""
     place = _place(100 * value, _scaled(low, 100), _scaled(high, 100))

@@ -15,9 +15,11 @@ from overhead.reading.format import (
     has_value,
     micro,
     micro_of,
-    micro_spread,
+    micro_or_why,
     percent,
     plain,
+    resolved,
+    unresolved,
     valued,
 )
 from overhead.report.core import template_figures
@@ -85,13 +87,12 @@ def _verdict(found: Explanation) -> Iterator[Part]:
         pieces = [("host", max(0.0, issue - blocked) / 1e3, _HOST)]
         if blocked:
             pieces.append(("blocked", blocked / 1e3, _BLOCKED))
-        rows.append(BarRow("Host", pieces, _short(found.step.issue)))
+        rows.append(BarRow("Host", pieces if resolved(found.step.issue) else [], _short(found.step.issue)))
     if valued(found.step.busy) is not None:
         rows.append(_bar("Device busy", found.step.busy, _DEVICE))
-    shown = [row for row in rows if row.pieces]
-    if shown:
-        svg = template_figures.bars([TemplatePanel(f"{MICRO} for each step", shown)])
-        said = "; ".join(f"{row.label}: {row.note}" for row in shown)
+    if any(row.pieces for row in rows):
+        svg = template_figures.bars([TemplatePanel(f"{MICRO} for each step", rows)])
+        said = "; ".join(f"{row.label}: {row.note}" for row in rows)
         caption = "Host and device work at the same time, so their bars do not add up to the step."
         yield Sketch("step", "One step", said, caption, svg)
     counts: list[_Row] = [
@@ -107,12 +108,12 @@ def _verdict(found: Explanation) -> Iterator[Part]:
 
 def _bar(label: str, figure: Figure, colour: str) -> BarRow:
     value = valued(figure)
-    pieces = [("", value / 1e3, colour)] if value is not None and value > 0 else []
+    pieces = [("", value / 1e3, colour)] if value is not None and resolved(figure) else []
     return BarRow(label, pieces, _short(figure))
 
 
 def _short(figure: Figure) -> str:
-    return f"{micro(figure)} {MICRO}"
+    return f"{micro(figure)} {MICRO}" if resolved(figure) else unresolved(figure)
 
 
 def _alternatives(found: Explanation) -> Iterator[Part]:
@@ -127,7 +128,7 @@ def _alternatives(found: Explanation) -> Iterator[Part]:
         yield Sketch("alternatives", "A step in each way", said, caption, svg)
     table: list[_Row] = [
         (
-            _name(each), each.status, micro_spread(each.step) if has_value(each.step) else "", _gain(each),
+            _name(each), each.status, micro_or_why(each.step) if has_value(each.step) else "", _gain(each),
             f"{each.making.value / 1e9:,.2g} s" if each.making.value is not None else "",
             f"{each.repaid_after.value:,.0f}" if each.repaid_after.value is not None else "",
             {True: "same", False: "differ", None: ""}[each.same_results],

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from overhead.explain.record import Alternative, CallSite, Explanation
-from overhead.reading.format import MICRO, factor, factor_spread, has_value, micro_of, micro_spread, percent, valued
+from overhead.reading.format import (
+    MICRO,
+    factor,
+    factor_spread,
+    has_value,
+    micro_of,
+    micro_or_why,
+    micro_spread,
+    percent,
+    valued,
+)
 from overhead.results import Figure
 from overhead.terminal.console import Column, print_table, say, terminal
 
@@ -38,7 +48,7 @@ def _times(found: Explanation, console: Console) -> None:
         "the device works": step.busy,
         "replayed from the profile": found.replay.replayed,
     }
-    rows = [[name, micro_spread(figure), _reason(figure)] for name, figure in times.items()]
+    rows = [[name, micro_or_why(figure), _reason(figure)] for name, figure in times.items()]
     if found.replay.ratio is not None:
         rows[-1][2] = f"{factor(found.replay.ratio)} the {micro_of(valued(found.replay.measured) or 0)} {MICRO} " + (
             "measured beside the profile" if found.replay.ok else "measured beside the profile: not understood"

@@ -385,7 +385,11 @@ def _explain(a: argparse.Namespace) -> int:
 
     if a.html is not None:
         require_extra("report", "jinja2")
+    if a.out is not None and a.out == a.html:
+        raise UsageError(f"{a.out}: --out and --html name the same file")
     for path in filter(None, (a.out, a.html)):
+        if path.suffix == ".py":
+            raise UsageError(f"{path}: a Python file is not overwritten; write FILE.json or FILE.html")
         check_writable(path)
     found = explain(
         a.step, arguments=a.arg, against=a.against, compiled=not a.no_compile, alternatives=not a.no_alternatives,
@@ -524,8 +528,10 @@ def _compare_explanations(a: argparse.Namespace) -> int:
     from overhead.explain.comparing import compare_explanations
     from overhead.terminal.explanations import show_explained
 
-    if a.fail_over is not None or a.markdown:
-        raise UsageError(f"{a.base.name} and {a.new.name}: explanations have neither --fail-over nor --markdown")
+    if a.fail_over is not None or a.markdown or a.across is not None:
+        raise UsageError(
+            f"{a.base.name} and {a.new.name}: explanations have no --fail-over, no --markdown and no --across"
+        )
     found = compare_explanations(a.base, a.new)
     if a.json:
         _print_json(found.to_dict())

@@ -68,13 +68,22 @@ class Unverified(Exception):
     """Values that were read back are wrong, or an error scope caught something: the work did not happen as asked."""
 
 
-def file_text(value: object) -> str:
+def check_text(*texts: str) -> None:
+    """Raise ``UsageError`` for what is no text, or a text whose bytes are not valid in the encoding of the locale."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise UsageError(f"{text!r:.100}: not a text")
+        if not text.isascii() and text != file_text(text, len(text)):
+            raise UsageError(f"{file_text(text)[:200]}: not valid text; write it in UTF-8, in a locale such as C.UTF-8")
+
+
+def file_text(value: object, most: int = _MOST_TEXT) -> str:
     """The value as text that a file can hold: in UTF-8, and not too long."""
     try:
         text = str(value)
     except Exception:  # the class of another package may raise anything
         text = f"a {type(value).__name__} without a text"
-    return text[:_MOST_TEXT].encode(errors="replace").decode()
+    return text[:most].encode(errors="replace").decode()
 
 
 def message_of(error: BaseException) -> str:

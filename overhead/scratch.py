@@ -50,6 +50,11 @@ def _new_folder() -> tuple[Path, int]:
         os.close(descriptor)  # another process has swept the folder before it was locked
 
 
+def subfolder() -> tempfile.TemporaryDirectory[str]:
+    """A folder in the temporary folder of this process, for a ``with`` block."""
+    return tempfile.TemporaryDirectory(dir=folder())
+
+
 def remove() -> None:
     """Remove the temporary folder of this process, if it has one."""
     global _own

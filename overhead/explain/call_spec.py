@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
+from overhead import scratch
 from overhead.errors import Unavailable
 
 VARIABLE = "OVERHEAD_CALLS"
@@ -61,7 +61,7 @@ def read_spec() -> CallSpec:
 @contextlib.contextmanager
 def handed_over(spec: CallSpec) -> Iterator[None]:
     """The context in which this process and its workers read this ``spec``."""
-    with tempfile.TemporaryDirectory(prefix="overhead-calls-") as folder:
+    with scratch.subfolder() as folder:
         file = Path(folder) / "calls.json"
         file.write_bytes(msgspec.json.encode(spec))
         os.environ[VARIABLE] = str(file)

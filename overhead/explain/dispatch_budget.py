@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from overhead import scratch
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile, Unavailable, UsageError
 from overhead.explain.call_sites import marked_sites, torch_folders
@@ -112,7 +112,7 @@ def _on_cuda(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
     from torch.profiler import ProfilerActivity, profile
 
     found.means = "calls of the CUDA runtime that start kernels or graphs"
-    with tempfile.TemporaryDirectory(prefix="overhead-budget-") as place:
+    with scratch.subfolder() as place:
         file = Path(place) / "trace.json"
         torch.cuda.synchronize()
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from overhead.errors import file_text, one_line
 from overhead.explain import state
 
 _KEPT = 4096
@@ -80,10 +82,18 @@ def of_state(step: Callable[..., Any]) -> tuple[list[StepValue], dict[str, str]]
 def _value(name: str, leaf: Any) -> StepValue:
     import numpy as np
 
+    name = file_text(name)
     if not state.is_array(leaf) and not isinstance(leaf, bool | int | float):
-        return StepValue(name, type(leaf).__name__, text=repr(leaf)[:200])
-    dtype = str(leaf.dtype).removeprefix("torch.") if state.is_array(leaf) else type(leaf).__name__
-    array = state.to_numpy(leaf)
+        return StepValue(name, type(leaf).__name__, text=_text(leaf))
+    try:
+        array = state.to_numpy(leaf)
+    except Exception as error:  # the class of the program may raise anything
+        return StepValue(name, type(leaf).__name__, text=f"an array that cannot be read: {one_line(error)}"[:200])
+    dtype = type(leaf).__name__
+    if state.is_array(leaf):
+        dtype = str(getattr(leaf, "dtype", array.dtype)).removeprefix("torch.")
+    if array.dtype.kind not in "biufc":
+        return StepValue(name, dtype, tuple(array.shape), text=_text(array.tolist()))
     if array.dtype.kind == "c":
         array = np.stack([array.real, array.imag])
     flat = array.reshape(-1).astype(np.float64)
@@ -92,6 +102,17 @@ def _value(name: str, leaf: Any) -> StepValue:
     scale = float(np.abs(finite).max()) if finite.size else 0.0
     elements = [*kept.tolist(), *([float(flat.mean()), float(np.abs(flat).mean())] if flat.size else [])]
     return StepValue(name, dtype, tuple(array.shape), elements, scale=scale)
+
+
+def _text(value: Any) -> str:
+    """A value that is no number as text; the end of a long text is replaced by a checksum of all of it."""
+    try:
+        text = repr(value)
+    except Exception as error:  # the class of the program may raise anything
+        return f"a {type(value).__name__} whose text cannot be read: {one_line(error)}"[:200]
+    if len(text) > 200:
+        text = f"{text[:180]}... {zlib.crc32(text.encode(errors='replace')):08x}"
+    return file_text(text)
 
 
 def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list[ValueDifference]:

@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ import msgspec
 import psutil
 from msgspec import Struct
 
+from overhead import scratch
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile, UsageError, one_line
 from overhead.explain.call_sites import marked_sites
@@ -28,7 +28,7 @@ from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.replay import ProfilerCost
 from overhead.explain.steps import StepSource, has_run, said
 from overhead.explain.trace import STEP_MARK, StepTrace, Trace, read_chrome_trace
-from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, try_call
+from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, answer, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
@@ -112,7 +112,7 @@ def profile_step(
     Raises ``UsageError`` with one line for a step that raises, cannot be repeated, crashes, hangs, takes too long or
     runs out of memory.
     """
-    with tempfile.TemporaryDirectory(prefix="overhead-profile-") as folder:
+    with scratch.subfolder() as folder:
         found, profiled = _in_child(ProfileJob(source, folder, longest_s), silence_s, doing, start)
         if profiled.reason:
             return StepProfile(found, profiled.library, profiled.device, reason=profiled.reason)
@@ -150,7 +150,7 @@ def _in_child(
     try:
         process.send(_encode(job) + b"\n")
         while line := process.receive(silence_s):
-            match _decode(line):
+            match answer(_decode, line, step):
                 case TrialStep(what):
                     step = what
                     doing(what)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import sys
 import sysconfig
 import types
@@ -35,7 +37,7 @@ def reach(root: Any) -> dict[str, Any]:
             continue
         if is_array(value):
             found.setdefault(name, value)
-        for part, child in _children(value):
+        for part, child in _known_children(value):
             if isinstance(child, _PLAIN) or id(child) not in seen:
                 seen.add(id(child))
                 keep.append(child)
@@ -45,7 +47,10 @@ def reach(root: Any) -> dict[str, Any]:
 
 def is_array(value: Any) -> bool:
     """Whether this is an array of any library: NumPy, PyTorch, JAX, CuPy."""
-    return hasattr(value, "__array__") and hasattr(value, "shape") and not isinstance(value, type)
+    try:
+        return hasattr(type(value), "__array__") and hasattr(value, "shape")
+    except Exception:  # an attribute of the program's class may raise anything
+        return False
 
 
 def on_device(value: Any) -> bool:
@@ -56,7 +61,7 @@ def on_device(value: Any) -> bool:
 def host_values(step: Callable[..., Any]) -> dict[str, Any]:
     """The part of the state that device work cannot change: Python values, and copies of arrays in host memory."""
     return {
-        name: _copy(value) if is_array(value) else value
+        name: _copied(value) if is_array(value) else value
         for name, value in reach(step).items()
         if not (is_array(value) and on_device(value))
     }
@@ -65,6 +70,13 @@ def host_values(step: Callable[..., Any]) -> dict[str, Any]:
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """The names whose value differs between two results of ``host_values``, and those that only the second holds."""
     return [name for name, value in after.items() if name not in before or not _same(before[name], value)]
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return _copy(value)
+    except Exception:  # the class of the program may raise anything
+        return f"a {type(value).__name__} that cannot be read"
 
 
 def _copy(value: Any) -> Any:
@@ -86,10 +98,17 @@ def to_numpy(value: Any) -> Any:
     if hasattr(value, "get") and type(value).__module__.startswith("cupy"):
         return value.get()
     array = np.asarray(value)
-    return array if array.dtype.kind in "biufcSU" else array.astype(np.float32)
+    return array if array.dtype.kind in "biufcSUOMm" or array.dtype.names else array.astype(np.float32)
 
 
 def _same(first: Any, second: Any) -> bool:
+    try:
+        return _equal(first, second)
+    except Exception:  # a comparison of the program's class may raise anything
+        return False
+
+
+def _equal(first: Any, second: Any) -> bool:
     import numpy as np
 
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
@@ -99,7 +118,16 @@ def _same(first: Any, second: Any) -> bool:
             and first.shape == second.shape
             and bool(np.array_equal(first, second, equal_nan=first.dtype.kind in "fc"))
         )
-    return type(first) is type(second) and (first == second or (first != first and second != second))
+    return type(first) is type(second) and bool(first == second or (first != first and second != second))
+
+
+def _known_children(value: Any) -> list[tuple[str, Any]]:
+    """The parts of a value, at most ``_MOST``, until reading one of them raises."""
+    found = []
+    with contextlib.suppress(Exception):  # the class of the program may raise anything
+        for part in itertools.islice(_children(value), _MOST):
+            found.append(part)
+    return found
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:

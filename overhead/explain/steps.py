@@ -16,11 +16,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from overhead.errors import UsageError, one_line, unknown
+from overhead.errors import UsageError, check_text, one_line, unknown
 from overhead.explain.callables import setup_of
 from overhead.explain.record import CallSite
 from overhead.explain.state import is_own_code
 
+_MOST_NAME, _MOST_VALUE, _MOST_ARGUMENTS = 200, 4000, 64
+"""What the file of an explanation can hold."""
 _SUITE = str(Path(__file__).parents[1]) + os.sep
 
 
@@ -47,7 +49,12 @@ def step_named(text: str, arguments: Sequence[str] = ()) -> StepSource:
     place, colon, function = text.rpartition(":")
     if not (place and colon and all(part.isidentifier() for part in function.split("."))):
         raise UsageError(f"{text}: name a function, FILE.py:FUNCTION or module:function")
+    check_text(text)
     given = dict(map(_argument, arguments))
+    if len(function) > _MOST_NAME or len(given) > _MOST_ARGUMENTS:
+        raise UsageError(
+            f"a name has at most {_MOST_NAME} characters, and a function gets at most {_MOST_ARGUMENTS} arguments"
+        )
     if is_file := place.endswith(".py"):
         if not Path(place).is_file():
             raise UsageError(f"{place}: no such file")
@@ -56,11 +63,12 @@ def step_named(text: str, arguments: Sequence[str] = ()) -> StepSource:
     else:
         folder = os.getcwd()
     shown = os.path.relpath(place, folder) if is_file else place
+    found = f"load_step({place!r}, {function!r}, literals({given!r}))"
     return StepSource(
-        setup=f"from {__name__} import load_step\nstep = load_step({place!r}, {function!r}, {given!r})",
+        setup=f"from {__name__} import literals, load_step\nstep = {found}",
         file=shown,
         function=function,
-        arguments={name: str(value) for name, value in given.items()},
+        arguments=given,
         path=[folder, os.getcwd()],
         folder=folder,
     )
@@ -80,14 +88,28 @@ def step_given(step: Callable[[], object]) -> StepSource:
     )
 
 
-def _argument(text: str) -> tuple[str, Any]:
+def _argument(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise UsageError(f"--arg {text}: write NAME=VALUE")
+    if len(name) > _MOST_NAME or len(value) > _MOST_VALUE:
+        raise UsageError(
+            f"--arg {name[:40]}: a name has at most {_MOST_NAME} characters, and a value at most {_MOST_VALUE}"
+        )
+    check_text(text)
+    return name, value
+
+
+def literals(given: Mapping[str, str]) -> dict[str, Any]:
+    """The values of arguments that are given as text: Python literals; any other text stands for itself."""
+    return {name: _literal(text) for name, text in given.items()}
+
+
+def _literal(text: str) -> Any:
     try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
 
 
 def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callable[[], Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import tempfile
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from overhead import machine, results
-from overhead.errors import UsageError
+from overhead import machine, results, scratch
+from overhead.errors import BadFile, UsageError, check_text
 from overhead.explain.call_spec import CallSpec, FoundCall, handed_over
 from overhead.explain.callables import setup_of
 from overhead.explain.trial import LONGEST_CALL_S, SILENCE_S, tried
@@ -28,6 +27,10 @@ FORMAT = "overhead-time"
 _PROFILE = "quick"
 """The profile whose precision decides between ``ok`` and ``noisy``."""
 _STACK = Path(__file__).with_name("call_stack.py")
+_MIXED = (
+    "the answers of a process cannot be read: the program writes to a file descriptor that it has not opened, or "
+    "starts a copy of its process that goes on (os.fork)"
+)
 _MOST_CALLS = 8
 _SLOW_CALL_S = 0.03
 _CALLS_PER_PROCESS = 60
@@ -102,6 +105,7 @@ def time(
 
     Raises ``UsageError``, one line, for a statement that raises, cannot be repeated, hangs or takes too long.
     """
+    check_text(setup, wait)
     calls, texts, labels = [call, *others], [], []
     for number, one in enumerate(calls):
         if isinstance(one, str):
@@ -133,16 +137,20 @@ def time_statements(
     """
     if not 1 <= len(spec.calls) <= _MOST_CALLS:
         raise UsageError(f"{len(spec.calls)} statements given; 1 to {_MOST_CALLS} are measured in turn")
+    check_text(*spec.calls, spec.setup, spec.wait)
     listener = listener or Listener()
     if not spec.found:
         listener.working("a trial of each statement")
         spec = tried(spec, silence_s=silence_s, longest_s=longest_s)
     limited = functools.partial(Campaign, limits=WorkerLimits(silence_s=silence_s))
-    with handed_over(spec), tempfile.TemporaryDirectory(prefix="overhead-time-") as folder:
-        outcome = run(
-            "call", profile=_PROFILE, plugins=_STACK, out=folder, listener=listener,
-            plan=plan or plan_of(spec.found), campaign=campaign or limited,
-        )  # fmt: skip
+    with handed_over(spec), scratch.subfolder() as folder:
+        try:
+            outcome = run(
+                "call", profile=_PROFILE, plugins=_STACK, out=folder, listener=listener,
+                plan=plan or plan_of(spec.found), campaign=campaign or limited,
+            )  # fmt: skip
+        except BadFile:
+            raise UsageError(_MIXED) from None
     return _timing(spec, labels or spec.calls, outcome.fingerprint)
 
 

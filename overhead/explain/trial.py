@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 import psutil
@@ -71,7 +72,7 @@ def tried(
     try:
         process.send(_encode((spec, longest_s)) + b"\n")
         while len(found) < len(spec.calls) and (line := process.receive(silence_s)):
-            match _decode(line):
+            match answer(_decode, line, step):
                 case TrialStep(what):
                     step = what
                 case TrialFound(call):
@@ -87,6 +88,20 @@ def tried(
     finally:
         process.end()
     return msgspec.structs.replace(spec, found=found)
+
+
+_Decoded = TypeVar("_Decoded")
+
+
+def answer(decode: Callable[[bytes], _Decoded], line: bytes, step: str) -> _Decoded:
+    """The answer in a line of the child. Raises ``UsageError`` for a line that the statement or the step wrote."""
+    try:
+        return decode(line)
+    except msgspec.DecodeError:
+        raise UsageError(
+            f"{step}: something was written to the pipe that carries the answers; write only to file descriptors that "
+            "your code has opened"
+        ) from None
 
 
 def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str], None]) -> FoundCall:

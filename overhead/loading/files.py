@@ -94,6 +94,7 @@ def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A new file that gets this path when it is whole and on the disk. If this fails, no part of it remains."""
+    _check_regular(path)
     part = part_path(path)
     part.unlink(missing_ok=True)  # of a killed run; what a link or a pipe of this name leads to must not be written
     try:
@@ -110,13 +111,20 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 def check_writable(path: Path) -> None:
     """Raise ``CannotWrite`` if no file can be made at this path. Makes its folder."""
     try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        _check_regular(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
         raise CannotWrite(f"{path}: {error.strerror or error}") from None
+
+
+def _check_regular(path: Path) -> None:
+    """Raise ``OSError`` for a path that a new file must not replace: a folder, a device, a pipe."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "exists and is no regular file")
 
 
 def part_path(path: Path) -> Path:

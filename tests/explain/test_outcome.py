@@ -67,3 +67,44 @@ def test_the_state_holds_the_arrays_that_a_step_reaches() -> None:
 def test_a_number_equals_an_array_without_dimensions() -> None:
     assert _compare(0.1, np.array(0.1, np.float32)) == []
     assert _compare(0.1, np.array(0.2, np.float32))
+
+
+class Hostile(str):
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (np.array(["a", None, {}], dtype=object), np.array(["a", None, {"b": 1}], dtype=object)),
+        (np.array(["a"]), np.array(["b"])),
+        (np.array(["2020-01-01"], dtype="M8[D]"), np.array(["2020-01-02"], dtype="M8[D]")),
+        (np.zeros(3, dtype=[("a", "f4")]), np.ones(3, dtype=[("a", "f4")])),
+        (10**400, 10**400 + 1),
+        ("x" * 500 + "a", "x" * 500 + "b"),
+        ({"\udcff": "\udcff"}, {"\udcff": 1.0}),
+    ],
+)
+def test_values_that_are_no_numbers_are_compared_as_text(ours: Any, theirs: Any) -> None:
+    assert _compare(ours, ours) == []
+    assert _compare(ours, theirs)
+    for value in of_result("step 1", ours):
+        f"{value.name}{value.text}".encode()
+
+
+class NoArray:
+    shape = (2,)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("no array")
+
+
+def test_an_array_that_cannot_be_read_says_why() -> None:
+    [found] = of_result("step 1", NoArray())
+    assert found.text == "an array that cannot be read: RuntimeError: no array"
+
+
+def test_a_value_without_a_text_says_why() -> None:
+    [found] = of_result("step 1", Hostile("a"))
+    assert found.text == "a Hostile whose text cannot be read: RuntimeError: no text"

@@ -1,6 +1,8 @@
 """The state that a step reaches."""
 
+import itertools
 import random
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -100,3 +102,46 @@ def test_reaches_through_a_decorator_of_a_library() -> None:
     torch = pytest.importorskip("torch")
     weight = torch.ones(2)
     assert state.reach(torch.no_grad()(lambda: weight * 2))["func.weight"] is weight
+
+
+class Unreadable:
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+class Everything:
+    """Has every attribute, as a mock has."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self
+
+
+def test_an_object_with_every_attribute_is_no_array() -> None:
+    assert not state.is_array(Everything())
+
+
+class Endless(Mapping[int, int]):
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[int]:
+        return itertools.repeat(1)
+
+    def __getitem__(self, key: int) -> int:
+        return key
+
+
+class Unequal(int):
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no comparison")
+
+    __hash__ = int.__hash__
+
+
+def test_objects_that_raise_or_never_end_do_not_stop_the_walk() -> None:
+    found = state.reach({"unreadable": Unreadable(), "endless": Endless(), "count": 3})
+    assert found["count"] == 3
+
+
+def test_values_that_cannot_be_compared_count_as_changed() -> None:
+    assert state.changed({"a": Unequal(1)}, {"a": Unequal(1)}) == ["a"]

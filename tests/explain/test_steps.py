@@ -150,3 +150,30 @@ def test_a_call_site_is_relative_to_the_program(program: str) -> None:
     assert (here.line, here.inside) == ("my_program.py:7", "")
     assert call_site(None, "", []).line == ""
     assert call_site(frame, "", [__file__]).line == "my_program.py:7"
+
+
+@pytest.mark.parametrize("value", ["1e999", "...", "{[]: 1}", "0x" + "9" * 3000, "-" * 3000 + "1", "(" * 300, "text"])
+def test_any_argument_reaches_the_function_and_the_file(program: str, value: str) -> None:
+    source = step_named(f"{program}:build", [f"layers={value}"])
+    assert source.arguments == {"layers": value}
+    scope: dict[str, Any] = {}
+    exec(source.setup.replace("step = load_step", "found = lambda place, function, given: given\nstep = found"), scope)
+    assert list(scope["step"]) == ["layers"]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "line"),
+    [
+        (
+            "build",
+            ["layers=" + "9" * 5000],
+            "--arg layers: a name has at most 200 characters, and a value at most 4000",
+        ),
+        ("build", ["layers=\udcff"], "layers=\\?: not valid text"),
+        ("build", [f"a{n}=1" for n in range(65)], "a function gets at most 64 arguments"),
+        ("b" * 201, [], "a name has at most 200 characters"),
+    ],
+)
+def test_what_the_file_cannot_hold_is_refused(program: str, function: str, arguments: list[str], line: str) -> None:
+    with pytest.raises(UsageError, match=line):
+        step_named(f"{program}:{function}", arguments)

@@ -9,13 +9,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from overhead.errors import UsageError
-from overhead.explain import callables
-from overhead.explain.call_spec import VARIABLE, CallSpec, FoundCall
+from overhead import scratch
+from overhead.errors import BadFile, UsageError
+from overhead.explain import callables, timing
+from overhead.explain.call_spec import VARIABLE, CallSpec, FoundCall, handed_over
 from overhead.explain.timing import Timing, plan_of, time, time_statements
 from overhead.profiles import Plan
 from overhead.runner.campaign import Campaign
@@ -135,3 +137,32 @@ def test_a_closure_is_handed_over_by_value() -> None:
     function = scope["f"]
     assert callable(function)
     assert function() == [4]
+
+
+@pytest.mark.parametrize(
+    ("call", "more", "line"),
+    [
+        ("pass", {"setup": 5}, "5: not a text"),
+        ("pass", {"wait": None}, "None: not a text"),
+        ("'\udcff'", {}, "'?': not valid text; write it in UTF-8, in a locale such as C.UTF-8"),
+        ("pass", {"setup": "'\udcff'"}, "'?': not valid text; write it in UTF-8, in a locale such as C.UTF-8"),
+    ],
+)
+def test_what_is_no_text_is_one_line(call: str, more: dict[str, Any], line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        time(call, **more)
+    assert str(caught.value) == line
+
+
+def test_answers_that_cannot_be_read_are_one_line_without_a_temporary_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(*_: Any, **__: Any) -> Any:
+        raise BadFile("/folder/run.jsonl: line 7: Invalid value 'ready'")
+
+    monkeypatch.setattr(timing, "run", unreadable)
+    with pytest.raises(UsageError, match=r"^the answers of a process cannot be read: .* \(os\.fork\)$"):
+        time_statements(CallSpec(calls=["pass"], found=[found(1e-6)]))
+
+
+def test_temporary_files_lie_in_the_folder_that_a_later_run_sweeps() -> None:
+    with handed_over(CallSpec(calls=["pass"])):
+        assert Path(os.environ[VARIABLE]).is_relative_to(scratch.folder())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from overhead.errors import UsageError
@@ -82,3 +84,20 @@ def test_a_statement_that_hangs_is_ended() -> None:
 def test_a_statement_that_takes_too_long_is_refused() -> None:
     with pytest.raises(UsageError, match=r"^one call takes 0\.2\d* s; calls of up to 0\.1 s are measured, because"):
         tried(CallSpec(calls=["time.sleep(0.2)"], setup="import time"), longest_s=0.1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="descriptors of the parent have other numbers on Windows")
+def test_a_statement_that_writes_to_foreign_descriptors_is_refused() -> None:
+    setup = (
+        "import contextlib, os\n"
+        "for number in range(3, 20):\n"
+        "    with contextlib.suppress(OSError):\n"
+        "        os.write(number, b'junk\\n')"
+    )
+    with pytest.raises(UsageError, match=r"^SETUP: something was written to the pipe that carries the answers"):
+        tried(CallSpec(calls=["1"], setup=setup))
+
+
+def test_an_error_whose_text_is_no_unicode_is_told() -> None:
+    with pytest.raises(UsageError, match=r"^CALL: ValueError: \?: raise ValueError"):
+        tried(CallSpec(calls=["raise ValueError('\\udcff')"]))

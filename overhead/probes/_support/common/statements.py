@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping
 from types import CodeType
 from typing import Any
 
-from overhead.errors import BadValue
+from overhead.errors import BadValue, message_of
 
 KEPT_RESULTS = 32
 """XLA's CPU client has at most 32 computations in flight for a device; on a GPU they end in order."""
@@ -84,7 +84,7 @@ class StatementLoop:
         """The error in one line, with the line of SETUP, CALL or WAIT that raised it."""
         if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
             error = error.__cause__
-        words = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(": ")
+        words = f"{type(error).__name__}: {message_of(error)[:300]}".rstrip(": ")
         at, line = error.__traceback__, 0
         while at is not None:
             if at.tb_frame.f_code.co_filename == self.file:

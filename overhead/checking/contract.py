@@ -213,9 +213,12 @@ def unread_warning(pattern: str, empty: float, left: float, full: float) -> str:
     )
 
 
-def unfinished_warning(few: float, many: float, n: int) -> str:
-    """What is suspicious about the time of ``executed`` after one unit and its wait, and after n; empty if nothing is."""
-    if many < 1.5 * few + 10 * _LEAST_WAIT_NS:
+def unfinished_warning(few: float, many: float, window: float, n: int) -> str:
+    """What is suspicious about these times of ``executed``, ns; empty if nothing is.
+
+    ``few``: after one unit and its wait. ``many``: after n units and their wait, which took ``window``.
+    """
+    if many - few < max(10 * _LEAST_WAIT_NS, window / 2):
         return ""
     return (
         f"executed() takes {few / 1e3:.0f} us after 1 unit and its wait, and {many / 1e3:.0f} us after {n} units and "
@@ -335,9 +338,8 @@ class _Calls:
                 warning = blocking_warning(self.chain.synchronous, issue, empty, one, most)
             n = min(_BACKLOG, self.chain.max_n)
             if not warning and n * (issue + one) < _SHORT_NS:
-                pairs = [(self._reading(1), self._reading(n)) for _ in range(_REPEATS)]
-                few, many = (statistics.median(column) for column in zip(*pairs, strict=True))
-                warning = unfinished_warning(few, many, n)
+                rows = [(self._reading(1)[0], *self._reading(n)) for _ in range(_REPEATS)]
+                warning = unfinished_warning(*map(statistics.median, zip(*rows, strict=True)), n)
             if warning:
                 self.found.warn(warning)
         if not self.found.failed:
@@ -352,12 +354,12 @@ class _Calls:
         self.chain.wait()
         return issued - began, time.perf_counter_ns() - issued
 
-    def _reading(self, n: int) -> int:
-        """The time of ``executed`` after n units and their wait, ns."""
-        self._timed(n)
+    def _reading(self, n: int) -> tuple[int, int]:
+        """The time of ``executed`` after n units and their wait, and the time of both before it, ns."""
+        window = sum(self._timed(n))
         began = time.perf_counter_ns()
         self.chain.executed()
-        return time.perf_counter_ns() - began
+        return time.perf_counter_ns() - began, window
 
     def _own_loop(self) -> None:
         """Check the rows of the chain's own loop."""

@@ -34,10 +34,10 @@ def test_a_unit_that_leaves_work_behind_is_told() -> None:
 
 
 def test_units_that_run_only_when_values_are_read_are_told() -> None:
-    said = unfinished_warning(48 * US, 3990 * US, 200)  # MLX without an evaluation
+    said = unfinished_warning(48 * US, 3990 * US, window=200 * US, n=200)  # MLX without an evaluation
     assert "48 us after 1 unit and its wait, and 3990 us after 200 units" in said
-    assert unfinished_warning(48 * US, 55 * US, 200) == ""
-    assert unfinished_warning(0.5 * US, 2 * US, 200) == ""  # too little to tell
+    assert unfinished_warning(98 * US, 176 * US, window=1000 * US, n=200) == ""  # colder caches
+    assert unfinished_warning(0.5 * US, 2 * US, window=1 * US, n=200) == ""  # too little to tell
 
 
 def test_a_device_time_far_below_the_window_is_told_except_for_a_fast_loop() -> None:

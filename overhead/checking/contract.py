@@ -339,7 +339,8 @@ class _Calls:
             n = min(_BACKLOG, self.chain.max_n)
             if not warning and n * (issue + one) < _SHORT_NS:
                 rows = [(self._reading(1)[0], *self._reading(n)) for _ in range(_REPEATS)]
-                warning = unfinished_warning(*map(statistics.median, zip(*rows, strict=True)), n)
+                few, many, window = (statistics.median(column) for column in zip(*rows, strict=True))
+                warning = unfinished_warning(few, many, window, n)
             if warning:
                 self.found.warn(warning)
         if not self.found.failed:

@@ -248,12 +248,12 @@ def columns() -> str:
 def plugin_interface() -> str:
     """The classes of the plugin interface: each attribute with its default, each method with its docstring."""
     from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
-    from overhead.probes.base import Probe, Space, whole_units
+    from overhead.probes.base import Probe, Space, device_id, whole_units
     from overhead.probes.in_order import InOrderChain
     from overhead.probes.workload_chain import WorkChain, WorkloadArm, kernels_of, step_of, verified, with_workloads
 
     classes = (Probe, results.Target, results.Case, Space, Chain, InOrderChain, DeviceTime, StartLatency)
-    functions: tuple[Callable[..., Any], ...] = (with_workloads, verified, step_of, kernels_of, whole_units)
+    functions: tuple[Callable[..., Any], ...] = (with_workloads, verified, step_of, kernels_of, whole_units, device_id)
     of_workloads = [*map(_class_reference, (WorkloadArm, WorkChain)), *map(_function_reference, functions)]
     words = [f"- {name}: {', '.join(f'`{value}`' for value in get_args(kind))}" for name, kind in (
         ("pattern", results.Pattern), ("caller", results.Caller), ("dependency", results.Dependency),

@@ -213,6 +213,19 @@ def unread_warning(pattern: str, empty: float, left: float, full: float) -> str:
     )
 
 
+def unfinished_warning(few: float, many: float, window: float, n: int) -> str:
+    """What is suspicious about these times of ``executed``, ns; empty if nothing is.
+
+    ``few``: after one unit and its wait. ``many``: after n units and their wait, which took ``window``.
+    """
+    if many - few < max(10 * _LEAST_WAIT_NS, window / 2):
+        return ""
+    return (
+        f"executed() takes {few / 1e3:.0f} us after 1 unit and its wait, and {many / 1e3:.0f} us after {n} units and "
+        "their wait: does wait() return before the work is done, or does the library do it only when values are read?"
+    )
+
+
 def device_time_warning(per_unit: float, window: float, *, fused: bool = False) -> str:
     """What is suspicious about the device time of a unit, when a unit adds ``window`` to T(n); both in ns.
 
@@ -261,8 +274,9 @@ class _Calls:
         if not self._read():
             return False
         self.found.step = "executed()"
+        reason = "units that open() runs must not count" if self.before > 0 else "units of warm_up changed no values"
         return not self.chain.executes or self.found.expect(
-            self.before == 0, f"executed() is {self.before} right after open(); units that open() runs must not count"
+            self.before == 0, f"executed() is {self.before} right after open(); {reason}"
         )
 
     def _read(self) -> bool:
@@ -322,6 +336,11 @@ class _Calls:
                 warning = unread_warning(self.case.pattern, empty, left, full)
             else:
                 warning = blocking_warning(self.chain.synchronous, issue, empty, one, most)
+            n = min(_BACKLOG, self.chain.max_n)
+            if not warning and n * (issue + one) < _SHORT_NS:
+                rows = [(self._reading(1)[0], *self._reading(n)) for _ in range(_REPEATS)]
+                few, many, window = (statistics.median(column) for column in zip(*rows, strict=True))
+                warning = unfinished_warning(few, many, window, n)
             if warning:
                 self.found.warn(warning)
         if not self.found.failed:
@@ -335,6 +354,13 @@ class _Calls:
         issued = time.perf_counter_ns()
         self.chain.wait()
         return issued - began, time.perf_counter_ns() - issued
+
+    def _reading(self, n: int) -> tuple[int, int]:
+        """The time of ``executed`` after n units and their wait, and the time of both before it, ns."""
+        window = sum(self._timed(n))
+        began = time.perf_counter_ns()
+        self.chain.executed()
+        return time.perf_counter_ns() - began, window
 
     def _own_loop(self) -> None:
         """Check the rows of the chain's own loop."""

@@ -77,8 +77,8 @@ def show_listing(rows: Sequence[Listed], console: Console | None = None) -> None
     if absent:
         console.print("\nNot available here:")
     for row, missing in absent:
-        where = "".join(f" with {k}={v}" for k, v in missing.environment.items())
-        console.print(f"  [bold]{row.stack}[/bold]{_safe(where)}: {_safe(missing.reason)}")
+        where = "".join(f" with {_safe(f'{k}={v}')}" for k, v in missing.environment.items())
+        console.print(f"  [bold]{row.stack}[/bold]{where}: {_safe(missing.reason)}")
         if missing.mend:
             console.print(f"    to add it: {_safe(missing.mend)}")
     for row in rows:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from overhead.checking.contract import blocking_warning, device_time_warning, span_warning, unread_warning
+from overhead.checking.contract import (
+    blocking_warning,
+    device_time_warning,
+    span_warning,
+    unfinished_warning,
+    unread_warning,
+)
 from overhead.measure.sampling.chain import DeviceTime
 
 US = 1000.0
@@ -25,6 +31,13 @@ def test_a_unit_that_leaves_work_behind_is_told() -> None:
     assert "does the call in each unit return" in unread_warning("read-each", 2 * US, left=700 * US, full=900 * US)
     assert unread_warning("read-each", 2 * US, left=3 * US, full=900 * US) == ""
     assert unread_warning("read-each", 2 * US, left=15 * US, full=15 * US) == ""  # too little to tell
+
+
+def test_units_that_run_only_when_values_are_read_are_told() -> None:
+    said = unfinished_warning(48 * US, 3990 * US, window=200 * US, n=200)  # MLX without an evaluation
+    assert "48 us after 1 unit and its wait, and 3990 us after 200 units" in said
+    assert unfinished_warning(98 * US, 176 * US, window=1000 * US, n=200) == ""  # colder caches
+    assert unfinished_warning(0.5 * US, 2 * US, window=1 * US, n=200) == ""  # too little to tell
 
 
 def test_a_device_time_far_below_the_window_is_told_except_for_a_fast_loop() -> None:

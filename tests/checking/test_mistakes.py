@@ -63,6 +63,7 @@ MISTAKES = {
         "lcg.seeds()\n", "lcg.seeds()\n        {}['kernel']\n", "KeyError: 'kernel'", "in __init__"
     ),
     "units of open that count": Mistake("self.warm_up(1)", "super().issue(2)", "executed() is 2 right after open()"),
+    "units of open that change no value": Mistake("self.warm_up(1)", "self.aside = 1", "warm_up changed no values"),
     "a device time in seconds instead of an object": Mistake(
         "return DeviceTime(n, end - start,", "return dict(n=n, span=end - start,", "device(4) returned "
     ),
@@ -110,6 +111,14 @@ MISTAKES = {
         "        self._device.finish()\n        return int(self._words[0])",
         "        return int(self._words[0])",
         "does the call in each unit return before the unit has run?",
+        level="warning",
+    ),
+    "units that run only when their values are read": Mistake(
+        "    def _count(self)",
+        "    due = 0\n\n    def issue(self, n: int) -> None:\n        self.due += n\n\n"
+        "    def executed(self) -> int:\n        super().issue(self.due)\n        self._device.finish()\n"
+        "        self.due = 0\n        return super().executed()\n\n    def _count(self)",
+        "or does the library do it only when values are read?",
         level="warning",
     ),
     "a library imported at the top": Mistake(

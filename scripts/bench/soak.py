@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import random
 import signal
@@ -105,7 +104,7 @@ def soak(options: argparse.Namespace, console: Console) -> bool:
         with _folder() as folder:
             _Run(found, "numpy", CRASH_SCENARIOS["numpy"], folder).until_it_ends(0)
     if options.json:
-        console.print(json.dumps({"table": found.table, "states": found.states, "runs": found.runs} | found.figures))
+        console.print_json(data={"table": found.table, "states": found.states, "runs": found.runs} | found.figures)
     else:
         _print(found, console)
     return not found.faults.total()

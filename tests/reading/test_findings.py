@@ -64,9 +64,7 @@ def graph(node: float, making: float) -> list[Record]:
 
 def test_a_graph_and_the_replays_that_repay_it() -> None:
     one = found(*graph(1_000.0, 3_000.0))["graph"]
-    assert (
-        "the CUDA driver goes from 4.00 to 1.00 µs a launch; a graph of 100 nodes pays for itself after" in one.title
-    )
+    assert "the CUDA driver goes from 4.00 to 1.00 µs a launch; a graph of 100 nodes pays for itself after" in one.title
     assert "replays" in one.title
     assert "graph" not in found(*graph(3_500.0, 3_000.0))
 
@@ -114,7 +112,10 @@ def compiled_step(mode: str, each: float, ops: int = 1) -> Record:
 def test_torch_compile_of_one_tiny_operation() -> None:
     five = compiled_step("default", 38_000.0, 5), compiled_step("eager", 36_000.0, 5)
     one = found(compiled_step("default", 39_000.0), compiled_step("eager", 7_500.0), *five)["torch-compile"]
-    assert one.title == "Do not use torch.compile for one tiny operation: 39.0 µs against 7.50 for the same step without it."
+    assert (
+        one.title
+        == "Do not use torch.compile for one tiny operation: 39.0 µs against 7.50 for the same step without it."
+    )
     assert "A step of 5 operations: 38.0 µs compiled and 36.0 eager." in one.detail
     assert "torch-compile" not in found(compiled_step("default", 7_000.0), compiled_step("eager", 7_500.0))
 

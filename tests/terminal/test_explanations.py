@@ -11,7 +11,8 @@ from tests.fakes.explained import explanation
 
 
 @pytest.fixture
-def files(tmp_path: pathlib.Path) -> list[str]:
+def files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("COLUMNS", "200")
     paths = [tmp_path / "base.json", tmp_path / "new.json"]
     for path in paths:
         save_explanation(path, explanation())

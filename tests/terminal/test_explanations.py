@@ -33,4 +33,4 @@ def test_compare_prints_json(files: list[str], capsys: pytest.CaptureFixture[str
 
 def test_a_gate_on_explanations_is_wrong_use(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *files, "--fail-over", "5"]) == 2
-    assert "explanations have neither" in capsys.readouterr().err
+    assert "explanations have no --fail-over" in capsys.readouterr().err

@@ -63,15 +63,17 @@ def _sentence(found: list[HostShares]) -> str:
 
 def _limited_elsewhere(found: list[HostShares]) -> str:
     """Why a dispatch from compiled code may take longer than its CPU time."""
-    told = []
+    told, unit = [], ""
     for each in found:
         record = each.levels[-1]
         complete, host = record.figure("complete"), record.figure("host")
-        if record.bound in ("device", "balanced") and complete is not None and host is not None and resolved(complete):
+        limited = record.bound in ("device", "balanced") and not record.software
+        if limited and complete is not None and host is not None and resolved(complete):
+            unit = unit or each.top.unit
             told.append(f"{micro(complete)} {MICRO} through {stack_name(each.target)}, of which CPU time {micro(host)}")
     if not told:
         return ""
-    return f"From compiled code the device is the limit: a {found[0].top.unit} takes {listed(told)}."
+    return f"From compiled code the device is the limit: a {unit} takes {listed(told)}."
 
 
 def _base_cases(view: View) -> list[HostShares]:

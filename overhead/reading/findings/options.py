@@ -46,7 +46,7 @@ def compile_tiny(view: View) -> Finding | None:
     slower = change(target, compiled, eager, _LEAST_TIMES_COMPILED)
     if slower is None or target.base.params.get("ops") != 1:
         return None
-    title = f"Do not use torch.compile for one tiny operation: {_against(slower)} for the same step without it."
+    title = f"Do not use torch.compile for one tiny operation: {_against(slower)} for the same step in eager mode."
     others = [said for ops in sorted(_numbers_of_operations(target) - {1}) if (said := _of_step(target, ops))]
     condition = "It applies to steps of tiny operations; larger steps can gain from fused kernels."
     return finding(title, [slower], " ".join([*others, condition]))

@@ -90,7 +90,7 @@ def attempt(job: AttemptJob, *, limit_s: float) -> Attempt:
 
 
 def both_steps(job: AttemptJob) -> tuple[StepFunction, StepFunction]:
-    """The step as it is and in the other way, from the same state, each with the first steps behind it.
+    """The original step and its alternative. Both start from the same state and have run their first steps.
 
     They share no state: the program is loaded twice. For a process that measures them in turn.
     """
@@ -98,7 +98,7 @@ def both_steps(job: AttemptJob) -> tuple[StepFunction, StepFunction]:
 
 
 def prepared(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
-    """The step in the way that ``job`` names, the step whose state it changes, and the seconds that making it took.
+    """What to call for one step, the step whose state it changes, and the seconds that making it took.
 
     Seeds, loads and warms up first. Raises ``NotPossible``, or what the step or the alternative raised.
     """

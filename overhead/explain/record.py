@@ -42,7 +42,7 @@ class ExplainedProgram(_Part, kw_only=True):
 
 
 class StepTiming(_Part, kw_only=True):
-    """The step as it is, by the slope of T(n) over n steps in fresh processes without a profiler.
+    """The times of the original step: the slope of T(n) over n steps, in fresh processes without a profiler.
 
     ``wall``: until the work of a step is done. ``issue``: until the step returns, with the time that it is blocked.
     ``fixed``: the intercept of T(n). ``busy``: how long the device works on a step, from the profile.

@@ -169,7 +169,7 @@ def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[Opera
 
 
 def judge_times(wall: Figure, issue: Figure, *, synchronous: bool, on_device: bool) -> StepVerdict:
-    """The verdict on a step whose inside cannot be seen, from the times until it returns and until its work is done."""
+    """The verdict on a step without a profile, from its two times: until it returns, and until its work is done."""
     if wall.value is None or not resolved(wall):
         return StepVerdict(kind="unclear", sentences=[f"No verdict: {wall.reason or unresolved(wall)}."])
     if synchronous:

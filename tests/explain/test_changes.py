@@ -46,7 +46,7 @@ def timing(step_ns: Any, other_ns: Any, half: Any = 0.02) -> Any:
 
 
 def changes(attempts: Any, times: Any = None) -> Any:
-    """Changes whose attempts are answered by name ("" for the step as it is, a list for one answer after another)."""
+    """Changes without child processes. ``attempts``: the answer for each name; "" is the original step."""
 
     def attempted(job: Any, limit_s: Any) -> Any:
         answer = attempts[AGAINST if job.against else job.alternative]

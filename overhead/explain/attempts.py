@@ -24,12 +24,12 @@ from overhead.explain import state
 from overhead.explain.alternatives import ALTERNATIVES
 from overhead.explain.alternatives.base import StepFunction
 from overhead.explain.outcome import StepOutcome, of_result, of_state
+from overhead.explain.steps import program_line
 from overhead.process import LimitExceeded, SupervisedProcess, input_lines
 
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3
 _SEED = 1
-_SUITE = str(Path(__file__).parents[1])
 _MEMORY = 0.75
 _EXIT_S = 5.0
 
@@ -186,24 +186,13 @@ def run_attempt(job: AttemptJob) -> Attempt:
     except NotPossible as error:
         return Attempt(reason=str(error), refused=True)
     except Exception as error:
-        return Attempt(reason=one_line(error), where=_where(error))
+        return Attempt(reason=one_line(error), where=program_line(error, texts=True))
     return Attempt(StepOutcome(results, values, left_out), making_s=making_s, graph_breaks=_graph_breaks())
 
 
 def _graph_breaks() -> int:
     dynamo = sys.modules.get("torch._dynamo.utils")
     return sum(dynamo.counters["graph_break"].values()) if dynamo is not None else 0
-
-
-def _where(error: BaseException) -> str:
-    """The innermost line of the program itself from which an exception came: ``train.py:12, in step``."""
-    found, at = "", error.__traceback__
-    while at is not None:
-        code = at.tb_frame.f_code
-        if state.is_own_code(code) and not code.co_filename.startswith(_SUITE):
-            found = f"{os.path.basename(code.co_filename)}:{at.tb_lineno}, in {code.co_name}"
-        at = at.tb_next
-    return found
 
 
 def main() -> int:

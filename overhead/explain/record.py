@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from overhead.bounded_files import read_whole
-from overhead.errors import BadFile, CannotWrite, MissingExtra
+from overhead.errors import BadFile, MissingExtra
 from overhead.results import Count, Figure, LongText, Machine, Moment, Name
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
@@ -19,6 +19,8 @@ _MAX_BYTES = 4_000_000
 UsedLibrary = Literal["torch", "jax", "cupy", "numba", "wgpu", "none"]
 BoundKind = Literal["host", "device", "synchronisation", "mixed", "unclear"]
 AlternativeKind = Literal["measured", "bound", "prediction"]
+KIND_LABELS: dict[AlternativeKind, str] = {"measured": "", "bound": " (a bound)", "prediction": " (predicted)"}
+"""What stands behind the name of an alternative."""
 AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
 MOST_ROWS = 200
 """Most rows of a list in the file."""
@@ -220,11 +222,6 @@ def encode_explanation(found: Explanation) -> bytes:
 
 def save_explanation(path: Path, found: Explanation) -> None:
     """Write the explanation. Raises ``CannotWrite``; then no partial file remains."""
-    from overhead.loading.files import replacing
+    from overhead.loading.files import save_file
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            file.write(encode_explanation(found))
-    except OSError as error:
-        raise CannotWrite(f"{path}: {error.strerror or error}") from None
+    save_file(path, encode_explanation(found))

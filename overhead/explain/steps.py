@@ -190,13 +190,23 @@ def _checked(call: Callable[[], Any]) -> Any:
 
 def said(error: BaseException) -> str:
     """The error in one line, with the innermost line of the program that raised it: ``train.py:12, in step: ...``."""
+    line = program_line(error)
+    return f"{line}: {one_line(error)}" if line else one_line(error)
+
+
+def program_line(error: BaseException, *, texts: bool = False) -> str:
+    """The innermost line of the program from which the error came: ``train.py:12, in step``; empty if there is none.
+
+    ``texts``: count code without a file, such as ``<string>``, as the program's.
+    """
+    others = (_SUITE,) if texts else (_SUITE, "<")
     found, at = "", error.__traceback__
     while at is not None:
         code = at.tb_frame.f_code
-        if is_own_code(code) and not code.co_filename.startswith((_SUITE, "<")):
-            found = f"{os.path.basename(code.co_filename)}:{at.tb_lineno}, in {code.co_name}: "
+        if is_own_code(code) and not code.co_filename.startswith(others):
+            found = f"{os.path.basename(code.co_filename)}:{at.tb_lineno}, in {code.co_name}"
         at = at.tb_next
-    return found + one_line(error)
+    return found
 
 
 def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[str]) -> CallSite:

@@ -108,6 +108,16 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def save_file(path: Path, data: bytes) -> None:
+    """Write a file and make its folder. Raises ``CannotWrite``; then no partial file remains."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(data)
+    except OSError as error:
+        raise CannotWrite(f"{path}: {error.strerror or error}") from None
+
+
 def check_writable(path: Path) -> None:
     """Raise ``CannotWrite`` if no file can be made at this path. Makes its folder."""
     try:

@@ -6,9 +6,9 @@ import html
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from overhead.errors import CannotWrite, require_extra
-from overhead.explain.record import Alternative, CallSite, Explanation
-from overhead.loading.files import replacing
+from overhead.errors import require_extra
+from overhead.explain.record import KIND_LABELS, Alternative, CallSite, Explanation
+from overhead.loading.files import save_file
 from overhead.reading.format import (
     MICRO,
     factor_spread,
@@ -33,7 +33,6 @@ _HOST, _BLOCKED = LAYER_COLOURS["python"], LAYER_COLOURS["rest"]
 _DEVICE, _WALL = LAYER_COLOURS["driver"], LAYER_COLOURS["library"]
 _CHANGED, _BOUND = CALL_COLOURS["batched"], LAYER_COLOURS["rest"]
 _Row = tuple[str, ...]
-_LABELS = {"measured": "", "bound": " (a bound)", "prediction": " (predicted)"}
 
 
 def explained_page(found: Explanation) -> str:
@@ -58,12 +57,7 @@ def explained_page(found: Explanation) -> str:
 
 def save_explained_page(path: Path, found: Explanation) -> None:
     """Write the page. Raises ``CannotWrite``; then no partial file remains."""
-    page = explained_page(found).encode()
-    try:
-        with replacing(path) as file:
-            file.write(page)
-    except OSError as error:
-        raise CannotWrite(f"{path}: {error.strerror or error}") from None
+    save_file(path, explained_page(found).encode())
 
 
 def explained_in_notebook(found: Explanation) -> str:
@@ -152,7 +146,7 @@ def _alternatives(found: Explanation) -> Iterator[Part]:
 
 
 def _name(alternative: Alternative) -> str:
-    return plain(alternative.name, 60) + _LABELS[alternative.kind]
+    return plain(alternative.name, 60) + KIND_LABELS[alternative.kind]
 
 
 def _colour(alternative: Alternative) -> str:

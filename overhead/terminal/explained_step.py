@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from overhead.explain.record import Alternative, CallSite, Explanation
+from overhead.explain.record import KIND_LABELS, Alternative, CallSite, Explanation
 from overhead.reading.format import (
     MICRO,
     factor,
@@ -22,7 +22,6 @@ from overhead.results import Figure
 from overhead.terminal.console import Column, print_table, say, terminal
 
 _MOST_ROWS = 5
-_LABELS = {"measured": "", "bound": " (a bound)", "prediction": " (predicted)"}
 
 
 def show_explanation(found: Explanation, console: Console | None = None) -> None:
@@ -117,7 +116,7 @@ def _alternatives(found: Sequence[Alternative], console: Console) -> None:
     if not found:
         return
     rows = [
-        [one.name + _LABELS[one.kind], _step(one), _gain(one), _repaid(one), _remark(one)] for one in _ranked(found)
+        [one.name + KIND_LABELS[one.kind], _step(one), _gain(one), _repaid(one), _remark(one)] for one in _ranked(found)
     ]
     columns = [Column("what would change it"), Column(f"step, {MICRO}", number=True), Column("faster", number=True),
                Column("repaid after", number=True, optional=1), Column("")]  # fmt: skip

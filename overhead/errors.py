@@ -69,7 +69,7 @@ class Unverified(Exception):
 
 
 def check_text(*texts: str) -> None:
-    """Raise ``UsageError`` for what is no text, or a text whose bytes are not valid in the encoding of the locale."""
+    """Raise ``UsageError`` unless this is text that the encoding of the locale can hold."""
     for text in texts:
         if not isinstance(text, str):
             raise UsageError(f"{text!r:.100}: not a text")

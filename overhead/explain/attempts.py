@@ -98,7 +98,7 @@ def both_steps(job: AttemptJob) -> tuple[StepFunction, StepFunction]:
 
 
 def prepared(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
-    """What to call for one step, the step whose state it changes, and the seconds that making it took.
+    """A function that runs one step, the step that holds its state, and the seconds that making it took.
 
     Seeds, loads and warms up first. Raises ``NotPossible``, or what the step or the alternative raised.
     """

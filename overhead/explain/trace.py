@@ -407,7 +407,7 @@ class _PendingWork:
         return max(0.0, end - start - self._usual) if _is_full(self._ends, start) else 0.0
 
     def finished(self, start: float, end: float) -> tuple[tuple[str, ...], float]:
-        """The streams whose work has finished at the end of a call, and how long the call waited for them."""
+        """A call that waits: the streams it waited for, and for how long."""
         done = {stream: last for stream, last in self._last.items() if last <= end + _SKEW_NS}
         return tuple(done), max(0.0, min(end, max(done.values(), default=start)) - start)
 

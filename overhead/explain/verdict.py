@@ -20,7 +20,7 @@ WITHIN = 0.15
 _MUCH, _LITTLE = 1 / 3, 0.1
 _EQUAL = 1.15
 _BLOCKING = 0.9
-"""A step whose issue takes this share of its wall time returns when its work is almost done."""
+"""If ``issue`` is at least this share of ``wall``, the step returns only when its work is almost done."""
 
 
 def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:

@@ -14,6 +14,16 @@ from torch.nn import functional
 from overhead.lowering.decoder_shapes import DecoderShape
 
 
+class _Linear(nn.Linear):  # type: ignore[misc]
+    def reset_parameters(self) -> None:
+        """Leave the weights as they are: ``randomised`` fills them."""
+
+
+class _Embedding(nn.Embedding):  # type: ignore[misc]
+    def reset_parameters(self) -> None:
+        """Leave the weights as they are: ``randomised`` fills them."""
+
+
 class _RMSNorm(nn.Module):  # type: ignore[misc]
     def __init__(self, width: int, epsilon: float) -> None:
         super().__init__()
@@ -35,10 +45,10 @@ class _Attention(nn.Module):  # type: ignore[misc]
         self.heads, self.kv_heads = shape.heads, shape.kv_heads
         self.head_width = shape.width // shape.heads
         kv_width = self.kv_heads * self.head_width
-        self.q_proj = nn.Linear(shape.width, shape.width, bias=shape.biased)
-        self.k_proj = nn.Linear(shape.width, kv_width, bias=shape.biased)
-        self.v_proj = nn.Linear(shape.width, kv_width, bias=shape.biased)
-        self.o_proj = nn.Linear(shape.width, shape.width, bias=False)
+        self.q_proj = _Linear(shape.width, shape.width, bias=shape.biased)
+        self.k_proj = _Linear(shape.width, kv_width, bias=shape.biased)
+        self.v_proj = _Linear(shape.width, kv_width, bias=shape.biased)
+        self.o_proj = _Linear(shape.width, shape.width, bias=False)
         for name in ("keys", "values"):
             self.register_buffer(name, torch.zeros(1, self.kv_heads, shape.slots, self.head_width))
 
@@ -59,9 +69,9 @@ class _Attention(nn.Module):  # type: ignore[misc]
 class _Mlp(nn.Module):  # type: ignore[misc]
     def __init__(self, shape: DecoderShape) -> None:
         super().__init__()
-        self.gate_proj = nn.Linear(shape.width, shape.inner, bias=False)
-        self.up_proj = nn.Linear(shape.width, shape.inner, bias=False)
-        self.down_proj = nn.Linear(shape.inner, shape.width, bias=False)
+        self.gate_proj = _Linear(shape.width, shape.inner, bias=False)
+        self.up_proj = _Linear(shape.width, shape.inner, bias=False)
+        self.down_proj = _Linear(shape.inner, shape.width, bias=False)
 
     def forward(self, x: Any) -> Any:
         return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
@@ -88,10 +98,10 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
     def __init__(self, shape: DecoderShape) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(shape.vocabulary, shape.width)
+        self.embedding = _Embedding(shape.vocabulary, shape.width)
         self.layers = nn.ModuleList(_Layer(shape) for _ in range(shape.layers))
         self.norm = _RMSNorm(shape.width, shape.epsilon)
-        self.lm_head = nn.Linear(shape.width, shape.vocabulary, bias=False)
+        self.lm_head = _Linear(shape.width, shape.vocabulary, bias=False)
         if shape.tied:
             self.lm_head.weight = self.embedding.weight
         head_width = shape.width // shape.heads

@@ -67,21 +67,24 @@ class HeldChain(Chain):
             self.aside += n
             self.issue(n)
 
-        self.prepare(n)
-        if self.recorded:  # the first launch of a graph takes 1/6 longer on the device (H200, driver 580.159)
-            issue(n)
-            self.wait()
-        return time_held(clock, issue, n)
+        def prepare() -> None:
+            self.prepare(n)
+            if self.recorded:  # the first launch of a graph takes 1/6 longer on the device (H200, driver 580.159)
+                issue(n)
+                self.wait()
+
+        return time_held(clock, prepare, issue, n)
 
 
-def time_held(clock: StreamHolder, issue: Callable[[int], None], n: int) -> DeviceTime:
-    """Device time of the work that ``issue(n)`` queues behind a blocker.
+def time_held(clock: StreamHolder, prepare: Callable[[], object], issue: Callable[[int], None], n: int) -> DeviceTime:
+    """Device time of the work that ``issue(n)`` queues behind a blocker. ``prepare``: called before every attempt.
 
     ``busy``: the blocker was still running when all units had been issued, so no unit started before all were queued.
     The blocker is made longer until this is true, or until it takes ``LONGEST_BLOCKER_NS``.
     """
     ns = _FIRST_BLOCKER_NS
     while True:
+        prepare()
         clock.block(ns)
         start = clock.mark()
         began = time.perf_counter_ns()

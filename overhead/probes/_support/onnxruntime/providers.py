@@ -33,7 +33,7 @@ def targets(stack: str) -> list[Target]:
     if device is not None:
         kind = device.device.type.name
         if software or kind == "GPU":
-            adapter = "SwiftShader" if software else f"{device.device.vendor} {kind}"
+            adapter = "SwiftShader" if software else f"{device.device.vendor} {kind}".strip()
             found.append(Target(stack=stack, api="WebGPU", adapter=adapter, software=software, versions=versions))
     return found
 

@@ -125,7 +125,7 @@ class TorchGraphDecode(TorchDecode):
         stream = torch.cuda.Stream()
         self.put(self.reference.start)
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
-        self.run(2)
+        super().run(2)
         torch.cuda.synchronize()
         with torch.cuda.stream(stream):
             self._graph.capture_begin(capture_error_mode="thread_local")

@@ -7,10 +7,12 @@ from the same state. Both run the same number of steps before the ones that are 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import time
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,8 @@ _WARM_STEPS = 3
 _COMPARED_STEPS = 3
 _SEED = 1
 _MEMORY = 0.75
+_PROCESSORS = 4
+"""Processors for each attempt that runs at a time."""
 _EXIT_S = 5.0
 
 
@@ -66,35 +70,73 @@ class NotPossible(Exception):
     """The alternative does not apply to this step; the message is the reason."""
 
 
-def attempt(job: AttemptJob, *, limit_s: float) -> Attempt:
-    """Attempt an alternative in a child process that gets ``limit_s`` seconds and three quarters of the memory."""
-    file = scratch.folder() / f"attempt-{time.monotonic_ns()}"
-    process = SupervisedProcess(
-        (sys.executable, "-m", "overhead.explain.attempts"), {},
-        memory_bytes=int(psutil.virtual_memory().total * _MEMORY), poll_s=0.2, count_descendants=True,
-    )  # fmt: skip
-    try:
-        process.send(msgspec.json.encode(msgspec.structs.replace(job, file=str(file))) + b"\n")
-        process.receive(limit_s)
-        code = process.exit_code(_EXIT_S)
-        if not file.is_file():
-            return Attempt(reason=f"the process ended with exit code {code}{process.last_words()}")
-        return msgspec.msgpack.decode(file.read_bytes(), type=Attempt)
-    except LimitExceeded as exceeded:
-        if exceeded.limit == "time":
-            return Attempt(reason=f"no result within {limit_s:.0f} s")
-        return Attempt(reason=f"out of memory: {exceeded.used / 2**30:.1f} GiB in use")
-    finally:
-        process.end()
-        file.unlink(missing_ok=True)
+def attempted(jobs: Sequence[AttemptJob], *, limit_s: float) -> list[Attempt]:
+    """The attempts of these jobs. Each child process gets ``limit_s`` seconds and three quarters of the memory.
 
-
-def both_steps(job: AttemptJob) -> tuple[StepFunction, StepFunction]:
-    """The original step and its alternative. Both start from the same state and have run their first steps.
-
-    They share no state: the program is loaded twice. For a process that measures them in turn.
+    On a machine with many processors several run at a time.
     """
-    return prepared(msgspec.structs.replace(job, alternative="", against=""))[0], prepared(job)[0]
+    found: list[Attempt] = []
+    at_once = max(1, (os.cpu_count() or 1) // _PROCESSORS)
+    for start in range(0, len(jobs), at_once):
+        with contextlib.ExitStack() as ends:
+            running = [_AttemptProcess(job) for job in jobs[start : start + at_once]]
+            for each in running:
+                ends.callback(each.end)
+            found += [each.answer(limit_s) for each in running]
+    return found
+
+
+class _AttemptProcess:
+    """A child process that makes an attempt."""
+
+    def __init__(self, job: AttemptJob) -> None:
+        self._file = scratch.folder() / f"attempt-{time.monotonic_ns()}"
+        self._process = SupervisedProcess(
+            (sys.executable, "-m", "overhead.explain.attempts"), {},
+            memory_bytes=int(psutil.virtual_memory().total * _MEMORY), poll_s=0.2, count_descendants=True,
+        )  # fmt: skip
+        self._process.send(msgspec.json.encode(msgspec.structs.replace(job, file=str(self._file))) + b"\n")
+
+    def answer(self, limit_s: float) -> Attempt:
+        try:
+            self._process.receive(limit_s)
+            code = self._process.exit_code(_EXIT_S)
+        except LimitExceeded as exceeded:
+            if exceeded.limit == "time":
+                return Attempt(reason=f"no result within {limit_s:.0f} s")
+            return Attempt(reason=f"out of memory: {exceeded.used / 2**30:.1f} GiB in use")
+        if not self._file.is_file():
+            return Attempt(reason=f"the process ended with exit code {code}{self._process.last_words()}")
+        return msgspec.msgpack.decode(self._file.read_bytes(), type=Attempt)
+
+    def end(self) -> None:
+        self._process.end()
+        self._file.unlink(missing_ok=True)
+
+
+@functools.cache
+def steps_of(text: str) -> list[StepFunction]:
+    """The step of each job in a JSON text, ready to be timed. Each has its own state: the program is loaded for each.
+
+    A step that cannot be made raises the reason when it is called. The statements of a process share the steps.
+    """
+    return [_ready(job) for job in msgspec.json.decode(text, type=list[AttemptJob])]
+
+
+def _ready(job: AttemptJob) -> StepFunction:
+    try:
+        made = prepared(job)[0]
+        for _ in range(_WARM_STEPS):
+            made()
+        wait_for_device()
+        return made
+    except Exception as error:
+        reason = one_line(error)
+
+        def raising() -> None:
+            raise RuntimeError(reason)
+
+        return raising
 
 
 def prepared(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:

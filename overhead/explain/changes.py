@@ -1,9 +1,8 @@
-"""What would change a step: attempt each alternative, compare its results, and time it beside the step."""
+"""What would change a step: attempt the alternatives, compare their results, and time them in turn with the step."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -12,16 +11,14 @@ import msgspec
 from overhead.errors import UsageError
 from overhead.explain import record
 from overhead.explain.alternatives import ALTERNATIVES
-from overhead.explain.attempts import Attempt, AttemptJob, attempt
+from overhead.explain.attempts import Attempt, AttemptJob, attempted
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.outcome import StepOutcome, ValueDifference, differences
 from overhead.explain.record import CallSite, missing
 from overhead.explain.timing import Timing, plan_of, time_statements
 from overhead.profiles import Plan
 from overhead.results import Figure
-from overhead.runner.campaign import Campaign
 from overhead.runner.progress import Listener
-from overhead.runner.turns import WorkerLimits
 
 AGAINST = "your alternative"
 """The name of the function that ``--against`` gives."""
@@ -30,9 +27,24 @@ COMPILE_S = 600.0
 """Seconds that an alternative gets: those that compile the step need more."""
 
 _PROCESSES = 3
-_CASE_S = 1.5
-_CALLS = 30
-"""Processes that time an alternative; seconds that each samples it, or calls of a slow one."""
+_ALONE_S, _IN_TURN_S = 3.0, 1.5
+"""Seconds that each process samples the step: alone, and in turn with alternatives, which it samples as long."""
+_FEWEST_CALLS = 15
+
+
+@dataclasses.dataclass(frozen=True)
+class _Candidate:
+    """An alternative to time. ``same``: whether its results are those of the step; None: not compared."""
+
+    name: str
+    job: AttemptJob
+    made: Attempt
+    same: bool | None
+    remark: str = ""
+
+    @property
+    def kind(self) -> record.AlternativeKind:
+        return _kind(self.name)
 
 
 class Changes:
@@ -46,81 +58,123 @@ class Changes:
         job: AttemptJob,
         found: FoundCall,
         listener: Listener,
-        attempted: Callable[..., Attempt] = attempt,
+        attempted: Callable[..., Sequence[Attempt]] = attempted,
         timed: Callable[..., Timing] = time_statements,
     ) -> None:
         self._job, self._found, self._listener = job, found, listener
         self._attempted, self._timed = attempted, timed
 
-    @functools.cached_property
-    def _original(self) -> StepOutcome:
-        """The outcome of the step as it is. Raises ``UsageError`` if there is none."""
-        made = self._attempted(self._job, limit_s=ATTEMPT_S)
-        if made.outcome is None:
-            raise UsageError(f"the step cannot be repeated: {_said(made)}")
-        return made.outcome
+    def alone(self) -> Timing:
+        """The times of the step as it is."""
+        return self._times([])[0]
 
-    def all(self, *, compiled: bool = True, against: str = "") -> list[record.Alternative]:
-        """Every alternative, in the order in which they are shown. ``compiled``: include those that compile the step.
+    def all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
+        """The times of the step, and every alternative in the order in which they are shown.
 
-        ``against``: Python text after which ``step`` is the user's own alternative.
+        ``compiled``: include those that compile the step. ``against``: Python text after which ``step`` is the user's
+        own alternative. Raises ``UsageError`` if the step as it is cannot be repeated.
         """
         jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
         for name, each in ALTERNATIVES.items():
             if compiled or not each.compiles:
                 jobs[name] = msgspec.structs.replace(self._job, alternative=name)
-        return [self.one(name, job) for name, job in jobs.items()]
-
-    def one(self, name: str, job: AttemptJob) -> record.Alternative:
-        """One alternative: attempted, compared and timed."""
-        kind = ALTERNATIVES[name].label if name in ALTERNATIVES else "measured"
-        compiles = name in ALTERNATIVES and ALTERNATIVES[name].compiles
-        limit_s = COMPILE_S if compiles else ATTEMPT_S
-        original = self._original
-        self._listener.working(f"{name}: one attempt" + (", which compiles the step" if compiles else ""))
-        made = self._attempted(job, limit_s=limit_s)
-        if made.outcome is None:
-            status: record.AlternativeStatus = "refused" if made.refused else "failed"
-            return _without(name, kind, status, made.reason, made.where)
-        same, remark = True, ""
-        if kind == "measured" and (found := _differences(original, made.outcome, own=bool(job.against))):
-            if _differences(original, self._again(), own=False):
-                same, remark = False, "the step itself gives different results in two processes"
+        original, attempts = self._attempts(jobs)
+        candidates: list[_Candidate] = []
+        found: dict[str, record.Alternative] = {}
+        for name, job in jobs.items():
+            judged = self._compared(name, job, original, attempts[name])
+            if isinstance(judged, _Candidate):
+                candidates.append(judged)
             else:
-                return _without(name, kind, "differs", found[0].sentence(), "", same_results=False)
-        self._listener.working(f"{name}: timed beside the step")
+                found[name] = judged
+        timing, timed = self._times(candidates)
+        return timing, [(found | timed)[name] for name in jobs]
+
+    def _attempts(self, jobs: dict[str, AttemptJob]) -> tuple[StepOutcome, dict[str, Attempt]]:
+        """The outcome of the step as it is, and the attempt of each alternative. Those that compile come one by one."""
+        short = [name for name in jobs if not _compiles(name)]
+        self._listener.working(f"one attempt each: {', '.join(short)}" if short else "the step once more")
+        original, *made = self._attempted([self._job, *(jobs[name] for name in short)], limit_s=ATTEMPT_S)
+        if original.outcome is None:
+            raise UsageError(f"the step cannot be repeated: {_said(original)}")
+        found = dict(zip(short, made, strict=True))
+        for name in jobs:
+            if _compiles(name):
+                self._listener.working(f"{name}: one attempt, which compiles the step")
+                found[name] = self._attempted([jobs[name]], limit_s=COMPILE_S)[0]
+        return original.outcome, found
+
+    def _compared(
+        self, name: str, job: AttemptJob, original: StepOutcome, made: Attempt
+    ) -> _Candidate | record.Alternative:
+        """The alternative if it can be timed; else the record of why not."""
+        if made.outcome is None:
+            return _without(name, "refused" if made.refused else "failed", made.reason, made.where)
+        if _kind(name) != "measured":
+            return _Candidate(name, job, made, None)
+        if not (found := _differences(original, made.outcome, own=bool(job.against))):
+            return _Candidate(name, job, made, True)
+        again = self._attempted([self._job], limit_s=ATTEMPT_S)[0].outcome or StepOutcome([], [])
+        if _differences(original, again, own=False):
+            return _Candidate(name, job, made, None, "the step itself gives different results in two processes")
+        return _without(name, "differs", found[0].sentence(), "", same_results=False)
+
+    def _times(self, candidates: Sequence[_Candidate]) -> tuple[Timing, dict[str, record.Alternative]]:
+        """The step and these alternatives in turn, in the same processes. One that fails there is tried alone."""
+        if candidates:
+            self._listener.working(f"timing the step and {', '.join(one.name for one in candidates)} in turn")
         try:
-            timing = self._timed(self._spec(job), self._listener, plan=self._plan(), campaign=_patient(limit_s))
+            timing = self._timed(
+                self._spec(candidates), self._listener, plan=self._plan(len(candidates)), others_may_fail=True,
+                silence_s=COMPILE_S if any(_compiles(one.name) for one in candidates) else ATTEMPT_S,
+            )  # fmt: skip
         except UsageError as error:
-            return _without(name, kind, "failed", str(error), "")
-        return _with(name, kind, timing, made, same_results=same if kind == "measured" and not remark else None,
-                     reason=remark)  # fmt: skip
+            if not candidates:
+                raise
+            timing = self.alone()
+            reasons = {one.name: str(error) for one in candidates}
+        else:
+            others = zip(candidates, timing.calls[1:], strict=True)
+            reasons = {one.name: call.reason for one, call in others if call.figure("complete") is None}
+        found = {}
+        for position, one in enumerate(candidates, 1):
+            if one.name not in reasons:
+                found[one.name] = _with(one, timing, position)
+            elif len(candidates) > 1:
+                found |= self._times([one])[1]
+            else:
+                found[one.name] = _without(one.name, "failed", reasons[one.name], "")
+        return timing, found
 
-    def _again(self) -> StepOutcome:
-        """The outcome of the step as it is in one more process."""
-        return self._attempted(self._job, limit_s=ATTEMPT_S).outcome or StepOutcome([], [])
-
-    def _spec(self, job: AttemptJob) -> CallSpec:
-        text = msgspec.json.encode(job).decode()
-        setup = (
-            "from overhead.explain.attempts import AttemptJob, both_steps\n"
-            "import msgspec\n"
-            f"step, other = both_steps(msgspec.json.decode({text!r}, type=AttemptJob))"
+    def _spec(self, candidates: Sequence[_Candidate]) -> CallSpec:
+        jobs = [self._job, *(one.job for one in candidates)]
+        names = ["step", *(f"other_{position}" for position in range(1, len(jobs)))]
+        text = msgspec.json.encode(jobs).decode()
+        return CallSpec(
+            calls=[f"{name}()" for name in names],
+            setup=f"from overhead.explain.attempts import steps_of\n{', '.join(names)}, = steps_of({text!r})",
+            path=self._job.path,
+            found=[self._found] * len(jobs),
         )
-        return CallSpec(calls=["step()", "other()"], setup=setup, path=job.path, found=[self._found, self._found])
 
-    def _plan(self) -> Plan:
-        """Few processes: each of them has to make the alternative again."""
-        plan = plan_of([self._found, self._found])
-        case_s = max(_CASE_S, _CALLS * self._found.one_ns / 1e9)
-        sampling_s = 1.001 * 2 * case_s * _PROCESSES
+    def _plan(self, others: int) -> Plan:
+        """Few processes: each of them has to load the program and make the alternatives again."""
+        statements = [self._found] * (1 + others)
+        case_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * self._found.one_ns / 1e9)
+        sampling_s = 1.001 * len(statements) * case_s * _PROCESSES
+        making_s = COMPILE_S if others else 20.0
         return dataclasses.replace(
-            plan, processes=_PROCESSES, case_s=case_s, sampling_s=sampling_s, wall_s=2 * sampling_s + COMPILE_S
-        )
+            plan_of(statements), processes=_PROCESSES, case_s=case_s, sampling_s=sampling_s,
+            wall_s=2 * sampling_s + making_s,
+        )  # fmt: skip
 
 
-def _patient(silence_s: float) -> Callable[..., Campaign]:
-    return functools.partial(Campaign, limits=WorkerLimits(silence_s=silence_s))
+def _kind(name: str) -> record.AlternativeKind:
+    return ALTERNATIVES[name].label if name in ALTERNATIVES else "measured"
+
+
+def _compiles(name: str) -> bool:
+    return name in ALTERNATIVES and ALTERNATIVES[name].compiles
 
 
 def _differences(first: StepOutcome, second: StepOutcome, *, own: bool) -> Sequence[ValueDifference]:
@@ -135,28 +189,28 @@ def _said(made: Attempt) -> str:
 
 
 def _without(
-    name: str, kind: record.AlternativeKind, status: record.AlternativeStatus, reason: str, where: str, *,
-    same_results: bool | None = None,
-) -> record.Alternative:  # fmt: skip
+    name: str, status: record.AlternativeStatus, reason: str, where: str, *, same_results: bool | None = None
+) -> record.Alternative:
     """An alternative that has no times."""
     return record.Alternative(
-        name=name, kind=kind, status=status, reason="" if status == "differs" else reason,
+        name=name, kind=_kind(name), status=status, reason="" if status == "differs" else reason,
         results=reason if status == "differs" else "", same_results=same_results, site=CallSite(line=where),
         step=missing("step", reason), gain=missing("gain", reason, "ratio"), making=missing("making", reason),
         repaid_after=missing("repaid_after", reason, "count"),
     )  # fmt: skip
 
 
-def _with(
-    name: str, kind: record.AlternativeKind, timing: Timing, made: Attempt, *, same_results: bool | None, reason: str
-) -> record.Alternative:
-    step = _renamed(timing.calls[1].figure("complete"), "step")
-    making = Figure(name="making", value=made.making_s * 1e9, rule="one attempt, with the first step")
-    gain = _gain(timing.ratios[0].ratio if timing.ratios else None)
-    remarks = [reason, gain.reason, f"{made.graph_breaks} graph breaks" if made.graph_breaks else ""]
+def _with(one: _Candidate, timing: Timing, position: int) -> record.Alternative:
+    """An alternative with its times. ``position``: of its statement in ``timing``."""
+    step = _renamed(timing.calls[position].figure("complete"), "step")
+    making = Figure(name="making", value=one.made.making_s * 1e9, rule="one attempt, with the first step")
+    ratio = next((ratio for ratio in timing.ratios if ratio.position == position + 1), None)
+    gain = _gain(ratio.ratio if ratio is not None else None)
+    breaks = f"{one.made.graph_breaks} graph breaks" if one.made.graph_breaks else ""
     return record.Alternative(
-        name=name, kind=kind, status="ok", step=step, gain=gain, making=making,
-        repaid_after=_repaid(making, timing), same_results=same_results, reason="; ".join(filter(None, remarks)),
+        name=one.name, kind=one.kind, status="ok", step=step, gain=gain, making=making,
+        repaid_after=_repaid(making, ratio.difference if ratio is not None else None), same_results=one.same,
+        reason="; ".join(filter(None, [one.remark, gain.reason, breaks])),
     )  # fmt: skip
 
 
@@ -173,9 +227,8 @@ def _gain(ratio: Figure | None) -> Figure:
     )
 
 
-def _repaid(making: Figure, timing: Timing) -> Figure:
-    """After how many steps the making has paid for itself."""
-    saved = timing.ratios[0].difference if timing.ratios else None
+def _repaid(making: Figure, saved: Figure | None) -> Figure:
+    """After how many steps the making has paid for itself. ``saved``: the alternative less the step."""
     if saved is None or saved.value is None or saved.high is None:
         return missing("repaid_after", "the difference is not known", "count")
     if saved.high >= 0:

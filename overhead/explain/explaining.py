@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import linecache
 import os
 import statistics
@@ -15,9 +14,8 @@ import msgspec
 from overhead import machine
 from overhead.errors import UsageError
 from overhead.explain.attempts import AttemptJob
-from overhead.explain.call_spec import CallSpec
 from overhead.explain.changes import Changes
-from overhead.explain.profiling import LONGEST_STEP_S, StepProfile, profile_step
+from overhead.explain.profiling import StepProfile, profile_step
 from overhead.explain.record import (
     Alternative,
     DeviceGap,
@@ -35,19 +33,16 @@ from overhead.explain.record import (
 from overhead.explain.replay import step_parts
 from overhead.explain.step_profile import gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.steps import StepSource, step_given, step_named
-from overhead.explain.timing import CallTiming, Timing, plan_of, time_statements
+from overhead.explain.timing import CallTiming, Timing, time_statements
 from overhead.explain.trace import busy
 from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay
 from overhead.explain.waits import NOTHING
-from overhead.profiles import Plan
 from overhead.results import Figure
 from overhead.runner.progress import Listener
 
 _Row = TypeVar("_Row", OperationRow, SynchronisationRow, DeviceGap)
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
-_SAMPLING_S, _FEWEST_CALLS = 9.0, 15
-"""The seconds in which three processes sample the step; the calls of a slow step in each of them."""
 _LIBRARIES: dict[str, UsedLibrary] = {
     "torch": "torch", "jax": "jax", "cupy": "cupy", "numba": "numba", "wgpu-native": "wgpu", "dawn": "wgpu",
 }  # fmt: skip
@@ -84,13 +79,12 @@ def explain(
             f"a step takes {profile.found.one_ns:.0f} ns, too short to explain: measure it with overhead time, or "
             "repeat its work inside the step"
         )
-    spec = CallSpec(calls=["step()"], setup=source.setup, path=source.path, found=[profile.found])
-    timing = timed(spec, listener, longest_s=LONGEST_STEP_S, plan=_plan(profile), labels=[source.function])
-    found: list[Alternative] = []
+    job = AttemptJob(setup=source.setup, path=source.path)
+    changes = Changes(job, profile.found, listener, timed=timed)
     if alternatives:
-        job = AttemptJob(setup=source.setup, path=source.path)
-        changes = Changes(job, profile.found, listener)
-        found = changes.all(compiled=compiled, against=other.setup if other else "")
+        timing, found = changes.all(compiled=compiled, against=other.setup if other else "")
+    else:
+        timing, found = changes.alone(), []
     result = explanation(source, profile, timing, found)
     return with_source(result, source.folder) if source_lines else result
 
@@ -101,14 +95,6 @@ def _source(step: str | Callable[[], object], arguments: Sequence[str]) -> StepS
     if arguments:
         raise UsageError("arguments are for a step that is named; give a function that needs none")
     return step_given(step)
-
-
-def _plan(profile: StepProfile) -> Plan:
-    """The plan of ``overhead time`` with three processes, so that all of an explanation takes about a minute."""
-    case_s = max(_SAMPLING_S / 3, _FEWEST_CALLS * profile.found.one_ns / 1e9)
-    return dataclasses.replace(
-        plan_of([profile.found]), processes=3, case_s=case_s, sampling_s=3.003 * case_s, wall_s=20.0 + 6 * case_s
-    )
 
 
 def explanation(

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -27,7 +29,7 @@ from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.replay import ProfilerCost
 from overhead.explain.steps import StepSource, has_run, said
-from overhead.explain.trace import STEP_MARK, StepTrace, Trace, read_chrome_trace
+from overhead.explain.trace import STEP_MARK, HostOperation, StepTrace, Trace, read_chrome_trace
 from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, answer, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
@@ -61,13 +63,15 @@ class Profiled(Struct, frozen=True, tag="profiled"):
     """What the child measured besides the traces. ``step_ns``: a step without the profiler, ns, before and after
     the profile.
 
-    ``operation_ns``, ``inner_ns``, ``call_ns``: the cost of the profiler. ``reason``: why there are no traces.
+    ``operation_ns``, ``inner_ns``, ``call_ns``, ``between_ns``: the cost of the profiler. ``reason``: why there is no
+    trace.
     """
 
     step_ns: list[float] = []
     operation_ns: float = 0.0
     inner_ns: float = 0.0
     call_ns: float = 0.0
+    between_ns: float = 0.0
     reason: str = ""
     library: str = "none"
     device: str = ""
@@ -124,7 +128,7 @@ def profile_step(
     if profiled.device and not plain.has_device:
         return StepProfile(found, profiled.library, profiled.device, reason=_NOTHING_SEEN)
     joined, sites_missing = with_sites(plain, sites)
-    cost = ProfilerCost(profiled.operation_ns, profiled.inner_ns, profiled.call_ns)
+    cost = ProfilerCost(profiled.operation_ns, profiled.inner_ns, profiled.call_ns, profiled.between_ns)
     return StepProfile(found, profiled.library, profiled.device, joined, cost, profiled.step_ns,
                        profiled.sites_missing or sites_missing)  # fmt: skip
 
@@ -364,8 +368,8 @@ class _TorchProfile:
             self.synchronize()
         profiler.export_chrome_trace(str(Path(self.job.folder) / name))
 
-    def _cost(self) -> tuple[float, float, float]:
-        """What the profiler adds to an operation, to one inside another, and to a runtime call, ns."""
+    def _cost(self) -> tuple[float, float, float, float]:
+        """The numbers of a ``ProfilerCost``."""
         torch = self.torch
         x = torch.zeros(1)
         layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
@@ -374,20 +378,26 @@ class _TorchProfile:
         def training() -> None:
             layers(rows).sum().backward()
 
-        operation = self._added(lambda: x.add_(1))
-        outer, inner = self._events(training)
-        nested = max(0.0, self._added(training) - outer * operation) / max(1, inner)
-        if not self.on_cuda:
-            return operation, nested, 0.0
-        y = torch.zeros(1, device="cuda")
-        return operation, nested, max(0.0, self._added(lambda: y.add_(1)) - operation)
+        def additions() -> None:
+            for _ in range(_CALIBRATION_LOOPS):
+                x.add_(1)
 
-    def _events(self, call: Callable[[], object]) -> tuple[int, int]:
-        """How many outermost operations a call runs, and how many operations inside them."""
+        operation = self._added(lambda: x.add_(1))
+        gaps = [b.start - a.end for a, b in itertools.pairwise(self._operations(additions))]
+        between = min(operation, statistics.median(gaps))
+        events = self._operations(training)
+        inner = sum(event.inner for event in events)
+        nested = max(0.0, self._added(training) - len(events) * operation) / max(1, inner)
+        if not self.on_cuda:
+            return operation, nested, 0.0, between
+        y = torch.zeros(1, device="cuda")
+        return operation, nested, max(0.0, self._added(lambda: y.add_(1)) - operation), between
+
+    def _operations(self, call: Callable[[], object]) -> Sequence[HostOperation]:
+        """The outermost operations of a call, profiled."""
         self._trace("calibration.json", 2, call=call)
         trace = read_chrome_trace((Path(self.job.folder) / "calibration.json").read_bytes()).settled()
-        operations = trace.steps[-1].operations
-        return len(operations), sum(operation.inner for operation in operations)
+        return trace.steps[-1].operations
 
     def _added(self, call: Callable[[], object]) -> float:
         """What the profiler adds to a call: the lower quartiles with it and without it, apart."""

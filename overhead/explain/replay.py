@@ -34,11 +34,15 @@ class QueueAction:
 
 @dataclass(frozen=True)
 class ProfilerCost:
-    """What the profiler adds to the host's time for each operation, each one inside another, and each runtime call."""
+    """What the profiler adds to the host's time for each operation, each one inside another, and each runtime call.
+
+    ``between_ns``: the part of ``operation_ns`` that the trace shows after the operation, not as part of it.
+    """
 
     operation_ns: float = 0.0
     inner_ns: float = 0.0
     call_ns: float = 0.0
+    between_ns: float = 0.0
 
     def of(self, operation: HostOperation) -> float:
         """What it adds to an outermost operation, without runtime calls, ns."""

@@ -73,10 +73,11 @@ def operation_rows(trace: Trace, cost: ProfilerCost) -> list[OperationRow]:
         for operation in step.operations:
             key_of = _key(operation)
             count[key_of] += 1
-            profiler = cost.of(operation)
+            profiler = cost.of(operation) - cost.between_ns
             host[key_of] += max(0.0, operation.end - operation.start - waits[id(operation)] - profiler)
             inside += operation.end - operation.start
-        between += max(0.0, step.end - step.start - inside - waits[0])
+        profiler = len(step.operations) * cost.between_ns
+        between += max(0.0, step.end - step.start - inside - waits[0] - profiler)
     steps = max(1, len(trace.steps))
     rows = [
         OperationRow(name=key[0], count=count[key] / steps, host_ns=host[key] / steps, device_ns=device[key] / steps,

@@ -128,12 +128,14 @@ def time_statements(
     silence_s: float = SILENCE_S,
     plan: Plan | None = None,
     labels: Sequence[str] = (),
+    others_may_fail: bool = False,
     campaign: Callable[..., Campaign] | None = None,
 ) -> Timing:
     """The same for a ``CallSpec``, which may have the answers of an earlier ``tried`` in ``found``.
 
     ``longest_s``: the longest call that is accepted. ``silence_s``: the longest that SETUP or a call may take.
     ``plan``: None for that of ``overhead time``. ``labels``: what the reader sees instead of the statements.
+    ``others_may_fail``: only the first statement must give a figure.
     """
     if not 1 <= len(spec.calls) <= _MOST_CALLS:
         raise UsageError(f"{len(spec.calls)} statements given; 1 to {_MOST_CALLS} are measured in turn")
@@ -151,7 +153,7 @@ def time_statements(
             )  # fmt: skip
         except BadFile:
             raise UsageError(_MIXED) from None
-    return _timing(spec, labels or spec.calls, outcome.fingerprint)
+    return _timing(spec, labels or spec.calls, outcome.fingerprint, others_may_fail)
 
 
 def plan_of(found: Sequence[FoundCall]) -> Plan:
@@ -170,9 +172,9 @@ def plan_of(found: Sequence[FoundCall]) -> Plan:
     )
 
 
-def _timing(spec: CallSpec, labels: Sequence[str], fingerprint: results.Fingerprint) -> Timing:
+def _timing(spec: CallSpec, labels: Sequence[str], fingerprint: results.Fingerprint, others_may_fail: bool) -> Timing:
     records = {int(record.params["position"]): record for record in fingerprint.records}
-    for position, record in sorted(records.items()):
+    for position, record in sorted(records.items())[: 1 if others_may_fail else None]:
         if record.status in ("failed", "unavailable", "unverified") and not record.figures:
             which = f"statement {position + 1}: " if len(spec.calls) > 1 else ""
             raise UsageError(f"{which}{record.reason}")

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from overhead.explain.attempts import Attempt, AttemptJob, NotPossible, attempt, both_steps, prepared, run_attempt
+from overhead.explain.attempts import Attempt, AttemptJob, NotPossible, attempted, prepared, run_attempt, steps_of
 from overhead.explain.outcome import StepOutcome, differences
 
 COUNTER = """
@@ -43,8 +44,17 @@ def test_the_user_s_alternative_is_loaded_in_place_of_the_step() -> None:
 
 
 def test_two_steps_that_are_timed_in_turn_share_no_state() -> None:
-    step, other = both_steps(AttemptJob(setup=COUNTER, against=COUNTER))
-    assert (step(), step(), other()) == (4, 5, 4)
+    jobs = [AttemptJob(setup=COUNTER), AttemptJob(setup=COUNTER, against=COUNTER)]
+    step, other = steps_of(msgspec.json.encode(jobs).decode())
+    assert (step(), step(), other()) == (7, 8, 7)
+
+
+def test_a_step_that_cannot_be_made_raises_the_reason_when_it_is_called() -> None:
+    jobs = [AttemptJob(setup=COUNTER), AttemptJob(setup=COUNTER, against=FAILS)]
+    step, other = steps_of(msgspec.json.encode(jobs).decode())
+    assert step() == 7
+    with pytest.raises(RuntimeError, match="ValueError: no more data"):
+        other()
 
 
 class Capture:
@@ -64,18 +74,18 @@ def test_state_on_the_host_forbids_a_capture(monkeypatch: Any) -> None:
 
 
 def test_without_pytorch_nothing_is_captured() -> None:
-    found = attempt(AttemptJob(setup=COUNTER, alternative="CUDA graph"), limit_s=60)
+    found = attempted([AttemptJob(setup=COUNTER, alternative="CUDA graph")], limit_s=60)[0]
     assert found.refused
     assert "PyTorch" in found.reason
 
 
 def test_a_child_answers_with_the_same_outcome() -> None:
-    found = attempt(AttemptJob(setup=COUNTER), limit_s=60)
+    found = attempted([AttemptJob(setup=COUNTER)], limit_s=60)[0]
     assert differences(outcome_of(found).results, outcome_of(run_attempt(AttemptJob(setup=COUNTER))).results) == []
 
 
 def test_a_crash_of_the_child_is_a_reason() -> None:
-    found = attempt(AttemptJob(setup="import os\ndef step():\n    os._exit(7)"), limit_s=60)
+    found = attempted([AttemptJob(setup="import os\ndef step():\n    os._exit(7)")], limit_s=60)[0]
     assert "exit code 7" in found.reason
 
 
@@ -90,8 +100,8 @@ def step() -> Any:
     x.copy_(weight @ x + 0.01)
     return x
 """
-    plain = attempt(AttemptJob(setup=text), limit_s=300)
-    compiled = attempt(AttemptJob(setup=text, alternative="torch.compile"), limit_s=300)
+    plain = attempted([AttemptJob(setup=text)], limit_s=300)[0]
+    compiled = attempted([AttemptJob(setup=text, alternative="torch.compile")], limit_s=300)[0]
     assert differences(outcome_of(plain).results, outcome_of(compiled).results) == []
-    mutant = attempt(AttemptJob(setup=text, against=text.replace(" + 0.01", "")), limit_s=300)
+    mutant = attempted([AttemptJob(setup=text, against=text.replace(" + 0.01", ""))], limit_s=300)[0]
     assert differences(outcome_of(plain).results, outcome_of(mutant).results)

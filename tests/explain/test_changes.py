@@ -23,43 +23,64 @@ def outcome(*results: Any) -> Any:
     return StepOutcome(values, [])
 
 
-def timing(step_ns: Any, other_ns: Any, half: Any = 0.02) -> Any:
-    def call(ns: Any) -> Any:
-        figures = [Figure(name="complete", value=ns, low=ns * (1 - half), high=ns * (1 + half))]
-        return CallTiming(
-            call="", status="ok", reason="", wait="", on="CPU", bound="host", flags=[], prints=False, figures=figures
-        )
+def timing(step_ns: Any, *others_ns: Any, half: Any = 0.02) -> Any:
+    """The step and others in turn; None: a statement without figures."""
 
-    ratio, difference = other_ns / step_ns, other_ns - step_ns
-    ratios = [
-        CallRatio(
-            position=2,
+    def call(ns: Any) -> Any:
+        figures = [] if ns is None else [Figure(name="complete", value=ns, low=ns * (1 - half), high=ns * (1 + half))]
+        status: Any = "ok" if figures else "failed"
+        return CallTiming(
+            call="", status=status, reason="" if figures else "out of memory", wait="", on="CPU", bound="host",
+            flags=[], prints=False, figures=figures,
+        )  # fmt: skip
+
+    def against(position: Any, other_ns: Any) -> Any:
+        ratio, difference = other_ns / step_ns, other_ns - step_ns
+        return CallRatio(
+            position=position,
             difference=Figure(name="difference", value=difference, low=difference - half * step_ns,
                               high=difference + half * step_ns),
             ratio=Figure(name="ratio", unit="ratio", value=ratio, low=ratio - half, high=ratio + half),
-        )
-    ]  # fmt: skip
+        )  # fmt: skip
+
     return Timing(
         created="2026-11-23T12:00:00Z", setup="", machine=Machine(id="0" * 12, cpu="", cores=1, memory_gib=1),
-        versions={}, calls=[call(step_ns), call(other_ns)], ratios=ratios, notes=[],
+        versions={}, calls=[call(step_ns), *map(call, others_ns)], notes=[],
+        ratios=[against(n, ns) for n, ns in enumerate(others_ns, 2) if ns is not None],
     )  # fmt: skip
 
 
-def changes(attempts: Any, times: Any = None) -> Any:
+def changes(attempts: Any, times: Any = None, asked: Any = None) -> Any:
     """Changes without child processes. ``attempts``: the answer for each name; "" is the original step."""
 
-    def attempted(job: Any, limit_s: Any) -> Any:
-        answer = attempts[AGAINST if job.against else job.alternative]
-        return answer.pop(0) if isinstance(answer, list) else answer
+    def attempted(jobs: Any, limit_s: Any) -> Any:
+        answers = [attempts[AGAINST if job.against else job.alternative] for job in jobs]
+        return [answer.pop(0) if isinstance(answer, list) else answer for answer in answers]
 
-    return Changes(JOB, FOUND, Listener(), attempted, lambda *args, **kwargs: times)
+    def timed(spec: Any, *args: Any, **kwargs: Any) -> Any:
+        if asked is not None:
+            asked.append(len(spec.calls))
+        found = times(len(spec.calls)) if callable(times) else times
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    return Changes(JOB, FOUND, Listener(), attempted, timed)
+
+
+NONE = Attempt(reason="no CUDA device", refused=True)
+REFUSED = {"CUDA graph": NONE, "without synchronisations": NONE, "torch.compile": NONE}
+REFUSED |= {"torch.compile reduce-overhead": NONE}
+
+
+def one(attempts: Any, name: Any, times: Any = None) -> Any:
+    """The alternative of this name where all others are refused."""
+    found = changes({"": Attempt(outcome(1.0)), **REFUSED, **attempts}, times).all()[1]
+    return next(each for each in found if each.name == name)
 
 
 def test_a_faster_alternative_has_a_gain_and_is_repaid() -> None:
-    made = Attempt(outcome(1.0), making_s=2.0)
-    found = changes({"": Attempt(outcome(1.0)), "CUDA graph": made}, timing(10e6, 2e6)).one(
-        "CUDA graph", AttemptJob(setup="", alternative="CUDA graph")
-    )
+    found = one({"CUDA graph": Attempt(outcome(1.0), making_s=2.0)}, "CUDA graph", timing(10e6, 2e6))
     assert found.gain.value == pytest.approx(5)
     assert found.gain.low < 5 < found.gain.high
     assert found.repaid_after.value == math.ceil(2e9 / 8e6)
@@ -67,18 +88,14 @@ def test_a_faster_alternative_has_a_gain_and_is_repaid() -> None:
 
 
 def test_a_slower_alternative_is_never_repaid() -> None:
-    made = Attempt(outcome(1.0), making_s=2.0)
-    found = changes({"": Attempt(outcome(1.0)), "torch.compile": made}, timing(2e6, 3e6)).one(
-        "torch.compile", AttemptJob(setup="", alternative="torch.compile")
-    )
+    found = one({"torch.compile": Attempt(outcome(1.0), making_s=2.0)}, "torch.compile", timing(2e6, 3e6))
     assert found.repaid_after.value is None
     assert found.gain.value == pytest.approx(2 / 3)
 
 
 def test_other_results_are_told_with_both_values_and_not_timed() -> None:
-    found = changes({"": Attempt(outcome(1.0, 2.0)), "CUDA graph": Attempt(outcome(1.0, 3.0))}).one(
-        "CUDA graph", AttemptJob(setup="", alternative="CUDA graph")
-    )
+    attempts = {"": Attempt(outcome(1.0, 2.0)), "CUDA graph": Attempt(outcome(1.0, 3.0))}
+    found = one(attempts, "CUDA graph", timing(2e6))
     assert (found.status, found.same_results) == ("differs", False)
     assert found.results.startswith("step 2: 2 and 3")
     assert found.step.value is None
@@ -86,7 +103,7 @@ def test_other_results_are_told_with_both_values_and_not_timed() -> None:
 
 def test_a_step_that_differs_from_itself_cannot_be_compared() -> None:
     attempts = {"": [Attempt(outcome(1.0)), Attempt(outcome(5.0))], "CUDA graph": Attempt(outcome(3.0))}
-    found = changes(attempts, timing(10e6, 2e6)).one("CUDA graph", AttemptJob(setup="", alternative="CUDA graph"))
+    found = one(attempts, "CUDA graph", timing(10e6, 2e6))
     assert found.same_results is None
     assert "the step itself gives different results in two processes" in found.reason
     assert found.status == "ok"
@@ -94,38 +111,57 @@ def test_a_step_that_differs_from_itself_cannot_be_compared() -> None:
 
 def test_a_bound_is_timed_whatever_it_computes() -> None:
     name = "without synchronisations"
-    found = changes({"": Attempt(outcome(1.0)), name: Attempt(outcome(3.0))}, timing(10e6, 2e6)).one(
-        name, AttemptJob(setup="", alternative=name)
-    )
+    found = one({name: Attempt(outcome(3.0))}, name, timing(10e6, 2e6))
     assert (found.kind, found.same_results, found.status) == ("bound", None, "ok")
 
 
 @pytest.mark.parametrize(("refused", "status"), [(True, "refused"), (False, "failed")])
 def test_an_impossible_alternative_keeps_its_reason_and_line(refused: Any, status: Any) -> None:
     made = Attempt(reason="not capturable", where="train.py:3, in step", refused=refused)
-    found = changes({"": Attempt(outcome(1.0)), "CUDA graph": made}).one(
-        "CUDA graph", AttemptJob(setup="", alternative="CUDA graph")
-    )
+    found = one({"CUDA graph": made}, "CUDA graph", timing(2e6))
     assert (found.status, found.reason, found.site.line) == (status, "not capturable", "train.py:3, in step")
     assert found.gain.reason == "not capturable"
 
 
 def test_a_step_that_fails_ends_everything() -> None:
     with pytest.raises(UsageError, match="cannot be repeated: ValueError: no"):
-        changes({"": Attempt(reason="ValueError: no")}).one("CUDA graph", JOB)
+        changes({"": Attempt(reason="ValueError: no"), **REFUSED}).all()
 
 
 def test_an_unresolved_ratio_gives_no_gain() -> None:
-    made = Attempt(outcome(1.0))
-    found = changes({"": made, "CUDA graph": made}, timing(1e6, 1e4, half=0.5)).one(
-        "CUDA graph", AttemptJob(setup="", alternative="CUDA graph")
-    )
+    found = one({"CUDA graph": Attempt(outcome(1.0))}, "CUDA graph", timing(1e6, 1e4, half=0.5))
     assert found.gain.value is None
     assert found.gain.reason
 
 
+BOTH = {"": Attempt(outcome(1.0)), **REFUSED, **dict.fromkeys((AGAINST, "CUDA graph"), Attempt(outcome(1.0)))}
+
+
+def test_all_alternatives_are_timed_in_turn_with_the_step() -> None:
+    asked: list[int] = []
+    times, found = changes(BOTH, timing(8e6, 4e6, 2e6), asked).all(compiled=False, against="step = print")
+    assert asked == [3]
+    assert [(each.name, each.gain.value) for each in found[:2]] == [(AGAINST, pytest.approx(2)), ("CUDA graph", 4)]
+    assert times.calls[0].figures[0].value == 8e6
+
+
+def test_an_alternative_that_fails_beside_the_others_is_timed_alone() -> None:
+    asked: list[int] = []
+    times = {3: timing(8e6, 4e6, None), 2: timing(8e6, 2e6)}
+    found = changes(BOTH, times.__getitem__, asked).all(against="step = print")[1]
+    assert asked == [3, 2]
+    assert [each.gain.value for each in found[:2]] == [pytest.approx(2), pytest.approx(4)]
+
+
+def test_an_alternative_that_ends_the_process_leaves_the_times_of_the_step() -> None:
+    asked: list[int] = []
+    times = {3: UsageError("the process crashed"), 2: UsageError("out of memory"), 1: timing(8e6)}
+    first, found = changes(BOTH, times.__getitem__, asked).all(against="step = print")
+    assert asked == [3, 1, 2, 1, 2, 1]
+    assert first.calls[0].figures[0].value == 8e6
+    assert [(each.status, each.reason) for each in found[:2]] == [("failed", "out of memory")] * 2
+
+
 def test_compiling_is_left_out_on_request() -> None:
-    attempts = {"": Attempt(outcome(1.0)), **dict.fromkeys((AGAINST, "CUDA graph"), Attempt(outcome(1.0)))}
-    attempts["without synchronisations"] = Attempt(reason="no CUDA device", refused=True)
-    names = [one.name for one in changes(attempts, timing(2e6, 1e6)).all(compiled=False, against="step = print")]
-    assert names == [AGAINST, "CUDA graph", "without synchronisations"]
+    found = changes(BOTH, timing(2e6, 1e6, 1e6)).all(compiled=False, against="step = print")[1]
+    assert [each.name for each in found] == [AGAINST, "CUDA graph", "without synchronisations"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -116,6 +118,16 @@ def test_the_cost_of_the_profiler_is_taken_out_of_the_host_work() -> None:
     trace = profile(parts)
     assert checked(step_parts(trace, ProfilerCost()), DEVICE.step_ns(parts)).ok is False
     assert checked(step_parts(trace, COST), DEVICE.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
+
+
+def test_what_the_profiler_adds_after_an_operation_is_no_work_of_the_program_between_operations() -> None:
+    device = dataclasses.replace(DEVICE, between_cost_ns=3000)
+    parts: list[known.Part] = [Python(50_000), *[Launch(10_000, 500)] * 20]
+    trace = profile(parts, device)
+    cost = dataclasses.replace(COST, between_ns=3000)
+    rows = {row.name: row.host_ns for row in operation_rows(trace, cost)}
+    assert rows == {BETWEEN: pytest.approx(50_000, rel=0.03), "aten::add_": pytest.approx(200_000, rel=0.03)}
+    assert checked(step_parts(trace, cost), device.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
 
 
 def test_a_step_that_waits_for_something_unseen_has_no_verdict() -> None:

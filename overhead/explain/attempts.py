@@ -217,19 +217,21 @@ def run_attempt(job: AttemptJob) -> Attempt:
     try:
         made, step, making_s = prepared(job)
         began = time.perf_counter()
-        results = []
+        results, left_out = [], dict[str, str]()
         for index in range(_COMPARED_STEPS):
             result = made()
             if index == 0:
                 wait_for_device()
                 making_s += time.perf_counter() - began
-            results += of_result(f"step {index + 1}", result)
-        values, left_out = of_state(step)
+            values, unread = of_result(f"step {index + 1}", result)
+            results += values
+            left_out |= unread
+        values, unread = of_state(step)
     except NotPossible as error:
         return Attempt(reason=str(error), refused=True)
     except Exception as error:
         return Attempt(reason=one_line(error), where=program_line(error, texts=True))
-    return Attempt(StepOutcome(results, values, left_out), making_s=making_s, graph_breaks=_graph_breaks())
+    return Attempt(StepOutcome(results, values, left_out | unread), making_s=making_s, graph_breaks=_graph_breaks())
 
 
 def _graph_breaks() -> int:

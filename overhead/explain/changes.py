@@ -30,6 +30,8 @@ _PROCESSES = 3
 _ALONE_S, _IN_TURN_S = 3.0, 1.5
 """Seconds that each process samples the step: alone, and in turn with alternatives, which it samples as long."""
 _FEWEST_CALLS = 15
+_SHOWN = 2
+"""How many parts that are not compared are named."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +115,7 @@ class Changes:
         if _kind(name) != "measured":
             return _Candidate(name, job, made, None)
         if not (found := _differences(original, made.outcome, own=bool(job.against))):
-            return _Candidate(name, job, made, True)
+            return _Candidate(name, job, made, True, _not_compared(original, made.outcome))
         again = self._attempted([self._job], limit_s=ATTEMPT_S)[0].outcome or StepOutcome([], [])
         if _differences(original, again, own=False):
             return _Candidate(name, job, made, None, "the step itself gives different results in two processes")
@@ -182,6 +184,14 @@ def _differences(first: StepOutcome, second: StepOutcome, *, own: bool) -> Seque
     if own and first.results:
         return differences(first.results, second.results)
     return [*differences(first.results, second.results), *differences(first.state, second.state)]
+
+
+def _not_compared(first: StepOutcome, second: StepOutcome) -> str:
+    """The parts of two outcomes that are not compared, in words; empty if there are none."""
+    names = first.left_out | second.left_out
+    shown = "; ".join(f"{name or 'the step'} ({reason})" for name, reason in list(names.items())[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"not compared: {shown}{more}" if names else ""
 
 
 def _said(made: Attempt) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from overhead.errors import file_text, one_line
+from overhead.errors import file_text
 from overhead.explain import state
 
 _KEPT = 4096
@@ -36,8 +36,8 @@ class StepValue(Struct, frozen=True, omit_defaults=True):
 
 
 class StepOutcome(Struct, frozen=True):
-    """``results``: of each step. ``state``: after the last one. ``left_out``: parts of the state that are not compared,
-    with the reason.
+    """``results``: of each step. ``state``: after the last one. ``left_out``: parts that are not compared, with the
+    reason.
     """
 
     results: list[StepValue]
@@ -58,10 +58,23 @@ class ValueDifference(Struct, frozen=True):
         return f"{self.name}: {self.first} and {self.second}{share}"
 
 
-def of_result(name: str, result: Any) -> list[StepValue]:
-    """The values of one step's result, under names that begin with ``name``. Copies, so that a later step may reuse
-    the memory."""
-    return [_value(f"{name}.{part}".rstrip("."), leaf) for part, leaf in state.reach(result).items()]
+def of_result(name: str, result: Any) -> tuple[list[StepValue], dict[str, str]]:
+    """The values of one step's result, and the parts that are not compared, with the reason. Names begin with ``name``.
+
+    The values are copies, so that a later step may reuse the memory.
+    """
+    unread: dict[str, str] = {}
+    values = []
+    for part, leaf in state.reach(result, unread).items():
+        try:
+            values.append(_value(_inside(name, part), leaf))
+        except Exception as error:  # the class of the program may raise anything
+            unread[part] = state.why_unread(error)
+    return values, {_inside(name, part): reason for part, reason in unread.items()}
+
+
+def _inside(name: str, part: str) -> str:
+    return f"{name}.{part}".rstrip(".")
 
 
 def of_state(step: Callable[..., Any]) -> tuple[list[StepValue], dict[str, str]]:
@@ -69,13 +82,16 @@ def of_state(step: Callable[..., Any]) -> tuple[list[StepValue], dict[str, str]]
     values: list[StepValue] = []
     left_out: dict[str, str] = {}
     used = 0
-    for name, leaf in state.reach(step).items():
+    for name, leaf in state.reach(step, left_out).items():
         if state.is_array(leaf):
             used += int(getattr(leaf, "nbytes", 0))
             if used > _MOST_BYTES:
                 left_out[name] = "too large to compare"
-            else:
+                continue
+            try:
                 values.append(_value(name, leaf))
+            except Exception as error:  # the class of the program may raise anything
+                left_out[name] = state.why_unread(error)
     return values, left_out
 
 
@@ -85,10 +101,7 @@ def _value(name: str, leaf: Any) -> StepValue:
     name = file_text(name)
     if not state.is_array(leaf) and not isinstance(leaf, bool | int | float):
         return StepValue(name, type(leaf).__name__, text=_text(leaf))
-    try:
-        array = state.to_numpy(leaf)
-    except Exception as error:  # the class of the program may raise anything
-        return StepValue(name, type(leaf).__name__, text=f"an array that cannot be read: {one_line(error)}"[:200])
+    array = state.to_numpy(leaf)
     dtype = type(leaf).__name__
     if state.is_array(leaf):
         dtype = str(getattr(leaf, "dtype", array.dtype)).removeprefix("torch.")
@@ -106,10 +119,7 @@ def _value(name: str, leaf: Any) -> StepValue:
 
 def _text(value: Any) -> str:
     """A value that is no number as text; the end of a long text is replaced by a checksum of all of it."""
-    try:
-        text = repr(value)
-    except Exception as error:  # the class of the program may raise anything
-        return f"a {type(value).__name__} whose text cannot be read: {one_line(error)}"[:200]
+    text = repr(value)
     if len(text) > 200:
         text = f"{text[:180]}... {zlib.crc32(text.encode(errors='replace')):08x}"
     return file_text(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import sys
@@ -12,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
+from overhead.errors import one_line
+
 _MOST = 100_000
 """How many objects are visited. A step that reaches more is described in part."""
 _HIDDEN = ("_parameters", "_buffers", "_modules")
@@ -19,12 +20,13 @@ _HIDDEN = ("_parameters", "_buffers", "_modules")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
-def reach(root: Any) -> dict[str, Any]:
+def reach(root: Any, unread: dict[str, str] | None = None) -> dict[str, Any]:
     """The arrays and plain Python values that a step or its result reaches, by name: ``model.weight``, ``self.count``.
 
     Visits closures, bound objects, containers, attributes, and the global variables that the program's own functions
     name, but not those of the standard library and of installed packages. A gradient is a part of its
-    tensor. A random generator is described by its state.
+    tensor. A random generator is described by its state. ``unread`` gets the objects whose parts raise when they are
+    read, with the reason.
     """
     found: dict[str, Any] = {}
     seen = {id(root)}
@@ -37,12 +39,22 @@ def reach(root: Any) -> dict[str, Any]:
             continue
         if is_array(value):
             found.setdefault(name, value)
-        for part, child in _known_children(value):
+        children, reason = _known_children(value)
+        if reason and unread is not None:
+            unread[name] = reason
+        for part, child in children:
             if isinstance(child, _PLAIN) or id(child) not in seen:
                 seen.add(id(child))
                 keep.append(child)
                 todo.append((name if part in _HIDDEN else f"{name}.{part}".strip("."), child))
+    if todo and unread is not None:
+        unread[todo[0][0]] = f"this and later parts are not visited: the step reaches over {_MOST:,} objects"
     return found
+
+
+def why_unread(error: Exception) -> str:
+    """Why a part of the state is not known: what the program's class raised."""
+    return f"cannot be read: {one_line(error)[:200]}"
 
 
 def is_array(value: Any) -> bool:
@@ -121,13 +133,15 @@ def _equal(first: Any, second: Any) -> bool:
     return type(first) is type(second) and bool(first == second or (first != first and second != second))
 
 
-def _known_children(value: Any) -> list[tuple[str, Any]]:
-    """The parts of a value, at most ``_MOST``, until reading one of them raises."""
+def _known_children(value: Any) -> tuple[list[tuple[str, Any]], str]:
+    """The parts of a value, at most ``_MOST``, until reading one of them raises; then also the reason."""
     found = []
-    with contextlib.suppress(Exception):  # the class of the program may raise anything
+    try:
         for part in itertools.islice(_children(value), _MOST):
             found.append(part)
-    return found
+    except Exception as error:  # the class of the program may raise anything
+        return found, why_unread(error)
+    return found, ""
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:

@@ -19,7 +19,7 @@ JOB = AttemptJob(setup="step = print")
 
 
 def outcome(*results: Any) -> Any:
-    values = [value for index, one in enumerate(results) for value in of_result(f"step {index + 1}", one)]
+    values = [value for index, one in enumerate(results) for value in of_result(f"step {index + 1}", one)[0]]
     return StepOutcome(values, [])
 
 
@@ -107,6 +107,13 @@ def test_a_step_that_differs_from_itself_cannot_be_compared() -> None:
     assert found.same_results is None
     assert "the step itself gives different results in two processes" in found.reason
     assert found.status == "ok"
+
+
+def test_parts_that_are_not_compared_are_named() -> None:
+    made = Attempt(StepOutcome(outcome(1.0).results, [], {"model.cache": "too large to compare"}))
+    found = one({"CUDA graph": made}, "CUDA graph", timing(10e6, 2e6))
+    assert (found.status, found.same_results) == ("ok", True)
+    assert found.reason == "not compared: model.cache (too large to compare)"
 
 
 def test_a_bound_is_timed_whatever_it_computes() -> None:

@@ -9,7 +9,7 @@ from overhead.explain.outcome import differences, of_result, of_state
 
 
 def _compare(first: Any, second: Any) -> Any:
-    return differences(of_result("step 1", first), of_result("step 1", second))
+    return differences(of_result("step 1", first)[0], of_result("step 1", second)[0])
 
 
 def test_equal_results_do_not_differ() -> None:
@@ -52,9 +52,9 @@ def test_another_shape_type_or_structure_differs(other: Any) -> None:
 
 def test_a_later_step_does_not_change_values_that_were_kept() -> None:
     reused = np.zeros(3)
-    kept = of_result("step 1", reused)
+    kept = of_result("step 1", reused)[0]
     reused += 1
-    assert differences(kept, of_result("step 1", np.zeros(3))) == []
+    assert differences(kept, of_result("step 1", np.zeros(3))[0]) == []
 
 
 def test_the_state_holds_the_arrays_that_a_step_reaches() -> None:
@@ -89,7 +89,7 @@ class Hostile(str):
 def test_values_that_are_no_numbers_are_compared_as_text(ours: Any, theirs: Any) -> None:
     assert _compare(ours, ours) == []
     assert _compare(ours, theirs)
-    for value in of_result("step 1", ours):
+    for value in of_result("step 1", ours)[0]:
         f"{value.name}{value.text}".encode()
 
 
@@ -100,11 +100,15 @@ class NoArray:
         raise RuntimeError("no array")
 
 
-def test_an_array_that_cannot_be_read_says_why() -> None:
-    [found] = of_result("step 1", NoArray())
-    assert found.text == "an array that cannot be read: RuntimeError: no array"
+@pytest.mark.parametrize(("value", "said"), [(NoArray(), "no array"), (Hostile("a"), "no text")])
+def test_a_value_that_cannot_be_read_is_left_out_with_the_reason(value: Any, said: str) -> None:
+    values, left_out = of_result("step 1", {"a": value, "b": 2})
+    assert [kept.name for kept in values] == ["step 1.b"]
+    assert left_out == {"step 1.a": f"cannot be read: RuntimeError: {said}"}
 
 
-def test_a_value_without_a_text_says_why() -> None:
-    [found] = of_result("step 1", Hostile("a"))
-    assert found.text == "a Hostile whose text cannot be read: RuntimeError: no text"
+def test_the_state_of_an_object_that_cannot_be_read_is_left_out_with_the_reason() -> None:
+    held = [NoArray(), np.zeros(2)]
+    values, left_out = of_state(lambda: held)
+    assert [kept.name for kept in values] == ["held.1"]
+    assert left_out == {"held.0": "cannot be read: RuntimeError: no array"}

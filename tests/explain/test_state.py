@@ -139,8 +139,11 @@ class Unequal(int):
 
 
 def test_objects_that_raise_or_never_end_do_not_stop_the_walk() -> None:
-    found = state.reach({"unreadable": Unreadable(), "endless": Endless(), "count": 3})
+    unread: dict[str, str] = {}
+    found = state.reach({"unreadable": Unreadable(), "endless": Endless(), "count": 3}, unread)
     assert found["count"] == 3
+    assert list(unread) == ["unreadable"]
+    assert unread["unreadable"].startswith("cannot be read: ")
 
 
 def test_values_that_cannot_be_compared_count_as_changed() -> None:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import itertools
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -27,9 +25,9 @@ from overhead.bounded_files import read_whole
 from overhead.errors import BadFile, UsageError, one_line
 from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.replay import ProfilerCost
+from overhead.explain.replay import ProfilerCost, ProfilerEvents, profiler_cost
 from overhead.explain.steps import StepSource, has_run, said
-from overhead.explain.trace import STEP_MARK, HostOperation, StepTrace, Trace, read_chrome_trace
+from overhead.explain.trace import STEP_MARK, StepTrace, Trace, read_chrome_trace
 from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, answer, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
@@ -51,6 +49,9 @@ _SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 8, 0.5
 _CALIBRATION_NS, _CALIBRATION_LOOPS, _CALIBRATION_ROUNDS = 300_000, 16, 4
 
 
+_NO_COST = ProfilerCost()
+
+
 class ProfileJob(Struct, frozen=True):
     """What to profile, and the folder for the traces."""
 
@@ -63,15 +64,11 @@ class Profiled(Struct, frozen=True, tag="profiled"):
     """What the child measured besides the traces. ``step_ns``: a step without the profiler, ns, before and after
     the profile.
 
-    ``operation_ns``, ``inner_ns``, ``call_ns``, ``between_ns``: the cost of the profiler. ``reason``: why there is no
-    trace.
+    ``reason``: why there is no trace.
     """
 
     step_ns: list[float] = []
-    operation_ns: float = 0.0
-    inner_ns: float = 0.0
-    call_ns: float = 0.0
-    between_ns: float = 0.0
+    cost: ProfilerCost = _NO_COST
     reason: str = ""
     library: str = "none"
     device: str = ""
@@ -81,9 +78,6 @@ class Profiled(Struct, frozen=True, tag="profiled"):
 _Answer = TrialStep | TrialFound | TrialRefused | Profiled
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Answer).decode
-
-
-_NO_COST = ProfilerCost()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,8 +122,7 @@ def profile_step(
     if profiled.device and not plain.has_device:
         return StepProfile(found, profiled.library, profiled.device, reason=_NOTHING_SEEN)
     joined, sites_missing = with_sites(plain, sites)
-    cost = ProfilerCost(profiled.operation_ns, profiled.inner_ns, profiled.call_ns, profiled.between_ns)
-    return StepProfile(found, profiled.library, profiled.device, joined, cost, profiled.step_ns,
+    return StepProfile(found, profiled.library, profiled.device, joined, profiled.cost, profiled.step_ns,
                        profiled.sites_missing or sites_missing)  # fmt: skip
 
 
@@ -325,7 +318,7 @@ class _TorchProfile:
             self._trace("sites.json", 2, sites=True)
         except Exception as error:  # a compiled step may not run under a dispatch mode
             missing = f"no call sites: {one_line(error)}"
-        return Profiled([before, after], *cost, library="torch", device=self.device, sites_missing=missing)
+        return Profiled([before, after], cost, library="torch", device=self.device, sites_missing=missing)
 
     def _seconds(self, n: int) -> float:
         self.synchronize()
@@ -368,36 +361,24 @@ class _TorchProfile:
             self.synchronize()
         profiler.export_chrome_trace(str(Path(self.job.folder) / name))
 
-    def _cost(self) -> tuple[float, float, float, float]:
-        """The numbers of a ``ProfilerCost``."""
+    def _cost(self) -> ProfilerCost:
+        """The cost of the profiler, from what it adds to an operation, a forward pass and a training step."""
         torch = self.torch
-        x = torch.zeros(1)
-        layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
-        rows = torch.zeros(2, 4)
+        programs = []
+        for device in ("cpu", "cuda") if self.on_cuda else ("cpu",):
+            x, rows = torch.zeros(1, device=device), torch.zeros(2, 4, device=device)
+            layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1)).to(device)
+            programs.append(functools.partial(x.add_, x))
+            programs.append(torch.no_grad()(functools.partial(layers, rows)))
+            programs.append(functools.partial(_train, layers, rows))
+        events = [ProfilerEvents(self._profiled(call), self._added(call)) for call in programs]
+        return profiler_cost(events, self._profiled(lambda: [programs[0]() for _ in range(_CALIBRATION_LOOPS)]))
 
-        def training() -> None:
-            layers(rows).sum().backward()
-
-        def additions() -> None:
-            for _ in range(_CALIBRATION_LOOPS):
-                x.add_(1)
-
-        operation = self._added(lambda: x.add_(1))
-        gaps = [b.start - a.end for a, b in itertools.pairwise(self._operations(additions))]
-        between = min(operation, statistics.median(gaps))
-        events = self._operations(training)
-        inner = sum(event.inner for event in events)
-        nested = max(0.0, self._added(training) - len(events) * operation) / max(1, inner)
-        if not self.on_cuda:
-            return operation, nested, 0.0, between
-        y = torch.zeros(1, device="cuda")
-        return operation, nested, max(0.0, self._added(lambda: y.add_(1)) - operation), between
-
-    def _operations(self, call: Callable[[], object]) -> Sequence[HostOperation]:
-        """The outermost operations of a call, profiled."""
+    def _profiled(self, call: Callable[[], object]) -> StepTrace:
+        """One profiled call."""
         self._trace("calibration.json", 2, call=call)
         trace = read_chrome_trace((Path(self.job.folder) / "calibration.json").read_bytes()).settled()
-        return trace.steps[-1].operations
+        return trace.steps[-1]
 
     def _added(self, call: Callable[[], object]) -> float:
         """What the profiler adds to a call: the lower quartiles with it and without it, apart."""
@@ -422,6 +403,10 @@ class _TorchProfile:
             found.append((time.perf_counter_ns() - began) / calls)
             calls = max(1, round(_CALIBRATION_NS / min(found)))
         return found[1:]
+
+
+def _train(layers: Any, rows: Any) -> None:
+    layers(rows).sum().backward()
 
 
 def main() -> int:

@@ -9,9 +9,13 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import heapq
+import itertools
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
 
 from overhead.explain.trace import QUEUE_DEPTH, HostCall, HostOperation, StepTrace, Trace, busy
 
@@ -34,22 +38,56 @@ class QueueAction:
 
 @dataclass(frozen=True)
 class ProfilerCost:
-    """What the profiler adds to the host's time for each operation, each one inside another, and each runtime call.
+    """What the profiler adds to the host's time, ns: for each operation, those inside others too; for each step of a
+    backward pass, which is an operation, in addition; for each runtime call.
 
-    ``between_ns``: the part of ``operation_ns`` that the trace shows after the operation, not as part of it.
+    ``entry_ns``: from the end of an operation to the start of the next one in a loop without other work. It is the
+    library's way from Python to the operation.
     """
 
     operation_ns: float = 0.0
-    inner_ns: float = 0.0
+    backward_ns: float = 0.0
     call_ns: float = 0.0
-    between_ns: float = 0.0
+    entry_ns: float = 0.0
 
     def of(self, operation: HostOperation) -> float:
         """What it adds to an outermost operation, without runtime calls, ns."""
-        return self.operation_ns + operation.inner * self.inner_ns
+        return self.operation_ns * (1 + operation.inner) + self.backward_ns * operation.backward
 
 
 _NO_COST = ProfilerCost()
+
+
+@dataclass(frozen=True)
+class ProfilerEvents:
+    """One call of a program as the profiler shows it, and what the profiler adds to its time, ns."""
+
+    profile: StepTrace
+    added_ns: float
+
+    @property
+    def numbers(self) -> tuple[int, int, int]:
+        """How many operations, operations of a backward pass, and runtime calls."""
+        operations = self.profile.operations
+        return (
+            sum(1 + each.inner for each in operations),
+            sum(each.backward for each in operations),
+            len(self.profile.calls),
+        )
+
+
+def profiler_cost(programs: Sequence[ProfilerEvents], repeated: StepTrace) -> ProfilerCost:
+    """The cost for each kind of event that fits what the profiler adds to these programs (least squares of the ratios).
+
+    ``repeated``: the same operation several times in a loop without other work.
+    """
+    added = [(program.numbers, program.added_ns) for program in programs if program.added_ns > 0]
+    if not added:
+        return ProfilerCost()
+    shares = np.array([[number / ns for number in numbers] for numbers, ns in added])
+    operation, backward, call = (float(ns) for ns in nnls(shares, np.ones(len(added)))[0])
+    gaps = [after.start - before.end for before, after in itertools.pairwise(repeated.operations)]
+    return ProfilerCost(operation, backward, call, statistics.median(gaps) if gaps else 0.0)
 
 
 @dataclass(frozen=True)

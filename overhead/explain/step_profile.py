@@ -55,7 +55,8 @@ def _count(name: str, trace: Trace, of: Callable[[StepTrace], int]) -> Figure:
 def operation_rows(trace: Trace, cost: ProfilerCost) -> list[OperationRow]:
     """The outermost operations by name and line, the one with most host work first, and the host work between them.
 
-    The profiler's cost and the time in which the host waits for the device are taken out.
+    The profiler's cost and the time in which the host waits for the device are taken out. The library's way from Python
+    to an operation is a part of the operation.
     """
     count: Counter[_Key] = Counter()
     host: dict[_Key, float] = defaultdict(float)
@@ -69,15 +70,14 @@ def operation_rows(trace: Trace, cost: ProfilerCost) -> list[OperationRow]:
             if call.operation is not None:
                 work = step.by_correlation.get(call.correlation, ()) if call.correlation else ()
                 device[_key(call.operation)] += sum(each.end - each.start for each in work)
-        inside = 0.0
+        inside, last = 0.0, step.start
         for operation in step.operations:
             key_of = _key(operation)
             count[key_of] += 1
-            profiler = cost.of(operation) - cost.between_ns
-            host[key_of] += max(0.0, operation.end - operation.start - waits[id(operation)] - profiler)
-            inside += operation.end - operation.start
-        profiler = len(step.operations) * cost.between_ns
-        between += max(0.0, step.end - step.start - inside - waits[0] - profiler)
+            own = operation.end - operation.start + min(max(0.0, operation.start - last), cost.entry_ns)
+            host[key_of] += max(0.0, own - waits[id(operation)] - cost.of(operation))
+            inside, last = inside + own, operation.end
+        between += max(0.0, step.end - step.start - inside - waits[0])
     steps = max(1, len(trace.steps))
     rows = [
         OperationRow(name=key[0], count=count[key] / steps, host_ns=host[key] / steps, device_ns=device[key] / steps,

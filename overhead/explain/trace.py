@@ -55,7 +55,9 @@ _NO_SITE = CallSite()
 
 @dataclass(frozen=True)
 class HostOperation:
-    """An operation of the library. ``inner``: how many operations it calls, on all levels."""
+    """An operation of the library. ``inner``: how many operations it calls, on all levels. ``backward``: how many of
+    them and itself are steps of a backward pass.
+    """
 
     name: str
     start: float
@@ -63,6 +65,7 @@ class HostOperation:
     thread: str
     inner: int = 0
     site: CallSite = _NO_SITE
+    backward: int = 0
 
 
 @dataclass(frozen=True)
@@ -352,14 +355,14 @@ def _outermost(events: Iterable[Mapping[str, Any]], marks: Iterable[Mapping[str,
         own.sort(key=lambda event: (_start(event), -_end(event)))
         index = 0
         while index < len(own):
-            outer, inner = own[index], 0
-            end = _end(outer)
-            index += 1
-            while index < len(own) and _start(own[index]) < end:
-                inner, index = inner + 1, index + 1
-            name = str(outer["name"]).removeprefix(_BACKWARD)
-            start = _start(outer)
-            found.append(HostOperation(name, start, end, thread, inner, sites.within(thread, start, end)))
+            first, outer = index, own[index]
+            start, end = _start(outer), _end(outer)
+            while index < len(own) and _start(own[index]) < max(end, start + 1):
+                index += 1
+            names = [str(event["name"]) for event in own[first:index]]
+            backward = sum(name.startswith(_BACKWARD) for name in names)
+            name, site = names[0].removeprefix(_BACKWARD), sites.within(thread, start, end)
+            found.append(HostOperation(name, start, end, thread, len(names) - 1, site, backward))
     return sorted(found, key=lambda operation: operation.start)
 
 

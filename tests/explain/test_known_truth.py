@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from overhead.explain.record import BoundKind, ReplayCheck
-from overhead.explain.replay import ProfilerCost, StepParts, step_parts
+from overhead.explain.replay import ProfilerCost, ProfilerEvents, StepParts, profiler_cost, step_parts
 from overhead.explain.step_profile import BETWEEN, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.trace import Trace, read_chrome_trace
 from overhead.explain.verdict import bound_of, check_replay, judge
@@ -120,11 +120,24 @@ def test_the_cost_of_the_profiler_is_taken_out_of_the_host_work() -> None:
     assert checked(step_parts(trace, COST), DEVICE.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
 
 
-def test_what_the_profiler_adds_after_an_operation_is_no_work_of_the_program_between_operations() -> None:
-    device = dataclasses.replace(DEVICE, between_cost_ns=3000)
+def test_the_cost_of_each_kind_of_event_is_found_from_programs_of_several_kinds() -> None:
+    repeated = profile([Launch(10_000, 500)] * 9, dataclasses.replace(DEVICE, entry_ns=3000)).steps[0]
+
+    def events(inner: int, backward: int, calls: int) -> ProfilerEvents:
+        operation = dataclasses.replace(repeated.operations[0], inner=inner, backward=backward)
+        step = dataclasses.replace(repeated, operations=[operation], calls=repeated.calls[:calls])
+        return ProfilerEvents(step, 4000 * (1 + inner) + 500 * backward + 2000 * calls)
+
+    cost = profiler_cost([events(0, 0, 0), events(9, 0, 0), events(30, 5, 0), events(0, 0, 1)], repeated)
+    assert dataclasses.astuple(cost) == pytest.approx((4000, 500, 2000, 3000), rel=0.01)
+    assert profiler_cost([], repeated) == ProfilerCost()
+
+
+def test_the_way_from_python_to_an_operation_is_no_work_of_the_program_between_operations() -> None:
+    device = dataclasses.replace(DEVICE, entry_ns=3000)
     parts: list[known.Part] = [Python(50_000), *[Launch(10_000, 500)] * 20]
     trace = profile(parts, device)
-    cost = dataclasses.replace(COST, between_ns=3000)
+    cost = dataclasses.replace(COST, entry_ns=3000)
     rows = {row.name: row.host_ns for row in operation_rows(trace, cost)}
     assert rows == {BETWEEN: pytest.approx(50_000, rel=0.03), "aten::add_": pytest.approx(200_000, rel=0.03)}
     assert checked(step_parts(trace, cost), device.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)

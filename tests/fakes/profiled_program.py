@@ -59,7 +59,7 @@ Parts = Sequence[Part]
 class SimulatedDevice:
     """``latency_ns``: from the end of a launch to the start on an idle device. ``wake_ns``: from the end of the work to
     the return of a wait. ``operation_cost_ns``, ``call_cost_ns``: what the profiler adds to each event.
-    ``between_cost_ns``: the part of the former that lies after the event.
+    ``entry_ns``: the part of an operation's host work that lies after its event.
     """
 
     latency_ns: int = 4000
@@ -67,10 +67,10 @@ class SimulatedDevice:
     depth: int = 1022
     operation_cost_ns: int = 0
     call_cost_ns: int = 0
-    between_cost_ns: int = 0
+    entry_ns: int = 0
 
     def unprofiled(self) -> SimulatedDevice:
-        return dataclasses.replace(self, operation_cost_ns=0, call_cost_ns=0, between_cost_ns=0)
+        return dataclasses.replace(self, operation_cost_ns=0, call_cost_ns=0)
 
     def step_ns(self, parts: Parts) -> float:
         """The time of one step: the slope of T(n) from 3 to 9 steps, without a profiler."""
@@ -157,7 +157,7 @@ class _Simulation:
             self.wait("cudaDeviceSynchronize", in_calls(part))
         else:
             calls = in_calls(part)
-            self.pass_time(part.host_ns - calls + self.device.operation_cost_ns - self.device.between_cost_ns)
+            self.pass_time(part.host_ns - calls + self.device.operation_cost_ns - self.device.entry_ns)
             if isinstance(part, Launch):
                 self.issue("cudaLaunchKernel", calls, part.stream, part.device_ns, "kernel", f"kernel of {part.name}")
             else:
@@ -165,7 +165,7 @@ class _Simulation:
                 self.issue("cudaMemcpyAsync", calls // 2, 7, part.device_ns, "gpu_memcpy", copy)
                 self.wait("cudaStreamSynchronize", calls - calls // 2)
             self.event("cpu_op", part.name if isinstance(part, Launch) else "aten::item", began)
-            self.pass_time(self.device.between_cost_ns)
+            self.pass_time(self.device.entry_ns)
         line = "" if isinstance(part, Python) else part.line
         if line:
             self.event("user_annotation", f"overhead site {line}|", began)

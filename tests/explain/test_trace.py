@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from overhead.errors import BadFile
+from overhead.explain.replay import queue_model, replay
+from overhead.explain.step_profile import step_counts, synchronisation_rows
 from overhead.explain.trace import busy, call_kind, idle_times, read_chrome_trace
 
 
@@ -136,3 +140,15 @@ def test_what_is_no_trace_is_one_line(raw: bytes) -> None:
     with pytest.raises(BadFile, match=r"^x.json: not a trace: ") as caught:
         read_chrome_trace(raw, "x.json")
     assert "\n" not in str(caught.value)
+
+
+def test_a_recorded_training_step_on_an_h200_is_replayed_in_its_own_time() -> None:
+    """Six steps that torch 2.11 recorded. The backward pass runs in a thread of its own."""
+    path = Path(__file__).parents[1] / "data" / "traces" / "h200_training_step.json.gz"
+    trace = read_chrome_trace(gzip.decompress(path.read_bytes()))
+    counts = step_counts(trace)
+    assert (counts.launches.value, counts.copies.value, counts.synchronisations.value) == (29, 3, 1)
+    assert synchronisation_rows(trace)[0].what == "aten::item, cudaStreamSynchronize"
+    assert {operation.thread for operation in trace.steps[0].operations} == {"1", "2"}
+    profiled = (trace.steps[-1].start - trace.steps[0].start) / (len(trace.steps) - 1)
+    assert replay(queue_model(trace)).step_ns == pytest.approx(profiled, rel=0.03)

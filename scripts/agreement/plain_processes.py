@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -33,7 +34,7 @@ from overhead.results import Figure, Record
 _STACKS = "torch,cuda-driver,cupy,triton,dawn,wgpu-native,vulkan,jax"
 _SHORT, _LONG = 50, 400
 _PROCESS_S = 0.5
-_OPEN_TOGETHER = 4
+_OPEN_TOGETHER = max(2, (os.cpu_count() or 1) // 2)
 _LIMIT_S = 120.0
 """A process that takes longer is ended and does not count."""
 _WITHOUT_A_BASE_CASE = frozenset({("torch", "native")})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -58,8 +59,19 @@ def _mapping(paths: Sequence[Path]) -> Iterator[Callable[..., Iterable[Any]]]:
     if processors < 2 or len(files(paths)) < _POOL_FROM_FILES:
         yield map
         return
-    with ProcessPoolExecutor(min(processors, _POOL_PROCESSES), multiprocessing.get_context("fork")) as pool:
-        yield functools.partial(pool.map, chunksize=8)
+    workers, context = min(processors, _POOL_PROCESSES), multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(workers, context, _leave_signals_to_the_caller) as pool:
+        try:
+            yield functools.partial(pool.map, chunksize=8)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _leave_signals_to_the_caller() -> None:
+    """Ctrl-C reaches every process of a terminal; the caller then ends the pool."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] = map) -> Path:

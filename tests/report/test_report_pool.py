@@ -18,7 +18,7 @@ from overhead.runner.ending import ending_on_signals
 report._POOL_FROM_FILES, report.every = 0, lambda: [0, 1]
 try:
     with ending_on_signals(), report._mapping([Path(sys.argv[1])]) as mapping:
-        results = mapping(time.sleep, [0.2] * 10_000)
+        results = mapping(time.sleep, [3.0])  # the other process waits for work
         print("started", flush=True)
         list(results)
 except KeyboardInterrupt:

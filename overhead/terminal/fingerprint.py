@@ -84,6 +84,8 @@ def show_end(fingerprint: Fingerprint, console: Console | None = None) -> None:
 
 def _key_figures(fingerprint: Fingerprint, console: Console) -> None:
     figures = key_figures(fingerprint)
+    if all(k.value is None for k in figures):
+        return
     of, device = without_device([k.of for k in figures])
     columns = [
         Column(""),
@@ -97,8 +99,7 @@ def _key_figures(fingerprint: Fingerprint, console: Console) -> None:
             continue
         note = [part for part in ("" if device else target, k.reason.partition(":")[0]) if part]
         rows.append([k.label, Text(k.with_interval, "bold"), k.next_run, "; ".join(note)])
-    if rows:
-        print_table(console, "Key figures" + (f", {device}" if device else ""), columns, rows)
+    print_table(console, "Key figures" + (f", {device}" if device else ""), columns, rows)
     if any(k.next_run for k in figures):
         say(console, NEXT_RUN_SENTENCE)
     _missing_figures([k for k in figures if k.value is None], console)

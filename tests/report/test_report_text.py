@@ -289,6 +289,14 @@ def test_a_run_of_a_stack_without_key_figures_ends_with_its_base_cases() -> None
     assert "Missing key figures" not in text
 
 
+def test_a_stack_without_key_figures_is_shown_without_their_reasons() -> None:
+    console = Console(width=160)
+    with console.capture() as out:
+        show(fingerprint(record("my-stack", api="CPU")), console)
+    assert "my-stack" in out.get()
+    assert "key figures" not in out.get().lower()
+
+
 def test_dawn_is_checked_by_its_null_backend_and_a_minimal_vulkan_program() -> None:
     def shown(null_host: float) -> list[checks.CheckedRecord]:
         dawn = record("dawn", caller="native", each=10e3, api="Vulkan")

@@ -26,6 +26,8 @@ ORDER = (
     {"runner", "versus", "claims", "fleet", "checking"},
     {"explain"},
     {"report", "terminal", "export"},
+    {"commands"},
+    {"arguments"},
     {"cli"},
 )
 """Packages of one set may import each other, except those of ``APART``. docs/architecture.md describes them."""

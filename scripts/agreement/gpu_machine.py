@@ -28,40 +28,42 @@ _PROGRAMS = ("gpt2_forward", "resnet18_training", "lstm", "unet_denoising", "phy
 
 
 @dataclass(frozen=True)
-class Part:
+class MachinePart:
     """Arguments of Python, where ``{out}`` is the folder, and the limit."""
 
     arguments: Sequence[str]
     limit_s: float
 
 
-def _plain() -> Part:
-    return Part(
+def _plain() -> MachinePart:
+    return MachinePart(
         (f"{_SCRIPTS}/plain_processes.py", "--processes", "8", "--callers", "", "--out", "{out}/plain.json"), 150
     )
 
 
-def _explained(program: str, *more: str) -> Part:
+def _explained(program: str, *more: str) -> MachinePart:
     out = ("--out", f"{{out}}/explain-{program}.json", "--html", f"{{out}}/explain-{program}.html")
-    return Part((*_OVERHEAD, "explain", f"scripts/explain_programs.py:{program}", *out, *more), 300)
+    return MachinePart((*_OVERHEAD, "explain", f"scripts/explain_programs.py:{program}", *out, *more), 300)
 
 
-def _run(name: str, limit_s: float, *more: str) -> Part:
-    return Part((*_OVERHEAD, "run", "--out", f"{{out}}/{name}.json", *more), limit_s)
+def _run(name: str, limit_s: float, *more: str) -> MachinePart:
+    return MachinePart((*_OVERHEAD, "run", "--out", f"{{out}}/{name}.json", *more), limit_s)
 
 
-PARTS: Mapping[str, Part] = {
+PARTS: Mapping[str, MachinePart] = {
     "plain-before": _plain(),
     "quick": _run("quick", 300, "--profile", "quick"),
     "plain-after": _plain(),
     "default": _run("default", 660, "--profile", "default"),
-    "known-steps": Part((f"{_SCRIPTS}/known_steps.py", "--out", "{out}/known-steps.json"), 300),
+    "known-steps": MachinePart((f"{_SCRIPTS}/known_steps.py", "--out", "{out}/known-steps.json"), 300),
     **{f"explain-{program}": _explained(program) for program in _PROGRAMS},
     "decode-tiny": _run("decode-tiny", 300, "--workload", "qwen2.5-tiny"),
     "decode-0.5b": _run("decode-0.5b", 600, "--workload", "qwen2.5-0.5b", "--profile", "quick"),
     "decode-1.5b": _run("decode-1.5b", 600, "--workload", "qwen2.5-1.5b", "--profile", "quick"),
-    "gemv": Part((f"{_SCRIPTS}/gemv_bandwidth.py", "--out", "{out}/gemv.json"), 120),
-    "time": Part((*_OVERHEAD, "time", "x.add_(1)", "-s", "import torch; x = torch.zeros(256, device='cuda')"), 90),
+    "gemv": MachinePart((f"{_SCRIPTS}/gemv_bandwidth.py", "--out", "{out}/gemv.json"), 120),
+    "time": MachinePart(
+        (*_OVERHEAD, "time", "x.add_(1)", "-s", "import torch; x = torch.zeros(256, device='cuda')"), 90
+    ),
 }
 
 

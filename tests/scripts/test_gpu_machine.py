@@ -9,7 +9,7 @@ import pytest
 
 from overhead.workloads._decode import DECODERS
 from scripts.agreement import gpu_machine
-from scripts.agreement.gpu_machine import PARTS, ROOT, Part
+from scripts.agreement.gpu_machine import PARTS, ROOT, MachinePart
 
 
 def test_every_part_names_what_exists() -> None:
@@ -27,7 +27,7 @@ def test_every_part_names_what_exists() -> None:
 def test_a_part_leaves_a_log_and_its_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, code: int
 ) -> None:
-    monkeypatch.setitem(PARTS, "quick", Part(("-c", text), 60))
+    monkeypatch.setitem(PARTS, "quick", MachinePart(("-c", text), 60))
     assert gpu_machine.main(["--out", str(tmp_path), "--part", "quick"]) == (1 if code else 0)
     assert (tmp_path / "quick.log").read_text() == ("done\n" if not code else "")
 
@@ -35,6 +35,6 @@ def test_a_part_leaves_a_log_and_its_exit_code(
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_part_at_its_limit_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "import time\ntry:\n time.sleep(60)\nexcept KeyboardInterrupt:\n print('kept')"
-    monkeypatch.setitem(PARTS, "quick", Part(("-c", text), 2))
+    monkeypatch.setitem(PARTS, "quick", MachinePart(("-c", text), 2))
     assert gpu_machine.perform("quick", tmp_path)[0] == 0
     assert (tmp_path / "quick.log").read_text() == "kept\n"

@@ -1,0 +1,310 @@
+"""The commands of the command line. Each takes the parsed arguments and returns the exit code.
+
+Each command imports the modules that it needs when it runs, so that ``--help`` is fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from overhead.errors import UsageError, require_extra
+
+if TYPE_CHECKING:
+    from overhead.runner.output import Outcome
+    from overhead.versus import Verdicts
+
+DONE, GATE, UNTESTED, INTERRUPTED = 0, 1, 3, 130
+"""Exit codes; ``cli.main`` describes them."""
+_LOCAL, _REFERENCES = Path("reports/local"), Path("reports/data")
+
+
+def complain(text: str) -> None:
+    """Print one line to standard error."""
+    from overhead.reading.format import plain
+
+    print(f"overhead: {plain(text, 4000)}", file=sys.stderr)
+
+
+def run_command(a: argparse.Namespace) -> int:
+    return _measure(
+        a,
+        a.probe,
+        patterns=a.pattern,
+        workloads=a.workload,
+        plugins=a.plugin,
+        software=a.software,
+        resume=a.resume,
+        require=a.require,
+        pythons=a.python,
+        env=a.env,
+        env_new=a.env_new,
+    )
+
+
+def browser_command(a: argparse.Namespace) -> int:
+    from overhead.probes._support.browser import command
+    from overhead.probes._support.browser.importing import import_file
+
+    if a.page is not None:
+        command.write_page(a.page)
+        print(f"page: {a.page}; open it, let it measure, then: overhead browser --import FILE")
+        return DONE
+    if a.file is not None:
+        from overhead.runner.output import write_lines
+
+        return _show_outcome(a, write_lines(import_file(a.file), a.out))
+    return _measure(a, [command.choose(a.browser)])
+
+
+def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any) -> int:
+    from overhead.runner.progress import Progress
+    from overhead.runner.run import Interrupted, run
+
+    try:
+        outcome = run(stacks, profile=a.profile, out=a.out, listener=Progress(), **more)
+    except Interrupted as stopped:
+        where = " and ".join(map(str, stopped.journals))
+        again = ["overhead", "run", "--resume", str(stopped.journals[0])]
+        given = {"--python": "pythons", "--env": "env", "--env-new": "env_new", "--plugin": "plugins"}
+        for option, name in given.items():
+            again += [word for value in more.get(name, ()) for word in (option, str(value))]
+        print(f"overhead: interrupted; everything measured is in {where}", file=sys.stderr)
+        print(f"overhead: go on with: {shlex.join(again)}", file=sys.stderr)
+        return INTERRUPTED
+    _show_outcome(a, outcome)
+    both = [outcome, outcome.second] if outcome.second else [outcome]
+    missing = {name: reason for one in both for name, reason in one.without_figure(require).items()}
+    for name, reason in missing.items():
+        complain(f"required stack {name} gave no figure: {reason}")
+    if not outcome.measured:
+        print(f"overhead: no case was measured; {outcome.path} says why", file=sys.stderr)
+    return GATE if missing or not outcome.measured else DONE
+
+
+def time_command(a: argparse.Namespace) -> int:
+    from overhead.explain.timing import time
+    from overhead.runner.progress import Progress
+
+    found = time(*a.calls, setup="\n".join(a.setup), wait=a.wait, listener=Progress())
+    if a.json:
+        _print_json(found.to_dict())
+    else:
+        from overhead.terminal.timing import show
+
+        show(found)
+    return DONE
+
+
+def explain_command(a: argparse.Namespace) -> int:
+    from overhead.explain.explaining import explain
+    from overhead.explain.record import encode_explanation, save_explanation
+    from overhead.loading.files import check_writable
+    from overhead.report.explained import save_explained_page
+    from overhead.runner.progress import Progress
+
+    if a.html is not None:
+        require_extra("report", "jinja2")
+    if a.out is not None and a.out == a.html:
+        raise UsageError(f"{a.out}: --out and --html name the same file")
+    for path in filter(None, (a.out, a.html)):
+        if path.suffix == ".py":
+            raise UsageError(f"{path}: a Python file is not overwritten; write FILE.json or FILE.html")
+        check_writable(path)
+    found = explain(
+        a.step, arguments=a.arg, against=a.against, compiled=not a.no_compile, alternatives=not a.no_alternatives,
+        source_lines=a.source, listener=Progress(),
+    )  # fmt: skip
+    if a.out is not None:
+        save_explanation(a.out, found)
+    if a.html is not None:
+        save_explained_page(a.html, found)
+    if a.json:
+        print(encode_explanation(found).decode(), end="")
+    else:
+        from overhead.terminal.explained_step import show_explanation
+
+        show_explanation(found)
+        if a.out is not None:
+            print(f"explanation: {a.out}")
+        if a.html is not None:
+            print(f"page: {a.html}")
+    return DONE
+
+
+def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
+    if outcome.second is not None:
+        from overhead.versus import compare
+
+        found = compare(outcome.path, outcome.second.path)
+        _show_verdicts(a, found)
+        if not a.json:
+            print(f"fingerprints: {outcome.path} and {outcome.second.path}")
+    elif a.json:
+        from overhead import results
+
+        _print_json(results.to_builtins(outcome.fingerprint))
+    else:
+        from overhead.terminal.fingerprint import show_end
+
+        show_end(outcome.fingerprint)
+        print(f"fingerprint: {outcome.path}")
+    return DONE
+
+
+def list_command(a: argparse.Namespace) -> int:
+    from overhead import results
+    from overhead.terminal.stacks import listing, show_listing
+
+    found = listing(a.plugin, a.probe)
+    if a.json:
+        _print_json([results.to_builtins(row) for row in found])
+    else:
+        show_listing(found)
+    return DONE
+
+
+def check_command(a: argparse.Namespace) -> int:
+    from overhead.checking.check import SECONDS, check
+    from overhead.terminal.check import CheckPrinter
+
+    printer = CheckPrinter()
+    answered = (lambda row: None) if a.json else printer.show
+    found = check(a.plugin, a.probe, seconds=0 if a.all else SECONDS, answered=answered)
+    if a.json:
+        from overhead import results
+
+        _print_json(results.to_builtins(found.rows))
+    else:
+        printer.summarise(found.rows)
+    return GATE if found.failed else DONE
+
+
+def doctor_command(a: argparse.Namespace) -> int:
+    import dataclasses
+
+    from overhead.machine.doctor import checks
+    from overhead.terminal.stacks import show_checks
+
+    found = checks()
+    if a.json:
+        _print_json([dataclasses.asdict(check) for check in found])
+    else:
+        show_checks(found)
+    return DONE
+
+
+def show_command(a: argparse.Namespace) -> int:
+    from overhead import results
+    from overhead.loading.files import newest
+    from overhead.loading.reduce import load
+
+    if a.file is not None and os.path.isdir(a.file):
+        raise UsageError(f"{a.file}: a folder; name one of its files, the newest is {newest(a.file)}")
+    fingerprint = load(a.file or newest(_LOCAL))
+    if a.json:
+        _print_json(results.to_builtins(fingerprint))
+    else:
+        from overhead.terminal.fingerprint import show
+
+        show(fingerprint, every=a.every)
+    return DONE
+
+
+def report_command(a: argparse.Namespace) -> int:
+    from overhead.report import build
+
+    page = build(a.paths or [p for p in (_LOCAL, _REFERENCES) if p.is_dir()] or [_LOCAL], a.out)
+    if a.json:
+        _print_json({"page": str(page)})
+    else:
+        print(f"page: {page}")
+    return DONE
+
+
+def compare_command(a: argparse.Namespace) -> int:
+    from overhead.explain.comparing import are_explanations
+    from overhead.versus import compare
+
+    if a.allow_missing and a.fail_over is None:
+        raise UsageError("--allow-missing: only with --fail-over")
+    if a.new is not None and are_explanations(a.base, a.new):
+        return _compare_explanations(a)
+    found = compare(a.base, a.new, a.fail_over, across=a.across)
+    _show_verdicts(a, found, markdown=a.markdown)
+    if a.fail_over is None:
+        return DONE
+    if found.failed:
+        return GATE
+    if found.tested_enough(allow_missing=a.allow_missing):
+        return DONE
+    untested = f"{len(found.untested)} of {sum(case.measured for case in found.cases)} cases could not be tested"
+    hint = "" if a.allow_missing else "; --allow-missing lets them pass if others were tested"
+    print(f"overhead: the gate did not pass: {untested}{hint}", file=sys.stderr)
+    return UNTESTED
+
+
+def _compare_explanations(a: argparse.Namespace) -> int:
+    from overhead.explain.comparing import compare_explanations
+    from overhead.terminal.explanations import show_explained
+
+    if a.fail_over is not None or a.markdown or a.across is not None:
+        raise UsageError(
+            f"{a.base.name} and {a.new.name}: explanations have no --fail-over, no --markdown and no --across"
+        )
+    found = compare_explanations(a.base, a.new)
+    if a.json:
+        _print_json(found.to_dict())
+    else:
+        show_explained(found)
+    return DONE
+
+
+def _show_verdicts(a: argparse.Namespace, found: Verdicts, markdown: bool = False) -> None:
+    from overhead.terminal import comparison
+
+    if a.json:
+        _print_json(found.to_dict())
+    elif markdown:
+        print(comparison.markdown(found), end="")
+    else:
+        comparison.show(found)
+
+
+def claims_command(a: argparse.Namespace) -> int:
+    from overhead.claims import judge
+    from overhead.terminal import claims
+
+    found = judge(a.paths or [_LOCAL])
+    if a.json:
+        _print_json([one.to_dict() for one in found])
+    elif a.markdown:
+        print(claims.markdown(found), end="")
+    else:
+        claims.show(found, verbose=a.verbose)
+    return DONE
+
+
+def export_command(a: argparse.Namespace) -> int:
+    from overhead.export import export
+
+    print(export(a.path, a.format), end="")
+    return DONE
+
+
+def completion_command(a: argparse.Namespace) -> int:
+    from overhead.terminal.completion import script
+
+    print(script(a.parser, a.shell), end="")
+    return DONE
+
+
+def _print_json(value: Any) -> None:
+    import json
+
+    print(json.dumps(value, indent=1, allow_nan=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import fill
 
 from overhead.lowering.fusions import FUSIONS
 from overhead.reading.decoding import (
@@ -22,7 +23,7 @@ from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, 
 from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
-from overhead.report.core.draw import PAPER, SMALL, canvas, plain_log_ticks, two_lines
+from overhead.report.core.draw import PAPER, SMALL, canvas, plain_log_ticks
 from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
@@ -30,6 +31,8 @@ from overhead.report.core.registry import register
 
 _MILLI = 1e6
 _PANELS = 3
+_LINES = {"complete": "-", "issue": "--", "device_busy": ":"}
+"""The style of the line of each figure over the batch."""
 
 
 @register("decode", "A token through each stack", 10, page="decode")
@@ -112,25 +115,31 @@ def _sweeps(found: Decoded) -> Table:
     return Table(f"{found.name}: batches", columns, rows, numeric=range(2, 7), sortable=True)
 
 
+def _over_batch(sweep: BatchSweep, name: str) -> list[tuple[int, float]]:
+    """Batch and ms of each arm whose figure of this name is resolved."""
+    found = [(arm.batch, arm.record.value(name)) for arm in sweep.arms if arm.resolved(name)]
+    return [(batch, value / _MILLI) for batch, value in found if value is not None]
+
+
 def _sweep_drawing(found: Decoded) -> Drawing:
     rows = -(-len(found.sweeps) // _PANELS)
     figure, grid = canvas([1.8] * rows, _PANELS, around=0.75)
     axes = [ax for row in grid for ax in row]
+    times = [ms for sweep in found.sweeps for name in _LINES for _, ms in _over_batch(sweep, name)]
     for ax, sweep in zip(axes, found.sweeps, strict=False):
         first = sweep.arms[0]
         own = colour(first.target.stack)
-        for name, style in (("complete", "-"), ("issue", "--"), ("device_busy", ":")):
-            points = [(arm.batch, arm.record.value(name)) for arm in sweep.arms if arm.resolved(name)]
-            shown = [(batch, value / _MILLI) for batch, value in points if value is not None]
-            if shown:
+        for name, style in _LINES.items():
+            if points := _over_batch(sweep, name):
                 marker = "o" if name == "complete" else None
-                ax.plot(*zip(*shown, strict=True), style, color=own, linewidth=1.2, marker=marker, markersize=4)
+                ax.plot(*zip(*points, strict=True), style, color=own, linewidth=1.2, marker=marker, markersize=4)
         ax.set_xscale("log")
         ax.set_yscale("log")
+        ax.set_ylim(0.8 * min(times), 1.25 * max(times))
         ax.set_xticks([arm.batch for arm in sweep.arms], [str(arm.batch) for arm in sweep.arms])
         ax.minorticks_off()
         plain_log_ticks(ax.yaxis)
-        ax.set_title("\n".join([two_lines(first.target.short), *first.how.split(", ")]), fontsize=SMALL)
+        ax.set_title(fill(f"{first.target.short}: {first.how}", 28), fontsize=SMALL)
         ax.set_xlabel("batch", fontsize=SMALL)
         ax.tick_params(labelsize=SMALL)
     for row in grid:

@@ -14,7 +14,7 @@ MOST_TOKENS = 20
 """The most tokens of one sample. With the prompt they fit into the slots of the cache."""
 LARGE_BYTES = 1 << 28
 """A decoder with more bytes of weights is large: its reference takes minutes and is kept."""
-BATCHES = (4, 16, 64)
+BATCH_SIZES = (4, 16, 64)
 """Numbers of sequences in a step, beside one."""
 CHECKED_TOKENS = 32
 """Tokens on which every logit is compared with float64, each given by the reference."""

@@ -25,7 +25,7 @@ from overhead.probes import registry
 from overhead.probes.base import Chain, Unavailable, Unsupported, Unverified
 from overhead.results import Case, Scalar, Target
 from overhead.runner.schedule import Choice
-from overhead.workloads._decode import BATCHES, CHECKED_STEPS, DECODERS, MOST_TOKENS, PROMPT, needs
+from overhead.workloads._decode import BATCH_SIZES, CHECKED_STEPS, DECODERS, MOST_TOKENS, PROMPT, needs
 from tests.probes.webgpu.test_webgpu_chains import find
 
 pytestmark = pytest.mark.needs("torch")
@@ -96,7 +96,7 @@ def test_batches_are_the_last_cases_of_a_decoder(monkeypatch: pytest.MonkeyPatch
     for stack in ("torch", "cuda-graph", "dawn"):
         cases = [case for case in registry()[stack].space(CPU).star() if case.workload == TINY]
         sizes = [case.params.get("batch", 1) for case in cases]
-        last = {"torch": 1, "cuda-graph": 2, "dawn": 1}[stack] * [*BATCHES]
+        last = {"torch": 1, "cuda-graph": 2, "dawn": 1}[stack] * [*BATCH_SIZES]
         assert sizes == [1] * (len(cases) - len(last)) + last
         assert cases[-1].unit == "64 tokens"
 

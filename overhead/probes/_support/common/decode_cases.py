@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from overhead.probes.base import Space
 from overhead.results import Caller, Case, Pattern, Scalar
-from overhead.workloads._decode import BATCHES, DECODERS, PROMPT, decoders
+from overhead.workloads._decode import BATCH_SIZES, DECODERS, PROMPT, decoders
 
 PADDINGS = (100, 200, 400)
 """Trivial dispatches that are added to a token, to find the cost of one in a real program."""
@@ -34,7 +34,7 @@ def padded_arms(arm: DecodeWay) -> list[DecodeWay]:
 
 def batched_arms(arm: DecodeWay) -> list[DecodeWay]:
     """The arm with several sequences in each step."""
-    return [dataclasses.replace(arm, params={**arm.params, "batch": count}) for count in BATCHES]
+    return [dataclasses.replace(arm, params={**arm.params, "batch": count}) for count in BATCH_SIZES]
 
 
 def reading_arms(params: Mapping[str, Scalar] | None = None) -> list[DecodeWay]:

@@ -68,9 +68,9 @@ def batches(view: View) -> Iterator[Part]:
             continue
         said = [
             f"{found.name}: a step makes one token of each sequence of a batch, with as many dispatches as for one "
-            "sequence. So the host's time stays about the same, and the device's grows. The kernels of the lowered "
-            "program read each weight from memory once for all sequences, but they are no tuned matrix products like "
-            "those that PyTorch calls: compare device times within an arm.",
+            "sequence: more work for the device, but hardly more for the host. The kernels of the lowered program read "
+            "each weight from memory once for all sequences, but they are no tuned matrix products like those that "
+            "PyTorch calls: compare device times within an arm.",
             *_bound_sentences(found),
         ]
         yield Text(said)

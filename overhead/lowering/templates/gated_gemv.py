@@ -7,7 +7,7 @@ import dataclasses
 from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel, combined
 from overhead.lowering.operation import GROUP_THREADS, Operation
-from overhead.lowering.templates.gemv import split
+from overhead.lowering.templates.row_tiles import RowTiles
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,13 +34,19 @@ class GatedGemv(Operation):
 
     def kernel(self) -> Kernel:
         rows, inner, columns = self.x.count // self.x.shape[-1], self.x.shape[-1], self.gate.shape[0]
-        start, row = split(rows, columns)
+        if rows > 1:
+            tiles = RowTiles(rows, inner, ("gate", "up"))
+            factors = [self.element(matrix, "column", "k") for matrix in (self.gate, self.up)]
+            sums = tiles.sums(lambda row: self.in_row(self.x, row, "k"), factors)
+            output = self.in_row(self.output, "row", "column")
+            body = tiles.body(sums, f"f32 x0 = gate_sum;\n{output} = ({self.activation}) * up_sum;")
+            return self.compose(body, columns, shared=tiles.shared)
         body = f"""\
-{chr(10).join(start)}
+u32 column = group;
 f32 gated = 0.0;
 f32 raised = 0.0;
 for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u) {{
-  f32 x = {self.in_row(self.x, row, "k")};
+  f32 x = {self.in_row(self.x, "0u", "k")};
   gated += x * {self.element(self.gate, "column", "k")};
   raised += x * {self.element(self.up, "column", "k")};
 }}
@@ -50,6 +56,6 @@ ups[lane] = raised;
 {combined("ups", "x + y", GROUP_THREADS)}
 if (lane == 0u) {{
   f32 x0 = gates[0];
-  {self.in_row(self.output, row, "column")} = ({self.activation}) * ups[0];
+  {self.in_row(self.output, "0u", "column")} = ({self.activation}) * ups[0];
 }}"""
-        return self.compose(body, rows * columns, shared=(("gates", GROUP_THREADS), ("ups", GROUP_THREADS)))
+        return self.compose(body, columns, shared=(("gates", GROUP_THREADS), ("ups", GROUP_THREADS)))

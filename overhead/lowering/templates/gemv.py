@@ -1,12 +1,14 @@
-"""A matrix times each row of the input, with bias; or two matrices times the same row in one dispatch."""
+"""A matrix times each row of the input, with bias; or two matrices times the same rows in one dispatch."""
 
 from __future__ import annotations
 
 import dataclasses
+from textwrap import indent
 
 from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel, combined
 from overhead.lowering.operation import GROUP_THREADS, Operation
+from overhead.lowering.templates.row_tiles import RowTiles
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +22,7 @@ class MatrixProduct:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Gemv(Operation):
-    """One or more products of the same input. A group of threads computes one number."""
+    """One or more products of the same input. A group of threads computes one column."""
 
     x: TensorView
     products: tuple[MatrixProduct, ...]
@@ -41,26 +43,25 @@ class Gemv(Operation):
     def kernel(self) -> Kernel:
         rows, inner = self.x.count // self.x.shape[-1], self.x.shape[-1]
         columns = [p.matrix.shape[0] for p in self.products]
-        body, row = split(rows, sum(columns))
-        body.append("f32 sum = 0.0;")
+        tiles, one = RowTiles(rows, inner), rows == 1
         sums, ends, first = [], [], 0
         for product, count in zip(self.products, columns, strict=True):
             own = f"column - {first}u" if first else "column"
             bias = f" + {self.element(product.bias, own)}" if product.bias else ""
-            term = f"{self.in_row(self.x, row, 'k')} * {self.element(product.matrix, own, 'k')}"
-            sums.append(f"for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u) {{ sum += {term}; }}")
-            ends.append(f"{self.in_row(product.output, row, own)} = part[0]{bias};")
+            weight = self.element(product.matrix, own, "k")
+            term = f"{self.in_row(self.x, '0u', 'k')} * {weight}"
+            loop = f"for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u) {{ sum += {term}; }}"
+            sums.append(loop if one else tiles.sums(lambda row: self.in_row(self.x, row, "k"), [weight]))
+            output = self.in_row(product.output, "0u" if one else "row", own)
+            ends.append(f"{output} = {'part[0]' if one else 'part_sum'}{bias};")
             first += count
-        body += [*chosen(sums, columns), "part[lane] = sum;", combined("part", "x + y", GROUP_THREADS)]
-        body += ["if (lane == 0u) {", *(f"  {line}" for line in chosen(ends, columns)), "}"]
-        return self.compose("\n".join(body), rows * sum(columns), shared=(("part", GROUP_THREADS),))
-
-
-def split(rows: int, columns: int) -> tuple[list[str], str]:
-    """Statements that find the row and the column of a group of threads, and the text that stands for the row."""
-    if rows == 1:
-        return ["u32 column = group;"], "0u"
-    return [f"u32 row = group / {columns}u;", f"u32 column = group % {columns}u;"], "row"
+        if not one:
+            body = tiles.body("\n".join(chosen(sums, columns)), "\n".join(chosen(ends, columns)))
+            return self.compose(body, sum(columns), shared=tiles.shared)
+        lines = ["u32 column = group;", "f32 sum = 0.0;", *chosen(sums, columns), "part[lane] = sum;"]
+        lines += [combined("part", "x + y", GROUP_THREADS), "if (lane == 0u) {"]
+        lines += [*(f"  {line}" for line in chosen(ends, columns)), "}"]
+        return self.compose("\n".join(lines), sum(columns), shared=(("part", GROUP_THREADS),))
 
 
 def chosen(statements: list[str], columns: list[int]) -> list[str]:
@@ -72,5 +73,5 @@ def chosen(statements: list[str], columns: list[int]) -> list[str]:
     for statement, count in zip(statements, columns, strict=True):
         limit += count
         start = "} else if" if lines else "if"
-        lines += [f"{start} (column < {limit}u) {{", f"  {statement}"]
+        lines += [f"{start} (column < {limit}u) {{", indent(statement, "  ")]
     return [*lines, "}"]

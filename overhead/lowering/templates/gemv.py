@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel, combined
 from overhead.lowering.operation import GROUP_THREADS, Operation
+from overhead.lowering.templates.row_sums import along, in_fours, threads_along
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +22,10 @@ class MatrixProduct:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Gemv(Operation):
-    """One or more products of the same input. A group of threads computes one number."""
+    """One or more products of the same input. A group of threads computes one number.
+
+    One row is read in vectors of four where the memory allows it, with several loads of each thread under way.
+    """
 
     x: TensorView
     products: tuple[MatrixProduct, ...]
@@ -41,19 +46,28 @@ class Gemv(Operation):
     def kernel(self) -> Kernel:
         rows, inner = self.x.count // self.x.shape[-1], self.x.shape[-1]
         columns = [p.matrix.shape[0] for p in self.products]
+        fours = in_fours(self, self.x, *(p.matrix for p in self.products)) if rows == 1 else None
+        threads = threads_along(inner // 4) if fours else GROUP_THREADS
         body, row = split(rows, sum(columns))
         body.append("f32 sum = 0.0;")
         sums, ends, first = [], [], 0
-        for product, count in zip(self.products, columns, strict=True):
+        for i, (product, count) in enumerate(zip(self.products, columns, strict=True)):
             own = f"column - {first}u" if first else "column"
             bias = f" + {self.element(product.bias, own)}" if product.bias else ""
-            term = f"{self.in_row(self.x, row, 'k')} * {self.element(product.matrix, own, 'k')}"
-            sums.append(f"for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u) {{ sum += {term}; }}")
+            if fours:
+                sums.append(along(inner // 4, threads, self._dot(fours[0], fours[i + 1], own)))
+            else:
+                term = f"{self.in_row(self.x, row, 'k')} * {self.element(product.matrix, own, 'k')}"
+                sums.append(f"for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u) {{ sum += {term}; }}")
             ends.append(f"{self.in_row(product.output, row, own)} = part[0]{bias};")
             first += count
-        body += [*chosen(sums, columns), "part[lane] = sum;", combined("part", "x + y", GROUP_THREADS)]
+        body += [*chosen(sums, columns), "part[lane] = sum;", combined("part", "x + y", threads)]
         body += ["if (lane == 0u) {", *(f"  {line}" for line in chosen(ends, columns)), "}"]
-        return self.compose("\n".join(body), rows * sum(columns), shared=(("part", GROUP_THREADS),))
+        shared, groups = (("part", threads),), rows * sum(columns)
+        return self.compose("\n".join(body), groups, threads=threads, shared=shared, fours=fours or ())
+
+    def _dot(self, x: TensorView, matrix: TensorView, column: str) -> Callable[[str], str]:
+        return lambda k: f"sum += dot({self.in_row(x, '0u', k)}, {self.element(matrix, column, k)});"
 
 
 def split(rows: int, columns: int) -> tuple[list[str], str]:
@@ -72,5 +86,5 @@ def chosen(statements: list[str], columns: list[int]) -> list[str]:
     for statement, count in zip(statements, columns, strict=True):
         limit += count
         start = "} else if" if lines else "if"
-        lines += [f"{start} (column < {limit}u) {{", f"  {statement}"]
+        lines += [f"{start} (column < {limit}u) {{", *(f"  {line}" for line in statement.splitlines())]
     return [*lines, "}"]

@@ -170,6 +170,16 @@ def _points(arms: Sequence[DecodeArm]) -> list[tuple[int, Span]]:
 
 def kernel_ratios(found: Decoded) -> list[KernelRatio]:
     """Device time of the same program in WGSL over that in CUDA C, for each number of fusions that has both."""
+    fastest, ratios = fastest_kernels(found), []
+    for fusions in range(len(FUSIONS) + 1):
+        wgsl, cuda = (fastest.get((language, fusions)) for language in ("wgsl", "cuda"))
+        if wgsl is not None and cuda is not None and (times := ratio(wgsl.device, cuda.device)) is not None:
+            ratios.append(KernelRatio(fusions, wgsl, cuda, times))
+    return ratios
+
+
+def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
+    """The arm with the least device time by (language, fusions), for the programs with a device time."""
     fastest: dict[tuple[str, int], DecodeArm] = {}
     for arm in found.arms:
         language, fusions = arm.record.window.get("language"), arm.record.params.get("fusions")
@@ -177,12 +187,12 @@ def kernel_ratios(found: Decoded) -> list[KernelRatio]:
             before = fastest.get((language, fusions))
             if before is None or before.device is None or arm.device.value < before.device.value:
                 fastest[language, fusions] = arm
-    ratios = []
-    for fusions in range(len(FUSIONS) + 1):
-        wgsl, cuda = (fastest.get((language, fusions)) for language in ("wgsl", "cuda"))
-        if wgsl is not None and cuda is not None and (times := ratio(wgsl.device, cuda.device)) is not None:
-            ratios.append(KernelRatio(fusions, wgsl, cuda, times))
-    return ratios
+    return fastest
+
+
+def eager_kernels(found: Decoded) -> DecodeArm | None:
+    """The CUDA graph of PyTorch's eager step, whose device time is that of PyTorch's kernels alone."""
+    return next((arm for arm in found.arms if arm.record.params.get("maker") == "torch"), None)
 
 
 def slope_over_dispatches(arms: Sequence[DecodeArm]) -> DispatchSlope | None:

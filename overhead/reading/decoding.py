@@ -69,6 +69,11 @@ class DecodeArm:
         return measured(self.record, "device_busy") or measured(self.record, "device_span")
 
     @property
+    def host_share(self) -> Span | None:
+        """The part of the time of a token that the host needs to issue it."""
+        return ratio(self.host, self.complete)
+
+    @property
     def tokens_per_s(self) -> Span | None:
         time = self.complete
         return None if time is None or time.value <= 0 else Span(1e9, 1e9, 1e9) / time
@@ -140,6 +145,16 @@ def decoded(view: View) -> list[Decoded]:
         if every:
             found.append(Decoded(name, arms, reads, levels, padded))
     return found
+
+
+def fastest_arm(found: Decoded, fusions: int) -> DecodeArm | None:
+    """The arm of the program with this many fusions that takes the least time for a token; None without a time."""
+    timed = [
+        (arm.complete.value, i, arm)
+        for i, arm in enumerate(found.arms)
+        if arm.record.params.get("fusions") == fusions and arm.resolved("complete") and arm.complete is not None
+    ]
+    return min(timed)[2] if timed else None
 
 
 def _by_level(group: Sequence[DecodeArm]) -> list[tuple[int, DecodeArm]]:

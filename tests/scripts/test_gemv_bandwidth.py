@@ -66,7 +66,7 @@ def test_cuda_c_runs_on_a_fake_driver(monkeypatch: pytest.MonkeyPatch, capsys: p
 def test_a_wrong_product_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     subject = next(gemv_bandwidth.subjects(small=True))
     device = SimpleNamespace(products=lambda n: None, output=lambda: 2 * subject.expected, close=lambda: None)
-    row = gemv_bandwidth.measured(lambda own: device, subject, "fake", small=False)  # type: ignore[arg-type, return-value]
+    row = gemv_bandwidth.measured(lambda own: device, subject, "fake", small=False)
     assert (row.reason, row.share, row.within) == ("differs from NumPy", None, None)
 
 

@@ -40,6 +40,7 @@ from overhead.lowering.program import Program, cuda_name
 from overhead.lowering.templates.gated_gemv import GatedGemv
 from overhead.lowering.templates.gemv import Gemv
 from overhead.probes import registry
+from overhead.probes._support.common.python_loops import Issue
 from overhead.probes.base import Unavailable, Unsupported
 from overhead.reading.decoding import decoded, eager_kernels, fastest_kernels
 from overhead.reading.view import View
@@ -59,8 +60,6 @@ _UNITS = (8, 256)
 _TIMINGS = 7
 _CLOSE = 1e-3
 """Allowed difference of a product from NumPy."""
-
-Issue = Callable[[int], None]
 
 
 @dataclasses.dataclass(frozen=True)

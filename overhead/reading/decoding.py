@@ -18,6 +18,8 @@ PUBLISHED_SLOPE_NS, PUBLISHED_INTERCEPT_NS = 95_500.0, -12_300_000.0
 
 MOST_KERNEL_RATIO = 1.3
 """If device times differ by more, nothing about hosts follows from the time of a token alone."""
+MOST_OVER_EAGER = 1.5
+"""The kernels of a program should take at most this many times as long as those of PyTorch's eager step."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,6 +210,13 @@ def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
 def eager_kernels(found: Decoded) -> DecodeArm | None:
     """The CUDA graph of PyTorch's eager step, whose device time is that of PyTorch's kernels alone."""
     return next((arm for arm in found.arms if arm.record.params.get("maker") == "torch"), None)
+
+
+def over_eager(found: Decoded) -> list[tuple[DecodeArm, Span]]:
+    """For each program in each language, its device time over that of PyTorch's eager step in the same run."""
+    eager = eager_kernels(found)
+    ratios = [(arm, ratio(arm.device, eager.device if eager else None)) for arm in fastest_kernels(found).values()]
+    return [(arm, times) for arm, times in ratios if times is not None]
 
 
 def slope_over_dispatches(arms: Sequence[DecodeArm]) -> DispatchSlope | None:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 @dataclasses.dataclass(frozen=True)
 class LogitAgreement:
-    """The comparison of logits of shape (steps, vocabulary). ``ok``: within the tolerance, and no token differs.
+    """The comparison of logits of shape (steps, batch, vocabulary). ``ok``: within the tolerance, no token differs.
 
-    ``largest``: the largest difference. ``wrong_tokens``: steps where the largest logit is another one although the
-    reference's two largest differ by more than twice the tolerance. ``ties``: steps where they differ by less.
+    ``largest``: the largest difference. ``wrong_tokens``: steps where the largest logit of a row is another one
+    although the reference's two largest differ by more than twice the tolerance. ``ties``: steps where they differ by
+    less.
     """
 
     tolerance: float
@@ -39,8 +40,8 @@ def agreement(found: NDArray[Any], reference: NDArray[Any], tolerance: float) ->
     """The comparison. A logit that is not a number counts as an infinite difference."""
     differences = np.abs(np.asarray(found, np.float64) - reference)
     largest = float("inf") if not np.isfinite(differences).all() else float(differences.max())
-    top = np.sort(reference, axis=1)[:, -2:]
-    close = top[:, 1] - top[:, 0] <= 2 * tolerance
-    other = found.argmax(axis=1) != reference.argmax(axis=1)
-    wrong, ties = (tuple(np.flatnonzero(steps).tolist()) for steps in (other & ~close, close))
+    top = np.partition(reference, -2, axis=-1)[..., -2:]
+    close = top[..., 1] - top[..., 0] <= 2 * tolerance
+    other = found.argmax(axis=-1) != reference.argmax(axis=-1)
+    wrong, ties = (tuple(np.flatnonzero(rows.any(axis=-1)).tolist()) for rows in (other & ~close, close))
     return LogitAgreement(tolerance, largest, wrong, ties)

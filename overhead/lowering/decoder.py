@@ -5,6 +5,7 @@ Weights come from ``randomised``. The shapes are those of published models; thei
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -54,7 +55,7 @@ class _Attention(nn.Module):  # type: ignore[misc]
 
     def forward(self, x: Any, cos: Any, sin: Any, position: Any, visible: Any) -> Any:
         def by_head(y: Any, heads: int) -> Any:
-            return y.view(1, 1, heads, self.head_width).transpose(1, 2)
+            return y.view(len(y), 1, heads, self.head_width).transpose(1, 2)
 
         query = by_head(self.q_proj(x), self.heads)
         key = by_head(self.k_proj(x), self.kv_heads)
@@ -63,7 +64,7 @@ class _Attention(nn.Module):  # type: ignore[misc]
         keys = self.keys.index_copy_(2, position, key)
         values = self.values.index_copy_(2, position, value)
         mixed = functional.scaled_dot_product_attention(query, keys, values, attn_mask=visible, enable_gqa=True)
-        return self.o_proj(mixed.transpose(1, 2).reshape(1, 1, -1))
+        return self.o_proj(mixed.transpose(1, 2).reshape(len(x), 1, -1))
 
 
 class _Mlp(nn.Module):  # type: ignore[misc]
@@ -91,9 +92,11 @@ class _Layer(nn.Module):  # type: ignore[misc]
 
 
 class Decoder(nn.Module):  # type: ignore[misc]
-    """One decode step: ``forward(token, position)`` returns the next token and the logits of the vocabulary.
+    """One decode step of sequences that are all at the same position. ``batched`` sets their number, which is 1 here.
 
-    Token and position are int64 of shape (1,). The step writes the token's key and value into slot ``position``.
+    ``forward(token, position)`` returns the next tokens, of shape (batch,), and the logits, of shape (batch,
+    vocabulary). The tokens are int64 of shape (batch,), and the position is int64 of shape (1,). The step writes the
+    keys and values of the tokens into slot ``position``.
     """
 
     def __init__(self, shape: DecoderShape) -> None:
@@ -114,15 +117,15 @@ class Decoder(nn.Module):  # type: ignore[misc]
         angles = torch.cat((angles, angles), -1)
         cos, sin = angles.cos(), angles.sin()
         visible = (self.slots <= position).view(1, 1, 1, -1)
-        x = self.embedding(token).unsqueeze(0)
+        x = self.embedding(token).unsqueeze(1)
         for layer in self.layers:
             x = layer(x, cos, sin, position, visible)
-        logits = self.lm_head(self.norm(x)).view(-1)
-        return logits.argmax(-1, keepdim=True), logits
+        logits = self.lm_head(self.norm(x)).squeeze(1)
+        return logits.argmax(-1), logits
 
 
 class FedBackStep(nn.Module):  # type: ignore[misc]
-    """A decode step without inputs: the next token and position are kept in the state, on the device."""
+    """A decode step without inputs: the next tokens and the position are kept in the state, on the device."""
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__()
@@ -135,6 +138,16 @@ class FedBackStep(nn.Module):  # type: ignore[misc]
         self.token.copy_(following)
         self.position.add_(1)
         return following, logits
+
+
+def batched(module: Any, batch: int) -> Any:
+    """A copy of a step for this many sequences. It shares the parameters, and its tokens and its cache are zero."""
+    made = copy.deepcopy(module, {id(parameter): parameter for parameter in module.parameters()})
+    for part in made.modules():
+        for name, buffer in part.named_buffers(recurse=False):
+            if name in ("token", "keys", "values"):
+                setattr(part, name, buffer.new_zeros(batch, *buffer.shape[1:]))
+    return made
 
 
 def randomised(module: Any, seed: int) -> Any:

@@ -65,11 +65,12 @@ def _launches(caller: str, nodes: int, maker: str) -> Case:
 def _decode_arms() -> list[DecodeWay]:
     """A graph of one token: torch's eager step, and the lowered step with any number of fusions."""
     from overhead.lowering.fusions import FUSIONS
-    from overhead.probes._support.common.decode_cases import DecodeWay, padded_arms, reading_arms
+    from overhead.probes._support.common.decode_cases import DecodeWay, batched_arms, padded_arms, reading_arms
 
     levels = [DecodeWay("launches", {"maker": "driver", "fusions": count}) for count in range(len(FUSIONS) + 1)]
     eager = DecodeWay("launches", {"maker": "torch"})
-    return [eager, *levels, *padded_arms(levels[0]), *reading_arms(levels[-1].params)]
+    singles = [eager, *levels, *padded_arms(levels[0]), *reading_arms(levels[-1].params)]
+    return [*singles, *batched_arms(eager), *batched_arms(levels[-1])]
 
 
 def _open_decode(ordinal: int, case: Case) -> Chain:

@@ -53,10 +53,11 @@ class TorchProbe(Probe):
         cpu = target.api == "CPU"
         arms = [eager("separate", "library"), IN_TURN, *([on_all_threads("per-submit")] if cpu else [])]
         late = [*([] if cpu else [on_all_threads("hybrid")]), IN_TURN_TOO]
-        from overhead.probes._support.common.decode_cases import DecodeWay, reading_arms, with_decode
+        from overhead.probes._support.common.decode_cases import DecodeWay, batched_arms, reading_arms, with_decode
 
         made = with_workloads(star, arms, software=cpu, late=late)
-        return with_decode(made, [DecodeWay("per-submit"), *reading_arms()], software=cpu)
+        eager_step = DecodeWay("per-submit")
+        return with_decode(made, [eager_step, *reading_arms(), *batched_arms(eager_step)], software=cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)

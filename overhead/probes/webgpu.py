@@ -77,7 +77,13 @@ class Dawn(_WebGpu):
 def _decode_arms(stack: str) -> list[DecodeWay]:
     """The lowered decode step with no fusion and with all of them; with some by Dawn from compiled code only."""
     from overhead.lowering.fusions import FUSIONS
-    from overhead.probes._support.common.decode_cases import DecodeWay, padded_arms, program_arms, reading_arms
+    from overhead.probes._support.common.decode_cases import (
+        DecodeWay,
+        batched_arms,
+        padded_arms,
+        program_arms,
+        reading_arms,
+    )
 
     both = (0, len(FUSIONS))
     callers: tuple[Caller, ...] = ("native", "binding")
@@ -86,4 +92,5 @@ def _decode_arms(stack: str) -> list[DecodeWay]:
         return ways
     levels = program_arms("per-pass", ("native",), range(1, len(FUSIONS)))
     padded = padded_arms(DecodeWay("per-pass", {"fusions": 0}, ("native",)))
-    return [*ways, *levels, *padded, *reading_arms({"fusions": len(FUSIONS)})]
+    fused = DecodeWay("per-pass", {"fusions": len(FUSIONS)}, ("native",))
+    return [*ways, *levels, *padded, *reading_arms(fused.params), *batched_arms(fused)]

@@ -1,4 +1,4 @@
-"""Decoded tokens: the arms of each decoder, the fusion levels, and the cost of a dispatch in a real program."""
+"""Decoded tokens: the arms of each decoder, fusion levels, batches, and the cost of a dispatch in a real program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_OVER_EAGER = 1.5
 
 @dataclasses.dataclass(frozen=True)
 class DecodeArm:
-    """A way to decode, and its record. Times in ns for a token."""
+    """A way to decode, and its record. Times in ns for a step, which makes a token of each sequence of the batch."""
 
     target: TargetView
     record: Record
@@ -45,6 +45,11 @@ class DecodeArm:
         if "maker" in params:
             return "CUDA graph of the eager step"
         return "one call a token" if record.stack == "onnxruntime" else "eager"
+
+    @property
+    def batch(self) -> int:
+        """Sequences in a step."""
+        return int(self.record.params.get("batch", 1))
 
     @property
     def dispatches(self) -> int | None:
@@ -78,7 +83,21 @@ class DecodeArm:
     @property
     def tokens_per_s(self) -> Span | None:
         time = self.complete
-        return None if time is None or time.value <= 0 else Span(1e9, 1e9, 1e9) / time
+        each = 1e9 * self.batch
+        return None if time is None or time.value <= 0 else Span(each, each, each) / time
+
+    @property
+    def device_bound(self) -> bool | None:
+        """Whether the host issues a step in less time than the device needs; None if that is not known.
+
+        Where the intervals overlap, it is not. Without a device time it is what the run found to limit the step.
+        """
+        if self.record.api == "CPU":
+            return None
+        host, busy = self.host, measured(self.record, "device_busy")
+        if host is None or busy is None:
+            return {"device": True, "host": False, "balanced": False}.get(self.record.bound)
+        return host.two_sided.ceiling < busy.two_sided.floor
 
 
 _SUBMITTED = {"wgpu-native": "a submission a dispatch", "dawn": "a submission a dispatch"}
@@ -94,6 +113,23 @@ class FusionLevels:
     def points(self) -> list[tuple[int, Span]]:
         """Dispatches and time of a token at each level where both are known and the time is resolved."""
         return _points([arm for _, arm in self.arms if arm.resolved("complete")])
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchSweep:
+    """The same arm with more and more sequences in each step, in one run on one device; the smallest batch first."""
+
+    arms: tuple[DecodeArm, ...]
+
+    @property
+    def device_bound(self) -> list[int]:
+        """The batches at which the device needs more time for a step than the host."""
+        return [arm.batch for arm in self.arms if arm.device_bound]
+
+    @property
+    def known(self) -> list[int]:
+        """The batches at which it is known whether host or device needs more time."""
+        return [arm.batch for arm in self.arms if arm.device_bound is not None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,6 +151,8 @@ class Decoded:
     levels: tuple[FusionLevels, ...]
     padded: tuple[tuple[DecodeArm, ...], ...]
     """The unfused program of a stack without and with added dispatches."""
+    sweeps: tuple[BatchSweep, ...]
+    """The arms that were measured at more than one batch."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,14 +176,15 @@ def decoded(view: View) -> list[Decoded]:
     for name in DECODERS:
         every = [DecodeArm(t, r) for t in view.executing for r in t.records if r.workload == name]
         reads = tuple(arm for arm in every if arm.record.pattern == "read-each")
-        lowered = [arm for arm in every if "fusions" in arm.record.params and arm not in reads]
-        plain = [arm for arm in lowered if "padding" not in arm.record.params]
-        arms = tuple(arm for arm in every if arm not in reads and (arm in plain or arm not in lowered))
-        levels = tuple(FusionLevels(tuple(_by_level(group))) for group in _alike(plain) if len(group) > 1)
-        unfused = [arm for arm in lowered if arm.record.params["fusions"] == 0]
-        padded = tuple(tuple(group) for group in _alike(unfused) if len(group) > 1)
+        alone = [arm for arm in every if arm not in reads and arm.batch == 1]
+        lowered = [arm for arm in alone if "fusions" in arm.record.params]
+        arms = tuple(arm for arm in alone if "padding" not in arm.record.params)
+        plain = [arm for arm in lowered if arm in arms]
+        levels = tuple(FusionLevels(tuple(_by_level(group))) for group in _alike(plain, "fusions"))
+        padded = tuple(tuple(group) for group in _alike(lowered, "padding") if group[0].record.params["fusions"] == 0)
+        sweeps = tuple(BatchSweep(tuple(sorted(group, key=_batch))) for group in _alike(every, "batch"))
         if every:
-            found.append(Decoded(name, arms, reads, levels, padded))
+            found.append(Decoded(name, arms, reads, levels, padded, sweeps))
     return found
 
 
@@ -159,26 +198,32 @@ def fastest_arm(found: Decoded, fusions: int) -> DecodeArm | None:
     return min(timed)[2] if timed else None
 
 
+def _batch(arm: DecodeArm) -> int:
+    return arm.batch
+
+
 def _by_level(group: Sequence[DecodeArm]) -> list[tuple[int, DecodeArm]]:
     found = {int(arm.record.params["fusions"]): arm for arm in group}
     return [(level, found[level]) for level in sorted(found)]
 
 
-def _alike(arms: Sequence[DecodeArm]) -> list[list[DecodeArm]]:
-    """The arms of one run on one device that differ in fusions or added dispatches alone."""
+def _alike(arms: Sequence[DecodeArm], axis: str) -> list[list[DecodeArm]]:
+    """Groups of two or more arms of one run on one device that differ in this parameter alone."""
     groups: list[list[DecodeArm]] = []
     for arm in arms:
         for group in groups:
             first = group[0].record
-            same = (first.target_key, first.pattern, first.caller) == (
-                arm.record.target_key, arm.record.pattern, arm.record.caller,
-            )  # fmt: skip
-            if same and not apart(first, arm.record):
+            if _without(first, axis) == _without(arm.record, axis) and not apart(first, arm.record):
                 group.append(arm)
                 break
         else:
             groups.append([arm])
-    return groups
+    return [group for group in groups if len(group) > 1]
+
+
+def _without(record: Record, axis: str) -> tuple[object, ...]:
+    params = {name: value for name, value in record.params.items() if name != axis}
+    return record.target_key, record.pattern, record.caller, params
 
 
 def _points(arms: Sequence[DecodeArm]) -> list[tuple[int, Span]]:

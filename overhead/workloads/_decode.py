@@ -1,4 +1,4 @@
-"""The decode workload: one token of Qwen2.5 at batch 1. This module has its names and sizes, and imports no torch."""
+"""The decode workload: one token of Qwen2.5. This module has its names and sizes, and imports no torch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ MOST_TOKENS = 20
 """The most tokens of one sample. With the prompt they fit into the slots of the cache."""
 LARGE_BYTES = 1 << 28
 """A decoder with more bytes of weights is large: its reference takes minutes and is kept."""
+BATCH_SIZES = (4, 16, 64)
+"""Numbers of sequences in a step, beside one."""
 CHECKED_TOKENS = 32
 """Tokens on which every logit is compared with float64, each given by the reference."""
+CHECKED_STEPS = 8
+"""The same for each sequence of a batch, whose logits would else take gigabytes."""
 LOGIT_TOLERANCE = 1e-4
 """Largest allowed difference of a logit from float64. The logits are within about -6 and 6."""
 WGSL_LOGIT_TOLERANCE = 3e-3

@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 
 from overhead.errors import Unsupported
-from overhead.lowering.decoder import Decoder, FedBackStep, randomised
+from overhead.lowering.decoder import Decoder, FedBackStep, batched, randomised
 from overhead.lowering.decoder_shapes import SHAPES
-from overhead.workloads._decode import CHECKED_TOKENS, LARGE_BYTES, PROMPT, weight_bytes
+from overhead.workloads._decode import CHECKED_STEPS, CHECKED_TOKENS, LARGE_BYTES, PROMPT, weight_bytes
 
 _SEED = 24
 _EMPTY, _START = "empty.", "start."
@@ -28,13 +28,15 @@ State = dict[str, NDArray[Any]]
 
 @dataclasses.dataclass(frozen=True)
 class DecodeReference:
-    """What float64 computes. ``logits``: (tokens, vocabulary) for the ``tokens``, each given at its position.
+    """What float64 computes. ``tokens``: (steps, batch), each given at its position; those of a step differ.
+
+    ``logits``: (steps, batch, vocabulary) for these tokens.
 
     ``empty``: the state before the first token. ``start``: the state after the prompt, in float32. Both are by the
     names of the buffers of ``FedBackStep``.
     """
 
-    tokens: tuple[int, ...]
+    tokens: NDArray[np.int64]
     logits: NDArray[Any]
     empty: State
     start: State
@@ -51,19 +53,25 @@ def decode_step(name: str) -> Any:
 
 
 @functools.cache
-def decode_reference(name: str) -> DecodeReference:
+def batched_step(name: str, batch: int) -> Any:
+    """``decode_step`` for this many sequences. The steps of a decoder share their parameters."""
+    return batched(decode_step(name), batch) if batch > 1 else decode_step(name)
+
+
+@functools.cache
+def decode_reference(name: str, batch: int = 1) -> DecodeReference:
     """The reference of a decoder. Raises ``Unsupported`` if the host has too little memory.
 
     That of a large one is kept in the user's cache folder for later processes.
     """
     if weight_bytes(name) < LARGE_BYTES:
-        return _computed(name)
+        return _computed(name, batch)
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "overhead" / "decode"
     # The random numbers may differ between versions of torch.
-    path = folder / f"{name}-{_SEED}-{torch.__version__}.npz"
+    path = folder / f"{name}-{batch}-{_SEED}-{torch.__version__}.npz"
     with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile):
         return _loaded(path)
-    found = _computed(name)
+    found = _computed(name, batch)
     with contextlib.suppress(OSError):
         _keep(path, found)
     return found
@@ -75,7 +83,7 @@ def _loaded(path: Path) -> DecodeReference:
             {key.removeprefix(part): kept[key] for key in kept.files if key.startswith(part)}
             for part in (_EMPTY, _START)
         )
-        return DecodeReference(tuple(kept["tokens"].tolist()), kept["logits"], empty, start)
+        return DecodeReference(kept["tokens"], kept["logits"], empty, start)
 
 
 def _keep(path: Path, reference: DecodeReference) -> None:
@@ -83,25 +91,26 @@ def _keep(path: Path, reference: DecodeReference) -> None:
     states: dict[str, Any] = {_EMPTY + name: values for name, values in reference.empty.items()}
     states |= {_START + name: values for name, values in reference.start.items()}
     part = path.with_suffix(f".{os.getpid()}.npz")
-    np.savez(part, tokens=np.array(reference.tokens), logits=reference.logits, **states)
+    np.savez(part, tokens=reference.tokens, logits=reference.logits, **states)
     os.replace(part, path)
 
 
-def _computed(name: str) -> DecodeReference:
-    step = decode_step(name)
+def _computed(name: str, batch: int) -> DecodeReference:
+    step, vocabulary = batched_step(name, batch), SHAPES[name].vocabulary
     _check_memory(2 * weight_bytes(name))
     exact = copy.deepcopy(step).double()
     random = np.random.default_rng(_SEED)
-    tokens = tuple(random.integers(0, SHAPES[name].vocabulary, CHECKED_TOKENS).tolist())
+    firsts = random.integers(0, vocabulary, CHECKED_TOKENS if batch == 1 else CHECKED_STEPS)
+    tokens = (firsts[:, None] + np.arange(batch) * (vocabulary // batch)) % vocabulary
     empty, start, logits = state_of(step), State(), []
     with torch.inference_mode():
         for position, token in enumerate(tokens):
-            exact.token.fill_(token)
+            exact.token.copy_(torch.from_numpy(token))
             exact.position.fill_(position)
             if position == PROMPT:
                 start = state_of(exact)
             logits.append(exact()[1].numpy().copy())
-    return DecodeReference(tokens, np.array(logits), empty, start)
+    return DecodeReference(tokens, np.array(logits, np.float64 if batch == 1 else np.float32), empty, start)
 
 
 def _check_memory(needed: int) -> None:

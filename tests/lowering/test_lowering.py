@@ -17,11 +17,12 @@ from overhead.lowering.decoder_shapes import SHAPES
 from overhead.lowering.kernel import WIDEST
 from overhead.lowering.operation import UnsupportedOperation
 from overhead.lowering.program import Program
+from overhead.lowering.templates.gated_gemv import GatedGemv
 from overhead.lowering.templates.gemv import Gemv
 from overhead.lowering.templates.index_write import IndexWrite
 
 torch = pytest.importorskip("torch", reason="needs torch")
-from overhead.lowering.decoder import Decoder, FedBackStep, randomised  # noqa: E402
+from overhead.lowering.decoder import Decoder, FedBackStep, batched, randomised  # noqa: E402
 from overhead.lowering.torch_values import values_of  # noqa: E402
 
 pytestmark = pytest.mark.needs("torch")
@@ -121,6 +122,29 @@ def table() -> str:
         if name == "qwen2.5-0.5b":
             assert program.limits.binding_bytes == 4 * 151_936 * 896
     return "\n".join(lines)
+
+
+@pytest.mark.parametrize("batch", [4, 64])
+def test_a_batch_has_as_many_dispatches_as_one_sequence(batch: int) -> None:
+    step = randomised(FedBackStep(Decoder(SHAPES["qwen2.5-tiny"])), 1)
+    one, many = overhead.lower(step), overhead.lower(batched(step, batch))
+    assert many.savings == one.savings
+    assert many.bytes("weight") == one.bytes("weight")
+    assert not many.limits.beyond_webgpu()
+    for before, after in zip(one.operations, many.operations, strict=True):
+        assert type(before) is type(after)
+        if isinstance(before, Gemv | GatedGemv):
+            assert before.kernel().groups == after.kernel().groups  # a group reads a row of the weights once
+
+
+@on_lavapipe
+@pytest.mark.parametrize("rows", [3, 17, 48])
+def test_products_with_several_rows_agree_with_float64(rows: int) -> None:
+    module = randomised(torch.nn.Sequential(torch.nn.Linear(70, 80), torch.nn.Linear(80, 5)), 0)
+    x = torch.randn(rows, 70, generator=torch.Generator().manual_seed(2))
+    program = overhead.lower(module, (x,))
+    ((found,),) = run(module, program, [{program.inputs[0].buffer: x.numpy()}])
+    np.testing.assert_allclose(found, copy.deepcopy(module).double()(x.double()).numpy(), atol=1e-5)
 
 
 def test_the_document_has_the_counts_of_the_programs() -> None:

@@ -10,7 +10,7 @@ import pytest
 import overhead
 from overhead.lowering.buffers import TensorView, packed
 from overhead.lowering.templates.gemv import Gemv, MatrixProduct
-from overhead.lowering.templates.row_sums import along, in_fours, threads_along
+from overhead.lowering.templates.row_sums import OneRow, one_row
 
 torch = pytest.importorskip("torch", reason="needs torch")
 from tests.lowering.test_lowering import on_lavapipe, run  # noqa: E402
@@ -26,9 +26,10 @@ def product(inner: int, *, matrix: TensorView | None = None, bias: str = "bias")
 
 @pytest.mark.parametrize(("count", "threads"), [(1, 64), (224, 64), (257, 128), (1_216, 256), (100_000, 256)])
 def test_every_vector_is_read_once(count: int, threads: int) -> None:
-    assert threads_along(count) == threads
+    row = OneRow(packed("x", "f32", (1, count)), (), fours=True)
+    assert row.threads == threads
     found = []
-    for line in along(count, threads, lambda k: f"at({k});").splitlines():
+    for line in row.statements(lambda k: f"at({k});").splitlines():
         limit = int(match[1]) if (match := re.match(r"if \(lane < (\d+)u\)", line)) else threads
         starts = [int(match[1]) if (match := re.search(r"at\(lane \+ (\d+)u\)", line)) else 0]
         if match := re.match(r"for \(u32 k = lane; k < (\d+)u;", line):
@@ -47,7 +48,7 @@ def test_rows_that_are_no_aligned_vectors_are_read_number_by_number() -> None:
         product(64, bias="matrix"),
     ]
     assert ["vec4f" in operation.kernel().wgsl for operation in taken] == [True, False, False, False, False, False]
-    assert in_fours(taken[0], taken[0].x) is not None
+    assert [one_row(operation, operation.x).x.shape[-1] for operation in taken[:2]] == [16, 66]
 
 
 @on_lavapipe

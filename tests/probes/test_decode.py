@@ -18,13 +18,14 @@ import pytest
 from overhead.lowering.decoder_shapes import SHAPES
 from overhead.lowering.padding import PADDING, Pad, padded
 from overhead.lowering.program import Program
+from overhead.lowering.templates.cached_attention import CachedAttention
 from overhead.lowering.templates.gemv import Gemv
 from overhead.lowering.templates.index_write import IndexWrite
 from overhead.probes import registry
 from overhead.probes.base import Chain, Unavailable, Unsupported, Unverified
 from overhead.results import Case, Scalar, Target
 from overhead.runner.schedule import Choice
-from overhead.workloads._decode import DECODERS, MOST_TOKENS, PROMPT, needs
+from overhead.workloads._decode import BATCH_SIZES, CHECKED_STEPS, DECODERS, MOST_TOKENS, PROMPT, needs
 from tests.probes.webgpu.test_webgpu_chains import find
 
 pytestmark = pytest.mark.needs("torch")
@@ -80,6 +81,26 @@ def test_the_reference_starts_with_the_prompt_in_the_cache() -> None:
     assert (keys[:, :, PROMPT:] == 0).all()
 
 
+def test_the_sequences_of_a_batch_differ_at_every_step() -> None:
+    from overhead.workloads._decode_reference import batched_step, decode_reference, decode_step
+
+    reference = decode_reference(TINY, 4)
+    assert reference.logits.shape == (CHECKED_STEPS, 4, SHAPES[TINY].vocabulary)
+    assert all(len(set(tokens.tolist())) == 4 for tokens in reference.tokens)
+    assert len(set(reference.start["token"].tolist())) == 4
+    shared = {id(p) for p in decode_step(TINY).parameters()}
+    assert {id(p) for p in batched_step(TINY, 4).parameters()} == shared
+
+
+def test_batches_are_the_last_cases_of_a_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stack in ("torch", "cuda-graph", "dawn"):
+        cases = [case for case in registry()[stack].space(CPU).star() if case.workload == TINY]
+        sizes = [case.params.get("batch", 1) for case in cases]
+        last = {"torch": 1, "cuda-graph": 2, "dawn": 1}[stack] * [*BATCH_SIZES]
+        assert sizes == [1] * (len(cases) - len(last)) + last
+        assert cases[-1].unit == "64 tokens"
+
+
 def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.workloads import _decode_reference
 
@@ -89,7 +110,7 @@ def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypa
     first = reference(TINY)
     monkeypatch.setattr(_decode_reference, "_computed", None)
     again = reference(TINY)
-    assert again.tokens == first.tokens
+    np.testing.assert_array_equal(again.tokens, first.tokens)
     np.testing.assert_array_equal(again.logits, first.logits)
     for before, after in ((first.empty, again.empty), (first.start, again.start)):
         assert before.keys() == after.keys()
@@ -123,6 +144,19 @@ def test_torch_decodes_eagerly() -> None:
     with opened(CPU, case_of("per-submit")) as chain:
         check_counts(chain, (0, 3, MOST_TOKENS))
         assert chain.window()["operations"] > 80
+
+
+@pytest.mark.parametrize("batch", [4, 64])
+def test_torch_decodes_a_batch(batch: int) -> None:
+    with opened(CPU, case_of("per-submit", batch=batch)) as chain:
+        check_counts(chain, (0, 3, MOST_TOKENS))
+        assert chain.window()["batch"] == batch
+        chain.prepare(4)
+        chain.issue(4)
+        chain.wait()
+        chain._state["token"][1] += 1
+        with pytest.raises(Unverified, match="is not the one"):
+            chain.executed()
 
 
 @pytest.mark.needs("cxx")
@@ -219,11 +253,18 @@ def test_added_dispatches_run_and_change_no_logits(padding: int, monkeypatch: py
             chain.executed()
 
 
+@LAVAPIPE
+def test_wgpu_native_decodes_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(lavapipe(monkeypatch), case_of("per-pass", "native", fusions=6, batch=4)) as chain:
+        check_counts(chain)
+        assert chain.window()["dispatches"] == 32
+
+
 @SWIFTSHADER
 @pytest.mark.slow
-@pytest.mark.parametrize("fusions", [0, 3, 6])
-def test_dawn_decodes(fusions: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(find("dawn", "Vulkan", monkeypatch), case_of("per-pass", "native", fusions=fusions)) as chain:
+@pytest.mark.parametrize("params", [{"fusions": 0}, {"fusions": 3}, {"fusions": 6}, {"fusions": 6, "batch": 4}])
+def test_dawn_decodes(params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(find("dawn", "Vulkan", monkeypatch), case_of("per-pass", "native", **params)) as chain:
         check_counts(chain, (0, 2))
 
 
@@ -273,6 +314,40 @@ def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.Monkey
         registry()["wgpu-native"].open(target, case_of("per-pass", fusions=0))
 
 
+@LAVAPIPE
+@pytest.mark.parametrize("mutant", ["rows swapped", "one key for all rows", "rows of the cache swapped"])
+def test_a_batch_with_mixed_up_rows_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.common import lowered_decode
+    from overhead.probes._support.webgpu import decode
+
+    whole, place = lowered_decode.lowered_step(TINY, 6, 0, 4), decode.WebGpuDecode.put
+    target = lavapipe(monkeypatch)
+
+    def swapped(self: Any, values: Any) -> None:
+        place(self, {**values, "token": np.asarray(values["token"])[::-1]})
+
+    def shuffled(self: Any, values: Any) -> None:
+        keys = "decoder.layers.0.attention.keys"
+        place(self, {keys: self.program.get(keys).reshape(4, -1)[::-1], **values})
+
+    if mutant == "one key for all rows":
+        changed = with_one_key(whole)
+        monkeypatch.setattr(lowered_decode, "lowered_step", lambda *key: changed)
+    else:
+        monkeypatch.setattr(decode.WebGpuDecode, "put", swapped if mutant == "rows swapped" else shuffled)
+    with pytest.raises(Unverified, match="differs from float64"):
+        registry()["wgpu-native"].open(target, case_of("per-pass", fusions=6, batch=4))
+
+
+def with_one_key(program: Program) -> Program:
+    operations = list(program.operations)
+    at, operation = next((i, op) for i, op in enumerate(operations) if isinstance(op, CachedAttention))
+    key = operation.new_key
+    first = dataclasses.replace(key, strides=(0, *key.strides[1:]))
+    operations[at] = dataclasses.replace(operation, new_key=first)
+    return program.with_operations(tuple(operations))
+
+
 def without_bias(program: Program) -> Program:
     operations = list(program.operations)
     at = next(i for i, op in enumerate(operations) if op.place.endswith("layers.1.attention.v_proj"))
@@ -318,18 +393,21 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.slow
 @pytest.mark.needs("cxx", "numba")
 @pytest.mark.parametrize(
-    ("pattern", "caller", "fusions", "dispatches"),
+    ("pattern", "caller", "params", "dispatches"),
     [
-        ("per-submit", "binding", 0, 89),
-        ("per-submit", "native", 6, 32),
-        ("launches", "binding", 0, 89),
-        ("launches", "binding", 6, 32),
+        ("per-submit", "binding", {"fusions": 0}, 89),
+        ("per-submit", "native", {"fusions": 6}, 32),
+        ("launches", "binding", {"fusions": 0}, 89),
+        ("launches", "binding", {"fusions": 6}, 32),
+        ("launches", "binding", {"fusions": 6, "batch": 4}, 32),
     ],
 )
-def test_cuda_c_decodes_on_a_fake_driver(pattern: str, caller: Any, fusions: int, dispatches: int, cuda: Any) -> None:
+def test_cuda_c_decodes_on_a_fake_driver(
+    pattern: str, caller: Any, params: dict[str, Scalar], dispatches: int, cuda: Any
+) -> None:
     from overhead.probes._support.cuda.decode import open_case
 
-    chain = open_case(cuda, 0, case_of(pattern, caller, fusions=fusions))
+    chain = open_case(cuda, 0, case_of(pattern, caller, **params))
     check_counts(chain)
     assert chain.window()["dispatches"] == dispatches
     assert chain.device(2) is not None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from overhead.reading.decoding import decoded, slope_over_dispatches
 from overhead.reading.view import View
 from overhead.report.core.parts import Cell, Drawing, Table, Text
-from overhead.report.sections.decoding import decoding
+from overhead.report.sections.decoding import batches, decoding
 from overhead.results import Caller, Figure, Params, Pattern, Record
 from tests.fakes.report import fingerprint
 
@@ -130,6 +131,42 @@ def test_kernels_are_set_beside_those_of_the_eager_step(wgsl_ms: float, ends: st
     ]
     assert f"(fused) take {wgsl_ms / 1.8:.2f}" in said
     assert said.endswith(ends)
+
+
+def step(batch: int, device_ms: float | None, stack: str, pattern: Pattern, bound: Any = "", **params: Any) -> Record:
+    """A step that the host issues in 2 ms."""
+    more = {"batch": batch} if batch > 1 else {}
+    made = record(pattern, max(2.0, device_ms or 0), stack=stack, caller="binding", **params, **more)
+    times = {"complete": made.value("complete"), "issue": 2e6}
+    times |= {} if device_ms is None else {"device_busy": device_ms * 1e6}
+    figures = [Figure(name=n, value=v, low=v * 0.99, high=v * 1.01) for n, v in times.items() if v is not None]
+    return msgspec.structs.replace(made, figures=figures, bound=bound)
+
+
+def test_batches_say_where_the_device_bounds_each_arm() -> None:
+    eager = [step(batch, None, "torch", "per-submit", "host") for batch in (1, 4, 16, 64)]
+    graph = [step(batch, 3.0 + batch, "cuda-graph", "launches", maker="torch") for batch in (1, 4, 16, 64)]
+    dawn = [step(batch, 0.2 * batch, "dawn", "per-pass", fusions=6) for batch in (1, 4, 16, 64)]
+    shown = view(*eager, *graph, *dawn)
+    text, drawing, table = batches(shown)
+    assert isinstance(text, Text)
+    assert isinstance(drawing, Drawing)
+    assert isinstance(table, Table)
+    said = text.paragraphs[1]
+    assert "(eager) at no batch up to 64; for " in said
+    assert "(CUDA graph of the eager step) at every batch measured; for " in said
+    assert said.endswith("(fused, one pass a token, from Python) from batch 16 on.")
+    rows = [text_of(row)[2:] for row in table.rows]
+    assert [row[0] for row in rows] == ["1", "4", "16", "64"] * 3
+    assert rows[10][4].startswith("5,000")  # 16 tokens in 3.2 ms
+    assert [row[5] for row in rows[8:]] == ["host or both", "host or both", "device", "device"]
+    (found,) = decoded(shown)
+    assert [arm.batch for arm in found.arms] == [1, 1, 1]
+    assert found.levels == ()
+
+
+def test_one_batch_alone_has_no_section() -> None:
+    assert list(batches(view(level(0), level(6)))) == []
 
 
 def test_two_lengths_give_no_slope() -> None:

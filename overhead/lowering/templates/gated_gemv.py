@@ -6,9 +6,9 @@ import dataclasses
 
 from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel, combined
-from overhead.lowering.operation import GROUP_THREADS, Operation
-from overhead.lowering.templates.gemv import split
-from overhead.lowering.templates.row_sums import along, in_fours, threads_along
+from overhead.lowering.operation import Operation
+from overhead.lowering.templates.row_sums import one_row
+from overhead.lowering.templates.row_tiles import RowTiles
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,30 +35,31 @@ class GatedGemv(Operation):
 
     def kernel(self) -> Kernel:
         rows, inner, columns = self.x.count // self.x.shape[-1], self.x.shape[-1], self.gate.shape[0]
-        start, row = split(rows, columns)
-        fours = in_fours(self, self.x, self.gate, self.up) if rows == 1 else None
-        threads = threads_along(inner // 4) if fours else GROUP_THREADS
-        x, gate, up = fours or (self.x, self.gate, self.up)
-        number, product = ("vec4f", "dot(x, {})") if fours else ("f32", "x * {}")
+        if rows > 1:
+            tiles = RowTiles(rows, inner, ("gate", "up"))
+            factors = [self.element(matrix, "column", "k") for matrix in (self.gate, self.up)]
+            sums = tiles.sums(lambda row: self.in_row(self.x, row, "k"), factors)
+            output = self.in_row(self.output, "row", "column")
+            body = tiles.body(sums, f"f32 x0 = gate_sum;\n{output} = ({self.activation}) * up_sum;")
+            return self.compose(body, columns, shared=tiles.shared)
+        row = one_row(self, self.x, self.gate, self.up)
 
         def term(k: str) -> str:
-            gated, raised = (product.format(self.element(matrix, "column", k)) for matrix in (gate, up))
-            return f"{{ {number} x = {self.in_row(x, row, k)}; gated += {gated}; raised += {raised}; }}"
+            gated, raised = (row.product("x", self.element(matrix, "column", k)) for matrix in row.matrices)
+            return f"{{ {row.number} x = {self.in_row(row.x, '0u', k)}; gated += {gated}; raised += {raised}; }}"
 
-        looped = f"for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u) {term('k')}"
-        sums = along(inner // 4, threads, term) if fours else looped
         body = f"""\
-{chr(10).join(start)}
+u32 column = group;
 f32 gated = 0.0;
 f32 raised = 0.0;
-{sums}
+{row.statements(term)}
 gates[lane] = gated;
-{combined("gates", "x + y", threads)}
+{combined("gates", "x + y", row.threads)}
 ups[lane] = raised;
-{combined("ups", "x + y", threads)}
+{combined("ups", "x + y", row.threads)}
 if (lane == 0u) {{
   f32 x0 = gates[0];
-  {self.in_row(self.output, row, "column")} = ({self.activation}) * ups[0];
+  {self.in_row(self.output, "0u", "column")} = ({self.activation}) * ups[0];
 }}"""
-        shared = (("gates", threads), ("ups", threads))
-        return self.compose(body, rows * columns, threads=threads, shared=shared, fours=fours or ())
+        shared = (("gates", row.threads), ("ups", row.threads))
+        return self.compose(body, columns, threads=row.threads, shared=shared, fours=row.vectors)

@@ -1,14 +1,16 @@
-"""A matrix times each row of the input, with bias; or two matrices times the same row in one dispatch."""
+"""A matrix times each row of the input, with bias; or two matrices times the same rows in one dispatch."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from textwrap import indent
 
 from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel, combined
-from overhead.lowering.operation import GROUP_THREADS, Operation
-from overhead.lowering.templates.row_sums import along, in_fours, threads_along
+from overhead.lowering.operation import Operation
+from overhead.lowering.templates.row_sums import OneRow, one_row
+from overhead.lowering.templates.row_tiles import RowTiles
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,10 +24,7 @@ class MatrixProduct:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Gemv(Operation):
-    """One or more products of the same input. A group of threads computes one number.
-
-    One row is read in vectors of four where the memory allows it, with several loads of each thread under way.
-    """
+    """One or more products of the same input. A group of threads computes one column."""
 
     x: TensorView
     products: tuple[MatrixProduct, ...]
@@ -46,35 +45,39 @@ class Gemv(Operation):
     def kernel(self) -> Kernel:
         rows, inner = self.x.count // self.x.shape[-1], self.x.shape[-1]
         columns = [p.matrix.shape[0] for p in self.products]
-        fours = in_fours(self, self.x, *(p.matrix for p in self.products)) if rows == 1 else None
-        threads = threads_along(inner // 4) if fours else GROUP_THREADS
-        body, row = split(rows, sum(columns))
-        body.append("f32 sum = 0.0;")
-        sums, ends, first = [], [], 0
-        for i, (product, count) in enumerate(zip(self.products, columns, strict=True)):
-            own = f"column - {first}u" if first else "column"
-            bias = f" + {self.element(product.bias, own)}" if product.bias else ""
-            if fours:
-                sums.append(along(inner // 4, threads, self._dot(fours[0], fours[i + 1], own)))
-            else:
-                term = f"{self.in_row(self.x, row, 'k')} * {self.element(product.matrix, own, 'k')}"
-                sums.append(f"for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u) {{ sum += {term}; }}")
-            ends.append(f"{self.in_row(product.output, row, own)} = part[0]{bias};")
-            first += count
-        body += [*chosen(sums, columns), "part[lane] = sum;", combined("part", "x + y", threads)]
-        body += ["if (lane == 0u) {", *(f"  {line}" for line in chosen(ends, columns)), "}"]
-        shared, groups = (("part", threads),), rows * sum(columns)
-        return self.compose("\n".join(body), groups, threads=threads, shared=shared, fours=fours or ())
+        own = [f"column - {sum(columns[:i])}u" if i else "column" for i in range(len(columns))]
+        if rows == 1:
+            return self._of_one_row(columns, own)
+        tiles = RowTiles(rows, inner)
+        weights = [self.element(p.matrix, column, "k") for p, column in zip(self.products, own, strict=True)]
+        sums = [tiles.sums(lambda row: self.in_row(self.x, row, "k"), [weight]) for weight in weights]
+        ends = self._ends(own, "row", "part_sum")
+        body = tiles.body("\n".join(chosen(sums, columns)), "\n".join(chosen(ends, columns)))
+        return self.compose(body, sum(columns), shared=tiles.shared)
 
-    def _dot(self, x: TensorView, matrix: TensorView, column: str) -> Callable[[str], str]:
-        return lambda k: f"sum += dot({self.in_row(x, '0u', k)}, {self.element(matrix, column, k)});"
+    def _of_one_row(self, columns: list[int], own: list[str]) -> Kernel:
+        row = one_row(self, self.x, *(p.matrix for p in self.products))
+        sums = [row.statements(self._term(row, i, column)) for i, column in enumerate(own)]
+        lines = ["u32 column = group;", "f32 sum = 0.0;", *chosen(sums, columns), "part[lane] = sum;"]
+        lines += [combined("part", "x + y", row.threads), "if (lane == 0u) {"]
+        lines += [indent("\n".join(chosen(self._ends(own, "0u", "part[0]"), columns)), "  "), "}"]
+        shared = (("part", row.threads),)
+        return self.compose("\n".join(lines), sum(columns), threads=row.threads, shared=shared, fours=row.vectors)
 
+    def _term(self, row: OneRow, i: int, column: str) -> Callable[[str], str]:
+        def term(k: str) -> str:
+            product = row.product(self.in_row(row.x, "0u", k), self.element(row.matrices[i], column, k))
+            return f"sum += {product};"
 
-def split(rows: int, columns: int) -> tuple[list[str], str]:
-    """Statements that find the row and the column of a group of threads, and the text that stands for the row."""
-    if rows == 1:
-        return ["u32 column = group;"], "0u"
-    return [f"u32 row = group / {columns}u;", f"u32 column = group % {columns}u;"], "row"
+        return term
+
+    def _ends(self, own: list[str], row: str, result: str) -> list[str]:
+        """For each product the statement that writes the result, with the bias."""
+        ends = []
+        for product, column in zip(self.products, own, strict=True):
+            bias = f" + {self.element(product.bias, column)}" if product.bias else ""
+            ends.append(f"{self.in_row(product.output, row, column)} = {result}{bias};")
+        return ends
 
 
 def chosen(statements: list[str], columns: list[int]) -> list[str]:
@@ -86,5 +89,5 @@ def chosen(statements: list[str], columns: list[int]) -> list[str]:
     for statement, count in zip(statements, columns, strict=True):
         limit += count
         start = "} else if" if lines else "if"
-        lines += [f"{start} (column < {limit}u) {{", *(f"  {line}" for line in statement.splitlines())]
+        lines += [f"{start} (column < {limit}u) {{", indent(statement, "  ")]
     return [*lines, "}"]

@@ -1,4 +1,7 @@
-"""How the threads of a group go along a row in fours: vectors of four numbers, which one load reads."""
+"""Products of one row with the rows of matrices: how the threads of a group share them.
+
+Four numbers are one vector where the memory allows it, and the loads of a thread do not wait for each other.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,57 @@ _WRITTEN_OUT = 16
 """Loads of a thread that are written out, so that they do not wait for each other; more are a loop."""
 
 
-def in_fours(operation: Operation, *views: TensorView) -> tuple[TensorView, ...] | None:
-    """The views with vectors of four f32 as elements.
+@dataclasses.dataclass(frozen=True)
+class OneRow:
+    """The row ``x`` and the matrices. ``fours``: the elements of the views are vectors of four numbers, not numbers."""
 
-    None if four numbers of a row are not one aligned vector, or if the operation uses a buffer otherwise too.
-    """
+    x: TensorView
+    matrices: tuple[TensorView, ...]
+    fours: bool
+
+    @property
+    def number(self) -> str:
+        """The type of an element."""
+        return "vec4f" if self.fours else "f32"
+
+    @property
+    def threads(self) -> int:
+        """The threads of a group."""
+        threads = GROUP_THREADS
+        while threads < _MOST_THREADS and self.x.shape[-1] > threads * _LOADS:
+            threads *= 2
+        return threads
+
+    @property
+    def vectors(self) -> tuple[TensorView, ...]:
+        """The views whose buffers the kernel reads as vectors."""
+        return (self.x, *self.matrices) if self.fours else ()
+
+    def product(self, x: str, y: str) -> str:
+        """The text of the product of two elements, a number."""
+        return f"dot({x}, {y})" if self.fours else f"{x} * {y}"
+
+    def statements(self, term: Callable[[str], str]) -> str:
+        """Statements that run ``term(k)`` for each element ``k`` of the row, each in one of the threads."""
+        threads = self.threads
+        whole, rest = divmod(self.x.shape[-1], threads)
+        if whole <= _WRITTEN_OUT:
+            lines = [term(f"lane + {i * threads}u" if i else "lane") for i in range(whole)]
+        else:
+            lines = [f"for (u32 k = lane; k < {whole * threads}u; k += {threads}u) {{ {term('k')} }}"]
+        if rest:
+            at = f"lane + {whole * threads}u" if whole else "lane"
+            lines.append(f"if (lane < {rest}u) {{ {term(at)} }}")
+        return "\n".join(lines)
+
+
+def one_row(operation: Operation, x: TensorView, *matrices: TensorView) -> OneRow:
+    """The row and the matrices of an operation, in vectors if they are aligned and alone in their buffers."""
+    views = (x, *matrices)
     others = {view.buffer for view in (*operation.reads, *operation.writes) if view not in views}
     if any(view.buffer in others or not _aligned(view) for view in views):
-        return None
-    return tuple(_divided(view) for view in views)
+        return OneRow(x, matrices, fours=False)
+    return OneRow(_divided(x), tuple(map(_divided, matrices)), fours=True)
 
 
 def _aligned(view: TensorView) -> bool:
@@ -36,24 +81,3 @@ def _aligned(view: TensorView) -> bool:
 def _divided(view: TensorView) -> TensorView:
     shape, strides = (*view.shape[:-1], view.shape[-1] // 4), (*(s // 4 for s in view.strides[:-1]), 1)
     return dataclasses.replace(view, shape=shape, strides=strides, offset=view.offset // 4)
-
-
-def threads_along(count: int) -> int:
-    """The threads of a group for a row of this many vectors."""
-    threads = GROUP_THREADS
-    while threads < _MOST_THREADS and count > threads * _LOADS:
-        threads *= 2
-    return threads
-
-
-def along(count: int, threads: int, term: Callable[[str], str]) -> str:
-    """Statements that run ``term(k)`` for each k below ``count``, each in one of the threads."""
-    whole, rest = divmod(count, threads)
-    if whole <= _WRITTEN_OUT:
-        lines = [term(f"lane + {i * threads}u" if i else "lane") for i in range(whole)]
-    else:
-        lines = [f"for (u32 k = lane; k < {whole * threads}u; k += {threads}u) {{ {term('k')} }}"]
-    if rest:
-        at = f"lane + {whole * threads}u" if whole else "lane"
-        lines.append(f"if (lane < {rest}u) {{ {term(at)} }}")
-    return "\n".join(lines)

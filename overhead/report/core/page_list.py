@@ -40,8 +40,8 @@ PAGES = (
     FRONT,
     _page("chains", "Chains and workloads", "Which way to run many dependent steps, by workload, size and length."),
     _page("decode", "Decoding tokens",
-          "What a token of a language model costs through each stack, what each fusion of dispatches saves, and what "
-          "one dispatch costs in a real program."),
+          "What a token of a language model costs through each stack, what each fusion of dispatches saves, what one "
+          "dispatch costs in a real program, and from which batch on overhead stops mattering."),
     _page("synchronisation", "Synchronisation",
           "What it costs to wait for the device or to read a value back, and what that does to a step."),
     _page("operations", "Operations", "What an operation of PyTorch costs, by kind."),

@@ -1,8 +1,9 @@
-"""Decoded tokens: the arms of each decoder, the fusion levels, reads, and the cost of a dispatch in a real program."""
+"""Decoded tokens: the arms of each decoder, fusion levels, reads, batches, and the cost of a dispatch in a program."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import fill
 
 from overhead.lowering.fusions import FUSIONS
 from overhead.reading.decoding import (
@@ -10,6 +11,7 @@ from overhead.reading.decoding import (
     MOST_OVER_EAGER,
     PUBLISHED_INTERCEPT_NS,
     PUBLISHED_SLOPE_NS,
+    BatchSweep,
     DecodeArm,
     Decoded,
     DispatchSlope,
@@ -19,17 +21,20 @@ from overhead.reading.decoding import (
     over_eager,
     slope_over_dispatches,
 )
-from overhead.reading.format import MICRO, TIMES, count, factor_spread, spread
+from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, spread
 from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
-from overhead.report.core.draw import PAPER, SMALL, canvas
+from overhead.report.core.draw import PAPER, SMALL, canvas, plain_log_ticks
 from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 
 _MILLI = 1e6
+_PANELS = 3
+_LINES = {"complete": "-", "issue": "--", "device_busy": ":"}
+"""The style of the line of each figure over the batch."""
 
 
 @register("decode", "A token through each stack", 10, page="decode")
@@ -56,6 +61,100 @@ def decoding(view: View) -> Iterator[Part]:
         sentences = [*_padded_sentences(found), *_level_sentences(found)]
         if sentences:
             yield Text([*sentences, _published()])
+
+
+@register("decode-batch", "Where overhead stops mattering", 20, page="decode")
+def batches(view: View) -> Iterator[Part]:
+    for found in decoded(view):
+        if not found.sweeps:
+            continue
+        said = [
+            f"{found.name}: a step makes one token of each sequence of a batch, with as many dispatches as for one "
+            "sequence: more work for the device, but hardly more for the host. The kernels of the lowered program read "
+            "each weight from memory once for all sequences, but they are no tuned matrix products like those that "
+            "PyTorch calls: compare device times within an arm.",
+            *_bound_sentences(found),
+        ]
+        yield Text(said)
+        if any(arm.resolved("complete") for sweep in found.sweeps for arm in sweep.arms):
+            yield _sweep_drawing(found)
+        yield _sweeps(found)
+
+
+def _bound_sentences(found: Decoded) -> Iterator[str]:
+    """At which batches each arm is bound by the device."""
+    said = [f"{_name(sweep)} {_bound(sweep)}" for sweep in found.sweeps if sweep.known]
+    if said:
+        yield (
+            "Overhead stops mattering where the host issues a step in less time than the device needs. This holds for "
+            f"{'; for '.join(said)}."
+        )
+
+
+def _bound(sweep: BatchSweep) -> str:
+    known, bound = sweep.known, sweep.device_bound
+    if not bound:
+        return f"at no batch up to {known[-1]}"
+    if bound == known:
+        return "at every batch measured"
+    return f"from batch {bound[0]} on" if bound == known[-len(bound) :] else f"at batch {listed([*map(str, bound)])}"
+
+
+def _name(sweep: BatchSweep) -> str:
+    first = sweep.arms[0]
+    return f"{first.target.label} ({first.how})"
+
+
+def _sweeps(found: Decoded) -> Table:
+    rows: list[list[str | Cell]] = []
+    for sweep in found.sweeps:
+        for arm in sweep.arms:
+            times = [_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)]
+            bound = {True: "device", False: "host or both", None: ""}[arm.device_bound]
+            row = [arm.how, str(arm.batch), *times, _shown(arm.tokens_per_s, 1), bound, _remark(arm)]
+            rows.append([_stack(arm), *row])
+    columns = ["stack", "how", "batch", "a step, ms", "host, ms", "device, ms", "tokens/s", "bound by", "remark"]
+    return Table(f"{found.name}: batches", columns, rows, numeric=range(2, 7), sortable=True)
+
+
+def _over_batch(sweep: BatchSweep, name: str) -> list[tuple[int, float]]:
+    """Batch and ms of each arm whose figure of this name is resolved."""
+    found = [(arm.batch, arm.record.value(name)) for arm in sweep.arms if arm.resolved(name)]
+    return [(batch, value / _MILLI) for batch, value in found if value is not None]
+
+
+def _sweep_drawing(found: Decoded) -> Drawing:
+    rows = -(-len(found.sweeps) // _PANELS)
+    figure, grid = canvas([1.8] * rows, _PANELS, around=0.75)
+    axes = [ax for row in grid for ax in row]
+    times = [ms for sweep in found.sweeps for name in _LINES for _, ms in _over_batch(sweep, name)]
+    for ax, sweep in zip(axes, found.sweeps, strict=False):
+        first = sweep.arms[0]
+        own = colour(first.target.stack)
+        for name, style in _LINES.items():
+            if points := _over_batch(sweep, name):
+                marker = "o" if name == "complete" else None
+                ax.plot(*zip(*points, strict=True), style, color=own, linewidth=1.2, marker=marker, markersize=4)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_ylim(0.8 * min(times), 1.25 * max(times))
+        ax.set_xticks([arm.batch for arm in sweep.arms], [str(arm.batch) for arm in sweep.arms])
+        ax.minorticks_off()
+        plain_log_ticks(ax.yaxis)
+        ax.set_title(fill(f"{first.target.short}: {first.how}", 28), fontsize=SMALL)
+        ax.set_xlabel("batch", fontsize=SMALL)
+        ax.tick_params(labelsize=SMALL)
+    for row in grid:
+        row[0].set_ylabel("ms a step", fontsize=SMALL)
+    for ax in axes[len(found.sweeps) :]:
+        ax.set_visible(False)
+    return Drawing(
+        f"decode-{slug(found.name)}-batches", f"Time of a step of {found.name} over the batch",
+        f"The time of a step over the batch for {count(len(found.sweeps), 'arm')}; the numbers are in the table below.",
+        "Dots: a step with its work done. Dashed: the host's time to issue it. Dotted: the device's time. Both axes "
+        "are logarithmic.",
+        figure,
+    )  # fmt: skip
 
 
 def _arms(found: Decoded) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from overhead.probes.base import Space
 from overhead.results import Caller, Case, Pattern, Scalar
-from overhead.workloads._decode import DECODERS, PROMPT, decoders
+from overhead.workloads._decode import BATCH_SIZES, DECODERS, PROMPT, decoders
 
 PADDINGS = (100, 200, 400)
 """Trivial dispatches that are added to a token, to find the cost of one in a real program."""
@@ -30,6 +30,11 @@ def program_arms(pattern: Pattern, callers: Sequence[Caller], fusions: Iterable[
 def padded_arms(arm: DecodeWay) -> list[DecodeWay]:
     """The arm with trivial dispatches added to each token."""
     return [dataclasses.replace(arm, params={**arm.params, "padding": count}) for count in PADDINGS]
+
+
+def batched_arms(arm: DecodeWay) -> list[DecodeWay]:
+    """The arm with several sequences in each step."""
+    return [dataclasses.replace(arm, params={**arm.params, "batch": count}) for count in BATCH_SIZES]
 
 
 def reading_arms(params: Mapping[str, Scalar] | None = None) -> list[DecodeWay]:
@@ -60,5 +65,5 @@ def with_decode(space: Space, arms: Iterable[DecodeWay], *, software: bool) -> S
 
 
 def _unit(arm: DecodeWay) -> str:
-    tokens = arm.params.get("tokens", 1)
+    tokens = arm.params.get("tokens", arm.params.get("batch", 1))
     return "token" if tokens == 1 else f"{tokens} tokens"

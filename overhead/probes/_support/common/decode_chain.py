@@ -21,27 +21,29 @@ StateValues = Mapping[str, NDArray[Any]]
 
 
 class DecodeChain(HeldChain):
-    """A chain whose unit is one token of batch 1. A sample starts after the prompt, from the same token and cache.
+    """A chain whose unit is one decode step. A sample starts after the prompt, from the same tokens and cache.
 
-    Subclasses put the state on the device and read it by the names of ``FedBackStep``. With the pattern ``read-each``
-    a unit is ``tokens`` tokens and then a read of what ``readback`` names, the last token or all logits.
+    A step makes one token of each of ``batch`` sequences. Subclasses put the state on the device and read it by the
+    names of ``FedBackStep``. With the pattern ``read-each`` a unit is ``tokens`` steps and then a read of what
+    ``readback`` names, the last token or all logits.
     """
 
     tolerance: float = LOGIT_TOLERANCE
     """Largest allowed difference of a logit."""
     tokens: int = 1
-    """Tokens in a unit."""
+    """Steps in a unit."""
 
     def __init__(self, case: Case) -> None:
-        from overhead.workloads._decode_reference import decode_reference, decode_step
+        from overhead.workloads._decode_reference import batched_step, decode_reference
 
-        self.case = case
-        self.module, self.reference = decode_step(case.workload), decode_reference(case.workload)
+        self.case, self.batch = case, int(case.params.get("batch", 1))
+        self.module = batched_step(case.workload, self.batch)
+        self.reference = decode_reference(case.workload, self.batch)
         self.tokens = int(case.params.get("tokens", 1))
         self.max_n = MOST_TOKENS // self.tokens
         self.latency = case.pattern == "read-each"
         self.agreement: LogitAgreement | None = None
-        self._path: list[tuple[int, NDArray[Any]]] = []
+        self._path: list[tuple[tuple[int, ...], NDArray[Any]]] = []
         self.total = self._counted = 0
 
     @abc.abstractmethod
@@ -66,12 +68,12 @@ class DecodeChain(HeldChain):
         """Write these tensors of the state, and wait until the device has them."""
 
     @abc.abstractmethod
-    def place(self) -> tuple[int, int]:
-        """The token and the position in the state, after all issued work. Raises ``Unverified`` after an error."""
+    def place(self) -> tuple[tuple[int, ...], int]:
+        """The tokens and the position in the state, after all issued work. Raises ``Unverified`` after an error."""
 
     @abc.abstractmethod
     def logits(self) -> NDArray[Any]:
-        """The logits of the last step, after all issued work."""
+        """The logits of the last step, of shape (batch, vocabulary), after all issued work."""
 
     def verify(self) -> None:
         """Compare the logits of given tokens with float64, then follow the chain's own tokens.
@@ -81,7 +83,7 @@ class DecodeChain(HeldChain):
         self.put(self.reference.empty)
         found = []
         for position, token in enumerate(self.reference.tokens):
-            self.put({"token": np.array([token]), "position": np.array([position])})
+            self.put({"token": token, "position": np.array([position])})
             self._step()
             found.append(self.logits().copy())
         self.agreement = agreement(np.array(found), self.reference.logits, self.tolerance)
@@ -94,17 +96,26 @@ class DecodeChain(HeldChain):
             token, position = self.place()
             if position != PROMPT + step:
                 raise Unverified(f"after {step} tokens the position is {position}, not {PROMPT + step}")
-            self._path.append((token, self.logits().copy()))
+            self._path.append((token, self._compared(self.logits())))
         self.restart()
         self.total = self.aside = 0
+
+    def _compared(self, logits: NDArray[Any]) -> NDArray[Any]:
+        """What is kept of a step: all logits of one sequence; of a batch the largest of each, as all take 39 MB."""
+        return logits.copy() if self.batch == 1 else logits.max(axis=-1)
 
     def _step(self) -> None:
         self.run(1)
         self.wait()
 
     def restart(self) -> None:
-        """Restore the state after the prompt. Tokens that were not counted are forgotten."""
-        self.put(self.reference.start)
+        """Restore the state after the prompt. Tokens that were not counted are forgotten.
+
+        Of a batch only the tokens and the position are restored, because its cache takes up to 235 MB. A step hides all
+        later rows of the cache until they are written again.
+        """
+        start = self.reference.start
+        self.put(start if self.batch == 1 else {name: start[name] for name in ("token", "position")})
         self._counted = 0
 
     def count(self) -> int:
@@ -112,10 +123,10 @@ class DecodeChain(HeldChain):
 
         Raises ``Unverified`` if the last token is not that of the first run.
         """
-        token, position = self.place()
+        tokens, position = self.place()
         steps = position - PROMPT
-        if not 0 <= steps < len(self._path) or token != self._path[steps][0]:
-            raise Unverified(f"token {token} at position {position} is not the one that the first run gave")
+        if not 0 <= steps < len(self._path) or tokens != self._path[steps][0]:
+            raise Unverified(f"a token at position {position} is not the one that the first run gave")
         self.total += steps - self._counted
         self._counted = steps
         return steps
@@ -129,7 +140,7 @@ class DecodeChain(HeldChain):
         """The tokens since ``open``. Raises ``Unverified`` if the last logits are not those of the first run."""
         steps = self.count()
         if steps:
-            off = float(np.abs(self.logits() - self._path[steps][1]).max())
+            off = float(np.abs(self._compared(self.logits()) - self._path[steps][1]).max())
             if not off <= self.tolerance:
                 raise Unverified(f"the logits of token {steps} differ by {off:.2g} from those of the first run")
         return whole_units(self.total, self.tokens) - self.aside
@@ -137,7 +148,7 @@ class DecodeChain(HeldChain):
     def window(self) -> dict[str, Scalar]:
         slots = SHAPES[self.case.workload].slots
         checked = {} if self.agreement is None else {"logits": str(self.agreement)[:200]}
-        held: dict[str, Scalar] = {"precision": "float32", "batch": 1, "prompt": PROMPT, "slots": slots}
+        held: dict[str, Scalar] = {"precision": "float32", "batch": self.batch, "prompt": PROMPT, "slots": slots}
         if self.tokens > 1:
             held["prefill"] = f"{self.tokens} decode steps, one after another"
         return {**held, **checked}

@@ -21,12 +21,12 @@ LOGITS = 1
 
 
 @functools.cache
-def lowered_step(name: str, fusions: int, padding: int) -> Program:
-    """The program of one token with the first ``fusions`` fusions and ``padding`` more dispatches."""
+def lowered_step(name: str, fusions: int, padding: int, batch: int = 1) -> Program:
+    """The program of one step with the first ``fusions`` fusions and ``padding`` more dispatches."""
     from overhead.lowering.torch_export import lower
-    from overhead.workloads._decode_reference import decode_step
+    from overhead.workloads._decode_reference import batched_step
 
-    program = lower(decode_step(name), fusions=tuple(FUSIONS)[:fusions])
+    program = lower(batched_step(name, batch), fusions=tuple(FUSIONS)[:fusions])
     return padded(program, padding) if padding else program
 
 
@@ -41,7 +41,7 @@ class LoweredDecode(DecodeChain):
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.padding = int(case.params.get("padding", 0))
-        self.lowered = lowered_step(case.workload, int(case.params["fusions"]), self.padding)
+        self.lowered = lowered_step(case.workload, int(case.params["fusions"]), self.padding, self.batch)
 
     def initial_values(self) -> dict[str, NDArray[Any]]:
         """The contents of weights and state, by name. The weights are not copied."""
@@ -52,12 +52,12 @@ class LoweredDecode(DecodeChain):
         """These values with the counter of added dispatches, at 0 if there is one."""
         return {**values, **({PADDING: np.zeros(1)} if self.padding else {})}
 
-    def number(self, name: str) -> int:
-        """The first number of a buffer, after all issued work."""
+    def numbers(self, name: str) -> NDArray[Any]:
+        """The numbers of a buffer, after all issued work."""
         raise NotImplementedError
 
-    def place(self) -> tuple[int, int]:
-        return self.number("token"), self.number("position")
+    def place(self) -> tuple[tuple[int, ...], int]:
+        return tuple(self.numbers("token").tolist()), int(self.numbers("position")[0])
 
     def dispatches_of_a_token(self) -> int:
         """The dispatches that one token hands to the API, counted there. Runs one token."""
@@ -72,7 +72,7 @@ class LoweredDecode(DecodeChain):
 
     def count(self) -> int:
         steps = super().count()
-        if self.padding and (found := self.number(PADDING)) != steps * self.padding:
+        if self.padding and (found := int(self.numbers(PADDING)[0])) != steps * self.padding:
             raise Unverified(f"{steps} tokens ran {found} of {steps * self.padding} added dispatches")
         return steps
 

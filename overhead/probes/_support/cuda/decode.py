@@ -106,15 +106,16 @@ class CudaDecode(LoweredDecode):
         for name, array in self.state_values(values).items():
             self.session.write(self._buffers[name], array.astype(DTYPES[self.lowered.buffers[name].number]))
 
-    def number(self, name: str) -> int:
-        return int(self.session.read(self._buffers[name], np.zeros(1, DTYPES[self.lowered.buffers[name].number]))[0])
+    def numbers(self, name: str) -> NDArray[Any]:
+        buffer = self.lowered.buffers[name]
+        return self.session.read(self._buffers[name], np.zeros(buffer.count, DTYPES[buffer.number]))
 
     def logits(self) -> NDArray[Any]:
         view = self.lowered.outputs[LOGITS]
         return self.session.read(self._buffers[view.buffer], np.zeros(view.shape, np.float32))
 
     def read_back(self) -> object:
-        return self.logits() if self.case.params["readback"] == "logits" else self.number("token")
+        return self.logits() if self.case.params["readback"] == "logits" else self.numbers("token")
 
     def dispatches_of_a_token(self) -> int:
         """The nodes of a graph that the driver captures while one token is issued."""

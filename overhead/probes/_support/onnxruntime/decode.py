@@ -102,7 +102,7 @@ class OnnxDecode(DecodeChain):
         self.synchronous = not self._on_webgpu
         self.overlap = "serial" if self.synchronous or self.latency else "pipelined"
         self._states = [self._values(self.reference.empty) for _ in range(2)]
-        vocabulary = np.zeros(self.reference.logits.shape[1], np.float32)
+        vocabulary = np.zeros(self.reference.logits.shape[1:], np.float32)
         self._logits = ort.OrtValue.ortvalue_from_numpy(vocabulary, self._place, 0)
         self._bindings = [self._bound(*pair) for pair in (self._states, self._states[::-1])]
         self._turn = 0
@@ -130,9 +130,9 @@ class OnnxDecode(DecodeChain):
         for name, array in values.items():
             current[name].update_inplace(np.ascontiguousarray(array, current[name].numpy().dtype))
 
-    def place(self) -> tuple[int, int]:
+    def place(self) -> tuple[tuple[int, ...], int]:
         current = self._states[self._turn]
-        return int(current["token"].numpy()[0]), int(current["position"].numpy()[0])
+        return tuple(current["token"].numpy().tolist()), int(current["position"].numpy()[0])
 
     def logits(self) -> NDArray[Any]:
         found: NDArray[Any] = self._logits.numpy()

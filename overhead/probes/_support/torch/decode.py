@@ -60,8 +60,8 @@ class TorchDecode(DecodeChain):
             self._state[name].copy_(torch.from_numpy(np.asarray(array)))
         self._wait()
 
-    def place(self) -> tuple[int, int]:
-        return int(self._state["token"]), int(self._state["position"])
+    def place(self) -> tuple[tuple[int, ...], int]:
+        return tuple(self._state["token"].tolist()), int(self._state["position"])
 
     def logits(self) -> NDArray[Any]:
         found: NDArray[Any] = self.output[1].cpu().numpy()

@@ -91,8 +91,8 @@ class WebGpuDecode(LoweredDecode):
         self.session.queue.submit([])
         self.wait()
 
-    def number(self, name: str) -> int:
-        return int(self.program.get(name)[0])
+    def numbers(self, name: str) -> NDArray[Any]:
+        return self.program.get(name)
 
     def logits(self) -> NDArray[Any]:
         return self.program.output(LOGITS)

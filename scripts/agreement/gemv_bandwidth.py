@@ -1,6 +1,6 @@
 """Bytes a second of the lowered matrix products of a decoder, beside a copy on the same device.
 
-    python scripts/agreement/gemv_bandwidth.py                  # on a machine with a GPU: CUDA, Dawn, wgpu-native
+    python scripts/agreement/gemv_bandwidth.py --out gemv.json  # on a machine with a GPU: CUDA, Dawn, wgpu-native
     python scripts/agreement/gemv_bandwidth.py --small          # tiny matrices, also on software adapters
     python scripts/agreement/gemv_bandwidth.py --run run.json   # also the kernels of a token in the records of a run
 
@@ -394,16 +394,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="tiny matrices, also on software adapters")
     parser.add_argument("--run", type=Path, help="also check the kernels of a token in this run")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument("--out", type=Path, help="also write the rows to this file as JSON")
     options = parser.parse_args(arguments)
     rows = bandwidths(options.small)
     kernels = kernel_times(View(load(options.run))) if options.run else []
-    if options.json:
+    show(rows, kernels, Console(width=160))
+    if options.out:
         products = [{**dataclasses.asdict(row), "share": row.share, "within": row.within} for row in rows]
         times = [{**dataclasses.asdict(one), "within": one.within} for one in kernels]
-        print(json.dumps({"products": products, "kernels": times}, indent=1))
-    else:
-        show(rows, kernels, Console(width=160))
+        options.out.write_text(json.dumps({"products": products, "kernels": times}, indent=1))
     failed = False in [*(row.within for row in rows), *(one.within for one in kernels)]
     return 1 if failed or all(row.share is None for row in rows) else 0
 

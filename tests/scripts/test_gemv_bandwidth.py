@@ -28,26 +28,24 @@ def only(monkeypatch: pytest.MonkeyPatch, stack: str, *targets: Target) -> None:
     monkeypatch.setattr(gemv_bandwidth, "_TIMINGS", 1)
 
 
-def check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
-    gemv_bandwidth.main(["--small", "--json", *more])
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+def products_of(out: Path) -> list[dict[str, Any]]:
+    gemv_bandwidth.main(["--small", "--out", str(out)])
+    found: list[dict[str, Any]] = json.loads(out.read_text())["products"]
     return found
 
 
 @pytest.mark.slow
 @pytest.mark.needs("torch", "wgpu", "numba", "lavapipe")
-def test_every_product_is_verified_and_set_beside_a_copy(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_product_is_verified_and_set_beside_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     only(monkeypatch, "wgpu-native")
-    products = check(monkeypatch, capsys)["products"]
+    products = products_of(tmp_path / "gemv.json")
     assert {row["kernel"] for row in products} == KERNELS
     assert all(row["reason"] in ("", "the time of a unit is not resolved") for row in products)
     assert all(row["within"] is None for row in products)
 
 
 @pytest.mark.needs("torch", "cxx", "numba")
-def test_cuda_c_runs_on_a_fake_driver(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cuda_c_runs_on_a_fake_driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from overhead.probes._support.cuda import workload
     from tests.fakes import kernels
     from tests.fakes.cuda_driver import install
@@ -57,7 +55,7 @@ def test_cuda_c_runs_on_a_fake_driver(monkeypatch: pytest.MonkeyPatch, capsys: p
     only(
         monkeypatch, "cuda-driver", Target(stack="cuda-driver", api="CUDA", adapter="Fake GPU", options={"ordinal": 0})
     )
-    products = check(monkeypatch, capsys)["products"]
+    products = products_of(tmp_path / "gemv.json")
     assert {row["kernel"] for row in products} == KERNELS
     assert not any(row["reason"].startswith("differs") for row in products)
 
@@ -95,7 +93,7 @@ def decode_record(stack: str, ms: float, language: str = "", **params: Any) -> R
 
 
 def test_the_kernels_of_a_token_may_take_one_and_a_half_times_those_of_torch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = [
         decode_record("cuda-graph", 2.0, maker="torch"),
@@ -105,10 +103,11 @@ def test_the_kernels_of_a_token_may_take_one_and_a_half_times_those_of_torch(
     write_fingerprint(tmp_path / "run.json", fingerprint(*records))
     row = BandwidthRow("GPU", "lm_head", 1, 60.0, 100.0)
     monkeypatch.setattr(gemv_bandwidth, "bandwidths", lambda small: [row])
-    assert gemv_bandwidth.main(["--json", "--run", str(tmp_path / "run.json")]) == 1
-    kernels = json.loads(capsys.readouterr().out)["kernels"]
+    out = tmp_path / "gemv.json"
+    assert gemv_bandwidth.main(["--out", str(out), "--run", str(tmp_path / "run.json")]) == 1
+    kernels = json.loads(out.read_text())["kernels"]
     assert [(one["ms"], one["within"]) for one in kernels] == [(2.0, None), (2.8, True), (3.2, False)]
-    assert gemv_bandwidth.main(["--json"]) == 0
+    assert gemv_bandwidth.main([]) == 0
 
 
 def test_the_tables_hold_every_row(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,6 +155,8 @@ def _subject(name: str, program: Program, operation: Gemv | GatedGemv, working_s
     drawn = {b.name: dice.standard_normal(b.count, np.float32) for b in (program.buffers[x.buffer], *matrices)}
     for view in (*operation.reads[:1], *operation.writes):
         buffers[view.buffer] = dataclasses.replace(program.buffers[view.buffer], role="state")
+    for matrix in matrices:
+        drawn[matrix.name] *= np.float32(x.shape[-1] ** -0.5)
     values, operations, copies = {x.buffer: drawn[x.buffer]}, list[Operation](), list[tuple[str, ...]]()
     for i in range(max(2, math.ceil(working_set / size))):
         names = {matrix.name: f"{matrix.name}#{i}" for matrix in matrices}

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from overhead.claims.registry import ClaimTest, Selector
 from overhead.claims.select import against_of, pairs
-from overhead.reading.format import plain, valued
+from overhead.reading.decoding import DecodeArm, DispatchSlope, decoded, slope_over_dispatches
+from overhead.reading.format import plain, spread, valued
 from overhead.reading.intervals import Span, ratio, span
 from overhead.reading.missing_values import missing_figure, why
 from overhead.reading.view import CALLER_WORDS, View, named, words
@@ -21,7 +22,7 @@ class ClaimValue:
 
     ``of`` and ``against``: keys of the records. ``label``: target and case in words. ``machine``: its GPUs, or its CPU.
     ``status``: the status of the case. ``reason``: why there is no value, if ``value`` is None.
-    ``run``: the profile and the time of the run.
+    ``note``: what belongs to the value, such as the intercept of a slope. ``run``: the profile and the time of the run.
     """
 
     machine: str
@@ -35,6 +36,7 @@ class ClaimValue:
     high: float | None = None
     reason: str = ""
     run: str = ""
+    note: str = ""
 
 
 class _Missing(Exception):
@@ -58,17 +60,30 @@ def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
             run=plain(f"{view.fingerprint.profile} run of {view.fingerprint.created[:16]}"),
         )
         try:
-            got = _quantity(test, view, of, against) * test.scale
+            got, note = _with_note(test, view, of, against)
         except _Missing as missing:
             found.append(replace(known, reason=str(missing)))
         else:
-            found.append(replace(known, value=got.value, low=got.low, high=got.high))
+            got *= test.scale
+            found.append(replace(known, value=got.value, low=got.low, high=got.high, note=note))
     return found
+
+
+def _with_note(test: ClaimTest, view: View, of: Record, against: Record | None) -> tuple[Span, str]:
+    if test.kind != "slope":
+        return _quantity(test, view, of, against), ""
+    line = _slope(test, view, of)
+    intercept = spread(*line.intercept.over(_NS_PER_UNIT["ms"]))
+    return line.slope * (1 / _NS_PER_UNIT[test.unit]), f"intercept {intercept} ms, {line.points} cases"
 
 
 def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -> Span:
     if test.kind == "stage-share":
         return _stage_share(of, test.of.figure or "complete")
+    if test.kind == "count":
+        return _count(of)
+    if test.unit == "1/s":
+        return Span(1e9, 1e9, 1e9) / _amount(of, test.of)
     if test.kind in ("value", "fails"):
         return _amount(of, test.of) * (1 / _NS_PER_UNIT.get(test.unit, 1.0))
     if test.via:
@@ -83,6 +98,26 @@ def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -
     if test.kind == "share-left":
         return Span(1.0, 1.0, 1.0) - found.share_saved
     return found.share_saved if test.kind == "share" else found
+
+
+def _count(record: Record) -> Span:
+    found = record.window.get("dispatches")
+    if not isinstance(found, int):
+        raise _Missing(f"no dispatches were counted: {record.reason or record.status}")
+    return Span(found, found, found)
+
+
+def _slope(test: ClaimTest, view: View, of: Record) -> DispatchSlope:
+    """The line through the decode cases that differ from ``of`` in ``test.over`` alone."""
+    arms: list[DecodeArm] = []
+    for decoder in decoded(view):
+        levels = [[arm for _, arm in own.arms] for own in decoder.levels]
+        groups = levels if test.over == "fusions" else decoder.padded
+        arms = next((list(group) for group in groups if any(arm.record.key == of.key for arm in group)), arms)
+    line = slope_over_dispatches(arms)
+    if line is None:
+        raise _Missing(f"fewer than three cases of other {test.over} have a time and a count of dispatches")
+    return line
 
 
 def _amount(record: Record, selector: Selector) -> Span:

@@ -14,8 +14,8 @@ from overhead.results import Api, Caller, Dependency, Name, Pattern, Scalar
 Number = int | float
 ClaimText = Annotated[str, Meta(min_length=1, max_length=1000)]
 Id = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,39}$")]
-Unit = Literal["ratio", "share", "s", "ms", "us", "ns", "GB/s", "1/s"]
-TestKind = Literal["value", "ratio", "share", "share-left", "stage-share", "fails", "implied"]
+Unit = Literal["ratio", "share", "s", "ms", "us", "ns", "GB/s", "1/s", "dispatches"]
+TestKind = Literal["value", "count", "slope", "ratio", "share", "share-left", "stage-share", "fails", "implied"]
 
 
 class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -50,7 +50,9 @@ class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
     ``kind`` is one of:
 
-    - ``value``: the figure of ``of``;
+    - ``value``: the figure of ``of``; in the unit ``1/s`` its reciprocal;
+    - ``count``: the dispatches of a unit of ``of``, counted at the API;
+    - ``slope``: the time of a dispatch, from the decode cases that differ from ``of`` in the parameter ``over`` alone;
     - ``ratio``: ``of`` divided by ``against``;
     - ``share``: the fraction of ``of`` that ``against`` saves;
     - ``share-left``: the fraction of ``of`` that is left in ``against``;
@@ -68,6 +70,7 @@ class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     of: Selector = Selector()
     against: Selector | None = None
     via: Name = ""
+    over: Literal["", "padding", "fusions"] = ""
     scale: float = 1.0
     reason: str = ""
     formula: str = ""

@@ -28,7 +28,8 @@ TOLERANCE = (
     f"A time or a share is reproduced within a factor of {_REPRODUCED_WITHIN:g} of the published one (of a range: of "
     f"its nearer end), and partial within {_PARTIAL_WITHIN:g}. A ratio is reproduced within {_REPRODUCED_WITHIN:g} and "
     f"partial if it points the same way by at least {100 * (_SAME_DIRECTION - 1):.0f} %; a claim of no difference is "
-    f"reproduced within {100 * (_SAME_DIRECTION - 1):.0f} %. An attribution is right if the named part takes at least "
+    f"reproduced within {100 * (_SAME_DIRECTION - 1):.0f} %, and so is a count, which is partial within "
+    f"{_REPRODUCED_WITHIN:g}. An attribution is right if the named part takes at least "
     f"{100 * _LEAST_SHARE:.0f} % of the number. The whole interval must lie inside."
 )
 """The rules in words, the same for all claims."""
@@ -39,6 +40,8 @@ def reproduced_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
     if test.no_effect:
         return 1 / _SAME_DIRECTION, _SAME_DIRECTION
     least, most = published(claim)
+    if test.kind == "count":
+        return least / _SAME_DIRECTION, most * _SAME_DIRECTION
     low, high = least / _REPRODUCED_WITHIN, most * _REPRODUCED_WITHIN
     if test.unit == "ratio":
         return (max(low, _SAME_DIRECTION), high) if least > 1 else (low, min(high, 1 / _SAME_DIRECTION))
@@ -50,6 +53,8 @@ def partial_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
     if test.no_effect:
         return reproduced_bounds(claim, test)
     least, most = published(claim)
+    if test.kind == "count":
+        return least / _REPRODUCED_WITHIN, most * _REPRODUCED_WITHIN
     if test.unit == "ratio":
         return (_SAME_DIRECTION, math.inf) if least > 1 else (0.0, 1 / _SAME_DIRECTION)
     high = most * _PARTIAL_WITHIN

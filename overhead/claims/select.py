@@ -21,16 +21,27 @@ def against_of(test: ClaimTest) -> Selector | None:
 
 
 def pairs(test: ClaimTest, view: View) -> Iterator[tuple[Record, Record | None]]:
-    """Pairs of records to compare: on the same device and equal in every parameter that both have."""
+    """Pairs of records to compare: on the same device and equal in every parameter that both have.
+
+    Two records of one target also have the same pattern and caller, unless the selectors name others.
+    """
     other = against_of(test)
     for of in plainest(test.of, view):
         if other is None or test.against is None:
             yield of, None
             continue
         elsewhere = test.against.stack is not None or test.against.api is not None
-        for against in plainest(other, view, like=of):
+        wanted = other if elsewhere else _alike(other, of)
+        for against in plainest(wanted, view, like=of):
             if same_device_across_apis(of, against) if elsewhere else against.target_key == of.target_key:
                 yield of, against
+
+
+def _alike(selector: Selector, of: Record) -> Selector:
+    """The selector with the pattern and the caller of the record, where it names none."""
+    return msgspec.structs.replace(
+        selector, pattern=selector.pattern or of.pattern, caller=selector.caller or of.caller
+    )
 
 
 def plainest(selector: Selector, view: View, like: Record | None = None) -> list[Record]:

@@ -12,7 +12,7 @@ from overhead.reading.format import MICRO, TIMES, count, listed, spread
 
 _MOST_TARGETS = 3
 """The most targets that a sentence names; it counts the others."""
-_UNITS = {"us": MICRO, "ms": "ms", "ns": "ns", "s": "s", "GB/s": "GB/s", "1/s": "a second"}
+_UNITS = {"us": MICRO, "ms": "ms", "ns": "ns", "s": "s", "GB/s": "GB/s", "1/s": "a second", "dispatches": "dispatches"}
 
 
 def explain(
@@ -45,6 +45,8 @@ def explain(
 
 def quantity(value: float, unit: Unit, low: float | None = None, high: float | None = None) -> str:
     """The number with its unit, rounded to the digits that its interval allows."""
+    if unit == "dispatches":
+        return f"{value:,.0f} dispatches"
     share = unit == "share"
     mark = " %" if share else TIMES if unit == "ratio" else f" {_UNITS[unit]}"
     shown, below, above = (None if v is None else 100 * v if share else v for v in (value, low, high))
@@ -82,7 +84,8 @@ def _capital(text: str) -> str:
 def _one(test: ClaimTest, one: ClaimValue) -> str:
     if one.value is None:
         return f"no value for {one.label} ({one.reason})"
-    return f"{quantity(one.value, test.unit, one.low, one.high)} for {place(one)}"
+    note = f" ({one.note})" if one.note else ""
+    return f"{quantity(one.value, test.unit, one.low, one.high)}{note} for {place(one)}"
 
 
 def place(one: ClaimValue) -> str:

@@ -2,10 +2,11 @@
 
 A body is written in what both languages share, and in these words:
 
-- ``f32 x = ...;`` declares a variable, also ``i32``, ``u32`` and ``bool``; ``f32(x)`` converts;
+- ``f32 x = ...;`` declares a variable, also ``i32``, ``u32``, ``bool`` and ``vec4f``; ``f32(x)`` converts;
 - ``group``: the index of the group of threads; ``lane``: the index of the thread in its group, both u32;
 - ``b0``, ``b1``, ...: the buffers, in the order of ``bindings``;
-- ``workgroupBarrier()``, ``select(otherwise, then, condition)``, ``inverseSqrt``, and the functions of mathematics.
+- ``workgroupBarrier()``, ``select(otherwise, then, condition)``, ``inverseSqrt``, ``dot`` of two ``vec4f``, and the
+  functions of mathematics.
 
 An integer literal of type u32 ends in ``u``. A literal of type f32 has a point or an exponent.
 """
@@ -14,31 +15,34 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import Literal
 
 from overhead.lowering.buffers import NumberType
 
 WIDEST = 32_768
 """Groups in the first dimension of a grid. WebGPU allows 65,535 in each dimension, so larger grids get a second one."""
-_DECLARED = re.compile(r"\b(f32|i32|u32|bool) (\w+) =")
+_DECLARED = re.compile(r"\b(f32|i32|u32|bool|vec4f) (\w+) =")
 _FLOAT = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])")
 CUDA_HEAD = """\
 typedef float f32;
 typedef int i32;
 typedef unsigned int u32;
+typedef float4 vec4f;
 #define workgroupBarrier __syncthreads
 __device__ inline f32 select(f32 otherwise, f32 then, bool condition) { return condition ? then : otherwise; }
 __device__ inline u32 select(u32 otherwise, u32 then, bool condition) { return condition ? then : otherwise; }
 __device__ inline i32 select(i32 otherwise, i32 then, bool condition) { return condition ? then : otherwise; }
 __device__ inline f32 inverseSqrt(f32 x) { return 1.0f / sqrtf(x); }
+__device__ inline f32 dot(vec4f x, vec4f y) { return x.x * y.x + x.y * y.y + x.z * y.z + x.w * y.w; }
 """
 """What the kernels of a program need before them in CUDA C."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Binding:
-    """A buffer of a kernel: its type, and whether the kernel writes it."""
+    """A buffer of a kernel: the type of its elements, and whether the kernel writes it."""
 
-    number: NumberType
+    number: NumberType | Literal["vec4f"]
     written: bool
 
 

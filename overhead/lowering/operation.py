@@ -50,12 +50,21 @@ class Operation(abc.ABC):
         """The kernel. Operations with the same views, but in other buffers, have equal kernels."""
 
     def compose(
-        self, body: str, groups: int, *, threads: int = GROUP_THREADS, shared: tuple[tuple[str, int], ...] = ()
+        self,
+        body: str,
+        groups: int,
+        *,
+        threads: int = GROUP_THREADS,
+        shared: tuple[tuple[str, int], ...] = (),
+        fours: tuple[TensorView, ...] = (),
     ) -> Kernel:
-        """A kernel with the bindings of this operation."""
+        """A kernel with the bindings of this operation. ``fours``: views whose buffers it reads as vectors of four."""
+        vectors = {view.buffer for view in fours}
         written = {view.buffer for view in self.writes}
         numbers = {view.buffer: view.number for view in (*self.writes, *self.reads)}
-        bindings = tuple(Binding(numbers[name], name in written) for name in self.bindings)
+        bindings = tuple(
+            Binding("vec4f" if name in vectors else numbers[name], name in written) for name in self.bindings
+        )
         return Kernel(self.label, bindings, threads, groups, body, shared)
 
     def name(self, view: TensorView) -> str:

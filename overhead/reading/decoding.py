@@ -18,6 +18,8 @@ PUBLISHED_SLOPE_NS, PUBLISHED_INTERCEPT_NS = 95_500.0, -12_300_000.0
 
 MOST_KERNEL_RATIO = 1.3
 """If device times differ by more, nothing about hosts follows from the time of a token alone."""
+MOST_OVER_EAGER = 1.5
+"""The kernels of a program should take at most this many times as long as those of PyTorch's eager step."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +74,11 @@ class DecodeArm:
     @property
     def device(self) -> Span | None:
         return measured(self.record, "device_busy") or measured(self.record, "device_span")
+
+    @property
+    def host_share(self) -> Span | None:
+        """The part of the time of a token that the host needs to issue it."""
+        return ratio(self.host, self.complete)
 
     @property
     def tokens_per_s(self) -> Span | None:
@@ -181,6 +188,16 @@ def decoded(view: View) -> list[Decoded]:
     return found
 
 
+def fastest_arm(found: Decoded, fusions: int) -> DecodeArm | None:
+    """The arm of the program with this many fusions that takes the least time for a token; None without a time."""
+    timed = [
+        (arm.complete.value, i, arm)
+        for i, arm in enumerate(found.arms)
+        if arm.record.params.get("fusions") == fusions and arm.resolved("complete") and arm.complete is not None
+    ]
+    return min(timed)[2] if timed else None
+
+
 def _batch(arm: DecodeArm) -> int:
     return arm.batch
 
@@ -215,6 +232,16 @@ def _points(arms: Sequence[DecodeArm]) -> list[tuple[int, Span]]:
 
 def kernel_ratios(found: Decoded) -> list[KernelRatio]:
     """Device time of the same program in WGSL over that in CUDA C, for each number of fusions that has both."""
+    fastest, ratios = fastest_kernels(found), []
+    for fusions in range(len(FUSIONS) + 1):
+        wgsl, cuda = (fastest.get((language, fusions)) for language in ("wgsl", "cuda"))
+        if wgsl is not None and cuda is not None and (times := ratio(wgsl.device, cuda.device)) is not None:
+            ratios.append(KernelRatio(fusions, wgsl, cuda, times))
+    return ratios
+
+
+def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
+    """The arm with the least device time by (language, fusions), for the programs with a device time."""
     fastest: dict[tuple[str, int], DecodeArm] = {}
     for arm in found.arms:
         language, fusions = arm.record.window.get("language"), arm.record.params.get("fusions")
@@ -222,12 +249,19 @@ def kernel_ratios(found: Decoded) -> list[KernelRatio]:
             before = fastest.get((language, fusions))
             if before is None or before.device is None or arm.device.value < before.device.value:
                 fastest[language, fusions] = arm
-    ratios = []
-    for fusions in range(len(FUSIONS) + 1):
-        wgsl, cuda = (fastest.get((language, fusions)) for language in ("wgsl", "cuda"))
-        if wgsl is not None and cuda is not None and (times := ratio(wgsl.device, cuda.device)) is not None:
-            ratios.append(KernelRatio(fusions, wgsl, cuda, times))
-    return ratios
+    return fastest
+
+
+def eager_kernels(found: Decoded) -> DecodeArm | None:
+    """The CUDA graph of PyTorch's eager step, whose device time is that of PyTorch's kernels alone."""
+    return next((arm for arm in found.arms if arm.record.params.get("maker") == "torch"), None)
+
+
+def over_eager(found: Decoded) -> list[tuple[DecodeArm, Span]]:
+    """For each program in each language, its device time over that of PyTorch's eager step in the same run."""
+    eager = eager_kernels(found)
+    ratios = [(arm, ratio(arm.device, eager.device if eager else None)) for arm in fastest_kernels(found).values()]
+    return [(arm, times) for arm, times in ratios if times is not None]
 
 
 def slope_over_dispatches(arms: Sequence[DecodeArm]) -> DispatchSlope | None:

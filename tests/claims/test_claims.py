@@ -31,7 +31,7 @@ CLAIMS = claims()
 APIS = {
     "numpy": "CPU", "torch": "CPU CUDA", "torch-compile": "CPU CUDA", "cuda-driver": "CUDA", "cuda-graph": "CUDA",
     "cupy": "CUDA", "triton": "CUDA", "jax": "CPU CUDA", "vulkan": "Vulkan", "wgpu-native": "Vulkan",
-    "dawn": "Vulkan", "chromium": "Vulkan", "firefox": "Vulkan",
+    "dawn": "Vulkan", "chromium": "Vulkan", "firefox": "Vulkan", "onnxruntime": "WebGPU",
 }  # fmt: skip
 GPU = "NVIDIA H200"
 
@@ -58,7 +58,10 @@ def _record(target: Target, case: Case) -> Record:
         params=dict(case.params), dependency=case.dependency,
         more=tuple(figure(f"stage:{name}", 3_000.0) for name in ("finish", "submit")),
     )  # fmt: skip
-    return msgspec.structs.replace(made, workload=case.workload)
+    window: Params = {}
+    if "fusions" in case.params:
+        window["dispatches"] = 881 - 100 * int(case.params["fusions"]) + int(case.params.get("padding", 0))
+    return msgspec.structs.replace(made, workload=case.workload, window=window)
 
 
 def judged(claim: str, *runs: Fingerprint) -> Judged:

@@ -80,6 +80,7 @@ template <class Kernel> void all(Kernel kernel, word groups, word threads) {
 """
 _CUDA_WORDS = """
 #define __launch_bounds__(n)
+struct alignas(16) float4 { float x, y, z, w; };
 template <class T> static T max(T a, T b) { return a < b ? b : a; }
 template <class T> static T min(T a, T b) { return b < a ? b : a; }
 """

@@ -121,6 +121,18 @@ def test_device_times_in_wgsl_and_cuda_are_compared(cuda_ms: float, fair: bool) 
     assert ("do not tell the hosts apart" not in said) is fair
 
 
+@pytest.mark.parametrize(("wgsl_ms", "ends"), [(1.8, "eager step."), (3.0, "more than 1.5×.")])
+def test_kernels_are_set_beside_those_of_the_eager_step(wgsl_ms: float, ends: str) -> None:
+    torch = record("launches", 1.8, stack="cuda-graph", caller="binding", maker="torch")
+    wgsl = record("per-pass", wgsl_ms, dispatches=32, fusions=6)
+    wgsl.window["language"] = "wgsl"
+    (said,) = [
+        p for part in decoding(view(wgsl, torch)) if isinstance(part, Text) for p in part.paragraphs if "All ker" in p
+    ]
+    assert f"(fused) take {wgsl_ms / 1.8:.2f}" in said
+    assert said.endswith(ends)
+
+
 def step(batch: int, device_ms: float | None, stack: str, pattern: Pattern, bound: Any = "", **params: Any) -> Record:
     """A step that the host issues in 2 ms."""
     more = {"batch": batch} if batch > 1 else {}

@@ -6,7 +6,8 @@ import dataclasses
 
 from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel, combined
-from overhead.lowering.operation import GROUP_THREADS, Operation
+from overhead.lowering.operation import Operation
+from overhead.lowering.templates.row_sums import one_row
 from overhead.lowering.templates.row_tiles import RowTiles
 
 
@@ -41,21 +42,24 @@ class GatedGemv(Operation):
             output = self.in_row(self.output, "row", "column")
             body = tiles.body(sums, f"f32 x0 = gate_sum;\n{output} = ({self.activation}) * up_sum;")
             return self.compose(body, columns, shared=tiles.shared)
+        row = one_row(self, self.x, self.gate, self.up)
+
+        def term(k: str) -> str:
+            gated, raised = (row.product("x", self.element(matrix, "column", k)) for matrix in row.matrices)
+            return f"{{ {row.number} x = {self.in_row(row.x, '0u', k)}; gated += {gated}; raised += {raised}; }}"
+
         body = f"""\
 u32 column = group;
 f32 gated = 0.0;
 f32 raised = 0.0;
-for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u) {{
-  f32 x = {self.in_row(self.x, "0u", "k")};
-  gated += x * {self.element(self.gate, "column", "k")};
-  raised += x * {self.element(self.up, "column", "k")};
-}}
+{row.statements(term)}
 gates[lane] = gated;
-{combined("gates", "x + y", GROUP_THREADS)}
+{combined("gates", "x + y", row.threads)}
 ups[lane] = raised;
-{combined("ups", "x + y", GROUP_THREADS)}
+{combined("ups", "x + y", row.threads)}
 if (lane == 0u) {{
   f32 x0 = gates[0];
   {self.in_row(self.output, "0u", "column")} = ({self.activation}) * ups[0];
 }}"""
-        return self.compose(body, columns, shared=(("gates", GROUP_THREADS), ("ups", GROUP_THREADS)))
+        shared = (("gates", row.threads), ("ups", row.threads))
+        return self.compose(body, columns, threads=row.threads, shared=shared, fours=row.vectors)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from textwrap import indent
 
 from overhead.lowering.buffers import TensorView
 from overhead.lowering.kernel import Kernel, combined
-from overhead.lowering.operation import GROUP_THREADS, Operation
+from overhead.lowering.operation import Operation
+from overhead.lowering.templates.row_sums import OneRow, one_row
 from overhead.lowering.templates.row_tiles import RowTiles
 
 
@@ -43,25 +45,39 @@ class Gemv(Operation):
     def kernel(self) -> Kernel:
         rows, inner = self.x.count // self.x.shape[-1], self.x.shape[-1]
         columns = [p.matrix.shape[0] for p in self.products]
-        tiles, one = RowTiles(rows, inner), rows == 1
-        sums, ends, first = [], [], 0
-        for product, count in zip(self.products, columns, strict=True):
-            own = f"column - {first}u" if first else "column"
-            bias = f" + {self.element(product.bias, own)}" if product.bias else ""
-            weight = self.element(product.matrix, own, "k")
-            term = f"{self.in_row(self.x, '0u', 'k')} * {weight}"
-            loop = f"for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u) {{ sum += {term}; }}"
-            sums.append(loop if one else tiles.sums(lambda row: self.in_row(self.x, row, "k"), [weight]))
-            output = self.in_row(product.output, "0u" if one else "row", own)
-            ends.append(f"{output} = {'part[0]' if one else 'part_sum'}{bias};")
-            first += count
-        if not one:
-            body = tiles.body("\n".join(chosen(sums, columns)), "\n".join(chosen(ends, columns)))
-            return self.compose(body, sum(columns), shared=tiles.shared)
+        own = [f"column - {sum(columns[:i])}u" if i else "column" for i in range(len(columns))]
+        if rows == 1:
+            return self._of_one_row(columns, own)
+        tiles = RowTiles(rows, inner)
+        weights = [self.element(p.matrix, column, "k") for p, column in zip(self.products, own, strict=True)]
+        sums = [tiles.sums(lambda row: self.in_row(self.x, row, "k"), [weight]) for weight in weights]
+        ends = self._ends(own, "row", "part_sum")
+        body = tiles.body("\n".join(chosen(sums, columns)), "\n".join(chosen(ends, columns)))
+        return self.compose(body, sum(columns), shared=tiles.shared)
+
+    def _of_one_row(self, columns: list[int], own: list[str]) -> Kernel:
+        row = one_row(self, self.x, *(p.matrix for p in self.products))
+        sums = [row.statements(self._term(row, i, column)) for i, column in enumerate(own)]
         lines = ["u32 column = group;", "f32 sum = 0.0;", *chosen(sums, columns), "part[lane] = sum;"]
-        lines += [combined("part", "x + y", GROUP_THREADS), "if (lane == 0u) {"]
-        lines += [*(f"  {line}" for line in chosen(ends, columns)), "}"]
-        return self.compose("\n".join(lines), sum(columns), shared=(("part", GROUP_THREADS),))
+        lines += [combined("part", "x + y", row.threads), "if (lane == 0u) {"]
+        lines += [indent("\n".join(chosen(self._ends(own, "0u", "part[0]"), columns)), "  "), "}"]
+        shared = (("part", row.threads),)
+        return self.compose("\n".join(lines), sum(columns), threads=row.threads, shared=shared, fours=row.vectors)
+
+    def _term(self, row: OneRow, i: int, column: str) -> Callable[[str], str]:
+        def term(k: str) -> str:
+            product = row.product(self.in_row(row.x, "0u", k), self.element(row.matrices[i], column, k))
+            return f"sum += {product};"
+
+        return term
+
+    def _ends(self, own: list[str], row: str, result: str) -> list[str]:
+        """For each product the statement that writes the result, with the bias."""
+        ends = []
+        for product, column in zip(self.products, own, strict=True):
+            bias = f" + {self.element(product.bias, column)}" if product.bias else ""
+            ends.append(f"{self.in_row(product.output, row, column)} = {result}{bias};")
+        return ends
 
 
 def chosen(statements: list[str], columns: list[int]) -> list[str]:

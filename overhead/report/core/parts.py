@@ -41,12 +41,14 @@ class Cards:
 class Cell:
     """A table cell: the colour of a stack before its text, a link to the page of a machine, or a shade behind it.
 
-    ``shade``: 0 (the page's colour) to 1 (the darkest); ``hover``: text that a pointer shows.
+    ``path``: a link to the page with this path; ``shade``: 0 (the page's colour) to 1 (the darkest); ``hover``: text
+    that a pointer shows.
     """
 
     text: str
     stack: str = ""
     machine: str = ""
+    path: str = ""
     shade: float | None = None
     hover: str = ""
 

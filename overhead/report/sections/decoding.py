@@ -8,6 +8,7 @@ from textwrap import fill
 from overhead.lowering.fusions import FUSIONS
 from overhead.reading.decoding import (
     MOST_KERNEL_RATIO,
+    MOST_OVER_EAGER,
     PUBLISHED_INTERCEPT_NS,
     PUBLISHED_SLOPE_NS,
     BatchSweep,
@@ -17,6 +18,7 @@ from overhead.reading.decoding import (
     FusionLevels,
     decoded,
     kernel_ratios,
+    over_eager,
     slope_over_dispatches,
 )
 from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, spread
@@ -255,6 +257,10 @@ def _kernel_sentences(found: Decoded) -> Iterator[str]:
                 f" They differ by over {MOST_KERNEL_RATIO}{TIMES}, so the times of a token do not tell the hosts apart."
             )
         yield said
+    for arm, times in over_eager(found):
+        said = f"All kernels of {arm.target.short} ({arm.how.partition(',')[0]}) take "
+        said += f"{factor_spread(*times.over(1))} the device time of those of PyTorch's eager step"
+        yield f"{said}, more than {MOST_OVER_EAGER}{TIMES}." if times.value > MOST_OVER_EAGER else f"{said}."
 
 
 def _padded_sentences(found: Decoded) -> Iterator[str]:

@@ -151,6 +151,11 @@ result cuMemGetInfo_v2(size_t *free, size_t *total) {
 result cuMemFree_v2(word p) { free((void *)p); return OK; }
 result cuMemcpyHtoD_v2(word to, const void *from, size_t size) { memcpy((void *)to, from, size); return OK; }
 result cuMemcpyDtoH_v2(void *to, word from, size_t size) { drain(busy_until); memcpy(to, (void *)from, size); return OK; }
+result cuMemcpyDtoDAsync_v2(word to, word from, size_t size, void *s) {
+    memcpy((void *)to, (void *)from, size);
+    work(LAUNCH_NS);
+    return OK;
+}
 result cuMemcpyDtoHAsync_v2(void *to, word from, size_t size, void *s) { memcpy(to, (void *)from, size); return OK; }
 
 result cuStreamCreate(void **s, unsigned flags) { *s = malloc(1); return OK; }

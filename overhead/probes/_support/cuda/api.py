@@ -43,6 +43,7 @@ FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "cuMemGetInfo_v2": (_OUT, _OUT),
     "cuMemcpyHtoD_v2": (c_void_p, c_void_p, c_size_t),
     "cuMemcpyDtoH_v2": (c_void_p, c_void_p, c_size_t),
+    "cuMemcpyDtoDAsync_v2": (c_void_p, c_void_p, c_size_t, c_void_p),
     "cuMemcpyDtoHAsync_v2": (c_void_p, c_void_p, c_size_t, c_void_p),
     "cuStreamCreate": (_OUT, c_uint),
     "cuStreamDestroy_v2": (c_void_p,),

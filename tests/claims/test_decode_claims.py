@@ -1,0 +1,152 @@
+"""Claims about decoded tokens: counts, the slope over added dispatches, gains of fusion, and tokens a second."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from overhead.claims import judge_runs
+from overhead.claims.judging import Judged
+from overhead.lowering.fusions import FUSIONS
+from overhead.results import Record
+from tests.fakes.report import fingerprint, record
+
+GPU = "NVIDIA H200"
+COUNTS = {0: 881, 1: 636, 2: 564, 3: 540, 6: 252}
+"""Dispatches of a token with so many fusions."""
+
+
+def token(
+    ms: float, stack: str = "dawn", pattern: Any = "per-pass", *, workload: str = "qwen2.5-0.5b", **kind: Any
+) -> Record:
+    """A decode record. Keywords with the names of fields of a record set these; all others are parameters."""
+    fields = {name: kind.pop(name) for name in ("caller", "api", "software") if name in kind}
+    fields.setdefault("caller", "native")
+    made = record(stack, pattern, ms * 1e6, 0.0, adapter=GPU, unit="token", params=kind, **fields)
+    window = {"dispatches": COUNTS[kind["fusions"]] + kind.get("padding", 0)} if "fusions" in kind else {}
+    return msgspec.structs.replace(made, workload=workload, window=window)
+
+
+def judged(claim: str, *records: Record) -> Judged:
+    return next(one for one in judge_runs([fingerprint(*records)]) if one.claim.id == claim)
+
+
+def on_cuda(ms: float, stack: str, pattern: str, **kind: Any) -> Record:
+    return token(ms, stack, pattern, api="CUDA", **kind)
+
+
+def test_the_registry_counts_fusions_as_the_programs_do() -> None:
+    assert tuple(FUSIONS)[:3] == ("rms_norm", "mlp", "k_and_v")
+    assert len(FUSIONS) == max(COUNTS)
+
+
+def test_counts_of_dispatches_are_compared_with_the_published_ones() -> None:
+    records = [token(10.0, fusions=fusions) for fusions in (0, 3)]
+    unfused, fused = judged("decode-876-dispatches", *records), judged("decode-564-dispatches", *records)
+    assert (unfused.verdict, fused.verdict) == ("reproduced", "reproduced")
+    assert "counted at the API: 881 dispatches for" in unfused.sentence
+    assert "Published: 564 dispatches" in fused.sentence
+    other = msgspec.structs.replace(records[0], window={"dispatches": 1_151})
+    assert judged("decode-876-dispatches", other).verdict == "partial"
+
+
+def test_a_record_that_counted_nothing_gives_no_count() -> None:
+    bare = msgspec.structs.replace(token(10.0, fusions=0), window={}, status="failed", reason="too small")
+    one = judged("decode-876-dispatches", bare)
+    assert one.verdict == "inconclusive"
+    assert "no dispatches were counted: too small" in one.sentence
+
+
+def published_line(fusions: int) -> Record:
+    """A time that lies on the line through the published times to the first token."""
+    return token(0.0955 * COUNTS[fusions] - 12.3, fusions=fusions)
+
+
+def test_the_published_difference_is_reproduced_but_is_not_the_cost_of_a_dispatch() -> None:
+    levels = [published_line(fusions) for fusions in (0, 1, 2, 3)]
+    unfused = 0.0955 * COUNTS[0] - 12.3
+    padded = [token(unfused + 0.004 * padding, fusions=0, padding=padding) for padding in (100, 200, 400)]
+    narrow = [_narrow(one) for one in (*levels, *padded)]
+    one = judged("decode-95us-a-dispatch", *narrow)
+    assert (one.verdict, one.as_published) == ("refuted", "reproduced")
+    assert [m.value for m, _ in one.measured] == [pytest.approx(4.0)]
+    assert [m.value for m in one.flawed] == [pytest.approx(95.5)]
+    assert "12.30 (" in one.flawed[0].note
+    assert "intercept" in one.sentence
+    assert "With the published mistake put back (time that fusions save" in one.sentence
+
+
+def _narrow(made: Record) -> Record:
+    figures = [msgspec.structs.replace(f, low=f.value, high=f.value) for f in made.figures]
+    return msgspec.structs.replace(made, figures=figures)
+
+
+def test_two_lengths_give_no_slope() -> None:
+    one = judged("decode-95us-a-dispatch", token(20.0, fusions=0), token(21.0, fusions=0, padding=100))
+    assert one.verdict == "inconclusive"
+    assert "fewer than three cases of other padding" in one.sentence
+
+
+def test_the_gain_of_fusion_is_judged_by_stack() -> None:
+    dawn = [token(12.0, fusions=0), token(8.0, fusions=3), token(4.0, fusions=6)]
+    wgpu = [token(12.0, "wgpu-native", fusions=0), token(7.7, "wgpu-native", fusions=6)]
+    (three,) = judged("fusion-e2e-53pct", *dawn, *wgpu).measured
+    assert three[0].value == pytest.approx(1.5)
+    assert [m.value for m, _ in judged("fusion-e2e-56pct", *dawn, *wgpu).measured] == [
+        pytest.approx(3.0), pytest.approx(12 / 7.7),
+    ]  # fmt: skip
+    assert judged("fusion-e2e-56pct", *dawn, *wgpu).verdict == "partial"
+
+
+def test_fusion_on_cuda_is_judged_as_a_graph_and_as_launches_of_one_caller() -> None:
+    graph = [on_cuda(ms, "cuda-graph", "launches", fusions=f, maker="driver") for ms, f in ((4.0, 0), (3.95, 6))]
+    launches = [
+        on_cuda(40.0, "cuda-driver", "per-submit", caller="binding", fusions=6),
+        on_cuda(6.0, "cuda-driver", "per-submit", fusions=0),
+        on_cuda(4.0, "cuda-driver", "per-submit", fusions=6),
+    ]
+    alone = judged("fusion-e2e-cuda-none", *graph)
+    assert alone.verdict == "reproduced"
+    both = judged("fusion-e2e-cuda-none", *graph, *launches)
+    assert [m.value for m, _ in both.measured] == [pytest.approx(4 / 3.95), pytest.approx(1.5)]
+    assert both.verdict == "partial"
+
+
+def test_the_speed_of_webgpu_is_set_against_cuda_with_and_without_a_read_of_each_token() -> None:
+    eager = on_cuda(2.0, "torch", "per-submit", caller="binding")
+    dawn = token(4.0, "dawn", "per-submit", caller="binding", fusions=6)
+    reads = [
+        on_cuda(2.1, "torch", "read-each", caller="binding", readback="token"),
+        token(20.0, "dawn", "read-each", caller="binding", fusions=6, readback="token"),
+    ]
+    one = judged("decode-webgpu-11pct-of-cuda", eager, dawn, *reads)
+    assert [m.value for m, _ in one.measured] == [pytest.approx(0.5)]
+    assert [m.value for m in one.flawed] == [pytest.approx(0.105)]
+    assert (one.verdict, one.as_published) == ("partial", "reproduced")
+
+
+def test_tokens_a_second_come_from_the_time_of_a_token() -> None:
+    records = [
+        token(8.0, "dawn", "per-submit", caller="binding", fusions=6),
+        token(40.0, "dawn", "read-each", caller="binding", fusions=6, readback="token"),
+        token(200.0, "dawn", "read-each", caller="binding", fusions=6, readback="token", tokens=5),
+    ]
+    one = judged("decode-21-tokens", *records)
+    assert [m.value for m, _ in one.measured] == [pytest.approx(125.0)]
+    assert [m.value for m in one.flawed] == [pytest.approx(25.0)]
+    assert (one.verdict, one.as_published) == ("refuted", "reproduced")
+    assert " a second for dawn on NVIDIA H200" in one.sentence
+
+
+def test_a_claim_without_records_names_the_command() -> None:
+    one = judged("decode-95us-a-dispatch")
+    assert one.verdict == "not testable here"
+    assert one.making == "overhead run -p dawn --pattern per-pass --workload qwen2.5-0.5b on a machine with Vulkan"
+    assert one.making in one.sentence
+
+
+def test_a_software_adapter_judges_no_time_of_a_token() -> None:
+    assert judged("decode-13.5-tokens", token(
+        74.0, "dawn", "per-submit", caller="binding", fusions=0, software=True)).verdict == "inconclusive"  # fmt: skip

@@ -1,0 +1,61 @@
+"""Products of one row in vectors of four numbers, and where the memory does not allow them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import overhead
+from overhead.lowering.buffers import TensorView, packed
+from overhead.lowering.templates.gemv import Gemv, MatrixProduct
+from overhead.lowering.templates.row_sums import OneRow, one_row
+
+torch = pytest.importorskip("torch", reason="needs torch")
+from tests.lowering.test_lowering import on_lavapipe, run  # noqa: E402
+
+pytestmark = pytest.mark.needs("torch")
+
+
+def product(inner: int, *, matrix: TensorView | None = None, bias: str = "bias") -> Gemv:
+    found = matrix or packed("matrix", "f32", (8, inner))
+    one = MatrixProduct(found, packed(bias, "f32", (8,)), packed("y", "f32", (1, 8)))
+    return Gemv(x=packed("x", "f32", (1, inner)), products=(one,))
+
+
+@pytest.mark.parametrize(("count", "threads"), [(1, 64), (224, 64), (257, 128), (1_216, 256), (100_000, 256)])
+def test_every_vector_is_read_once(count: int, threads: int) -> None:
+    row = OneRow(packed("x", "f32", (1, count)), (), fours=True)
+    assert row.threads == threads
+    found = []
+    for line in row.statements(lambda k: f"at({k});").splitlines():
+        limit = int(match[1]) if (match := re.match(r"if \(lane < (\d+)u\)", line)) else threads
+        starts = [int(match[1]) if (match := re.search(r"at\(lane \+ (\d+)u\)", line)) else 0]
+        if match := re.match(r"for \(u32 k = lane; k < (\d+)u;", line):
+            starts = list(range(0, int(match[1]), threads))
+        found += [start + lane for start in starts for lane in range(limit)]
+    assert sorted(found) == list(range(count))
+
+
+def test_rows_that_are_no_aligned_vectors_are_read_number_by_number() -> None:
+    taken = [
+        product(64),
+        product(66),
+        product(64, matrix=TensorView("matrix", "f32", (8, 64), (1, 8))),
+        product(64, matrix=TensorView("matrix", "f32", (8, 64), (66, 1))),
+        product(64, matrix=TensorView("matrix", "f32", (8, 64), (64, 1), 2)),
+        product(64, bias="matrix"),
+    ]
+    assert ["vec4f" in operation.kernel().wgsl for operation in taken] == [True, False, False, False, False, False]
+    assert [one_row(operation, operation.x).x.shape[-1] for operation in taken[:2]] == [16, 66]
+
+
+@on_lavapipe
+@pytest.mark.parametrize("inner", [4, 20, 66, 260, 1_100, 20_004])
+def test_a_product_of_one_row_agrees_with_numpy(inner: int) -> None:
+    module = torch.nn.Linear(inner, 5)
+    x = torch.randn(1, inner, generator=torch.Generator().manual_seed(3))
+    program = overhead.lower(module, (x,))
+    ((found,),) = run(module, program, [{program.inputs[0].buffer: x.numpy()}])
+    np.testing.assert_allclose(found, module.double()(x.double()).detach().numpy(), atol=1e-4)

@@ -1,0 +1,69 @@
+"""The row of the front page for decoded tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from overhead.report.core.parts import Cell, Table
+from overhead.report.sections.decode_summary import decode_summary
+from overhead.results import Record
+from tests.fakes.report import fingerprint
+from tests.fakes.report import record as step
+from tests.report.report_page import Page
+from tests.report.test_decode_page import TINY, level, record, text_of, view
+
+
+def test_the_row_has_the_fastest_unfused_and_fused_arms_with_the_share_of_the_host() -> None:
+    slow = record("per-submit", 5.0, caller="binding", dispatches=32, fusions=6)
+    bent = record("per-pass", None, stack="wgpu-native", dispatches=32, fusions=6)
+    (table,) = decode_summary(view(level(0), level(3), level(6), slow, bent, level(0, 100)))
+    assert isinstance(table, Table)
+    ((model, unfused, by, share, fused, *_),) = table.rows
+    assert isinstance(model, Cell)
+    assert (model.text, model.path) == (TINY, "pages/decode.html")
+    assert str(unfused).startswith("1.89 (")
+    assert text_of([by])[0].endswith("one pass a token, from compiled code")
+    assert str(share).startswith("50.0 %")
+    assert str(fused).startswith("1.32 (")
+
+
+def of_model(name: str, fusions: int) -> Record:
+    return msgspec.structs.replace(level(fusions), workload=name)
+
+
+@pytest.mark.parametrize(
+    ("models", "shown"),
+    [
+        ([(TINY, 0), (TINY, 6), ("qwen2.5-0.5b", 0)], "qwen2.5-0.5b"),
+        ([("qwen2.5-0.5b", 0), ("qwen2.5-0.5b", 6), ("qwen2.5-1.5b", 0), ("qwen2.5-1.5b", 6)], "qwen2.5-0.5b"),
+        ([("qwen2.5-0.5b", 0), ("qwen2.5-1.5b", 0), ("qwen2.5-1.5b", 6)], "qwen2.5-1.5b"),
+    ],
+)
+def test_one_model_is_shown_a_large_one_with_both_programs_first(models: list[tuple[str, int]], shown: str) -> None:
+    (table,) = decode_summary(view(*(of_model(*model) for model in models)))
+    assert isinstance(table, Table)
+    assert [text_of(row)[0] for row in table.rows] == [shown]
+
+
+def test_an_unfused_program_alone_leaves_the_other_cells_empty() -> None:
+    (table,) = decode_summary(view(level(0)))
+    assert isinstance(table, Table)
+    assert text_of(table.rows[0])[4:] == ["", "", ""]
+
+
+def test_without_a_time_of_a_token_there_is_no_row() -> None:
+    assert list(decode_summary(view(step()))) == []
+    assert list(decode_summary(view(record("per-pass", None, dispatches=89, fusions=0)))) == []
+
+
+@pytest.mark.needs("matplotlib", "seaborn", "jinja2")
+def test_the_front_page_links_to_the_page_of_tokens(tmp_path: Path) -> None:
+    from overhead.report import render
+
+    front = Page(render([fingerprint(step(), level(0), level(6))], tmp_path).read_text(encoding="utf-8"))
+    assert "pages/decode.html" in front.links
+    assert "a-token" in front.ids
+    assert (tmp_path / "pages" / "decode.html").exists()

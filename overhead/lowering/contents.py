@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.lowering.buffers import Buffer
+from overhead.lowering.buffers import Buffer, TensorView
 
 DTYPES = {"f32": np.float32, "i32": np.int32, "u32": np.uint32}
 """The types of numbers in NumPy."""
@@ -26,3 +26,9 @@ def contents(buffer: Buffer, given: NDArray[Any] | None) -> NDArray[Any] | None:
     if data.size != buffer.count:
         raise ValueError(f"{buffer.name} has {buffer.count} numbers, not {data.size}")
     return data
+
+
+def viewed(numbers: NDArray[Any], view: TensorView) -> NDArray[Any]:
+    """The tensor of a view, without a copy. ``numbers``: those of its buffer."""
+    strides = [stride * numbers.itemsize for stride in view.strides]
+    return np.lib.stride_tricks.as_strided(numbers[view.offset :], view.shape, strides)

@@ -7,7 +7,7 @@ desktop.
 from __future__ import annotations
 
 import atexit
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,10 @@ from overhead.probes._support.common.step_kernel import RING
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unverified
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
+from overhead.workloads._decode import DECODERS
+
+if TYPE_CHECKING:
+    from overhead.probes._support.common.decode_cases import DecodeWay
 
 
 class BrowserChain(PageChain):
@@ -69,12 +73,18 @@ class BrowserProbe(Probe):
 
     def space(self, target: Target) -> Space:
         from overhead.probes._support.common import workload_arms
+        from overhead.probes._support.common.decode_cases import with_decode
         from overhead.probes.workload_chain import with_workloads
 
         arms = [*workload_arms.wgsl_arms(self.name, "browser"), workload_arms.wgsl_submitted("browser")]
-        return with_workloads(space(), [], software=target.software, late=arms)
+        star = with_workloads(space(), [], software=target.software, late=arms)
+        return with_decode(star, _decode_arms(), software=True)
 
     def open(self, target: Target, case: Case) -> Chain:
+        if case.workload in DECODERS:
+            from overhead.probes._support.browser import decode
+
+            return decode.open_case(self.session(), case)
         if "elements" in case.params:
             from overhead.probes._support.browser import workload
 
@@ -131,3 +141,13 @@ class SafariProbe(BrowserProbe):
     title = "WebGPU in Safari"
     mend = "run on macOS 26 or newer"
     kind = "safari"
+
+
+def _decode_arms() -> list[DecodeWay]:
+    """The lowered decode step with no fusion and with all of them."""
+    from overhead.lowering.fusions import FUSIONS
+    from overhead.probes._support.common.decode_cases import DecodeWay, program_arms
+
+    both, callers = (0, len(FUSIONS)), ("browser",)
+    read = DecodeWay("read-each", {"fusions": len(FUSIONS), "readback": "token"}, callers)
+    return [*program_arms("per-pass", callers, both), *program_arms("per-submit", callers, both), read]

@@ -41,7 +41,8 @@ class FakePage:
         self.case, self.program = case, program
         self.buffers = [bytearray(buffer.size) for buffer in program.buffers]
 
-    def _write(self, buffer: int, at: int, data: bytes) -> None:
+    def _write(self, buffers: list[int], at: int, data: bytes) -> None:
+        (buffer,) = buffers
         assert len(data) <= messages.PIECE_BYTES
         assert at + len(data) <= len(self.buffers[buffer])
         self.buffers[buffer][at : at + len(data)] = data

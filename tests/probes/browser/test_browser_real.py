@@ -111,7 +111,7 @@ def test_the_page_refuses_a_program_that_does_not_compile_or_fit(probe: browsers
     """After the refusal, the page keeps no part of the program and continues."""
     session = probe.session()
     program = messages.PageProgram(
-        label="x", code="fn", entries=[messages.PageEntry(name="main", groups=1)], count_buffer=-1,
+        label="x", kernels=[messages.PageKernel(code="fn")], entries=[messages.PageEntry(name="main", groups=[1])],
         buffers=[messages.PageBuffer(kind="storage", size=4)],
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from overhead.probes._support.browser import identity, messages
@@ -37,6 +37,7 @@ class PageChain(Chain):
         self.flags = identity.flags(session.page)
         self._warms_up = not self.poll_ns
         self._pending = 0
+        self.before_window: Mapping[str, Any] = {}
 
     def sample(self, ns: Sequence[int], cpu: bool = False) -> list[list[int]]:
         """``[n, issue_ns, total_ns]`` for each n. ``cpu`` is ignored, because a page cannot read a CPU clock."""
@@ -51,7 +52,7 @@ class PageChain(Chain):
         rows: list[list[int]] = []
         for i in range(0, len(ns), SAMPLES_PER_REQUEST):
             asked = list(ns[i : i + SAMPLES_PER_REQUEST])
-            answer = self.ask("time", ns=asked, idle_ms=idle_ms, warm=self._warms_up)
+            answer = self.ask("time", ns=asked, idle_ms=idle_ms, warm=self._warms_up, **self.before_window)
             if [row[0] for row in answer.samples] != asked:
                 raise Unverified("the page answered for other n than it was asked for")
             rows += answer.samples
@@ -69,6 +70,22 @@ class PageChain(Chain):
 
     def close(self) -> None:
         self.ask("close")
+
+    def write(self, buffers: Sequence[int], raw: bytes) -> None:
+        """Put bytes into the buffers of a program with these numbers, one buffer after another."""
+        for at in range(0, len(raw), messages.PIECE_BYTES):
+            self.ask("write", buffers=list(buffers), at=at, data=raw[at : at + messages.PIECE_BYTES])
+
+    def fetch_bytes(self, buffers: Sequence[int], size: int) -> bytes:
+        """The bytes of the buffers of a program with these numbers, ``size`` in all, after all submitted work."""
+        pieces = []
+        for at in range(0, size, messages.PIECE_BYTES):
+            asked = min(messages.PIECE_BYTES, size - at)
+            piece = self.ask("fetch", buffers=list(buffers), at=at, size=asked).data
+            if len(piece) != asked:
+                raise RuntimeError(f"the page gave {len(piece)} bytes, not {asked}")
+            pieces.append(piece)
+        return b"".join(pieces)
 
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
         """Send a command and return the page's answer. Raises ``Unverified``, ``Unsupported`` or ``RuntimeError``."""

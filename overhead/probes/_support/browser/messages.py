@@ -22,6 +22,7 @@ BufferWords = Annotated[list[Annotated[int, Meta(ge=0, lt=2**32)]], Meta(min_len
 Values = Annotated[list[BufferWords], Meta(max_length=8)]
 Piece = Annotated[bytes, Meta(max_length=PIECE_BYTES)]
 Failure = Literal["", "unverified", "unsupported", "failed"]
+BufferKind = Literal["storage", "read-only-storage", "uniform"]
 Hashes = Annotated[dict[ShortText, Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?$")]], Meta(max_length=8)]
 
 
@@ -76,17 +77,29 @@ class CaseSpec(_Message, frozen=True, omit_defaults=True, kw_only=True):
     k: Annotated[int, Meta(ge=1, le=4096)] = 1
 
 
-class PageEntry(_Message, frozen=True, kw_only=True):
-    """An entry point of WGSL, and the number of workgroups to dispatch."""
+class PageKernel(_Message, frozen=True, omit_defaults=True, kw_only=True):
+    """WGSL. ``bindings``: the kinds of its bindings in group 0; without them the buffers of the program in order."""
+
+    code: str
+    bindings: list[BufferKind] = []
+
+
+class PageEntry(_Message, frozen=True, omit_defaults=True, kw_only=True):
+    """A dispatch: an entry point of the kernel with this index, and the number of workgroups in each dimension.
+
+    ``buffers``: the indices of the buffers for the ``bindings`` of the kernel.
+    """
 
     name: str
-    groups: int
+    groups: list[int]
+    kernel: int = 0
+    buffers: list[int] = []
 
 
 class PageBuffer(_Message, frozen=True, kw_only=True):
-    """A buffer of zeros. Its index is its binding in group 0. Only a ``storage`` buffer can be fetched."""
+    """A buffer of zeros. Only a ``storage`` buffer can be fetched."""
 
-    kind: Literal["storage", "read-only-storage", "uniform"]
+    kind: BufferKind
     size: int
     """Bytes."""
 
@@ -94,15 +107,16 @@ class PageBuffer(_Message, frozen=True, kw_only=True):
 class PageProgram(_Message, frozen=True, omit_defaults=True, kw_only=True):
     """A program that a case runs instead of the step: WGSL, the dispatches of a unit in order, and the buffers.
 
-    ``count_buffer``: index of the uniform buffer whose first word is the loop count of a fused kernel. ``max_loops``:
-    most loops in one dispatch; 0: no limit. ``needs``: device features. ``label``: the name that the page shows.
+    ``count_buffer``: index of the uniform buffer whose first word is the loop count of a fused kernel; -1: none.
+    ``max_loops``: most loops in one dispatch; 0: no limit. ``needs``: device features. ``label``: the name that the
+    page shows. A case with ``read-each`` reads the first 4 bytes of the first buffer.
     """
 
     label: str
-    code: str
+    kernels: list[PageKernel]
     entries: list[PageEntry]
     buffers: list[PageBuffer]
-    count_buffer: int
+    count_buffer: int = -1
     max_loops: int = 0
     needs: list[str] = []
 
@@ -110,22 +124,23 @@ class PageProgram(_Message, frozen=True, omit_defaults=True, kw_only=True):
 class Command(_Message, frozen=True, omit_defaults=True, kw_only=True):
     """A command to the page: ``open`` a case as chain number ``chain``, ``time`` the n in ``ns``, ``read``, ``close``.
 
-    ``run`` runs the n in ``ns`` untimed. A case with a ``program`` has two more commands. ``write`` puts ``data``
-    at byte ``at`` of ``buffer``. ``fetch`` returns ``size`` bytes from byte ``at`` of the concatenated ``buffers``; a
-    ``fetch`` at byte 0 copies the buffers, and the following ones return parts of that copy.
+    ``run`` runs the n in ``ns`` untimed; ``count`` does the same and returns the calls of ``dispatchWorkgroups``. A
+    case with a ``program`` has two more commands. ``write`` puts ``data`` at byte ``at`` of the concatenated
+    ``buffers``. ``fetch`` returns ``size`` bytes from byte ``at`` of the concatenated ``buffers``; a ``fetch`` at byte
+    0 copies the buffers, and the following ones return parts of that copy.
 
-    ``warm``: run one unit and its wait before each window.
+    ``warm``: run one unit and its wait before each window. ``time`` with ``data``: then write it to ``buffers`` and
+    wait, before each window.
     """
 
     id: int
-    do: Literal["open", "write", "run", "time", "read", "fetch", "close", "idle", "end"]
+    do: Literal["open", "write", "run", "count", "time", "read", "fetch", "close", "idle", "end"]
     chain: int = 0
     case: CaseSpec | None = None
     program: PageProgram | None = None
     ns: list[int] = []
     idle_ms: float = 0
     warm: bool = True
-    buffer: int = 0
     buffers: list[int] = []
     at: int = 0
     size: int = 0
@@ -139,6 +154,7 @@ class PageAnswer(_Message, frozen=True, kw_only=True):
     samples: Rows = []
     values: Values = []
     data: Piece = b""
+    dispatches: NonNegative = 0
     visible: bool = True
     kind: Failure = ""
     error: MessageText = ""

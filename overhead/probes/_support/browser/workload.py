@@ -59,8 +59,8 @@ class BrowserWork(WorkChain, PageChain):
         kinds = zip(WGSL_BINDINGS, self._sizes, strict=True)
         return messages.PageProgram(
             label=f"{self.workload.name}, {self.elements:,} elements,",
-            code=self._text,
-            entries=[messages.PageEntry(name=entry.name, groups=entry.groups) for entry in self._entries],
+            kernels=[messages.PageKernel(code=self._text)],
+            entries=[messages.PageEntry(name=entry.name, groups=[entry.groups]) for entry in self._entries],
             buffers=[messages.PageBuffer(kind=kind, size=size) for kind, size in kinds],
             count_buffer=_STEPS,
             max_loops=self._max_loops,
@@ -68,20 +68,10 @@ class BrowserWork(WorkChain, PageChain):
         )
 
     def _write(self, buffer: int, values: Array) -> None:
-        raw = values.tobytes()
-        for at in range(0, len(raw), messages.PIECE_BYTES):
-            self.ask("write", buffer=buffer, at=at, data=raw[at : at + messages.PIECE_BYTES])
+        self.write([buffer], values.tobytes())
 
     def _fetch(self, *buffers: int) -> bytes:
-        size = sum(self._sizes[buffer] for buffer in buffers)
-        pieces = []
-        for at in range(0, size, messages.PIECE_BYTES):
-            asked = min(messages.PIECE_BYTES, size - at)
-            piece = self.ask("fetch", buffers=list(buffers), at=at, size=asked).data
-            if len(piece) != asked:
-                raise RuntimeError(f"the page gave {len(piece)} bytes, not {asked}")
-            pieces.append(piece)
-        return b"".join(pieces)
+        return self.fetch_bytes(buffers, sum(self._sizes[buffer] for buffer in buffers))
 
     def verify(self) -> None:
         self._write(_INPUTS, self._input_values)

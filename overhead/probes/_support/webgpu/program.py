@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.lowering.buffers import Buffer
-from overhead.lowering.contents import DTYPES, contents
+from overhead.lowering.contents import DTYPES, contents, viewed
 from overhead.lowering.kernel import Kernel
 from overhead.lowering.program import Program
 from overhead.probes._support.webgpu.library import Library
@@ -100,9 +100,7 @@ class WebGpuProgram:
     def output(self, index: int) -> NDArray[Any]:
         """An output of the last step, by its place among the module's outputs, in its shape."""
         view = self.program.outputs[index]
-        numbers = self.get(view.buffer)
-        strides = [stride * numbers.itemsize for stride in view.strides]
-        return np.lib.stride_tricks.as_strided(numbers[view.offset :], view.shape, strides)
+        return viewed(self.get(view.buffer), view)
 
     def step(self) -> None:
         """Submit all dispatches of one step, in one pass."""

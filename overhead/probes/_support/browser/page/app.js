@@ -2,7 +2,7 @@
 
 import { clockStep, sample } from "./clock.js";
 import { failureOf, openChain } from "./chains.js";
-import { Gpu, findAdapter } from "./gpu.js";
+import { Gpu, countDispatches, findAdapter } from "./gpu.js";
 import { base64Of, bytesOf, runCommands } from "./commands.js";
 import { offerManualRun } from "./manual.js";
 import { View } from "./view.js";
@@ -41,7 +41,7 @@ async function identify({ kernels }) {
   };
 }
 
-const COMMANDS = ["open", "write", "run", "time", "read", "fetch", "close"];
+const COMMANDS = ["open", "write", "run", "count", "time", "read", "fetch", "close"];
 
 // Runs the commands of the program; messages.py documents them.
 class CommandRunner {
@@ -71,9 +71,9 @@ class CommandRunner {
     return {};
   }
 
-  async write({ chain, buffer = 0, at = 0, data }) {
+  async write({ chain, buffers, at = 0, data }) {
     const { gpu, chain: found } = this.chains.get(chain);
-    await gpu.checked(() => found.write(buffer, at, bytesOf(data)));
+    await gpu.checked(() => found.write(buffers, at, bytesOf(data)));
     return {};
   }
 
@@ -87,9 +87,14 @@ class CommandRunner {
     return {};
   }
 
-  async time({ chain, ns, idle_ms, warm }) {
+  async count(command) {
+    return { dispatches: await countDispatches(() => this.run(command)) };
+  }
+
+  async time({ chain, ns, idle_ms, warm, buffers, data }) {
     const { gpu, chain: found } = this.chains.get(chain);
-    const samples = await gpu.checked(() => sample(found, ns, idle_ms, warm));
+    const restored = data && { buffers, bytes: bytesOf(data) };
+    const samples = await gpu.checked(() => sample(found, ns, idle_ms, warm, restored));
     view.addSamples(chain, samples);
     return { samples };
   }

@@ -15,11 +15,6 @@ export class Buffers {
     this.bound = [this.states[0], ...others.map((one) => this.create(one))];
     const readable = buffers.filter(({ kind }) => kind === "storage").reduce((sum, { size }) => sum + size, 0);
     this.staging = this.allocate(readable, MAP_READ | COPY_DST);
-    // With minBindingSize the browser checks sizes once, not at each dispatch.
-    this.layout = device.createBindGroupLayout({
-      entries: buffers.map(({ kind, size }, binding) => (
-        { binding, visibility: GPUShaderStage.COMPUTE, buffer: { type: kind, minBindingSize: size } })),
-    });
   }
 
   allocate(size, usage) {
@@ -35,16 +30,30 @@ export class Buffers {
     return buffer;
   }
 
-  // A bind group of all buffers. `instead` replaces buffers by number.
-  bind(instead = {}) {
-    return this.device.createBindGroup({
-      layout: this.layout,
-      entries: this.bound.map((buffer, binding) => ({ binding, resource: { buffer: instead[binding] ?? buffer } })),
+  // A layout of group 0. With the size of a binding the browser checks it once, not at each dispatch.
+  layout(bindings) {
+    return this.device.createBindGroupLayout({
+      entries: bindings.map(({ kind, size = 0 }, binding) => (
+        { binding, visibility: GPUShaderStage.COMPUTE, buffer: { type: kind, minBindingSize: size } })),
     });
   }
 
-  write(number, at, data) {
-    this.device.queue.writeBuffer(this.bound[number], at, data);
+  // A bind group of the buffers with these numbers. `instead` replaces buffers by number.
+  bind(layout, numbers, instead = {}) {
+    return this.device.createBindGroup({
+      layout, entries: numbers.map((i, binding) => ({ binding, resource: { buffer: instead[i] ?? this.bound[i] } })),
+    });
+  }
+
+  // Put bytes at byte `at` of the concatenated buffers with these numbers.
+  write(numbers, at, bytes) {
+    let start = -at; // of the buffer, in `bytes`
+    for (const i of numbers) {
+      const end = start + this.kinds[i].size;
+      const part = bytes.subarray(Math.max(start, 0), Math.max(end, 0));
+      if (part.length) this.device.queue.writeBuffer(this.bound[i], Math.max(-start, 0), part);
+      start = end;
+    }
   }
 
   // Wait for submitted work, then return the first `sizes[i]` bytes of each buffer, concatenated.

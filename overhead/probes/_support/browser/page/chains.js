@@ -24,8 +24,8 @@ function stepProgram({ kernels, seeds }, { pattern, dependency }, fallback) {
   const state = { kind: "storage", size: STEP_BYTES, data: new Uint32Array(seeds) };
   const fused = pattern === "fused";
   return {
-    code: kernels[fused ? "fused.wgsl" : "step.wgsl"],
-    entries: [{ name: "main", groups: STEP_GROUPS }],
+    kernels: [{ code: kernels[fused ? "fused.wgsl" : "step.wgsl"] }],
+    entries: [{ name: "main", groups: [STEP_GROUPS] }],
     buffers: fused ? [state, { kind: "uniform", size: 4 }] : [state],
     count_buffer: fused ? 1 : -1,
     max_loops: fallback ? SOFTWARE_MAX_LOOPS : 0,
@@ -33,10 +33,9 @@ function stepProgram({ kernels, seeds }, { pattern, dependency }, fallback) {
   };
 }
 
-// Open a case of a program, or of the step if there is none. A program has WGSL (`code`), the dispatches of a unit
-// (`entries`), and the `buffers` of group 0 in order of their bindings. `count_buffer` is the number of the buffer with
-// the loop count of a fused kernel; `max_loops` limits the loops of one dispatch (0: no limit); `states` is the number of
-// copies of the first buffer.
+// Open a case of a program, or of the step if there is none. A program has WGSL (`kernels`), the dispatches of a unit
+// (`entries`), and `buffers`. `count_buffer` is the number of the buffer with the loop count of a fused kernel;
+// `max_loops` limits the loops of one dispatch (0: no limit); `states` is the number of copies of the first buffer.
 export async function openChain(gpu, pageData, spec, program) {
   if (!(spec.pattern in ISSUE)) throw new Unsupported(`this page has no pattern ${spec.pattern}`);
   return gpu.checked(() => build(gpu.device, spec, program ?? stepProgram(pageData, spec, gpu.fallback)));
@@ -51,40 +50,57 @@ function checkSupport({ features, limits }, { needs = [], buffers }) {
   }
 }
 
+// The dispatches of a unit: pipeline, workgroups, and the bind groups that take turns. Kernels without bindings of their
+// own share the bind groups of all buffers, as `sharedRing` makes them for a layout.
+async function makeWork(device, buffers, { kernels, entries }, sharedRing) {
+  const made = kernels.map(({ code, bindings }) => {
+    const group = bindings ? buffers.layout(bindings.map((kind) => ({ kind }))) : buffers.layout(buffers.kinds);
+    const module = device.createShaderModule({ code });
+    return { module, group, layout: device.createPipelineLayout({ bindGroupLayouts: [group] }), pipelines: {} };
+  });
+  const rings = new Map();
+  return Promise.all(entries.map(async ({ name, groups: [x, y = 1, z = 1], kernel = 0, buffers: own }) => {
+    const { module, group, layout, pipelines } = made[kernel];
+    pipelines[name] ??= device.createComputePipelineAsync({ layout, compute: { module, entryPoint: name } });
+    if (!own && !rings.has(group)) rings.set(group, sharedRing(group));
+    const ring = own ? Array(RING).fill(buffers.bind(group, own)) : rings.get(group);
+    return { x, y, z, ring, pipeline: await pipelines[name], group };
+  }));
+}
+
 async function build(device, spec, program) {
   checkSupport(device, program);
   const queue = device.queue;
   const buffers = new Buffers(device, program);
-  const module = device.createShaderModule({ code: program.code });
-  const layout = device.createPipelineLayout({ bindGroupLayouts: [buffers.layout] });
-  const work = await Promise.all(program.entries.map(async ({ name, groups }) => (
-    { groups, pipeline: await device.createComputePipelineAsync({ layout, compute: { module, entryPoint: name } }) })));
-
   const { states } = buffers;
+  const all = [...program.buffers.keys()];
   const rotated = states.length > 1 || spec.bindgroup === "rotated";
-  const singleGroup = buffers.bind();
-  const ring = Array.from({ length: RING }, (_, i) => (rotated ? buffers.bind([states[i % states.length]]) : singleGroup));
+  const work = await makeWork(device, buffers, program, (layout) => {
+    const single = buffers.bind(layout, all);
+    return Array.from({ length: RING }, (_, i) => (rotated ? buffers.bind(layout, all, [states[i % states.length]]) : single));
+  });
 
-  const { count_buffer: countBuffer } = program;
+  const { count_buffer: countBuffer = -1 } = program;
   const isFused = spec.pattern === "fused";
   const maxLoops = program.max_loops || Infinity;
   let fullGroup = null;
   if (isFused && program.max_loops) {
     const fullCount = buffers.create({ ...program.buffers[countBuffer], data: new Uint32Array([maxLoops]) });
-    fullGroup = buffers.bind({ [countBuffer]: fullCount });
+    fullGroup = buffers.bind(work[0].group, all, { [countBuffer]: fullCount });
   }
   const loopsOfLast = (n) => (n > maxLoops ? n - maxLoops * (Math.ceil(n / maxLoops) - 1) : n);
 
   const byWorkDone = () => queue.onSubmittedWorkDone();
   const byMapping = () => buffers.readBack(states.slice(0, 1), [4]);
   const wait = spec.wait === "map" || spec.pattern === "read-each" ? byMapping : byWorkDone;
-  const parts = { device, queue, work, ring, rotated, fullGroup, maxLoops, k: spec.k ?? 1 };
+  const parts = { device, queue, work, rotated, fullGroup, maxLoops, k: spec.k ?? 1 };
 
   await byWorkDone();
   return {
-    prepare: isFused ? (n) => buffers.write(countBuffer, 0, new Uint32Array([loopsOfLast(n)])) : () => {},
+    prepare: isFused ? (n) => buffers.write([countBuffer], 0, new Uint8Array(Uint32Array.of(loopsOfLast(n)).buffer)) : () => {},
     issue: ISSUE[spec.pattern](parts, wait),
     wait: SELF_WAITING.has(spec.pattern) ? () => {} : wait,
+    settle: byWorkDone,
     // The words of each state buffer.
     async read() {
       const words = [];
@@ -93,8 +109,8 @@ async function build(device, spec, program) {
     },
     fetch: (numbers) => buffers.fetch(numbers),
     // The empty submission flushes the write, which would otherwise become part of the next window.
-    write(number, at, bytes) {
-      buffers.write(number, at, bytes);
+    write(numbers, at, bytes) {
+      buffers.write(numbers, at, bytes);
       queue.submit([]);
     },
     close: () => buffers.destroy(),

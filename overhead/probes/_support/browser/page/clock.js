@@ -16,14 +16,18 @@ export function clockStep() {
 }
 
 // Sample each n once, in order. Returns rows of [n, issue_ns, total_ns]. With `warm`, one untimed unit and its wait run
-// before each window.
-export async function sample(chain, ns, idleMs = 0, warm = true) {
+// before each window. `restored`: bytes that are then written to buffers, with a wait.
+export async function sample(chain, ns, idleMs = 0, warm = true, restored = null) {
   const rows = [];
   for (const n of ns) {
     if (warm) {
       chain.prepare(1);
       await chain.issue(1);
       await chain.wait();
+    }
+    if (restored) {
+      chain.write(restored.buffers, 0, restored.bytes);
+      await chain.settle();
     }
     chain.prepare(n);
     if (idleMs) await sleep(idleMs);

@@ -95,7 +95,7 @@ def _browser_tax(browser: str, library: str) -> NamedComparison:
         "complete",
         {"stack": browser, "caller": "browser"},
         {"stack": library, "caller": frozenset({"binding", "native"})},
-        frozenset({"stack", "caller", "wait", "dispatches"}),
+        frozenset({"stack", "caller", "wait", "dispatches", "logits"}),
     )
 
 
@@ -104,7 +104,8 @@ BETWEEN_WORKERS: tuple[NamedComparison, ...] = (
     _browser_tax("firefox", "wgpu-native"),
 )
 """Cases that cannot alternate in one worker: readers form these comparisons from the figures of two workers, with the
-widest interval that both allow. The axis ``dispatches``: a software adapter splits a fused chain every 65,535 units."""
+widest interval that both allow. The axis ``dispatches``: a software adapter splits a fused chain every 65,535 units;
+``logits``: what the comparison with float64 found."""
 
 
 def coordinates(target: Target, case: Case) -> dict[str, Scalar]:

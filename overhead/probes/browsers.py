@@ -22,7 +22,7 @@ from overhead.probes._support.browser.session import BrowserSession
 from overhead.probes._support.common.step_kernel import RING
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unverified
 from overhead.probes.kernels import lcg
-from overhead.results import Case, Scalar, Target
+from overhead.results import Caller, Case, Scalar, Target
 from overhead.workloads._decode import DECODERS
 
 if TYPE_CHECKING:
@@ -148,6 +148,7 @@ def _decode_arms() -> list[DecodeWay]:
     from overhead.lowering.fusions import FUSIONS
     from overhead.probes._support.common.decode_cases import DecodeWay, program_arms
 
-    both, callers = (0, len(FUSIONS)), ("browser",)
+    both = (0, len(FUSIONS))
+    callers: tuple[Caller, ...] = ("browser",)
     read = DecodeWay("read-each", {"fusions": len(FUSIONS), "readback": "token"}, callers)
     return [*program_arms("per-pass", callers, both), *program_arms("per-submit", callers, both), read]

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from overhead.lowering.fusions import FUSIONS
+from overhead.reading.chains import WGSL
 from overhead.reading.format import count, resolved
 from overhead.reading.intervals import Span, measured, ratio
 from overhead.reading.sources import apart
@@ -36,7 +37,8 @@ class DecodeArm:
         if "fusions" in params:
             applied = int(params["fusions"])
             kind = "unfused" if not applied else "fused" if applied == len(FUSIONS) else count(applied, "fusion")
-            passes = {"per-submit": _SUBMITTED.get(record.stack, "a launch a dispatch"), "per-pass": "one pass a token"}
+            launched = "a submission a dispatch" if record.stack in WGSL else "a launch a dispatch"
+            passes = {"per-submit": launched, "per-pass": "one pass a token"}
             way = passes.get(record.pattern, "a graph a token" if record.stack == "cuda-graph" else "one pass a token")
             padding = f", {params['padding']} dispatches added" if "padding" in params else ""
             return f"{kind}, {way}, {CALLER_WORDS[record.caller]}{padding}"
@@ -98,9 +100,6 @@ class DecodeArm:
         if host is None or busy is None:
             return {"device": True, "host": False, "balanced": False}.get(self.record.bound)
         return host.two_sided.ceiling < busy.two_sided.floor
-
-
-_SUBMITTED = {"wgpu-native": "a submission a dispatch", "dawn": "a submission a dispatch"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -77,6 +77,15 @@ def test_every_arm_has_a_row_with_times_dispatches_and_tokens_a_second() -> None
     assert rows[2][6].startswith("50.0")
 
 
+def test_a_page_decodes_from_javascript() -> None:
+    given = [record("per-pass", 3.0, "chromium", "browser", 89, fusions=0),
+             record("per-submit", 9.0, "firefox", "browser", 32, fusions=6)]  # fmt: skip
+    (table, *_) = [part for part in decoding(view(*given)) if isinstance(part, Table)]
+    assert [text_of(row)[1] for row in table.rows] == [
+        "unfused, one pass a token, from JavaScript", "fused, a submission a dispatch, from JavaScript",
+    ]  # fmt: skip
+
+
 def test_levels_name_each_fusion_with_its_change_and_gain() -> None:
     parts = list(decoding(view(*(level(fusions) for fusions in range(7)))))
     table = next(part for part in parts if isinstance(part, Table) and "fusions" in part.caption)

@@ -18,11 +18,13 @@ from overhead.probes import browsers
 from overhead.probes._support.browser import cases, messages, page_files
 from overhead.probes._support.browser.chain import SAMPLES_PER_REQUEST
 from overhead.probes._support.browser.importing import import_file
+from overhead.probes._support.common import lowered_decode
 from overhead.probes.base import Unsupported, Unverified
-from overhead.results import Case, FailedLine, OpenedLine, Pattern, RoundLine
+from overhead.results import Case, FailedLine, OpenedLine, Pattern, RoundLine, Scalar
 from overhead.workloads import sources
 from tests.probes.browser.browser_driver import ChromiumDriver, Driver, drive
 from tests.probes.browser.test_browser_server import Running
+from tests.probes.test_decode import without_bias
 
 pytestmark = pytest.mark.slow
 KINDS = [
@@ -105,6 +107,33 @@ def test_a_wrong_constant_in_the_page_is_unverified(
     )
     with pytest.raises(Unverified, match="differs from the reference: after 3 steps off by"):
         probe.open(probe.targets()[0], _recurrence("fused"))
+
+
+def _tokens(pattern: Pattern, **params: Scalar) -> Case:
+    return Case(pattern=pattern, caller="browser", unit="token", workload="qwen2.5-tiny", params=params)
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize(
+    "case",
+    [_tokens("per-pass", fusions=0), _tokens("per-submit", fusions=6),
+     _tokens("read-each", fusions=6, readback="token")],
+    ids=lambda case: case.key,
+)  # fmt: skip
+def test_tokens_are_verified_and_counted(probe: browsers.BrowserProbe, case: Case) -> None:
+    chain = probe.open(probe.targets()[0], case)
+    ns = [0, 1, 3]
+    assert [row[0] for row in chain.sample(ns, False)] == ns
+    assert chain.executed() == chain.units(ns) == 4
+    chain.close()
+
+
+@pytest.mark.needs("torch")
+def test_tokens_without_a_bias_are_unverified(probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = without_bias(lowered_decode.lowered_step("qwen2.5-tiny", 0, 0))
+    monkeypatch.setattr(lowered_decode, "lowered_step", lambda *key: changed)
+    with pytest.raises(Unverified, match="differs from float64"):
+        probe.open(probe.targets()[0], _tokens("per-pass", fusions=0))
 
 
 def test_the_page_refuses_a_program_that_does_not_compile_or_fit(probe: browsers.BrowserProbe) -> None:

@@ -1,0 +1,152 @@
+"""The decode workload in a page without a browser, which runs the program that it gets on software Vulkan."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from overhead.probes import registry
+from overhead.probes._support.browser import messages
+from overhead.probes._support.browser.decode import BrowserDecode, open_case
+from overhead.probes._support.common.lowered_decode import lowered_step
+from overhead.probes.base import Unsupported, Unverified, vary
+from overhead.results import Case, Scalar, Target
+from overhead.workloads._decode import DECODERS, MOST_TOKENS, PROMPT
+from tests.fakes.page import GpuPage
+from tests.probes.test_decode import lavapipe
+
+pytestmark = pytest.mark.needs("torch", "wgpu", "numba", "lavapipe")
+TINY = DECODERS[0]
+
+
+def case(pattern: Any = "per-pass", **params: Scalar) -> Case:
+    return Case(pattern=pattern, caller="browser", unit="token", workload=TINY, params={"fusions": 6, **params})
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> GpuPage:
+    from overhead.probes._support.webgpu.cases import StepSpec
+    from overhead.probes._support.webgpu.resources import session
+
+    found = session(lavapipe(monkeypatch), StepSpec("fused", "binding", independent=False), {})
+    return GpuPage(found.device)
+
+
+def opened(page: GpuPage, asked: Case) -> BrowserDecode:
+    return cast(BrowserDecode, open_case(cast(Any, page), asked))
+
+
+def sampled(chain: BrowserDecode, n: int) -> int:
+    """The tokens that the chain counts in a sample of n."""
+    chain.sample([n])
+    return chain.executed()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "params", "dispatches"),
+    [
+        ("per-pass", {"fusions": 0}, 89),
+        ("per-submit", {}, 32),
+        ("read-each", {"readback": "token"}, 32),
+    ],
+)
+def test_tokens_are_verified_and_counted(
+    pattern: str, params: dict[str, Scalar], dispatches: int, page: GpuPage
+) -> None:
+    chain = opened(page, case(pattern, **params))
+    ns = [0, 3, 1, MOST_TOKENS]
+    assert [row[0] for row in chain.sample(ns)] == ns
+    assert chain.executed() == chain.units(ns) == sum(ns)
+    chain.prepare(2)
+    chain.issue(2)
+    chain.wait()
+    assert chain.executed() == sum(ns) + 2
+    assert page.case.pattern == {"per-pass": "per-k"}.get(pattern, pattern)
+    window = chain.window()
+    assert (window["dispatches"], window["language"]) == (dispatches, "wgsl")
+    assert window["submits"] == window["passes"] == f"{dispatches if pattern == 'per-submit' else 1} per unit"
+    assert chain.latency == chain.synchronous == (pattern == "read-each")
+
+
+def test_every_window_starts_with_the_state_after_the_prompt(page: GpuPage) -> None:
+    chain = opened(page, case())
+    page.skipped = len(page.dispatches)
+    chain.sample([0])
+    assert chain.place() == (tuple(chain.reference.start["token"].tolist()), PROMPT)
+
+
+def test_the_page_gets_the_wgsl_and_the_dispatches_of_the_native_stacks(page: GpuPage) -> None:
+    opened(page, case())
+    program = lowered_step(TINY, 6, 0)
+    assert [kernel.code for kernel in page.program.kernels] == [kernel.wgsl for kernel in program.kernels.values()]
+    assert [tuple(entry.groups) for entry in page.program.entries] == [one.grid for one in program.dispatches]
+    assert page.program.buffers[0].size == program.buffers["token"].bytes
+    fetched = sum(one.size for one in page.program.buffers if one.kind == "storage")
+    assert fetched == sum(one.bytes for one in program.buffers.values()) - program.bytes("weight")
+
+
+def test_a_changed_kernel_is_unverified(page: GpuPage) -> None:
+    page.rewritten = lambda text: text.replace("1.0 + exp(-x0)", "1.0 + exp(x0)")
+    with pytest.raises(Unverified, match="differs from float64"):
+        opened(page, case())
+    assert page.commands[-1] == "close"
+
+
+def test_a_skipped_dispatch_is_unverified(page: GpuPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "_count", lambda ns: {"dispatches": 31})
+    with pytest.raises(Unverified, match="a token of 32 dispatches made 31 calls that dispatch"):
+        opened(page, case())
+
+
+def test_a_state_that_is_not_restored_gives_other_counts(page: GpuPage) -> None:
+    chain = opened(page, case())
+    page.restored = lambda data: b""
+    assert sampled(chain, 4) != chain.units([4])
+
+
+def test_a_cache_that_is_not_restored_is_unverified(page: GpuPage) -> None:
+    """The tokens and the position come first, so the rest is the cache."""
+    chain = opened(page, case())
+    page.restored = lambda data: data[:8] + bytes(len(data) - 8)
+    with pytest.raises(Unverified, match=r"differ by|is not the one"):
+        sampled(chain, 4)
+
+
+def test_firefox_gets_no_warm_token(page: GpuPage) -> None:
+    page.browser.kind = "firefox"
+    chain = opened(page, case())
+    before = page.commands.count("time")
+    chain.sample([2, 3])
+    assert page.commands.count("time") == before + 2
+    assert chain.executed() == chain.units([2, 3]) == 5
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        case("one-pass"), case("read-each", readback="logits"), vary(case(), "caller", "native"),
+        vary(case(), "workload", "qwen2.5-0.5b"),
+    ],
+    ids=lambda case: case.key,
+)  # fmt: skip
+def test_decode_cases_that_the_page_cannot_run_are_unsupported(asked: Case) -> None:
+    with pytest.raises(Unsupported):
+        open_case(cast(Any, None), asked)
+
+
+@pytest.mark.parametrize("stack", ["chromium", "firefox", "safari"])
+@pytest.mark.parametrize("software", [False, True])
+def test_browsers_offer_the_tiny_decoder_only(stack: str, software: bool) -> None:
+    target = Target(stack=stack, api="Vulkan", adapter="x", software=software)
+    cases = [one for one in registry()[stack].space(target).star() if one.workload in DECODERS]
+    assert {one.workload for one in cases} == {TINY}
+    assert [(one.pattern, one.params["fusions"]) for one in cases] == [
+        ("per-pass", 0), ("per-pass", 6), ("per-submit", 0), ("per-submit", 6), ("read-each", 6),
+    ]  # fmt: skip
+
+
+def test_a_message_without_bindings_has_the_buffers_in_order() -> None:
+    raw = messages.encode(messages.PageKernel(code="x"))
+    assert raw == b'{"code":"x"}'
+    assert messages.encode(messages.PageEntry(name="main", groups=[1])) == b'{"name":"main","groups":[1]}'

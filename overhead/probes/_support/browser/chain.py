@@ -24,7 +24,10 @@ _MAX_N = {"fused": 1 << 24, "wait-each": 64, "read-each": 64}
 
 
 class PageChain(Chain):
-    """A chain whose ``sample`` runs the whole loop in the page. ``issue`` and ``wait`` run units without timing."""
+    """A chain whose ``sample`` runs the whole loop in the page. ``issue`` and ``wait`` run units without timing.
+
+    ``write_first``: the ``buffers`` and ``data`` that the page writes before each window, if any.
+    """
 
     def __init__(self, session: BrowserSession, pattern: Pattern) -> None:
         self.session, self.number = session, session.next_chain()
@@ -37,7 +40,7 @@ class PageChain(Chain):
         self.flags = identity.flags(session.page)
         self._warms_up = not self.poll_ns
         self._pending = 0
-        self.before_window: Mapping[str, Any] = {}
+        self.write_first: Mapping[str, Any] = {}
 
     def sample(self, ns: Sequence[int], cpu: bool = False) -> list[list[int]]:
         """``[n, issue_ns, total_ns]`` for each n. ``cpu`` is ignored, because a page cannot read a CPU clock."""
@@ -52,7 +55,7 @@ class PageChain(Chain):
         rows: list[list[int]] = []
         for i in range(0, len(ns), SAMPLES_PER_REQUEST):
             asked = list(ns[i : i + SAMPLES_PER_REQUEST])
-            answer = self.ask("time", ns=asked, idle_ms=idle_ms, warm=self._warms_up, **self.before_window)
+            answer = self.ask("time", ns=asked, idle_ms=idle_ms, warm=self._warms_up, **self.write_first)
             if [row[0] for row in answer.samples] != asked:
                 raise Unverified("the page answered for other n than it was asked for")
             rows += answer.samples

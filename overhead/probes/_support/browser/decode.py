@@ -59,7 +59,7 @@ class BrowserDecode(PageChain, LoweredDecode):
         filled = {name: array for name, array in arrays.items() if array is not None}
         self.write(self._numbers(filled), b"".join(array.tobytes() for array in filled.values()))
         start = self.reference.start
-        self.before_window = {"buffers": self._numbers(start), "data": self._raw(start)}
+        self.write_first = {"buffers": self._numbers(start), "data": self._raw(start)}
 
     def _program(self) -> messages.PageProgram:
         lowered, places = self.lowered, {name: i for i, name in enumerate(self.lowered.kernels)}
@@ -103,6 +103,7 @@ class BrowserDecode(PageChain, LoweredDecode):
         self.issue(tokens)
 
     def put(self, values: StateValues) -> None:
+        """Write tensors of the state. The queue of the page puts the write before all later work."""
         self.write(self._numbers(values), self._raw(values))
 
     def numbers(self, name: str) -> NDArray[Any]:

@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 
 from overhead.errors import Unsupported
+from overhead.locks import file_lock
 from overhead.lowering.decoder import Decoder, FedBackStep, randomised
 from overhead.lowering.decoder_shapes import SHAPES
-from overhead.locks import file_lock
 from overhead.workloads._decode import CHECKED_TOKENS, LARGE_BYTES, PROMPT, weight_bytes
 
 _SEED = 25
@@ -55,21 +55,25 @@ def decode_step(name: str) -> Any:
 def decode_reference(name: str) -> DecodeReference:
     """The reference of a decoder. Raises ``Unsupported`` if the host has too little memory.
 
-    That of a large one is kept in the user's cache folder for other processes. One process computes it, the others wait.
+    That of a large one is kept in the user's cache folder. One process computes it, and the others wait for it.
     """
     if weight_bytes(name) < LARGE_BYTES:
         return _computed(name)
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "overhead" / "decode"
-    # The random numbers may differ between versions of NumPy.
-    path = folder / f"{name}-{_SEED}-{np.__version__}.npz"
+    path = _place_of(name)
     found = _loaded(path)
     if found is not None:
         return found
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             stack.enter_context(file_lock(path.with_suffix(".lock")))
         return _loaded(path) or _kept(path, _computed(name))
+
+
+def _place_of(name: str) -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    # The random numbers may differ between versions of NumPy.
+    return cache / "overhead" / "decode" / f"{name}-{_SEED}-{np.__version__}.npz"
 
 
 def _loaded(path: Path) -> DecodeReference | None:

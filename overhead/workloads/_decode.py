@@ -13,7 +13,7 @@ PROMPT = 5
 MOST_TOKENS = 20
 """The most tokens of one sample. With the prompt they fit into the slots of the cache."""
 LARGE_BYTES = 1 << 28
-"""A decoder with more bytes of weights is large: its reference takes minutes and is kept."""
+"""A decoder with more bytes of weights is large: its reference takes seconds and is kept."""
 CHECKED_TOKENS = 32
 """Tokens on which every logit is compared with float64, each given by the reference."""
 LOGIT_TOLERANCE = 1e-4
@@ -31,7 +31,7 @@ def needs(names: Iterable[str]) -> list[str]:
     """What a run of these workloads takes, in a sentence for each large decoder among them."""
     return [
         f"{name}: {weight_bytes(name) / 1e9:.1f} GB of weights on each device and in each worker; the first worker "
-        f"also needs {2 * weight_bytes(name) / 1e9:.1f} GB and minutes for a reference in float64"
+        f"also needs {2 * weight_bytes(name) / 1e9:.1f} GB for a reference in float64"
         for name in sorted(set(names) & {*DECODERS})
         if weight_bytes(name) >= LARGE_BYTES
     ]

@@ -115,7 +115,7 @@ def test_a_process_waits_for_the_reference_that_another_one_computes(
         _decode_reference._kept(path, found)
         other.close()
 
-    monkeypatch.setattr(locks.time, "sleep", the_other_ends)
+    monkeypatch.setattr("time.sleep", the_other_ends)
     again = _decode_reference.decode_reference.__wrapped__(TINY)
     np.testing.assert_array_equal(again.logits, found.logits)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from overhead.probes._support.common.decode_chain import DecodeChain, StateValues, verified_decode
 from overhead.probes._support.common.library_import import import_library
-from overhead.probes._support.onnxruntime.providers import CPU_PROVIDER, MEND, webgpu_device
+from overhead.probes._support.onnxruntime.providers import CPU_PROVIDER, MEND, WEBGPU_PROVIDER, webgpu_device
 from overhead.probes.base import Unavailable, Unsupported, Unverified
 from overhead.results import Case, Scalar, Target
 from overhead.workloads._decode import LOGIT_TOLERANCE, WGSL_LOGIT_TOLERANCE
@@ -96,32 +96,36 @@ def _exported(name: str) -> _ExportedStep:
     return _ExportedStep(onnx_ir.to_proto(model).SerializeToString(), names, weights)
 
 
+@functools.cache
+def _session_on(provider: str, name: str) -> Any:
+    """The session of a decoder on this provider, which all cases of a process share."""
+    ort, exported = import_library("onnxruntime", MEND), _exported(name)
+    options = ort.SessionOptions()
+    # The session uses the memory of these arrays, which stay in the cache of ``_exported``.
+    weights = [ort.OrtValue.ortvalue_from_numpy(array) for array in exported.weights.values()]
+    options.add_external_initializers(list(exported.weights), weights)
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    if provider == CPU_PROVIDER:
+        options.intra_op_num_threads = 1
+        return ort.InferenceSession(exported.model, options, providers=[CPU_PROVIDER])
+    device = webgpu_device()
+    if device is None:
+        raise Unavailable("the WebGPU provider finds no adapter", MEND)
+    options.add_provider_for_devices([device], {})
+    return ort.InferenceSession(exported.model, options)
+
+
 class OnnxDecode(DecodeChain):
     """n calls. Two sets of tensors hold the state in turn: one call reads the first and writes the second."""
 
     def __init__(self, target: Target, case: Case) -> None:
         super().__init__(case)
         self._ort = ort = import_library("onnxruntime", MEND)
-        exported = _exported(case.workload)
-        self._names = exported.state
-        options = ort.SessionOptions()
-        shared = [ort.OrtValue.ortvalue_from_numpy(array) for array in exported.weights.values()]
-        options.add_external_initializers(list(exported.weights), shared)
-        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         self._on_webgpu = target.api != "CPU"
-        if self._on_webgpu:
-            device = webgpu_device()
-            if device is None:
-                raise Unavailable("the WebGPU provider finds no adapter", MEND)
-            self.tolerance = WGSL_LOGIT_TOLERANCE
-            options.add_provider_for_devices([device], {})
-            self._session = ort.InferenceSession(exported.model, options)
-        else:
-            self.tolerance = LOGIT_TOLERANCE
-            options.intra_op_num_threads = 1
-            self._session = ort.InferenceSession(exported.model, options, providers=[CPU_PROVIDER])
+        self.tolerance = WGSL_LOGIT_TOLERANCE if self._on_webgpu else LOGIT_TOLERANCE
+        own = WEBGPU_PROVIDER if self._on_webgpu else CPU_PROVIDER
+        self._names, self._session = _exported(case.workload).state, _session_on(own, case.workload)
         self.nodes = _nodes(self._session)
-        own = "WebGpuExecutionProvider" if self._on_webgpu else CPU_PROVIDER
         if 2 * self.nodes.get(own, 0) < sum(self.nodes.values()):
             raise Unverified(f"most nodes do not run on {own}: {dict(self.nodes)}")
         self._place = "webgpu" if self._on_webgpu else "cpu"
@@ -191,7 +195,6 @@ class OnnxDecode(DecodeChain):
     def close(self) -> None:
         self._bindings.clear()
         self._states.clear()
-        del self._session
 
 
 def _nodes(session: Any) -> collections.Counter[str]:

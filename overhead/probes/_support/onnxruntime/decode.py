@@ -67,8 +67,7 @@ def _exported(name: str) -> _ExportedStep:
 
     inputs = tuple(torch.from_numpy(start[n]) for n in names)
     try:
-        import onnx_ir
-        from onnxscript import optimizer
+        from onnxscript import ir, optimizer
 
         # The exporter prints its progress.
         with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
@@ -90,10 +89,10 @@ def _exported(name: str) -> _ExportedStep:
         tensor = value.const_value
         if tensor.nbytes > _LARGEST_INSIDE:
             weights[key] = np.ascontiguousarray(tensor.numpy())
-            value.const_value = onnx_ir.ExternalTensor(
+            value.const_value = ir.ExternalTensor(
                 "weights", 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=key
             )
-    return _ExportedStep(onnx_ir.to_proto(model).SerializeToString(), names, weights)
+    return _ExportedStep(ir.to_proto(model).SerializeToString(), names, weights)
 
 
 @functools.cache

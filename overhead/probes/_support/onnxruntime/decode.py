@@ -81,7 +81,7 @@ def _exported(name: str) -> _ExportedStep:
             ).model
     except ImportError as error:
         raise Unavailable(f"torch cannot export to ONNX: {error}", MEND) from error
-    # The exporter's other optimisations take a minute, and ONNX Runtime has its own.
+    # The exporter's other optimisations take as long as the export, and ONNX Runtime has its own.
     optimizer.fold_constants(model)
     optimizer.remove_unused_nodes(model)
     weights = {}

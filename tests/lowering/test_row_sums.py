@@ -62,7 +62,7 @@ def test_a_product_of_one_row_agrees_with_numpy(inner: int) -> None:
     np.testing.assert_allclose(found, module.double()(x.double()).detach().numpy(), atol=1e-4)
 
 
-class Largest(torch.nn.Module):  # type: ignore[misc]
+class Largest(torch.nn.Module):  # type: ignore[misc, name-defined]
     def forward(self, x: Any) -> Any:
         return x.argmax(-1)
 

@@ -119,17 +119,19 @@ class Decoder(nn.Module):  # type: ignore[misc]
         self.register_buffer("slots", torch.arange(shape.slots))
 
     def forward(self, token: Any, position: Any) -> tuple[Any, Any]:
-        logits = self.logits(token.unsqueeze(1), position).squeeze(1)
+        logits = self._logits(self.embedding(token).unsqueeze(1), position).squeeze(1)
         return logits.argmax(-1), logits
 
     def logits(self, token: Any, position: Any) -> Any:
         """The logits after each token: (batch, tokens, vocabulary). Tokens are (batch, tokens), positions (tokens)."""
+        return self._logits(self.embedding(token), position)
+
+    def _logits(self, x: Any, position: Any) -> Any:
         row = position.unsqueeze(1)
         angles = row.to(self.frequencies.dtype) * self.frequencies
         angles = torch.cat((angles, angles), -1)
         cos, sin = angles.cos(), angles.sin()
         visible = (self.slots <= row).view(1, 1, -1, len(self.slots))
-        x = self.embedding(token)
         for layer in self.layers:
             x = layer(x, cos, sin, position, visible)
         return self.lm_head(self.norm(x))

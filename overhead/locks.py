@@ -69,11 +69,23 @@ def device_lock(waiting: Callable[[], None], folder: Path | None = None) -> Iter
     try:
         if not try_lock(descriptor):
             waiting()
-            while not try_lock(descriptor):
-                time.sleep(_POLL_S)
+            _wait_for(descriptor)
         yield
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of this file, which is created if it is missing. Waits while another process holds it."""
+    with open(path, "ab") as file:
+        _wait_for(file.fileno())
+        yield
+
+
+def _wait_for(descriptor: int) -> None:
+    while not try_lock(descriptor):
+        time.sleep(_POLL_S)
 
 
 def check_device_lock() -> None:

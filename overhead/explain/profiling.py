@@ -307,7 +307,7 @@ class _TorchProfile:
         self.doing("timing the step beside its profile")
         before = self._step_ns(one_s)
         self.doing("profiling the step")
-        self._trace("plain.json", steps)
+        self._trace("plain.json", [self.step] * (1 + steps))
         self.doing("timing the step beside its profile")
         after = self._step_ns(one_s)
         self.doing("measuring the cost of the profiler")
@@ -315,7 +315,7 @@ class _TorchProfile:
         self.doing("finding the lines of the operations")
         missing = ""
         try:
-            self._trace("sites.json", 2, sites=True)
+            self._trace("sites.json", [self.step] * 3, sites=True)
         except Exception as error:  # a compiled step may not run under a dispatch mode
             missing = f"no call sites: {one_line(error)}"
         return Profiled([before, after], cost, library="torch", device=self.device, sites_missing=missing)
@@ -348,48 +348,51 @@ class _TorchProfile:
         kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.on_cuda else [])]
         return profile(activities=kinds, **more)
 
-    def _trace(self, name: str, steps: int, sites: bool = False, call: Callable[[], object] | None = None) -> None:
+    def _trace(self, name: str, steps: Sequence[Callable[[], object]], sites: bool = False) -> None:
         from torch.profiler import record_function
 
         marked = functools.partial(marked_sites, self.torch, self.job.source.folder)
         self.processor.leave_if_slow()
         self.synchronize()
         with self._profiler(profile_memory=sites) as profiler:
-            for index in range(steps + 1):
+            for index, step in enumerate(steps):
                 with record_function(f"{STEP_MARK}{index}"), marked() if sites else contextlib.nullcontext():
-                    (call or self.step)()
+                    step()
             self.synchronize()
         profiler.export_chrome_trace(str(Path(self.job.folder) / name))
 
     def _cost(self) -> ProfilerCost:
         """The cost of the profiler, from what it adds to an operation, a forward pass and a training step."""
         torch = self.torch
-        programs = []
+        programs: list[Callable[[], object]] = []
         for device in ("cpu", "cuda") if self.on_cuda else ("cpu",):
             x, rows = torch.zeros(1, device=device), torch.zeros(2, 4, device=device)
             layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1)).to(device)
             programs.append(functools.partial(x.add_, x))
             programs.append(torch.no_grad()(functools.partial(layers, rows)))
             programs.append(functools.partial(_train, layers, rows))
-        events = [ProfilerEvents(self._profiled(call), self._added(call)) for call in programs]
-        return profiler_cost(events, self._profiled(lambda: [programs[0]() for _ in range(_CALIBRATION_LOOPS)]))
 
-    def _profiled(self, call: Callable[[], object]) -> StepTrace:
-        """One profiled call."""
-        self._trace("calibration.json", 2, call=call)
-        trace = read_chrome_trace((Path(self.job.folder) / "calibration.json").read_bytes()).settled()
-        return trace.steps[-1]
+        def repeated() -> None:
+            for _ in range(_CALIBRATION_LOOPS):
+                programs[0]()
 
-    def _added(self, call: Callable[[], object]) -> float:
-        """What the profiler adds to a call: the lower quartiles with it and without it, apart."""
-        times: tuple[list[float], list[float]] = ([], [])
+        profiled = [*programs, repeated]
+        self._trace("calibration.json", [*profiled, *profiled])  # a first call does more
+        raw = read_whole(Path(self.job.folder) / "calibration.json", _MOST_TRACE_BYTES)
+        *steps, last = read_chrome_trace(raw).steps[len(profiled) :]
+        return profiler_cost(list(map(ProfilerEvents, steps, self._added(programs))), last)
+
+    def _added(self, programs: Sequence[Callable[[], object]]) -> list[float]:
+        """What the profiler adds to each program: the lower quartiles with it and without it, apart."""
+        times: dict[bool, list[list[float]]] = {profiled: [[] for _ in programs] for profiled in (False, True)}
         for _ in range(_CALIBRATION_ROUNDS):
-            self.processor.leave_if_slow()
-            times[0].extend(self._loops_ns(call))
-            with self._profiler():
-                times[1].extend(self._loops_ns(call))
-        plain, profiled = (sorted(found)[len(found) // 4] for found in times)
-        return max(0.0, profiled - plain)
+            for profiled, found in times.items():
+                self.processor.leave_if_slow()
+                with self._profiler() if profiled else contextlib.nullcontext():
+                    for own, program in zip(found, programs, strict=True):
+                        own.extend(self._loops_ns(program))
+        plain, profiled_ns = ([sorted(own)[len(own) // 4] for own in found] for found in times.values())
+        return [after - before for before, after in zip(plain, profiled_ns, strict=True)]
 
     def _loops_ns(self, call: Callable[[], object]) -> list[float]:
         """The times of a call in short loops."""

@@ -6,13 +6,19 @@ Weights come from ``randomised``. The shapes are those of published models; thei
 from __future__ import annotations
 
 import copy
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 
 from overhead.lowering.decoder_shapes import DecoderShape
+
+_PART = 1 << 16
+"""Random numbers that are made at once. They fit into the cache of a processor."""
 
 
 class _Linear(nn.Linear):  # type: ignore[misc]
@@ -55,7 +61,7 @@ class _Attention(nn.Module):  # type: ignore[misc]
 
     def forward(self, x: Any, cos: Any, sin: Any, position: Any, visible: Any) -> Any:
         def by_head(y: Any, heads: int) -> Any:
-            return y.view(len(y), 1, heads, self.head_width).transpose(1, 2)
+            return y.view(len(y), -1, heads, self.head_width).transpose(1, 2)
 
         query = by_head(self.q_proj(x), self.heads)
         key = by_head(self.k_proj(x), self.kv_heads)
@@ -64,7 +70,7 @@ class _Attention(nn.Module):  # type: ignore[misc]
         keys = self.keys.index_copy_(2, position, key)
         values = self.values.index_copy_(2, position, value)
         mixed = functional.scaled_dot_product_attention(query, keys, values, attn_mask=visible, enable_gqa=True)
-        return self.o_proj(mixed.transpose(1, 2).reshape(len(x), 1, -1))
+        return self.o_proj(mixed.transpose(1, 2).flatten(2))
 
 
 class _Mlp(nn.Module):  # type: ignore[misc]
@@ -113,15 +119,22 @@ class Decoder(nn.Module):  # type: ignore[misc]
         self.register_buffer("slots", torch.arange(shape.slots))
 
     def forward(self, token: Any, position: Any) -> tuple[Any, Any]:
-        angles = position.to(self.frequencies.dtype).unsqueeze(1) * self.frequencies
+        logits = self._logits(self.embedding(token).unsqueeze(1), position).squeeze(1)
+        return logits.argmax(-1), logits
+
+    def logits(self, token: Any, position: Any) -> Any:
+        """The logits after each token: (batch, tokens, vocabulary). Tokens are (batch, tokens), positions (tokens)."""
+        return self._logits(self.embedding(token), position)
+
+    def _logits(self, x: Any, position: Any) -> Any:
+        row = position.unsqueeze(1)
+        angles = row.to(self.frequencies.dtype) * self.frequencies
         angles = torch.cat((angles, angles), -1)
         cos, sin = angles.cos(), angles.sin()
-        visible = (self.slots <= position).view(1, 1, 1, -1)
-        x = self.embedding(token).unsqueeze(1)
+        visible = (self.slots <= row).view(1, 1, -1, len(self.slots))
         for layer in self.layers:
             x = layer(x, cos, sin, position, visible)
-        logits = self.lm_head(self.norm(x)).squeeze(1)
-        return logits.argmax(-1), logits
+        return self.lm_head(self.norm(x))
 
 
 class FedBackStep(nn.Module):  # type: ignore[misc]
@@ -153,16 +166,24 @@ def batched(module: Any, batch: int) -> Any:
 def randomised(module: Any, seed: int) -> Any:
     """The module with random parameters of which none is near zero, so that a dropped one changes the result.
 
-    Magnitudes are uniform within a factor of three around a size that keeps activations near 1; signs are random,
+    Magnitudes are uniform within a factor of two around a size that keeps activations near 1; signs are random,
     except in the weights of norms.
     """
-    random = torch.Generator().manual_seed(seed)
+    parameters = [parameter.detach() for parameter in module.parameters()]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(_fill, parameters, np.random.SeedSequence(seed).spawn(len(parameters))))
     with torch.no_grad():
-        for parameter in module.parameters():
-            size = parameter.shape[-1] ** -0.5 if parameter.dim() > 1 else 0.5
-            parameter.uniform_(-1, 1, generator=random)
-            parameter.add_(torch.copysign(torch.tensor(0.5), parameter)).mul_(size)
         for part in module.modules():
             if isinstance(part, _RMSNorm | nn.LayerNorm):
                 part.weight.abs_().mul_(2)
     return module.requires_grad_(False)
+
+
+def _fill(parameter: Any, seed: np.random.SeedSequence) -> None:
+    size = parameter.shape[-1] ** -0.5 if parameter.dim() > 1 else 0.5
+    random = np.random.Generator(np.random.SFC64(seed))
+    for part in np.array_split(parameter.view(-1).numpy(), -(-parameter.numel() // _PART)):
+        bits = part.view(np.uint32)
+        # Random signs and fractions with the exponent of 1: numbers from 1 to 2, or from -2 to -1.
+        bits[:] = random.integers(0, 1 << 32, part.size, np.uint32) & 0x807FFFFF | 0x3F800000
+        part *= 2 / 3 * size

@@ -89,8 +89,8 @@ class Program:
 
     @functools.cached_property
     def cuda(self) -> str:
-        """All kernels in CUDA C, as one text. The function of a kernel is ``cuda_name`` of its name."""
-        return "\n".join([CUDA_HEAD, *(kernel.cuda(cuda_name(name)) for name, kernel in self.kernels.items())])
+        """All kernels in CUDA C, as one text."""
+        return cuda_text(self.kernels)
 
     @functools.cached_property
     def _written(self) -> tuple[Kernel, ...]:
@@ -160,6 +160,11 @@ class Program:
         for name, value in self.limits.beyond_webgpu().items():
             lines.append(f"needs more than WebGPU's default: {name} {value:,}")
         return "\n".join(lines)
+
+
+def cuda_text(kernels: Mapping[str, Kernel]) -> str:
+    """These kernels in CUDA C, as one text. The function of a kernel is ``cuda_name`` of its name."""
+    return "\n".join([CUDA_HEAD, *(kernel.cuda(cuda_name(name)) for name, kernel in kernels.items())])
 
 
 def cuda_name(kernel: str) -> str:

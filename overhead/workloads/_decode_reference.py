@@ -17,11 +17,12 @@ import torch
 from numpy.typing import NDArray
 
 from overhead.errors import Unsupported
+from overhead.locks import file_lock
 from overhead.lowering.decoder import Decoder, FedBackStep, batched, randomised
 from overhead.lowering.decoder_shapes import SHAPES
 from overhead.workloads._decode import CHECKED_STEPS, CHECKED_TOKENS, LARGE_BYTES, PROMPT, weight_bytes
 
-_SEED = 24
+_SEED = 25
 _EMPTY, _START = "empty.", "start."
 State = dict[str, NDArray[Any]]
 
@@ -62,55 +63,65 @@ def batched_step(name: str, batch: int) -> Any:
 def decode_reference(name: str, batch: int = 1) -> DecodeReference:
     """The reference of a decoder. Raises ``Unsupported`` if the host has too little memory.
 
-    That of a large one is kept in the user's cache folder for later processes.
+    That of a large one is kept in the user's cache folder. One process computes it, and the others wait for it.
     """
     if weight_bytes(name) < LARGE_BYTES:
         return _computed(name, batch)
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "overhead" / "decode"
-    # The random numbers may differ between versions of torch.
-    path = folder / f"{name}-{batch}-{_SEED}-{torch.__version__}.npz"
-    with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile):
-        return _loaded(path)
-    found = _computed(name, batch)
-    with contextlib.suppress(OSError):
-        _keep(path, found)
-    return found
+    path = _place_of(name, batch)
+    found = _loaded(path)
+    if found is not None:
+        return found
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(file_lock(path.with_suffix(".lock")))
+        return _loaded(path) or _kept(path, _computed(name, batch))
 
 
-def _loaded(path: Path) -> DecodeReference:
-    with np.load(path) as kept:
+def _place_of(name: str, batch: int) -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    # The random numbers may differ between versions of NumPy.
+    return cache / "overhead" / "decode" / f"{name}-{batch}-{_SEED}-{np.__version__}.npz"
+
+
+def _loaded(path: Path) -> DecodeReference | None:
+    with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile), np.load(path) as kept:
         empty, start = (
             {key.removeprefix(part): kept[key] for key in kept.files if key.startswith(part)}
             for part in (_EMPTY, _START)
         )
         return DecodeReference(kept["tokens"], kept["logits"], empty, start)
+    return None
 
 
-def _keep(path: Path, reference: DecodeReference) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _kept(path: Path, reference: DecodeReference) -> DecodeReference:
     states: dict[str, Any] = {_EMPTY + name: values for name, values in reference.empty.items()}
     states |= {_START + name: values for name, values in reference.start.items()}
     part = path.with_suffix(f".{os.getpid()}.npz")
-    np.savez(part, tokens=reference.tokens, logits=reference.logits, **states)
-    os.replace(part, path)
+    with contextlib.suppress(OSError):
+        np.savez(part, tokens=reference.tokens, logits=reference.logits, **states)
+        os.replace(part, path)
+    return reference
 
 
 def _computed(name: str, batch: int) -> DecodeReference:
     step, vocabulary = batched_step(name, batch), SHAPES[name].vocabulary
     _check_memory(2 * weight_bytes(name))
-    exact = copy.deepcopy(step).double()
-    random = np.random.default_rng(_SEED)
-    firsts = random.integers(0, vocabulary, CHECKED_TOKENS if batch == 1 else CHECKED_STEPS)
+    # A deep copy uses what it is given for these parameters, so that those in float32 are not copied.
+    doubles = {id(p): torch.nn.Parameter(p.double(), requires_grad=False) for p in step.parameters()}
+    exact = copy.deepcopy(step, doubles).double()
+    steps = CHECKED_TOKENS if batch == 1 else CHECKED_STEPS
+    firsts = np.random.default_rng(_SEED).integers(0, vocabulary, steps)
     tokens = (firsts[:, None] + np.arange(batch) * (vocabulary // batch)) % vocabulary
-    empty, start, logits = state_of(step), State(), []
+    given, positions, empty = torch.from_numpy(tokens.T), torch.arange(steps), state_of(step)
     with torch.inference_mode():
-        for position, token in enumerate(tokens):
-            exact.token.copy_(torch.from_numpy(token))
-            exact.position.fill_(position)
-            if position == PROMPT:
-                start = state_of(exact)
-            logits.append(exact()[1].numpy().copy())
-    return DecodeReference(tokens, np.array(logits, np.float64 if batch == 1 else np.float32), empty, start)
+        prompt = exact.decoder.logits(given[:, :PROMPT], positions[:PROMPT])
+        exact.token.copy_(given[:, PROMPT])
+        exact.position.fill_(PROMPT)
+        start = state_of(exact)
+        others = exact.decoder.logits(given[:, PROMPT:], positions[PROMPT:])
+    logits = torch.cat((prompt, others), 1).transpose(0, 1).numpy()
+    return DecodeReference(tokens, logits if batch == 1 else logits.astype(np.float32), empty, start)
 
 
 def _check_memory(needed: int) -> None:

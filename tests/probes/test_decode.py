@@ -118,6 +118,54 @@ def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypa
             np.testing.assert_array_equal(before[name], after[name])
 
 
+def test_a_process_waits_for_the_reference_that_another_one_computes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from overhead import locks
+    from overhead.workloads import _decode_reference
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path, found = _decode_reference._place_of(TINY, 1), _decode_reference.decode_reference(TINY)
+    monkeypatch.setattr(_decode_reference, "LARGE_BYTES", 0)
+    monkeypatch.setattr(_decode_reference, "_computed", None)
+    path.parent.mkdir(parents=True)
+    other = contextlib.ExitStack()
+    other.enter_context(locks.file_lock(path.with_suffix(".lock")))
+
+    def the_other_ends(_: float) -> None:
+        _decode_reference._kept(path, found)
+        other.close()
+
+    monkeypatch.setattr("time.sleep", the_other_ends)
+    again = _decode_reference.decode_reference.__wrapped__(TINY)
+    np.testing.assert_array_equal(again.logits, found.logits)
+
+
+def test_the_program_of_each_level_equals_the_one_that_is_lowered_at_once() -> None:
+    from overhead.lowering.fusions import FUSIONS
+    from overhead.lowering.torch_export import lower
+    from overhead.probes._support.common.lowered_decode import lowered_step
+    from overhead.workloads._decode_reference import decode_step
+
+    for count in range(len(FUSIONS) + 1):
+        assert lowered_step(TINY, count, 0) == lower(decode_step(TINY), fusions=tuple(FUSIONS)[:count])
+    assert lowered_step(TINY, 2, 7) == padded(lowered_step(TINY, 2, 0), 7)
+
+
+@pytest.mark.parametrize("name", ["qwen2.5-tiny", "llama-tiny"])
+def test_tokens_at_once_have_the_logits_of_one_after_another(name: str) -> None:
+    import torch
+
+    from overhead.lowering.decoder import Decoder, randomised
+
+    at_once, each = (randomised(Decoder(SHAPES[name]), 3).double() for _ in range(2))
+    tokens, positions = torch.tensor([3, 290, 7, 12]), torch.arange(4)
+    expected = torch.cat([each(tokens[i : i + 1], positions[i : i + 1])[1] for i in range(4)])
+    np.testing.assert_allclose(at_once.logits(tokens.unsqueeze(0), positions)[0].numpy(), expected.numpy(), atol=1e-12)
+    for name, tensor in each.named_buffers():
+        np.testing.assert_allclose(at_once.get_buffer(name).numpy(), tensor.numpy(), atol=1e-12)
+
+
 def test_a_run_says_what_large_decoders_take() -> None:
     assert needs(["step", TINY]) == []
     (sentence,) = needs(["step", "qwen2.5-0.5b", "qwen2.5-0.5b"])
@@ -239,6 +287,17 @@ def test_wgpu_native_decodes(
     with opened(lavapipe(monkeypatch), case_of(pattern, caller, fusions=fusions)) as chain:
         check_counts(chain)
         assert chain.window()["dispatches"] == dispatches
+
+
+@LAVAPIPE
+def test_cases_of_a_process_share_pipelines(monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.webgpu.program import WebGpuProgram
+
+    target = lavapipe(monkeypatch)
+    with opened(target, case_of("per-pass", fusions=6)) as chain:
+        monkeypatch.setattr(WebGpuProgram, "_pipeline", None)
+        with opened(target, case_of("per-submit", fusions=6)) as other:
+            assert [d[0] for d in chain.program.dispatches] == [d[0] for d in other.program.dispatches]
 
 
 @LAVAPIPE
@@ -386,7 +445,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
     for module in (decode, graphs):
         monkeypatch.setattr(module, "bindings", bindings)
     monkeypatch.setattr(workload, "machine_code_of", kernels.machine_code_of)
-    monkeypatch.setattr(decode, "_weights_on", functools.cache(decode._weights_on.__wrapped__))
+    monkeypatch.setattr(decode, "_shared_on", functools.cache(decode._shared_on.__wrapped__))
     return api.driver()
 
 

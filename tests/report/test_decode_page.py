@@ -183,6 +183,14 @@ def test_two_lengths_give_no_slope() -> None:
     assert slope_over_dispatches(found.padded[0]) is None
 
 
+def test_a_slope_whose_interval_holds_zero_is_not_shown() -> None:
+    first = record("per-pass", 2.0, dispatches=89, fusions=0)
+    equal = [first, *(record("per-pass", 2.0, dispatches=89 + n, fusions=0, padding=n) for n in (100, 200))]
+    parts = [part for part in decoding(view(*equal)) if isinstance(part, Text)]
+    (text,) = [sentence for part in parts for sentence in part.paragraphs if "trivial" in sentence]
+    assert "trivial dependent dispatch adds to an unfused token is not resolved" in text
+
+
 def test_reads_have_a_table_of_their_own() -> None:
     first = record("read-each", 12.0, caller="binding", fusions=6, readback="token", tokens=5)
     parts = decoding(view(level(6), first))

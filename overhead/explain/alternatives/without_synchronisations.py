@@ -32,13 +32,17 @@ class WithoutSynchronisations:
         import torch
 
         tape = Tape()
-        for name in _READS:
-            setattr(torch.Tensor, name, tape.read(getattr(torch.Tensor, name)))
+        before = {name: getattr(torch.Tensor, name) for name in _READS}
+        for name, method in before.items():
+            setattr(torch.Tensor, name, tape.read(method))
         for owner, name in _WAITS:
             holder = getattr(torch.cuda, owner) if owner else torch.cuda
             setattr(holder, name, tape.wait(getattr(holder, name)))
         for _ in range(_RECORDED_STEPS):
             tape.record(step)
+        for name, method in before.items():
+            if method not in tape.used:
+                setattr(torch.Tensor, name, method)
         return lambda: tape.replay(step)
 
 
@@ -50,6 +54,8 @@ class Tape:
         self._mode: Literal["off", "recording", "replaying"] = "off"
         self._values: list[Any] = []
         self._at = self._replayed = 0
+        self.used: set[Callable[..., Any]] = set()
+        """The methods that read a value while steps were recorded."""
 
     def record(self, step: StepFunction) -> Any:
         """Run a step and keep what it reads."""
@@ -80,6 +86,7 @@ class Tape:
                 value = method(tensor, *args, **kwargs)
                 if not getattr(value, "is_cuda", False):
                     self._values.append(value)
+                    self.used.add(method)
                 return value
             if method.__name__ == "to" and not _to_host(args, kwargs):
                 return method(tensor, *args, **kwargs)

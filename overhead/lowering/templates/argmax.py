@@ -9,6 +9,8 @@ from overhead.lowering.kernel import Kernel
 from overhead.lowering.operation import Operation
 
 _THREADS = 256
+_LOADS = 16
+"""Loads of a thread that do not wait for each other."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,10 +35,18 @@ class Argmax(Operation):
     def kernel(self) -> Kernel:
         # The shared arrays are f32. A float32 holds every integer up to 2^24, so a column is exact.
         inner = self.x.shape[-1]
+        whole = inner - inner % (_THREADS * _LOADS)
+        places = [f"k + {i * _THREADS}u" for i in range(_LOADS)]
+        loads = [f"f32 x{i} = {self.in_row(self.x, 'group', f'({at})')};" for i, at in enumerate(places)]
+        larger = [f"if (x{i} > highest) {{ highest = x{i}; column = {at}; }}" for i, at in enumerate(places)]
         body = f"""\
 f32 highest = -3.4e38;
 u32 column = 0u;
-for (u32 k = lane; k < {inner}u; k += {_THREADS}u) {{
+for (u32 k = lane; k < {whole}u; k += {_THREADS * _LOADS}u) {{
+  {" ".join(loads)}
+  {" ".join(larger)}
+}}
+for (u32 k = lane + {whole}u; k < {inner}u; k += {_THREADS}u) {{
   f32 x = {self.in_row(self.x, "group", "k")};
   if (x > highest) {{
     highest = x;

@@ -266,7 +266,10 @@ def _kernel_sentences(found: Decoded) -> Iterator[str]:
 def _padded_sentences(found: Decoded) -> Iterator[str]:
     for group in found.padded:
         line = slope_over_dispatches(group)
-        if line:
+        if line and line.slope.floor <= 0:
+            place = group[0].target.label
+            yield f"What a trivial dependent dispatch adds to an unfused token is not resolved ({place})."
+        elif line:
             yield (
                 f"A trivial dependent dispatch that is added to an unfused token costs {_line(line)} "
                 f"({group[0].target.label}, {group[0].how}, {line.points} lengths)."
@@ -276,7 +279,9 @@ def _padded_sentences(found: Decoded) -> Iterator[str]:
 def _level_sentences(found: Decoded) -> Iterator[str]:
     for levels in found.levels:
         line = slope_over_dispatches([arm for _, arm in levels.arms])
-        if line:
+        if line and line.slope.floor <= 0:
+            yield f"What a dispatch less saves over the fusion levels is not resolved ({_place(levels)})."
+        elif line:
             yield (
                 f"Over the fusion levels a dispatch less saves {_line(line)} ({_place(levels)}). Fusions also change "
                 "the work of the kernels, so this is not the cost of a dispatch."

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.lowering.fusions import FUSIONS
+from overhead.lowering.fusions import FUSIONS, fused
 from overhead.lowering.padding import PADDING, padded
 from overhead.lowering.program import Program
 from overhead.probes._support.common.decode_chain import DecodeChain
@@ -26,8 +26,11 @@ def lowered_step(name: str, fusions: int, padding: int, batch: int = 1) -> Progr
     from overhead.lowering.torch_export import lower
     from overhead.workloads._decode_reference import batched_step
 
-    program = lower(batched_step(name, batch), fusions=tuple(FUSIONS)[:fusions])
-    return padded(program, padding) if padding else program
+    if padding:
+        return padded(lowered_step(name, fusions, 0, batch), padding)
+    if fusions:
+        return fused(lowered_step(name, fusions - 1, 0, batch), [tuple(FUSIONS)[fusions - 1]])
+    return lower(batched_step(name, batch), fusions=())
 
 
 class LoweredDecode(DecodeChain):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from ctypes import byref, c_size_t
 from itertools import chain, repeat
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.lowering.contents import DTYPES, contents
-from overhead.lowering.program import cuda_name
+from overhead.lowering.kernel import Kernel
+from overhead.lowering.program import cuda_name, cuda_text
 from overhead.probes._support.common.decode_chain import DecodeChain, StateValues, verified_decode
 from overhead.probes._support.common.lowered_decode import LOGITS, LoweredDecode
 from overhead.probes._support.common.native_loop import Cycle, NativeCall, NativeProgram, address_of, compile_native
@@ -37,13 +39,21 @@ def open_case(driver: CudaDriver, ordinal: int, case: Case) -> DecodeChain:
     return verified_decode(kinds[case.pattern](driver, ordinal, case))
 
 
-@functools.cache
-def _weights_on(ordinal: int, name: str) -> tuple[list[WorkSession], dict[str, int]]:
-    """The session that owns the weights of a decoder, once it is open, and their addresses by name.
+@dataclasses.dataclass(frozen=True)
+class _Shared:
+    """What all chains of a decoder share on a device: the addresses of weights, by name; functions, by kernel.
 
-    All chains of a process share the weights.
+    ``session`` owns them.
     """
-    return [], {}
+
+    session: WorkSession
+    weights: dict[str, int] = dataclasses.field(default_factory=dict)
+    functions: dict[Kernel, int] = dataclasses.field(default_factory=dict)
+
+
+@functools.cache
+def _shared_on(driver: CudaDriver, ordinal: int, name: str) -> _Shared:
+    return _Shared(WorkSession(driver, ordinal, own_stream=False))
 
 
 class CudaDecode(LoweredDecode):
@@ -58,17 +68,15 @@ class CudaDecode(LoweredDecode):
         self.overlap = "serial" if self.latency else "pipelined"
         self.session = WorkSession(driver, ordinal, own_stream=True)
         try:
-            self._buffers = self._allocated(driver, ordinal)
-            names = list(self.lowered.kernels)
-            entries = [cuda_name(name) for name in names]
-            text = self.lowered.cuda
-            functions = self.session.functions(f"{case.workload}.cu", text, entries)
-            handles = dict(zip(names, functions, strict=True))
+            shared = _shared_on(driver, ordinal, case.workload)
+            self._buffers = self._allocated(shared)
+            handles = self._compiled(shared)
+            kernels = self.lowered.kernels
             self._arguments = [
                 Arguments(*(self._buffers[name] for name in dispatch.bindings)) for dispatch in self.lowered.dispatches
             ]
             self.launched = [
-                (handles[d.kernel], (*d.grid, self.lowered.kernels[d.kernel].threads, 1, 1, 0), own.address)
+                (handles[kernels[d.kernel]], (*d.grid, kernels[d.kernel].threads, 1, 1, 0), own.address)
                 for d, own in zip(self.lowered.dispatches, self._arguments, strict=True)
             ]
             self._wait = bound_wait(self.session, "stream")
@@ -82,25 +90,28 @@ class CudaDecode(LoweredDecode):
         """Make the objects that ``run`` needs. Called once, when buffers and kernels exist."""
         raise NotImplementedError
 
-    def _allocated(self, driver: CudaDriver, ordinal: int) -> dict[str, int]:
+    def _allocated(self, shared: _Shared) -> dict[str, int]:
         """The address of each buffer, by name. Raises ``Unsupported`` if the device has too little free memory."""
-        owner, weights = _weights_on(ordinal, self.case.workload)
-        wanted = [buffer for name, buffer in self.lowered.buffers.items() if name not in weights]
+        wanted = [buffer for name, buffer in self.lowered.buffers.items() if name not in shared.weights]
         free, total = c_size_t(), c_size_t()
-        driver.call("cuMemGetInfo_v2", byref(free), byref(total))
+        self.session.driver.call("cuMemGetInfo_v2", byref(free), byref(total))
         if (missing := sum(buffer.bytes for buffer in wanted) - free.value) > 0:
             raise Unsupported(f"the device has {free.value:,} bytes free, {missing:,} fewer than the program needs")
-        if not owner:
-            owner.append(WorkSession(driver, ordinal, own_stream=False))
-        values, found = self.initial_values(), dict(weights)
+        values, own = self.initial_values(), dict[str, int]()
         for buffer in wanted:
             data = contents(buffer, values.get(buffer.name))
-            place = owner[0] if buffer.role == "weight" else self.session
             filled = np.zeros(buffer.bytes // 4, DTYPES[buffer.number]) if data is None else data
-            found[buffer.name] = place.buffer(filled)
-            if buffer.role == "weight":
-                weights[buffer.name] = found[buffer.name]
-        return found
+            session, place = (shared.session, shared.weights) if buffer.role == "weight" else (self.session, own)
+            place[buffer.name] = session.buffer(filled)
+        return {**shared.weights, **own}
+
+    def _compiled(self, shared: _Shared) -> dict[Kernel, int]:
+        """The functions of all kernels. Only those that no other chain has are compiled."""
+        new = {name: kernel for name, kernel in self.lowered.kernels.items() if kernel not in shared.functions}
+        entries = [cuda_name(name) for name in new]
+        functions = shared.session.functions(f"{self.case.workload}.cu", cuda_text(new), entries) if new else []
+        shared.functions.update(zip(new.values(), functions, strict=True))
+        return shared.functions
 
     def put(self, values: StateValues) -> None:
         for name, array in self.state_values(values).items():

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dataclasses
 import functools
 import io
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead import scratch
 from overhead.probes._support.common.decode_chain import DecodeChain, StateValues, verified_decode
 from overhead.probes._support.common.library_import import import_library
-from overhead.probes._support.onnxruntime.providers import CPU_PROVIDER, MEND, webgpu_device
+from overhead.probes._support.onnxruntime.providers import CPU_PROVIDER, MEND, WEBGPU_PROVIDER, webgpu_device
 from overhead.probes.base import Unavailable, Unsupported, Unverified
 from overhead.results import Case, Scalar, Target
 from overhead.workloads._decode import LOGIT_TOLERANCE, WGSL_LOGIT_TOLERANCE
 
 _LOGITS, _NEXT = "logits", ".next"
+_LARGEST_INSIDE = 1024
+"""Bytes of the largest tensor that the exported model contains. ONNX Runtime gets larger ones from memory."""
 
 
 def open_case(target: Target, case: Case) -> DecodeChain:
@@ -31,9 +31,20 @@ def open_case(target: Target, case: Case) -> DecodeChain:
     return verified_decode(OnnxDecode(target, case))
 
 
+@dataclasses.dataclass(frozen=True)
+class _ExportedStep:
+    """The step that torch exports to ONNX. ``state``: the names of its state, which are inputs and outputs.
+
+    ``weights``: the tensors that the model names but does not contain.
+    """
+
+    model: bytes
+    state: tuple[str, ...]
+    weights: dict[str, NDArray[Any]]
+
+
 @functools.cache
-def _exported(name: str) -> tuple[Path, tuple[str, ...]]:
-    """The step as an ONNX file that torch writes, and the names of its state, which are inputs and outputs."""
+def _exported(name: str) -> _ExportedStep:
     import torch
 
     from overhead.workloads._decode_reference import decode_reference, decode_step
@@ -54,23 +65,53 @@ def _exported(name: str) -> tuple[Path, tuple[str, ...]]:
             logits = torch.func.functional_call(self.step, {**dict(self.step.named_parameters()), **buffers}, ())[1]
             return (logits, *(buffers[n] for n in names))
 
-    path = Path(tempfile.mkdtemp(dir=scratch.folder())) / "step.onnx"
     inputs = tuple(torch.from_numpy(start[n]) for n in names)
     try:
+        from onnxscript import ir, optimizer
+
         # The exporter prints its progress.
         with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
-            torch.onnx.export(
+            model = torch.onnx.export(
                 Functional().eval(),
                 inputs,
-                path,
                 dynamo=True,
-                external_data=True,
+                optimize=False,
                 input_names=names,
                 output_names=(_LOGITS, *(n + _NEXT for n in names)),
-            )
+            ).model
     except ImportError as error:
         raise Unavailable(f"torch cannot export to ONNX: {error}", MEND) from error
-    return path, names
+    # The exporter's other optimisations take as long as the export, and ONNX Runtime has its own.
+    optimizer.fold_constants(model)
+    optimizer.remove_unused_nodes(model)
+    weights = {}
+    for key, value in model.graph.initializers.items():
+        tensor = value.const_value
+        if tensor.nbytes > _LARGEST_INSIDE:
+            weights[key] = np.ascontiguousarray(tensor.numpy())
+            value.const_value = ir.ExternalTensor(
+                "weights", 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=key
+            )
+    return _ExportedStep(ir.to_proto(model).SerializeToString(), names, weights)
+
+
+@functools.cache
+def _session_on(provider: str, name: str) -> Any:
+    """The session of a decoder on this provider, which all cases of a process share."""
+    ort, exported = import_library("onnxruntime", MEND), _exported(name)
+    options = ort.SessionOptions()
+    # The session uses the memory of these arrays, which stay in the cache of ``_exported``.
+    weights = [ort.OrtValue.ortvalue_from_numpy(array) for array in exported.weights.values()]
+    options.add_external_initializers(list(exported.weights), weights)
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    if provider == CPU_PROVIDER:
+        options.intra_op_num_threads = 1
+        return ort.InferenceSession(exported.model, options, providers=[CPU_PROVIDER])
+    device = webgpu_device()
+    if device is None:
+        raise Unavailable("the WebGPU provider finds no adapter", MEND)
+    options.add_provider_for_devices([device], {})
+    return ort.InferenceSession(exported.model, options)
 
 
 class OnnxDecode(DecodeChain):
@@ -79,23 +120,11 @@ class OnnxDecode(DecodeChain):
     def __init__(self, target: Target, case: Case) -> None:
         super().__init__(case)
         self._ort = ort = import_library("onnxruntime", MEND)
-        path, self._names = _exported(case.workload)
-        options = ort.SessionOptions()
-        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         self._on_webgpu = target.api != "CPU"
-        if self._on_webgpu:
-            device = webgpu_device()
-            if device is None:
-                raise Unavailable("the WebGPU provider finds no adapter", MEND)
-            self.tolerance = WGSL_LOGIT_TOLERANCE
-            options.add_provider_for_devices([device], {})
-            self._session = ort.InferenceSession(str(path), options)
-        else:
-            self.tolerance = LOGIT_TOLERANCE
-            options.intra_op_num_threads = 1
-            self._session = ort.InferenceSession(str(path), options, providers=[CPU_PROVIDER])
+        self.tolerance = WGSL_LOGIT_TOLERANCE if self._on_webgpu else LOGIT_TOLERANCE
+        own = WEBGPU_PROVIDER if self._on_webgpu else CPU_PROVIDER
+        self._names, self._session = _exported(case.workload).state, _session_on(own, case.workload)
         self.nodes = _nodes(self._session)
-        own = "WebGpuExecutionProvider" if self._on_webgpu else CPU_PROVIDER
         if 2 * self.nodes.get(own, 0) < sum(self.nodes.values()):
             raise Unverified(f"most nodes do not run on {own}: {dict(self.nodes)}")
         self._place = "webgpu" if self._on_webgpu else "cpu"
@@ -165,7 +194,6 @@ class OnnxDecode(DecodeChain):
     def close(self) -> None:
         self._bindings.clear()
         self._states.clear()
-        del self._session
 
 
 def _nodes(session: Any) -> collections.Counter[str]:

@@ -14,6 +14,7 @@ from overhead.results import Target
 
 MEND = "pip install onnxruntime onnxruntime-ep-webgpu onnx onnxscript torch"
 CPU_PROVIDER = "CPUExecutionProvider"
+WEBGPU_PROVIDER = "WebGpuExecutionProvider"
 _SOFTWARE_VARIABLE = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
 
 

@@ -18,7 +18,7 @@ from overhead.probes._support.common.native_loop import NativeCall, NativeProgra
 from overhead.probes._support.common.step_kernel import WORDS
 from overhead.probes._support.webgpu.cases import StepSpec
 from overhead.probes._support.webgpu.device_time import DeviceClock, wait_spins
-from overhead.probes._support.webgpu.program import WebGpuProgram
+from overhead.probes._support.webgpu.program import SharedObjects, WebGpuProgram
 from overhead.probes._support.webgpu.resources import DeviceBuffers, WebGpuSession, session
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.kernels import lcg
@@ -40,9 +40,9 @@ def open_case(target: Target, case: Case) -> DecodeChain:
 
 
 @functools.cache
-def _weights_on(key: str, name: str) -> dict[str, Any]:
-    """The buffers of the weights on a device, which all programs of a decoder share."""
-    return {}
+def _shared_on(key: str, name: str) -> SharedObjects:
+    """What all programs of a decoder share on a device."""
+    return SharedObjects()
 
 
 class WebGpuDecode(LoweredDecode):
@@ -56,8 +56,8 @@ class WebGpuDecode(LoweredDecode):
         spec = StepSpec("fused", "binding", independent=False)
         self.session = session(target, spec, self.lowered.limits.beyond_webgpu())
         self.library = self.session.library
-        weights = _weights_on(f"{target.key} {id(self.session)}", case.workload)
-        self.program = WebGpuProgram(self.library, self.session.device, self.lowered, self.initial_values(), weights)
+        shared = _shared_on(f"{target.key} {id(self.session)}", case.workload)
+        self.program = WebGpuProgram(self.library, self.session.device, self.lowered, self.initial_values(), shared)
         self.resources = DeviceBuffers(self.session)
         self.resources.data = [self.resources.buffer(lcg.seeds(WORDS), self.resources.storage)]  # for the blocker
         self._submits_each = case.pattern == "per-submit"

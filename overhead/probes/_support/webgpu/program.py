@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,11 +17,19 @@ from overhead.probes._support.webgpu.library import Library
 from overhead.probes._support.webgpu.resources import COMPUTE_STAGE
 
 
+@dataclasses.dataclass(frozen=True)
+class SharedObjects:
+    """What programs on a device share: buffers of weights, by name; bind group layouts and pipelines, by kernel."""
+
+    weights: dict[str, Any] = dataclasses.field(default_factory=dict)
+    pipelines: dict[Kernel, tuple[Any, Any]] = dataclasses.field(default_factory=dict)
+
+
 class WebGpuProgram:
     """A program with its buffers, pipelines and bind groups on a device.
 
     ``values``: the contents of weights and state by name, in any numeric type. State without contents starts at zero.
-    ``weights``: the buffers of weights that are on the device already, by name; those of this program are added.
+    ``shared``: what is on the device already; what this program needs is added and outlives it.
     """
 
     def __init__(
@@ -29,27 +38,28 @@ class WebGpuProgram:
         device: Any,
         program: Program,
         values: Mapping[str, NDArray[Any]],
-        weights: dict[str, Any] | None = None,
+        shared: SharedObjects | None = None,
     ) -> None:
         self.program, self._library, self.device, self.queue = program, loaded, device, device.queue
         loaded.forget_errors()
-        shared = {} if weights is None else weights
-        self._own: list[Any] = []
-        self._buffers = {
-            name: shared[name] if name in shared else self._buffer(buffer, values.get(name))
-            for name, buffer in program.buffers.items()
-        }
-        if weights is None:
-            self._own = list(self._buffers.values())
-        else:
-            weights |= {name: self._buffers[name] for name, b in program.buffers.items() if b.role == "weight"}
-            self._own = [self._buffers[name] for name, b in program.buffers.items() if b.role != "weight"]
-        pipelines = {name: self._pipeline(kernel) for name, kernel in program.kernels.items()}
+        found = SharedObjects() if shared is None else shared
+        weights, pipelines, own = dict(found.weights), dict(found.pipelines), dict[str, Any]()
+        for name, buffer in program.buffers.items():
+            place = weights if buffer.role == "weight" else own
+            if name not in place:
+                place[name] = self._buffer(buffer, values.get(name))
+        for kernel in program.kernels.values():
+            if kernel not in pipelines:
+                pipelines[kernel] = self._pipeline(kernel)
+        self._buffers = {**weights, **own}
+        self._own = list((self._buffers if shared is None else own).values())
+        made = {name: pipelines[kernel] for name, kernel in program.kernels.items()}
         self.dispatches = [
-            (pipelines[d.kernel][1], self._group(pipelines[d.kernel][0], d.bindings), d.grid)
-            for d in program.dispatches
+            (made[d.kernel][1], self._group(made[d.kernel][0], d.bindings), d.grid) for d in program.dispatches
         ]
         loaded.raise_errors()
+        found.weights.update(weights)
+        found.pipelines.update(pipelines)
 
     def _buffer(self, buffer: Buffer, given: NDArray[Any] | None) -> Any:
         flags = self._library.webgpu.BufferUsage
@@ -114,6 +124,6 @@ class WebGpuProgram:
         self.queue.submit([encoder.finish()])
 
     def close(self) -> None:
-        """Release the buffers, without shared weights."""
+        """Release the buffers that are not shared."""
         while self._own:
             self._own.pop().destroy()

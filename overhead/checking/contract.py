@@ -417,7 +417,7 @@ class _Calls:
         many = min(_BACKLOG, self.chain.held_n)
         fused = self.case.pattern == "fused"
         said = device_time_warning(per_unit, slope, fused=fused)
-        if not said and not fused and many >= 16 and many * took < _SHORT_NS:
+        if not said and not fused and many >= 16 and many * slope < _SHORT_NS:
             few, more = self.chain.device(many // 8), self.chain.device(many)
             said = span_warning(few, more) if few is not None and more is not None else ""
         if said:

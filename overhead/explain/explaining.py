@@ -198,8 +198,9 @@ def _judged(profile: StepProfile, step: StepTiming, counts: StepCounts) -> tuple
 
 
 def _measured(samples: Sequence[float]) -> Figure:
+    samples = [ns for ns in samples if ns > 0]
     if not samples:
-        return missing("measured", "no step was timed beside the profile")
+        return missing("measured", "more steps took no longer than few: the times beside the profile are not resolved")
     return Figure(name="measured", value=min(samples), low=min(samples), high=max(samples),
                   rule="in the profiled process, before and after the profile; the quieter of both")  # fmt: skip
 

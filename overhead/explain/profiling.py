@@ -46,7 +46,7 @@ _SLOW_S = 0.05
 """Of a longer step fewer samples are taken."""
 _SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 8, 0.5
 """A sample without the profiler takes this long or one step; how many samples, for how long, at least."""
-_CALIBRATION_NS, _CALIBRATION_LOOPS, _CALIBRATION_ROUNDS = 300_000, 16, 4
+_CALIBRATION_NS, _CALIBRATION_LOOPS, _CALIBRATION_ROUNDS, _CALIBRATION_WIDTH = 300_000, 16, 4, 128
 
 
 _NO_COST = ProfilerCost()
@@ -362,19 +362,19 @@ class _TorchProfile:
         profiler.export_chrome_trace(str(Path(self.job.folder) / name))
 
     def _cost(self) -> ProfilerCost:
-        """The cost of the profiler, from what it adds to an operation, a forward pass and a training step."""
+        """The cost of the profiler, from what it adds to a forward pass and to a training step of an LSTM's cells."""
         torch = self.torch
         programs: list[Callable[[], object]] = []
         for device in ("cpu", "cuda") if self.on_cuda else ("cpu",):
-            x, rows = torch.zeros(1, device=device), torch.zeros(2, 4, device=device)
-            layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1)).to(device)
-            programs.append(functools.partial(x.add_, x))
-            programs.append(torch.no_grad()(functools.partial(layers, rows)))
-            programs.append(functools.partial(_train, layers, rows))
+            cell = torch.nn.LSTMCell(_CALIBRATION_WIDTH, _CALIBRATION_WIDTH, device=device)
+            rows = torch.zeros(4, _CALIBRATION_WIDTH, device=device)
+            programs.append(torch.no_grad()(functools.partial(_cells, cell, rows)))
+            programs.append(lambda cell=cell, rows=rows: _cells(cell, rows).sum().backward())  # type: ignore[misc]
+        x = torch.zeros(1)
 
         def repeated() -> None:
             for _ in range(_CALIBRATION_LOOPS):
-                programs[0]()
+                x.add_(x)
 
         profiled = [*programs, repeated]
         self._trace("calibration.json", [*profiled, *profiled])  # a first call does more
@@ -408,8 +408,12 @@ class _TorchProfile:
         return found[1:]
 
 
-def _train(layers: Any, rows: Any) -> None:
-    layers(rows).sum().backward()
+def _cells(cell: Any, rows: Any) -> Any:
+    """A few steps of an LSTM: operations inside operations, and enough memory that the profiler's own costs time."""
+    state = rows, rows
+    for _ in range(4):
+        state = cell(rows, state)
+    return state[0]
 
 
 def main() -> int:

@@ -93,7 +93,7 @@ class Changes:
         return timing, [(found | timed)[name] for name in jobs]
 
     def _attempts(self, jobs: dict[str, AttemptJob]) -> tuple[StepOutcome, dict[str, Attempt]]:
-        """The outcome of the step as it is, and the attempt of each alternative. Those that compile come one by one."""
+        """What the step computes, and the attempt of each alternative. Attempts that compile run one after another."""
         short = [name for name in jobs if not _compiles(name)]
         self._listener.working(f"one attempt each: {', '.join(short)}" if short else "the step once more")
         original, *made = self._attempted([self._job, *(jobs[name] for name in short)], limit_s=ATTEMPT_S)

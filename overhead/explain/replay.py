@@ -41,8 +41,8 @@ class ProfilerCost:
     """What the profiler adds to the host's time, ns: for each operation, those inside others too; for each step of a
     backward pass, which is an operation, in addition; for each runtime call.
 
-    ``entry_ns``: from the end of an operation to the start of the next one in a loop without other work. It is the
-    library's way from Python to the operation.
+    ``entry_ns``: from the end of an operation to the start of the next one in a loop without other work: what PyTorch
+    takes from Python to an operation.
     """
 
     operation_ns: float = 0.0

@@ -55,8 +55,8 @@ def _count(name: str, trace: Trace, of: Callable[[StepTrace], int]) -> Figure:
 def operation_rows(trace: Trace, cost: ProfilerCost) -> list[OperationRow]:
     """The outermost operations by name and line, the one with most host work first, and the host work between them.
 
-    The profiler's cost and the time in which the host waits for the device are taken out. The library's way from Python
-    to an operation is a part of the operation.
+    Neither the profiler's cost nor the time in which the host waits for the device is included. What PyTorch takes from
+    Python to an operation belongs to the operation.
     """
     count: Counter[_Key] = Counter()
     host: dict[_Key, float] = defaultdict(float)

@@ -252,7 +252,7 @@ def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
 
 
 def eager_kernels(found: Decoded) -> DecodeArm | None:
-    """The CUDA graph of PyTorch's eager step, whose device time is that of PyTorch's kernels alone."""
+    """The CUDA graph of PyTorch's eager step. Its device time is that of PyTorch's kernels alone."""
     return next((arm for arm in found.arms if arm.record.params.get("maker") == "torch"), None)
 
 

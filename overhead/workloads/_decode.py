@@ -19,7 +19,7 @@ BATCH_SIZES = (4, 16, 64)
 CHECKED_TOKENS = 32
 """Tokens on which every logit is compared with float64, each given by the reference."""
 CHECKED_STEPS = 8
-"""The same for each sequence of a batch, whose logits would else take gigabytes."""
+"""The same for each sequence of a batch. More would take gigabytes of logits."""
 LOGIT_TOLERANCE = 1e-4
 """Largest allowed difference of a logit from float64. The logits are within about -6 and 6."""
 WGSL_LOGIT_TOLERANCE = 3e-3

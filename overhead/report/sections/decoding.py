@@ -118,7 +118,7 @@ def _sweeps(found: Decoded) -> Table:
 
 
 def _over_batch(sweep: BatchSweep, name: str) -> list[tuple[int, float]]:
-    """Batch and ms of each arm whose figure of this name is resolved."""
+    """Batch and ms of each arm in which the figure of this name is resolved."""
     found = [(arm.batch, arm.record.value(name)) for arm in sweep.arms if arm.resolved(name)]
     return [(batch, value / _MILLI) for batch, value in found if value is not None]
 

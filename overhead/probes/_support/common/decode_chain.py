@@ -21,7 +21,7 @@ StateValues = Mapping[str, NDArray[Any]]
 
 
 class DecodeChain(HeldChain):
-    """A chain whose unit is one decode step. A sample starts after the prompt, from the same tokens and cache.
+    """A chain of decode steps. A sample starts after the prompt, from the same tokens and cache.
 
     A step makes one token of each of ``batch`` sequences. Subclasses put the state on the device and read it by the
     names of ``FedBackStep``. With the pattern ``read-each`` a unit is ``tokens`` steps and then a read of what
@@ -101,7 +101,7 @@ class DecodeChain(HeldChain):
         self.total = self.aside = 0
 
     def _compared(self, logits: NDArray[Any]) -> NDArray[Any]:
-        """What is kept of a step: all logits of one sequence; of a batch the largest of each, as all take 39 MB."""
+        """All logits of one sequence. Of a batch only the largest of each sequence, because all take 39 MB."""
         return logits.copy() if self.batch == 1 else logits.max(axis=-1)
 
     def _step(self) -> None:

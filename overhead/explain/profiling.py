@@ -7,6 +7,7 @@ to a runtime call. A second profile records the call sites; its times are not us
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import functools
 import os
@@ -46,6 +47,8 @@ _SLOW_S = 0.05
 """Of a longer step fewer samples are taken."""
 _SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 8, 0.5
 """A sample without the profiler takes this long or one step; how many samples, for how long, at least."""
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _KEPT_BYTES = -1, -3, 1 << 25
+"""Options of glibc's ``mallopt``, and the largest value of the second."""
 _CALIBRATION_NS, _CALIBRATION_LOOPS, _CALIBRATION_ROUNDS, _CALIBRATION_WIDTH = 300_000, 16, 4, 128
 
 
@@ -301,8 +304,10 @@ class _TorchProfile:
             self.step()
         one_s = self._seconds(1)
         steps = int(min(_MOST, max(_FEWEST, _PROFILED_S / max(one_s, 1e-9))))
-        with self._profiler():  # the first profile starts CUPTI
-            self.step()
+        _keep_freed_memory()
+        with self._profiler():  # the first profile starts CUPTI, and leaves memory for the next one
+            for _ in range(1 + steps):
+                self.step()
             self.synchronize()
         self.doing("timing the step beside its profile")
         before = self._step_ns(one_s)
@@ -311,7 +316,10 @@ class _TorchProfile:
         self.doing("timing the step beside its profile")
         after = self._step_ns(one_s)
         self.doing("measuring the cost of the profiler")
+        threads = self.torch.get_num_threads()
+        self.torch.set_num_threads(1)  # threads that wait for each other would hide the cost
         cost = self._cost()
+        self.torch.set_num_threads(threads)
         self.doing("finding the lines of the operations")
         missing = ""
         try:
@@ -406,6 +414,15 @@ class _TorchProfile:
             found.append((time.perf_counter_ns() - began) / calls)
             calls = max(1, round(_CALIBRATION_NS / min(found)))
         return found[1:]
+
+
+def _keep_freed_memory() -> None:
+    """Let the C library keep what is freed. In memory that is new to a process, an operation costs the profiler up to
+    three times as much, because the system has to provide each page.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
+            ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
 
 
 def _cells(cell: Any, rows: Any) -> Any:

@@ -79,9 +79,11 @@ def attempted(jobs: Sequence[AttemptJob], *, limit_s: float) -> list[Attempt]:
     at_once = max(1, (os.cpu_count() or 1) // _PROCESSORS)
     for start in range(0, len(jobs), at_once):
         with contextlib.ExitStack() as ends:
-            running = [_AttemptProcess(job) for job in jobs[start : start + at_once]]
-            for each in running:
-                ends.callback(each.end)
+            running = []
+            for job in jobs[start : start + at_once]:
+                running.append(_AttemptProcess())
+                ends.callback(running[-1].end)
+                running[-1].send(job)
             found += [each.answer(limit_s) for each in running]
     return found
 
@@ -89,12 +91,14 @@ def attempted(jobs: Sequence[AttemptJob], *, limit_s: float) -> list[Attempt]:
 class _AttemptProcess:
     """A child process that makes an attempt."""
 
-    def __init__(self, job: AttemptJob) -> None:
+    def __init__(self) -> None:
         self._file = scratch.folder() / f"attempt-{time.monotonic_ns()}"
         self._process = SupervisedProcess(
             (sys.executable, "-m", "overhead.explain.attempts"), {},
             memory_bytes=int(psutil.virtual_memory().total * _MEMORY), poll_s=0.2, count_descendants=True,
         )  # fmt: skip
+
+    def send(self, job: AttemptJob) -> None:
         self._process.send(msgspec.json.encode(msgspec.structs.replace(job, file=str(self._file))) + b"\n")
 
     def answer(self, limit_s: float) -> Attempt:

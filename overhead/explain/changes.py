@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -44,10 +45,6 @@ class _Candidate:
     same: bool | None
     remark: str = ""
 
-    @property
-    def kind(self) -> record.AlternativeKind:
-        return _kind(self.name)
-
 
 class Changes:
     """Attempts and times alternatives to one step. ``job``: the step. ``found``: what a trial of ``step()`` found out.
@@ -67,7 +64,7 @@ class Changes:
         self._attempted, self._timed = attempted, timed
 
     def alone(self) -> Timing:
-        """The times of the step as it is."""
+        """The times of the step, without alternatives."""
         return self._times([])[0]
 
     def all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
@@ -116,10 +113,14 @@ class Changes:
             return _Candidate(name, job, made, None)
         if not (found := _differences(original, made.outcome, own=bool(job.against))):
             return _Candidate(name, job, made, True, _not_compared(original, made.outcome))
-        again = self._attempted([self._job], limit_s=ATTEMPT_S)[0].outcome or StepOutcome([], [])
-        if _differences(original, again, own=False):
+        if _differences(original, self._again, own=False):
             return _Candidate(name, job, made, None, "the step itself gives different results in two processes")
         return _without(name, "differs", found[0].sentence(), "", same_results=False)
+
+    @functools.cached_property
+    def _again(self) -> StepOutcome:
+        """What the step computes in one more process."""
+        return self._attempted([self._job], limit_s=ATTEMPT_S)[0].outcome or StepOutcome([], [])
 
     def _times(self, candidates: Sequence[_Candidate]) -> tuple[Timing, dict[str, record.Alternative]]:
         """The step and these alternatives in turn, in the same processes. One that fails there is tried alone."""
@@ -218,7 +219,7 @@ def _with(one: _Candidate, timing: Timing, position: int) -> record.Alternative:
     gain = _gain(ratio.ratio if ratio is not None else None)
     breaks = f"{one.made.graph_breaks} graph breaks" if one.made.graph_breaks else ""
     return record.Alternative(
-        name=one.name, kind=one.kind, status="ok", step=step, gain=gain, making=making,
+        name=one.name, kind=_kind(one.name), status="ok", step=step, gain=gain, making=making,
         repaid_after=_repaid(making, ratio.difference if ratio is not None else None), same_results=one.same,
         reason="; ".join(filter(None, [one.remark, gain.reason, breaks])),
     )  # fmt: skip

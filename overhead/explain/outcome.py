@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -64,41 +64,43 @@ def of_result(name: str, result: Any) -> tuple[list[StepValue], dict[str, str]]:
     The values are copies, so that a later step may reuse the memory.
     """
     unread: dict[str, str] = {}
-    values = []
-    for part, leaf in state.reach(result, unread).items():
-        try:
-            values.append(_value(_inside(name, part), leaf))
-        except Exception as error:  # the class of the program may raise anything
-            unread[part] = state.why_unread(error)
-    return values, {_inside(name, part): reason for part, reason in unread.items()}
+    leaves = {_inside(name, part): leaf for part, leaf in state.reach(result, unread).items()}
+    left_out = {_inside(name, part): reason for part, reason in unread.items()}
+    return _readable(leaves, left_out), left_out
 
 
 def _inside(name: str, part: str) -> str:
-    return f"{name}.{part}".rstrip(".")
+    return file_text(f"{name}.{part}".rstrip("."))
 
 
 def of_state(step: Callable[..., Any]) -> tuple[list[StepValue], dict[str, str]]:
     """The arrays that a step reaches, and those that are not compared, with the reason."""
-    values: list[StepValue] = []
-    left_out: dict[str, str] = {}
+    unread: dict[str, str] = {}
+    arrays = {file_text(name): leaf for name, leaf in state.reach(step, unread).items() if state.is_array(leaf)}
+    left_out = {file_text(name): reason for name, reason in unread.items()}
     used = 0
-    for name, leaf in state.reach(step, left_out).items():
-        if state.is_array(leaf):
-            used += int(getattr(leaf, "nbytes", 0))
-            if used > _MOST_BYTES:
-                left_out[name] = "too large to compare"
-                continue
-            try:
-                values.append(_value(name, leaf))
-            except Exception as error:  # the class of the program may raise anything
-                left_out[name] = state.why_unread(error)
-    return values, left_out
+    for name, array in list(arrays.items()):
+        used += int(getattr(array, "nbytes", 0))
+        if used > _MOST_BYTES:
+            left_out[name] = "too large to compare"
+            del arrays[name]
+    return _readable(arrays, left_out), left_out
+
+
+def _readable(leaves: Mapping[str, Any], left_out: dict[str, str]) -> list[StepValue]:
+    """The values of these arrays and plain values. Adds those that cannot be read to ``left_out``."""
+    values = []
+    for name, leaf in leaves.items():
+        try:
+            values.append(_value(name, leaf))
+        except Exception as error:  # the class of the program may raise anything
+            left_out[name] = state.why_unread(error)
+    return values
 
 
 def _value(name: str, leaf: Any) -> StepValue:
     import numpy as np
 
-    name = file_text(name)
     if not state.is_array(leaf) and not isinstance(leaf, bool | int | float):
         return StepValue(name, type(leaf).__name__, text=_text(leaf))
     array = state.to_numpy(leaf)

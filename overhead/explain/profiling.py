@@ -420,7 +420,7 @@ def _keep_freed_memory() -> None:
     """Let the C library keep what is freed. In memory that is new to a process, an operation costs the profiler up to
     three times as much, because the system has to provide each page.
     """
-    with contextlib.suppress(OSError, AttributeError):
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # other C libraries; Windows has no library None
         for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
             ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
 

@@ -357,7 +357,8 @@ def _outermost(events: Iterable[Mapping[str, Any]], marks: Iterable[Mapping[str,
         while index < len(own):
             first, outer = index, own[index]
             start, end = _start(outer), _end(outer)
-            while index < len(own) and _start(own[index]) < max(end, start + 1):
+            index += 1
+            while index < len(own) and _start(own[index]) < end:
                 index += 1
             names = [str(event["name"]) for event in own[first:index]]
             backward = sum(name.startswith(_BACKWARD) for name in names)

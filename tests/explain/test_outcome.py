@@ -107,6 +107,11 @@ def test_a_value_that_cannot_be_read_is_left_out_with_the_reason(value: Any, sai
     assert left_out == {"step 1.a": f"cannot be read: RuntimeError: {said}"}
 
 
+def test_names_of_parts_that_are_left_out_can_be_written_to_a_file() -> None:
+    _, left_out = of_result("step 1", {"\udcff": NoArray()})
+    assert [name.encode() for name in left_out]
+
+
 def test_the_state_of_an_object_that_cannot_be_read_is_left_out_with_the_reason() -> None:
     held = [NoArray(), np.zeros(2)]
     values, left_out = of_state(lambda: held)

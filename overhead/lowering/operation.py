@@ -58,7 +58,7 @@ class Operation(abc.ABC):
         shared: tuple[tuple[str, int], ...] = (),
         fours: tuple[TensorView, ...] = (),
     ) -> Kernel:
-        """A kernel with the bindings of this operation. ``fours``: views whose buffers it reads as vectors of four."""
+        """A kernel with the bindings of this operation. ``fours``: views that it reads as vectors of four numbers."""
         vectors = {view.buffer for view in fours}
         written = {view.buffer for view in self.writes}
         numbers = {view.buffer: view.number for view in (*self.writes, *self.reads)}

@@ -42,7 +42,7 @@ class OneRow:
 
     @property
     def vectors(self) -> tuple[TensorView, ...]:
-        """The views whose buffers the kernel reads as vectors."""
+        """The views that the kernel reads as vectors."""
         return (self.x, *self.matrices) if self.fours else ()
 
     def product(self, x: str, y: str) -> str:

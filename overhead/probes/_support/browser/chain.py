@@ -24,7 +24,7 @@ _MAX_N = {"fused": 1 << 24, "wait-each": 64, "read-each": 64}
 
 
 class PageChain(Chain):
-    """A chain in a browser: ``sample`` runs the whole loop in the page. ``issue`` and ``wait`` run units without timing.
+    """A chain in a browser. ``sample`` runs the whole loop there. ``issue`` and ``wait`` run units without timing.
 
     ``write_first``: the ``buffers`` and ``data`` that the page writes before each window, if any.
     """

@@ -234,8 +234,13 @@ def run_attempt(job: AttemptJob) -> Attempt:
     except NotPossible as error:
         return Attempt(reason=str(error), refused=True)
     except Exception as error:
-        return Attempt(reason=one_line(error), where=program_line(error, texts=True))
+        return Attempt(reason=_without_advice(one_line(error)), where=program_line(error, texts=True))
     return Attempt(StepOutcome(results, values, left_out | unread), making_s=making_s, graph_breaks=_graph_breaks())
+
+
+def _without_advice(reason: str) -> str:
+    """A CUDA error of PyTorch without what PyTorch says after each of them."""
+    return reason.partition(" Search for `cuda")[0].partition(" CUDA kernel errors might")[0]
 
 
 def _graph_breaks() -> int:

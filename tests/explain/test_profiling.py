@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from overhead.errors import UsageError
+from overhead.explain import profiling
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.profiling import StepProfile, profile_step, with_sites
 from overhead.explain.record import CallSite
 from overhead.explain.step_profile import operation_rows, step_counts
-from overhead.explain.steps import step_named
+from overhead.explain.steps import StepSource, step_named
 from overhead.explain.trace import Trace
 from overhead.explain.trial import TrialFound, TrialStep
 from overhead.process import LimitExceeded
@@ -204,3 +208,23 @@ def test_lines_of_a_step_that_runs_other_operations_are_missing_with_the_reason(
     joined, missing = with_sites(trace_of(without_lines(PARTS)), trace_of(PARTS[1:]))
     assert "their lines are missing" in missing
     assert {each.site for step in joined.steps for each in step.operations} == {CallSite()}
+
+
+def test_a_device_s_programs_count_as_they_ran_before_the_first_profile(monkeypatch: Any) -> None:
+    """A profile leaves runtime calls slower. What it adds is measured from the time before it."""
+    torch = pytest.importorskip("torch")
+    job = profiling.ProfileJob(StepSource(setup="", file="", function=""), "")
+    own = profiling._TorchProfile(torch, lambda: None, job, "", lambda what: None)
+    own.processor = cast("Any", SimpleNamespace(leave_if_slow=list))
+    on: list[bool] = []
+
+    @contextlib.contextmanager
+    def profiler() -> Iterator[None]:
+        on.append(True)
+        yield
+        on.pop()
+
+    monkeypatch.setattr(own, "_profiler", profiler)
+    monkeypatch.setattr(own, "_loops_ns", lambda call: [150.0 if on else 120.0] * 8)
+    programs = [profiling._Program(lambda: None, earlier) for earlier in (100.0, float("inf"))]
+    assert own._added(programs) == [50.0, 30.0]

@@ -21,8 +21,12 @@ class CapturedStep:
         import torch
 
         graph: Any = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            result = step()
+        try:
+            with torch.cuda.graph(graph):
+                result = step()
+        except Exception as error:
+            # What forbids the capture is raised first. The end of the capture then only says that it is invalid.
+            raise error.__context__ or error from None
 
         def replay() -> Any:
             graph.replay()

@@ -3,7 +3,7 @@
     python scripts/next_run.py --write                      # also write overhead/reading/next_run.json
     python scripts/next_run.py --predict RUN.json...        # how many of these runs' figures lie inside
 
-Runs without a device id are left out. Several runs on one board count once, by their mean.
+Runs without a device id, or without a figure that is ``ok``, are left out. Several runs on one board count once, by their mean.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ObservedRun:
 
 
 def observed(path: Path) -> ObservedRun | None:
-    """The run in a file; None where it names no GPU or no board."""
+    """The run in a file; None where it names no GPU or no board, or has no such figure."""
     fingerprint = load(path)
     boards = sorted({r.device for r in fingerprint.records if not r.software and len(r.device) == BOARD})
     gpus = [gpu.name for gpu in fingerprint.machine.gpus if not gpu.software]
@@ -67,7 +67,7 @@ def observed(path: Path) -> ObservedRun | None:
         and (value := figure.value) and value > 0
         and (figure_class := next_run.class_of(record, name))
     }  # fmt: skip
-    return ObservedRun(path.name, gpus[0], boards[0], logs)
+    return ObservedRun(path.name, gpus[0], boards[0], logs) if logs else None
 
 
 def _key(record: Record) -> str:

@@ -3,7 +3,8 @@
     python scripts/next_run.py --write                      # also write overhead/reading/next_run.json
     python scripts/next_run.py --predict RUN.json...        # how many of these runs' figures lie inside
 
-Runs without a device id, or without a figure that is ``ok``, are left out. Several runs on one board count once, by their mean.
+Runs without a device id, or without a figure that is ``ok``, are left out. Several runs on one board count once, by
+their mean.
 """
 
 from __future__ import annotations

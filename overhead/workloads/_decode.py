@@ -14,6 +14,8 @@ MOST_TOKENS = 20
 """The most tokens of one sample. With the prompt they fit into the slots of the cache."""
 LARGE_BYTES = 1 << 28
 """A decoder with more bytes of weights is large: its reference takes seconds and is kept."""
+_OPENING_S_PER_BYTE = 3e-8
+"""Seconds to open a process for each byte of weights (six stacks at a time, 16 cores, an H200)."""
 BATCH_SIZES = (4, 16, 64)
 """Numbers of sequences in a step, beside one."""
 CHECKED_TOKENS = 32
@@ -35,7 +37,8 @@ def needs(names: Iterable[str]) -> list[str]:
     """What a run of these workloads takes, in a sentence for each large decoder among them."""
     return [
         f"{name}: {weight_bytes(name) / 1e9:.1f} GB of weights on each device and in each worker; the first worker "
-        f"also needs {2 * weight_bytes(name) / 1e9:.1f} GB for a reference in float64"
+        f"also needs {2 * weight_bytes(name) / 1e9:.1f} GB for a reference in float64; opening each process takes "
+        f"about {weight_bytes(name) * _OPENING_S_PER_BYTE:.0f} s"
         for name in sorted(set(names) & {*DECODERS})
         if weight_bytes(name) >= LARGE_BYTES
     ]

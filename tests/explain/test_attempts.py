@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from overhead.explain.alternatives import ALTERNATIVES
 from overhead.explain.attempts import Attempt, AttemptJob, NotPossible, attempted, prepared, run_attempt, steps_of
 from overhead.explain.outcome import StepOutcome, differences
 
@@ -68,9 +69,16 @@ class Capture:
 
 
 def test_state_on_the_host_forbids_a_capture(monkeypatch: Any) -> None:
-    monkeypatch.setitem(__import__("overhead.explain.attempts", fromlist=["x"]).ALTERNATIVES, "capture", Capture())
+    monkeypatch.setitem(ALTERNATIVES, "capture", Capture())
     with pytest.raises(NotPossible, match=r"state on the host that changes with every step: count\.0"):
         prepared(AttemptJob(setup=COUNTER, alternative="capture"))
+
+
+def test_an_optimiser_that_counts_on_the_host_has_a_remedy(monkeypatch: Any) -> None:
+    monkeypatch.setitem(ALTERNATIVES, "capture", Capture())
+    setup = COUNTER.replace("count = [0]", "count = {'step': 0}").replace("count[0]", "count['step']")
+    with pytest.raises(NotPossible, match=r"count\.step; capturable=True keeps the counters"):
+        prepared(AttemptJob(setup=setup, alternative="capture"))
 
 
 def test_without_pytorch_nothing_is_captured() -> None:

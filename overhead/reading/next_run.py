@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from overhead.reading.format import number
-from overhead.results import Record
+from overhead.results import Figure, Record
 
 FigureClass = Literal["host", "submission", "device"]
 """``host``: costs that the host bounds, and waits. ``submission``: ``complete`` where one submission holds all units.
@@ -107,18 +107,27 @@ def next_run(record: Record, figure: str = "complete") -> tuple[float, float] | 
     measured for such figures alone.
     """
     found, figure_class = record.figure(figure), class_of(record, figure)
-    if found is None or found.status != "ok" or record.software or not found.value or found.value < 0:
+    return None if record.software or figure_class is None else range_of(found, figure_class)
+
+
+def range_of(figure: Figure | None, figure_class: FigureClass) -> tuple[float, float] | None:
+    """The same of a figure of this class."""
+    if figure is None or figure.status != "ok" or not figure.value or figure.value < 0:
         return None
-    spread = committed_table().classes.get(figure_class) if figure_class else None
+    spread = committed_table().classes.get(figure_class)
     if spread is None:
         return None
     factor = math.exp(half_width(spread))
-    return found.value / factor, found.value * factor
+    return figure.value / factor, figure.value * factor
 
 
 def next_run_text(record: Record, figure: str = "complete") -> str:
     """The range in microseconds without unit, ``22 to 30``; empty where there is none."""
-    found = next_run(record, figure)
+    return range_text(next_run(record, figure))
+
+
+def range_text(found: tuple[float, float] | None) -> str:
+    """A range in ns as text in microseconds without unit; empty for None."""
     if found is None:
         return ""
     low, high = (end / 1e3 for end in found)

@@ -20,6 +20,7 @@ from overhead.reading.format import (
     spread,
     valued,
 )
+from overhead.reading.next_run import range_of, range_text
 from overhead.results import Figure
 from overhead.terminal.console import Column, print_table, say, terminal
 
@@ -34,6 +35,7 @@ _WORDS = {
 }
 _OVERSTATED = 1.2
 """A single timed call is told if it exceeds the cost by this factor."""
+_DEVICE = ("device", "balanced")
 _LONGEST_SHOWN = 60
 """Characters of a statement in the table."""
 
@@ -73,6 +75,12 @@ def sentences(timing: Timing) -> list[str]:
     """What the figures say: the ratios, what timing a single call would say, how it waits, what is missing."""
     said = [_ratio(ratio) for ratio in timing.ratios]
     said += _overstated(timing.calls)
+    for n, call in enumerate(timing.calls, 1):
+        if again := range_text(range_of(call.figure("complete"), "device" if call.bound in _DEVICE else "host")):
+            said.append(
+                f"Of other runs on this kind of machine, 9 of 10 should put the cost{_of([str(n)], timing.calls)} at "
+                f"{again} {MICRO}, if it varies between machines as the suite's own cases do."
+            )
     said += [_bound(call, timing.calls) for call in timing.calls if call.bound == "device"]
     waits: dict[str, list[str]] = {}
     for n, call in enumerate(timing.calls, 1):

@@ -148,7 +148,7 @@ def test_the_kernels_of_each_program_are_compared_in_one_table() -> None:
     assert rows == [
         ["unfused", "2.00", "2.50", "1.25×", "1.00×", "1.25×"],
         ["1 fusion", "", "1.50", "", "", "0.750×"],
-        ["fused", "1.00", "3.10", "3.10×", "0.50×", "1.55×"],
+        ["fused", "1.00", "3.10", "3.10×", "0.500×", "1.55×"],
     ]
     (said,) = [part.paragraphs for part in parts if isinstance(part, Text) and "WGSL and" in part.paragraphs[0]]
     assert [sentence.partition(": ")[2] for sentence in said] == ["fused.", "fused in WGSL."]

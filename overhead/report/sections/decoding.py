@@ -318,7 +318,7 @@ def _kernels(found: Decoded) -> Iterator[Part]:
         title = "the kernels on the device, in the fastest stack of each language and in PyTorch's eager step"
         yield Table(f"{found.name}: {title}", columns, rows, numeric=range(1, 6))
     said = {
-        f"WGSL and CUDA C differ by over {MOST_KERNEL_RATIO}{TIMES} on the device, so that the time of a token does not "
+        f"WGSL and CUDA C differ by over {MOST_KERNEL_RATIO}{TIMES} on the device, so the time of a token does not "
         "tell the hosts apart": unfair,
         f"On the device these take over {MOST_OVER_EAGER}{TIMES} as long as PyTorch's eager step": slow,
     }

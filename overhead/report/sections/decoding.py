@@ -257,8 +257,8 @@ def _unfused_and_fused(found: Decoded) -> Iterator[Table]:
         faster = factor_spread(*gain.over(1)) if gain else ""
         rows.append([_stack(before), _way(before), *dispatches, *times, faster, bound, remark])
     if rows:
-        columns = ["stack", "how", "dispatches unfused", "fused", "unfused, ms", "fused, ms", "faster by", "bound by",
-                   "remark"]  # fmt: skip
+        pair = ["dispatches, unfused", "dispatches, fused", "unfused, ms", "fused, ms"]
+        columns = ["stack", "how", *pair, "faster by", "bound by", "remark"]
         yield Table(f"{found.name}: unfused against fused", columns, rows, numeric=range(2, 7), sortable=True)
 
 
@@ -281,7 +281,7 @@ def _level_drawing(found: Decoded, levels: FusionLevels, number: int) -> Drawing
     points, stack = levels.points, levels.arms[0][1].target.stack
     own = colour(stack)
     ax.plot([x for x, _ in points], [s.value / _MILLI for _, s in points], color=own, linewidth=0.8, marker="o",
-            markersize=5.5, markerfacecolor=PAPER, markeredgecolor=own)  # fmt: skip
+            markersize=5.5, markerfacecolor=PAPER, markeredgecolor=own, clip_on=False)  # fmt: skip
     for x, one in points:
         if one.low is not None and one.high is not None:
             ax.plot([x, x], [one.low / _MILLI, one.high / _MILLI], color=own, linewidth=1.6)
@@ -307,7 +307,7 @@ def _kernels(found: Decoded) -> Iterator[Part]:
         if not any((between, *over)):
             continue
         program = next(arm.how.partition(",")[0] for arm in (cuda, wgsl) if arm)
-        times = [Cell(_shown(arm.device, _MILLI), arm.target.stack) if arm else "" for arm in (cuda, wgsl)]
+        times = [_device(arm) if arm else "" for arm in (cuda, wgsl)]
         rows.append([program, *times, *(factor_spread(*one.over(1)) if one else "" for one in (between, *over))])
         if between and max(between.value, 1 / between.value) > MOST_KERNEL_RATIO:
             unfair.append(program)
@@ -375,6 +375,11 @@ def _way(arm: DecodeArm) -> str:
 
 def _stack(arm: DecodeArm) -> Cell:
     return Cell(arm.target.label, arm.target.stack)
+
+
+def _device(arm: DecodeArm) -> Cell:
+    """Device time in ms, with the colour and the name of its stack."""
+    return Cell(_shown(arm.device, _MILLI), arm.target.stack, hover=arm.target.label)
 
 
 def _shown(found: Span | None, unit: float) -> str:

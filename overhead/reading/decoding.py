@@ -89,17 +89,35 @@ class DecodeArm:
         return None if time is None or time.value <= 0 else Span(each, each, each) / time
 
     @property
+    def one_process(self) -> bool:
+        """Whether the time of a token comes from a single process, and so has no interval."""
+        figure = self.record.figure("complete")
+        return figure is not None and figure.processes == 1
+
+    @property
     def device_bound(self) -> bool | None:
         """Whether the host issues a step in less time than the device needs; None if that is not known.
 
         Where the intervals overlap, it is not. Without a device time it is what the run found to limit the step.
         """
-        if self.record.api == "CPU":
+        if self.record.api == "CPU" or self.lacks_intervals:
             return None
-        host, busy = self.host, measured(self.record, "device_busy")
+        host, busy = self._host_and_busy
         if host is None or busy is None:
             return {"device": True, "host": False, "balanced": False}.get(self.record.bound)
-        return host.two_sided.ceiling < busy.two_sided.floor
+        return host.ceiling < busy.floor
+
+    @property
+    def lacks_intervals(self) -> bool:
+        """Whether ``device_bound`` is not known because a time has no interval, as in a run of one process."""
+        times = self._host_and_busy
+        if None in times:
+            times = (self.host, self.complete) if self.record.bound else ()
+        return self.record.api != "CPU" and any(one is not None and not one.bounded for one in times)
+
+    @property
+    def _host_and_busy(self) -> tuple[Span | None, ...]:
+        return self.host, measured(self.record, "device_busy")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +130,11 @@ class FusionLevels:
     def points(self) -> list[tuple[int, Span]]:
         """Dispatches and time of a token at each level where both are known and the time is resolved."""
         return _points([arm for _, arm in self.arms if arm.resolved("complete")])
+
+    @property
+    def ends_alone(self) -> bool:
+        """Whether it is the unfused program and the one with all fusions, and none between."""
+        return [level for level, _ in self.arms] == [0, len(FUSIONS)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,6 +152,11 @@ class BatchSweep:
     def known(self) -> list[int]:
         """The batches at which it is known whether host or device needs more time."""
         return [arm.batch for arm in self.arms if arm.device_bound is not None]
+
+    @property
+    def lacking(self) -> list[int]:
+        """The batches at which it is not known because a time has no interval."""
+        return [arm.batch for arm in self.arms if arm.lacks_intervals]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,21 +180,6 @@ class Decoded:
     """The unfused program of a stack without and with added dispatches."""
     sweeps: tuple[BatchSweep, ...]
     """The arms that were measured at more than one batch."""
-
-
-@dataclasses.dataclass(frozen=True)
-class KernelRatio:
-    """How many times as long the kernels of a program take in WGSL as in CUDA C, on the device."""
-
-    fusions: int
-    wgsl: DecodeArm
-    cuda: DecodeArm
-    times: Span
-
-    @property
-    def fair(self) -> bool:
-        """Whether the device times are so close that the time of a token tells the hosts apart."""
-        return 1 / MOST_KERNEL_RATIO <= self.times.value <= MOST_KERNEL_RATIO
 
 
 def decoded(view: View) -> list[Decoded]:
@@ -229,16 +242,6 @@ def _points(arms: Sequence[DecodeArm]) -> list[tuple[int, Span]]:
     return [(arm.dispatches, arm.complete) for arm in arms if arm.dispatches and arm.complete is not None]
 
 
-def kernel_ratios(found: Decoded) -> list[KernelRatio]:
-    """Device time of the same program in WGSL over that in CUDA C, for each number of fusions that has both."""
-    fastest, ratios = fastest_kernels(found), []
-    for fusions in range(len(FUSIONS) + 1):
-        wgsl, cuda = (fastest.get((language, fusions)) for language in ("wgsl", "cuda"))
-        if wgsl is not None and cuda is not None and (times := ratio(wgsl.device, cuda.device)) is not None:
-            ratios.append(KernelRatio(fusions, wgsl, cuda, times))
-    return ratios
-
-
 def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
     """The arm with the least device time by (language, fusions), for the programs with a device time."""
     fastest: dict[tuple[str, int], DecodeArm] = {}
@@ -256,11 +259,9 @@ def eager_kernels(found: Decoded) -> DecodeArm | None:
     return next((arm for arm in found.arms if arm.record.params.get("maker") == "torch"), None)
 
 
-def over_eager(found: Decoded) -> list[tuple[DecodeArm, Span]]:
-    """For each program in each language, its device time over that of PyTorch's eager step in the same run."""
-    eager = eager_kernels(found)
-    ratios = [(arm, ratio(arm.device, eager.device if eager else None)) for arm in fastest_kernels(found).values()]
-    return [(arm, times) for arm, times in ratios if times is not None]
+def kernel_ratio(of: DecodeArm | None, over: DecodeArm | None) -> Span | None:
+    """The device time of one arm over that of another of the same run; None where either is not known."""
+    return ratio(of.device if of else None, over.device if over else None)
 
 
 def slope_over_dispatches(arms: Sequence[DecodeArm]) -> DispatchSlope | None:

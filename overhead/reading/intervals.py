@@ -46,9 +46,14 @@ class Span:
         return self.value / unit, low, high
 
     @property
+    def bounded(self) -> bool:
+        """Whether both ends are known."""
+        return self.low is not None and self.high is not None
+
+    @property
     def two_sided(self) -> Span:
         """The same where both ends are known, else the value without an interval."""
-        return self if self.low is not None and self.high is not None else Span(self.value, source=self.source)
+        return self if self.bounded else Span(self.value, source=self.source)
 
     @property
     def share_saved(self) -> Span:

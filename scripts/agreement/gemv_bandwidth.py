@@ -42,7 +42,7 @@ from overhead.lowering.templates.gemv import Gemv
 from overhead.probes import registry
 from overhead.probes._support.common.python_loops import Issue
 from overhead.probes.base import Unavailable, Unsupported
-from overhead.reading.decoding import MOST_OVER_EAGER, decoded, eager_kernels, over_eager
+from overhead.reading.decoding import MOST_OVER_EAGER, decoded, eager_kernels, fastest_kernels, kernel_ratio
 from overhead.reading.view import View
 from overhead.results import Target
 
@@ -363,8 +363,9 @@ def kernel_times(view: View) -> list[KernelTimeRow]:
         eager = eager_kernels(decoder)
         if eager is not None and eager.device is not None:
             rows.append(KernelTimeRow(decoder.name, "PyTorch, eager step", eager.device.value / 1e6))
-        for arm, times in over_eager(decoder):
-            if arm.device is not None:
+        for arm in fastest_kernels(decoder).values():
+            times = kernel_ratio(arm, eager)
+            if times is not None and arm.device is not None:
                 name = f"{arm.target.short}, {arm.how}"
                 rows.append(KernelTimeRow(decoder.name, name, arm.device.value / 1e6, times.value))
     return rows

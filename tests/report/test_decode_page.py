@@ -99,9 +99,22 @@ def test_levels_name_each_fusion_with_its_change_and_gain() -> None:
 
 
 def test_a_missing_level_is_not_taken_for_one_fusion() -> None:
-    parts = decoding(view(level(0), level(6)))
+    parts = decoding(view(level(0), level(4)))
     table = next(part for part in parts if isinstance(part, Table) and "fusions" in part.caption)
-    assert [text_of(row)[0] for row in table.rows] == ["unfused", "with 6 fusions"]
+    assert [text_of(row)[0] for row in table.rows] == ["unfused", "with 4 fusions"]
+
+
+def test_programs_measured_only_unfused_and_fused_share_a_table() -> None:
+    bent = record("per-submit", None, caller="binding", dispatches=89, fusions=0)
+    fused = record("per-submit", 2.0, caller="binding", dispatches=32, fusions=6)
+    parts = [part for part in decoding(view(level(0), level(6), bent, fused)) if isinstance(part, Table)]
+    (table,) = [part for part in parts if "fuse" in part.caption]
+    compiled, python = (text_of(row)[1:] for row in table.rows)
+    assert compiled[:3] == ["one pass a token, from compiled code", "89", "32"]
+    assert compiled[5].startswith("1.43")
+    assert compiled[6:] == ["host or both", ""]
+    assert python[:2] == ["a submission a dispatch, from Python", "89"]
+    assert python[3:] == ["", "2.00 (1.98 to 2.02)", "", "fused: host or both", "unfused: nonlinear: T(n) bends"]
 
 
 def test_the_slope_over_added_dispatches_is_found_with_its_intercept() -> None:
@@ -117,29 +130,46 @@ def test_the_slope_over_added_dispatches_is_found_with_its_intercept() -> None:
     assert "10.0" in text
 
 
-@pytest.mark.parametrize(("cuda_ms", "fair"), [(1.5, True), (0.9, False)])
-def test_device_times_in_wgsl_and_cuda_are_compared(cuda_ms: float, fair: bool) -> None:
-    wgsl = record("per-pass", 1.8, dispatches=32, fusions=6)
-    wgsl.window["language"] = "wgsl"
-    cuda = record("launches", cuda_ms, stack="cuda-graph", caller="binding", dispatches=32, fusions=6, maker="driver")
-    cuda.window["language"] = "cuda"
-    (said,) = [
-        p for part in decoding(view(wgsl, cuda)) if isinstance(part, Text) for p in part.paragraphs if "in WGSL" in p
-    ]
-    assert said.startswith(f"The program with 6 fusions takes {1.8 / cuda_ms:.2f}")
-    assert ("do not tell the hosts apart" not in said) is fair
+def in_language(name: str, ms: float, stack: str, pattern: Pattern, fusions: int) -> Record:
+    """All kernels of the program take ``ms`` on the device."""
+    made = record(pattern, 4 * ms, stack, "binding", LEVELS[fusions], fusions=fusions)
+    made.window["language"] = name
+    return made
 
 
-@pytest.mark.parametrize(("wgsl_ms", "ends"), [(1.8, "eager step."), (3.0, "more than 1.5×.")])
-def test_kernels_are_set_beside_those_of_the_eager_step(wgsl_ms: float, ends: str) -> None:
-    torch = record("launches", 1.8, stack="cuda-graph", caller="binding", maker="torch")
-    wgsl = record("per-pass", wgsl_ms, dispatches=32, fusions=6)
-    wgsl.window["language"] = "wgsl"
-    (said,) = [
-        p for part in decoding(view(wgsl, torch)) if isinstance(part, Text) for p in part.paragraphs if "All ker" in p
+def test_the_kernels_of_each_program_are_compared_in_one_table() -> None:
+    torch = record("launches", 8.0, stack="cuda-graph", caller="binding", maker="torch")
+    cuda = [in_language("cuda", ms, "cuda-graph", "launches", fusions) for fusions, ms in ((0, 2.0), (6, 1.0))]
+    wgsl = [in_language("wgsl", ms, "dawn", "per-pass", fusions) for fusions, ms in ((0, 2.5), (6, 3.1), (1, 1.5))]
+    slower = in_language("wgsl", 9.0, "wgpu-native", "per-pass", 6)
+    parts = list(decoding(view(torch, *cuda, *wgsl, slower)))
+    (table,) = [part for part in parts if isinstance(part, Table) and "kernels" in part.caption]
+    rows = [[cell.partition(" (")[0] for cell in text_of(row)] for row in table.rows]
+    assert rows == [
+        ["unfused", "2.00", "2.50", "1.25×", "1.00×", "1.25×"],
+        ["1 fusion", "", "1.50", "", "", "0.750×"],
+        ["fused", "1.00", "3.10", "3.10×", "0.500×", "1.55×"],
     ]
-    assert f"(fused) take {wgsl_ms / 1.8:.2f}" in said
-    assert said.endswith(ends)
+    (said,) = [part.paragraphs for part in parts if isinstance(part, Text) and "WGSL and" in part.paragraphs[0]]
+    assert [sentence.partition(": ")[2] for sentence in said] == ["fused.", "fused in WGSL."]
+
+
+def test_kernels_that_nothing_is_compared_with_have_no_table() -> None:
+    parts = decoding(view(in_language("wgsl", 2.0, "dawn", "per-pass", 0)))
+    assert not [part for part in parts if isinstance(part, Table) and "kernels" in part.caption]
+
+
+def of_one_process(found: Record) -> Record:
+    figures = [msgspec.structs.replace(f, low=None, high=None, processes=1, status="noisy") for f in found.figures]
+    return msgspec.structs.replace(found, figures=figures, status="noisy")
+
+
+def test_arms_of_one_process_are_counted_once() -> None:
+    parts = list(decoding(view(of_one_process(level(0)), of_one_process(level(3)), level(6))))
+    assert isinstance(parts[0], Text)
+    assert parts[0].paragraphs[1].startswith("2 of 3 arms ran in one process only")
+    (table, *_) = [part for part in parts if isinstance(part, Table)]
+    assert [text_of(row)[-1] for row in table.rows] == ["", "", ""]
 
 
 def step(batch: int, device_ms: float | None, stack: str, pattern: Pattern, bound: Any = "", **params: Any) -> Record:
@@ -172,6 +202,29 @@ def test_batches_say_where_the_device_bounds_each_arm() -> None:
     (found,) = decoded(shown)
     assert [arm.batch for arm in found.arms] == [1, 1, 1]
     assert found.levels == ()
+
+
+def test_without_intervals_it_is_not_resolved_what_bounds_a_step() -> None:
+    eager = [of_one_process(step(batch, None, "torch", "per-submit", "host")) for batch in (1, 4)]
+    graph = [step(batch, 3.0 + batch, "cuda-graph", "launches", "device", maker="torch") for batch in (1, 4, 16)]
+    graph[1] = of_one_process(graph[1])
+    dawn = [step(batch, 0.2 * batch, "dawn", "per-pass", fusions=6) for batch in (1, 4)]
+    dawn[1] = of_one_process(dawn[1])
+    numpy = [msgspec.structs.replace(one, api="CPU", stack="numpy") for one in eager]
+    text, _, table = batches(view(*eager, *graph, *dawn, *numpy))
+    assert isinstance(text, Text)
+    assert isinstance(table, Table)
+    told, open_ = text.paragraphs[1:]
+    assert "eager" not in told.replace("eager step", "")
+    assert "(CUDA graph of the eager step) at batch 1 and 16; for " in told
+    assert told.endswith(" at none of those resolved (batch 1).")
+    assert "too few processes" in open_
+    assert "(eager) at batch 1 and 4; for " in open_
+    assert "(CUDA graph of the eager step) at batch 4; for " in open_
+    assert "numpy" not in told + open_
+    assert [text_of(row)[7] for row in table.rows] == [
+        "not resolved", "not resolved", "device", "not resolved", "device", "host or both", "not resolved", "", "",
+    ]  # fmt: skip
 
 
 def test_one_batch_alone_has_no_section() -> None:

@@ -17,8 +17,9 @@ from overhead.reading.decoding import (
     DispatchSlope,
     FusionLevels,
     decoded,
-    kernel_ratios,
-    over_eager,
+    eager_kernels,
+    fastest_kernels,
+    kernel_ratio,
     slope_over_dispatches,
 )
 from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, spread
@@ -44,6 +45,7 @@ def decoding(view: View) -> Iterator[Part]:
             f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache stay on the "
             "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are counted "
             "where they are handed to the API; for PyTorch they are operations, for ONNX Runtime nodes.",
+            *_one_process(found),
         ])  # fmt: skip
         if any(arm.resolved("complete") for arm in found.arms):
             yield _arms_drawing(found)
@@ -54,10 +56,10 @@ def decoding(view: View) -> Iterator[Part]:
             if len(levels.points) > 2:
                 yield _level_drawing(found, levels, number)
         for levels in found.levels:
-            yield _level_table(found, levels)
-        sentences = [*_kernel_sentences(found)]
-        if sentences:
-            yield Text(sentences)
+            if not levels.ends_alone:
+                yield _level_table(found, levels)
+        yield from _unfused_and_fused(found)
+        yield from _kernels(found)
         sentences = [*_padded_sentences(found), *_level_sentences(found)]
         if sentences:
             yield Text([*sentences, _published()])
@@ -81,23 +83,47 @@ def batches(view: View) -> Iterator[Part]:
         yield _sweeps(found)
 
 
+def _one_process(found: Decoded) -> Iterator[str]:
+    arms = [*found.arms, *found.reads]
+    alone = sum(arm.one_process for arm in arms)
+    if alone:
+        yield f"{alone} of {count(len(arms), 'arm')} ran in one process only, so most of their times have no interval."
+
+
 def _bound_sentences(found: Decoded) -> Iterator[str]:
-    """At which batches each arm is bound by the device."""
+    """At which batches each arm is bound by the device, and where that is not known for want of processes."""
     said = [f"{_name(sweep)} {_bound(sweep)}" for sweep in found.sweeps if sweep.known]
     if said:
         yield (
             "Overhead stops mattering where the host issues a step in less time than the device needs. This holds for "
             f"{'; for '.join(said)}."
         )
+    said = [f"{_name(sweep)} at {_batches(sweep.lacking)}" for sweep in found.sweeps if sweep.lacking]
+    if said:
+        yield (
+            "The run has too few processes to tell whether host or device needs more time for a step. This is so "
+            f"for {'; for '.join(said)}."
+        )
 
 
 def _bound(sweep: BatchSweep) -> str:
-    known, bound = sweep.known, sweep.device_bound
+    every, known, bound = [arm.batch for arm in sweep.arms], sweep.known, sweep.device_bound
     if not bound:
-        return f"at no batch up to {known[-1]}"
-    if bound == known:
+        return f"at no batch up to {known[-1]}" if known == every else f"at none of those resolved ({_batches(known)})"
+    if bound == every:
         return "at every batch measured"
-    return f"from batch {bound[0]} on" if bound == known[-len(bound) :] else f"at batch {listed([*map(str, bound)])}"
+    return f"from batch {bound[0]} on" if bound == every[-len(bound) :] else f"at {_batches(bound)}"
+
+
+def _batches(batches: list[int]) -> str:
+    return f"batch {listed([*map(str, batches)])}"
+
+
+def _bound_by(arm: DecodeArm) -> str:
+    """Whether the host or the device takes the time of a step; '' where a time is missing."""
+    if arm.lacks_intervals:
+        return "not resolved"
+    return {True: "device", False: "host or both", None: ""}[arm.device_bound]
 
 
 def _name(sweep: BatchSweep) -> str:
@@ -110,8 +136,7 @@ def _sweeps(found: Decoded) -> Table:
     for sweep in found.sweeps:
         for arm in sweep.arms:
             times = [_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)]
-            bound = {True: "device", False: "host or both", None: ""}[arm.device_bound]
-            row = [arm.how, str(arm.batch), *times, _shown(arm.tokens_per_s, 1), bound, _remark(arm)]
+            row = [arm.how, str(arm.batch), *times, _shown(arm.tokens_per_s, 1), _bound_by(arm), _remark(arm)]
             rows.append([_stack(arm), *row])
     columns = ["stack", "how", "batch", "a step, ms", "host, ms", "device, ms", "tokens/s", "bound by", "remark"]
     return Table(f"{found.name}: batches", columns, rows, numeric=range(2, 7), sortable=True)
@@ -218,6 +243,31 @@ def _level_table(found: Decoded, levels: FusionLevels) -> Table:
     return Table(f"{found.name}: fusions, {_place(levels)}", columns, rows, numeric=range(1, 7))
 
 
+def _unfused_and_fused(found: Decoded) -> Iterator[Table]:
+    """A row for each way to run the program of which only the unfused and the fused form were measured."""
+    rows: list[list[str | Cell]] = []
+    for levels in found.levels:
+        if not levels.ends_alone:
+            continue
+        (_, before), (_, after) = levels.arms
+        gain = ratio(before.complete, after.complete)
+        bound, remark = (_of_both(say(before), say(after)) for say in (_bound_by, _remark))
+        dispatches = [f"{arm.dispatches:,}" if arm.dispatches else "" for arm in (before, after)]
+        times = [_shown(arm.complete, _MILLI) for arm in (before, after)]
+        faster = factor_spread(*gain.over(1)) if gain else ""
+        rows.append([_stack(before), _way(before), *dispatches, *times, faster, bound, remark])
+    if rows:
+        pair = ["dispatches, unfused", "dispatches, fused", "unfused, ms", "fused, ms"]
+        columns = ["stack", "how", *pair, "faster by", "bound by", "remark"]
+        yield Table(f"{found.name}: unfused against fused", columns, rows, numeric=range(2, 7), sortable=True)
+
+
+def _of_both(unfused: str, fused: str) -> str:
+    """What is said of both programs, once if it is the same."""
+    named = {"unfused": unfused, "fused": fused}
+    return fused if unfused == fused else "; ".join(f"{name}: {said}" for name, said in named.items() if said)
+
+
 def _program(level: int, before: DecodeArm | None) -> str:
     if not level:
         return "unfused"
@@ -231,7 +281,7 @@ def _level_drawing(found: Decoded, levels: FusionLevels, number: int) -> Drawing
     points, stack = levels.points, levels.arms[0][1].target.stack
     own = colour(stack)
     ax.plot([x for x, _ in points], [s.value / _MILLI for _, s in points], color=own, linewidth=0.8, marker="o",
-            markersize=5.5, markerfacecolor=PAPER, markeredgecolor=own)  # fmt: skip
+            markersize=5.5, markerfacecolor=PAPER, markeredgecolor=own, clip_on=False)  # fmt: skip
     for x, one in points:
         if one.low is not None and one.high is not None:
             ax.plot([x, x], [one.low / _MILLI, one.high / _MILLI], color=own, linewidth=1.6)
@@ -247,20 +297,33 @@ def _level_drawing(found: Decoded, levels: FusionLevels, number: int) -> Drawing
     )  # fmt: skip
 
 
-def _kernel_sentences(found: Decoded) -> Iterator[str]:
-    for one in kernel_ratios(found):
-        kind = "unfused" if not one.fusions else f"with {count(one.fusions, 'fusion')}"
-        said = f"The program {kind} takes {factor_spread(*one.times.over(1))} the device time in WGSL "
-        said += f"({one.wgsl.target.short}) as in CUDA C ({one.cuda.target.short})."
-        if not one.fair:
-            said += (
-                f" They differ by over {MOST_KERNEL_RATIO}{TIMES}, so the times of a token do not tell the hosts apart."
-            )
-        yield said
-    for arm, times in over_eager(found):
-        said = f"All kernels of {arm.target.short} ({arm.how.partition(',')[0]}) take "
-        said += f"{factor_spread(*times.over(1))} the device time of those of PyTorch's eager step"
-        yield f"{said}, more than {MOST_OVER_EAGER}{TIMES}." if times.value > MOST_OVER_EAGER else f"{said}."
+def _kernels(found: Decoded) -> Iterator[Part]:
+    """Device times of each program in both languages; nothing if there is nothing to compare them with."""
+    fastest, eager = fastest_kernels(found), eager_kernels(found)
+    rows, unfair, slow = list[list[str | Cell]](), list[str](), list[str]()
+    for fusions in range(len(FUSIONS) + 1):
+        cuda, wgsl = (fastest.get((language, fusions)) for language in ("cuda", "wgsl"))
+        between, *over = kernel_ratio(wgsl, cuda), kernel_ratio(cuda, eager), kernel_ratio(wgsl, eager)
+        if not any((between, *over)):
+            continue
+        program = next(arm.how.partition(",")[0] for arm in (cuda, wgsl) if arm)
+        times = [_device(arm) if arm else "" for arm in (cuda, wgsl)]
+        rows.append([program, *times, *(factor_spread(*one.over(1)) if one else "" for one in (between, *over))])
+        if between and max(between.value, 1 / between.value) > MOST_KERNEL_RATIO:
+            unfair.append(program)
+        languages = zip(("CUDA C", "WGSL"), over, strict=True)
+        slow += [f"{program} in {language}" for language, one in languages if one and one.value > MOST_OVER_EAGER]
+    if rows:
+        columns = ["program", "CUDA C, ms", "WGSL, ms", "WGSL over CUDA C", "CUDA C over PyTorch", "WGSL over PyTorch"]
+        title = "the kernels on the device, in the fastest stack of each language and in PyTorch's eager step"
+        yield Table(f"{found.name}: {title}", columns, rows, numeric=range(1, 6))
+    said = {
+        f"WGSL and CUDA C differ by over {MOST_KERNEL_RATIO}{TIMES} on the device, so the time of a token does not "
+        "tell the hosts apart": unfair,
+        f"On the device these take over {MOST_OVER_EAGER}{TIMES} as long as PyTorch's eager step": slow,
+    }
+    if unfair or slow:
+        yield Text([f"{words}: {listed(programs)}." for words, programs in said.items() if programs])
 
 
 def _padded_sentences(found: Decoded) -> Iterator[str]:
@@ -302,11 +365,21 @@ def _line(line: DispatchSlope) -> str:
 
 def _place(levels: FusionLevels) -> str:
     first = levels.arms[0][1]
-    return f"{first.target.label}, {first.how.partition(', ')[2]}"
+    return f"{first.target.label}, {_way(first)}"
+
+
+def _way(arm: DecodeArm) -> str:
+    """How the program of the arm is issued, without its fusions."""
+    return arm.how.partition(", ")[2]
 
 
 def _stack(arm: DecodeArm) -> Cell:
     return Cell(arm.target.label, arm.target.stack)
+
+
+def _device(arm: DecodeArm) -> Cell:
+    """Device time in ms, with the colour and the name of its stack."""
+    return Cell(_shown(arm.device, _MILLI), arm.target.stack, hover=arm.target.label)
 
 
 def _shown(found: Span | None, unit: float) -> str:
@@ -316,4 +389,5 @@ def _shown(found: Span | None, unit: float) -> str:
 def _remark(arm: DecodeArm) -> str:
     if arm.complete is None:
         return why(arm.record, "complete")
-    return "" if arm.record.status == "ok" else arm.record.status
+    noisy_alone = arm.one_process and arm.record.status == "noisy"
+    return "" if noisy_alone or arm.record.status == "ok" else arm.record.status

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from overhead.measure.sampling.description import describe
+from overhead.measure.sampling.events import OneOffMeasured, RoundMeasured
 from overhead.probes._support.cuda.device_time import LONGEST_BLOCKER_NS, HeldChain, StreamHolder, time_held
+from overhead.probes.base import DeviceTime
+from tests.fakes.chains import dropped, measured
+from tests.fakes.machine import FakeClock
 
 
 class FakeStream(StreamHolder):
@@ -122,3 +129,38 @@ def test_units_issued_behind_a_blocker_do_not_count_as_executed() -> None:
     chain.launches, chain.max_n = 0, 10_000
     assert chain.held(FakeStream(1000, 300), 100_000).n == 10_000
     assert chain.executed() == 3
+
+
+class Token(Chain):
+    """A unit takes 1 ms of the host."""
+
+    overlap = "serial"
+    max_n = 20
+
+    def __init__(self, clock: FakeClock, launches: int) -> None:
+        super().__init__()
+        self.clock, self.launches = clock, launches
+
+    def issue(self, n: int) -> None:
+        super().issue(n)
+        self.clock.time += 1e6 * n
+
+    def device(self, n: int) -> DeviceTime | None:
+        return self.held(FakeStream(1000, 300), n)
+
+
+@pytest.mark.parametrize(
+    ("launches", "reason"),
+    [
+        (881, "the 881 launches of a unit do not fit into half of the queue"),
+        (512, "a slope needs two lengths, the chain holds 1 units at most"),
+    ],
+)
+def test_a_unit_of_many_launches_is_timed_and_its_device_time_has_the_reason(launches: int, reason: str) -> None:
+    clock = FakeClock()
+    chain = Token(clock, launches)
+    describe(chain)
+    _, events, _ = measured({"token": chain}, clock)
+    assert not dropped(events)
+    assert any(isinstance(event, RoundMeasured) for event in events)
+    assert [e.one_off.reason for e in events if isinstance(e, OneOffMeasured) and e.name == "device_span"] == [reason]

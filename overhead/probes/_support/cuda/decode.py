@@ -146,8 +146,6 @@ class CudaDecode(LoweredDecode):
     def device(self, n: int) -> DeviceTime | None:
         if self.latency:
             return None
-        if not self.held_n:
-            raise Unsupported(f"the {self.launches} launches of a token do not fit into half of the queue")
         self._clock = self._clock or SessionClock(self.session)
         return self.held(self._clock, n)
 

@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from overhead.probes.base import Chain, DeviceTime
+from overhead.probes.base import Chain, DeviceTime, Unsupported
 
 _QUEUE_DEPTH = 1024
-"""Launches that a CUDA stream queues before the next launch waits. Held chains use half of it."""
+"""Launches that a CUDA stream queues before the next launch waits."""
+_MOST_HELD = _QUEUE_DEPTH // 2
+"""Launches of a held chain, at most."""
 _QUANTUM_NS = 500.0
 """Resolution of CUDA events according to the documentation of cudaEventElapsedTime."""
 _FIRST_BLOCKER_NS = 1e6
@@ -56,11 +58,13 @@ class HeldChain(Chain):
 
     @property
     def held_n(self) -> int:
-        """The largest number of units that fits into half of the queue."""
-        return min(self.max_n, _QUEUE_DEPTH // 2 // self.launches) if self.launches else self.max_n
+        """The largest number of units that fits into half of the queue, at least 1."""
+        return max(1, min(self.max_n, _MOST_HELD // self.launches)) if self.launches else self.max_n
 
     def held(self, clock: StreamHolder, n: int) -> DeviceTime:
-        """Device time of n units, but at most ``held_n`` units."""
+        """Device time of n units, but at most ``held_n`` units. Raises ``Unsupported`` if not even one fits."""
+        if self.launches > _MOST_HELD:
+            raise Unsupported(f"the {self.launches} launches of a unit do not fit into half of the queue")
         n = min(n, self.held_n)
 
         def issue(n: int) -> None:

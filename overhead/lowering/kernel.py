@@ -15,12 +15,16 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from typing import Literal
 
 from overhead.lowering.buffers import NumberType
 
 WIDEST = 32_768
 """Groups in the first dimension of a grid. WebGPU allows 65,535 in each dimension, so larger grids get a second one."""
+_WRITTEN_OUT = 16
+"""Statements of a loop that are written out, so that their loads do not wait for each other. The compilers of graphics
+drivers do not unroll a loop with checked accesses."""
 _DECLARED = re.compile(r"\b(f32|i32|u32|bool|vec4f) (\w+) =")
 _FLOAT = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])")
 CUDA_HEAD = """\
@@ -122,6 +126,31 @@ for (u32 apart = {threads // 2}u; apart > 0u; apart = apart / 2u) {{
   if (lane < apart) {{ {array}[lane] = {result}; }}
 }}
 workgroupBarrier();"""
+
+
+def each(count: int, statement: Callable[[str], str], *, threads: int = 1) -> str:
+    """Statements that run ``statement(k)`` for each number ``k`` below ``count``, a text that can be multiplied.
+
+    ``threads``: the threads of the group that share the numbers; with 1 every thread runs all of them.
+    """
+    start, step = ("lane" if threads > 1 else ""), threads
+    turns, rest = divmod(count, threads)
+    looped = turns - turns % _WRITTEN_OUT if turns > _WRITTEN_OUT else 0
+    lines = []
+    if looped:
+        inner = " ".join(statement(_sum("k", i * step)) for i in range(_WRITTEN_OUT))
+        first = start or "0u"
+        lines.append(f"for (u32 k = {first}; k < {looped * step}u; k += {_WRITTEN_OUT * step}u) {{ {inner} }}")
+    lines += [statement(_sum(start, i * step)) for i in range(looped, turns)]
+    if rest:
+        lines.append(f"if (lane < {rest}u) {{ {statement(_sum(start, turns * step))} }}")
+    return "\n".join(lines)
+
+
+def _sum(name: str, number: int) -> str:
+    if not name:
+        return f"{number}u"
+    return f"({name} + {number}u)" if number else name
 
 
 def _indented(text: str) -> str:

@@ -11,8 +11,20 @@ from overhead.lowering.kernel import Binding, Kernel
 
 GROUP_THREADS = 64
 """Threads in a group, unless a template needs more."""
+_MOST_THREADS = 256
+"""Threads of a group that every WebGPU device offers."""
+_LOADS = 4
+"""Loads of a thread along a row, at most, unless the group has ``_MOST_THREADS``."""
 SHARED_NUMBERS = 4_096
 """The most f32 numbers that the threads of a group share: 16 KiB, the least that every WebGPU device offers."""
+
+
+def threads_along(length: int) -> int:
+    """The threads of a group that goes along a row of this length."""
+    threads = GROUP_THREADS
+    while threads < _MOST_THREADS and length > threads * _LOADS:
+        threads *= 2
+    return threads
 
 
 class UnsupportedOperation(UsageError):

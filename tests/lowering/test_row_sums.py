@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 
 import overhead
 from overhead.lowering.buffers import TensorView, packed
+from overhead.lowering.kernel import each
+from overhead.lowering.operation import threads_along
 from overhead.lowering.templates.gemv import Gemv, MatrixProduct
-from overhead.lowering.templates.row_sums import OneRow, one_row
+from overhead.lowering.templates.row_sums import one_row
 
 torch = pytest.importorskip("torch", reason="needs torch")
 from tests.lowering.test_lowering import on_lavapipe, run  # noqa: E402
@@ -25,18 +28,35 @@ def product(inner: int, *, matrix: TensorView | None = None, bias: str = "bias")
     return Gemv(x=packed("x", "f32", (1, inner)), products=(one,))
 
 
-@pytest.mark.parametrize(("count", "threads"), [(1, 64), (224, 64), (257, 128), (1_216, 256), (100_000, 256)])
-def test_every_vector_is_read_once(count: int, threads: int) -> None:
-    row = OneRow(packed("x", "f32", (1, count)), (), fours=True)
-    assert row.threads == threads
-    found = []
-    for line in row.statements(lambda k: f"at({k});").splitlines():
-        limit = int(match[1]) if (match := re.match(r"if \(lane < (\d+)u\)", line)) else threads
-        starts = [int(match[1]) if (match := re.search(r"at\(lane \+ (\d+)u\)", line)) else 0]
-        if match := re.match(r"for \(u32 k = lane; k < (\d+)u;", line):
-            starts = list(range(0, int(match[1]), threads))
-        found += [start + lane for start in starts for lane in range(limit)]
+def visited(text: str, lane: int) -> Iterator[int]:
+    """The numbers for which a thread runs ``at(k);``, in order."""
+    loop = re.compile(r"for \(u32 k = (\w+); k < (\d+)u; k \+= (\d+)u\)")
+    for line in text.splitlines():
+        starts = [0]
+        if found := loop.match(line):
+            starts = list(range(lane if found[1] == "lane" else 0, int(found[2]), int(found[3])))
+        if (found := re.match(r"if \(lane < (\d+)u\)", line)) and lane >= int(found[1]):
+            continue
+        for k in starts:
+            for at in re.findall(r"at\((.*?)\);", line):
+                yield sum(lane if part == "lane" else k if part == "k" else int(part) for part in terms(at))
+
+
+def terms(text: str) -> list[str]:
+    return [part.rstrip("u") for part in text.strip("()").split(" + ")]
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 224, 257, 1_216, 4_100, 100_000])
+@pytest.mark.parametrize("threads", [1, 64, 256])
+def test_each_number_is_visited_once(count: int, threads: int) -> None:
+    text = each(count, lambda k: f"at({k});", threads=threads)
+    found = [k for lane in range(threads) for k in visited(text, lane)]
     assert sorted(found) == list(range(count))
+
+
+@pytest.mark.parametrize(("count", "threads"), [(1, 64), (224, 64), (257, 128), (1_216, 256), (100_000, 256)])
+def test_a_longer_row_has_more_threads(count: int, threads: int) -> None:
+    assert threads_along(count) == threads
 
 
 def test_rows_that_are_no_aligned_vectors_are_read_number_by_number() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from textwrap import indent
 
 from overhead.lowering.buffers import TensorView
-from overhead.lowering.kernel import Kernel, combined
+from overhead.lowering.kernel import Kernel, combined, each
 from overhead.lowering.operation import GROUP_THREADS, Operation
 
 
@@ -42,15 +43,17 @@ class Attention(Operation):
         keys, deep = self.key.shape[2], self.value.shape[3]
         start, item, head, _ = self.place_of_group()
         row = "row" if queries > 1 else "0u"
-        product = f"{self.element(self.query, item, 'head', row, 'd')} * {self.element(self.key, item, head, 'j', 'd')}"
         score = self.masked(f"sum * {self.scale!r}", (batch, heads, queries, keys), item, row)
-        value = self.element(self.value, item, head, "j", "d")
+
+        def product(d: str) -> str:
+            return f"{self.element(self.query, item, 'head', row, d)} * {self.element(self.key, item, head, 'j', d)}"
+
         body = f"""\
 {start}
 f32 highest = -3.4e38;
 for (u32 j = lane; j < {keys}u; j += {GROUP_THREADS}u) {{
   f32 sum = 0.0;
-  for (u32 d = 0u; d < {width}u; d += 1u) {{ sum += {product}; }}
+{indent(each(width, lambda d: f"sum += {product(d)};"), "  ")}
   f32 score = {score};
   scores[j] = score;
   highest = max(highest, score);
@@ -58,7 +61,7 @@ for (u32 j = lane; j < {keys}u; j += {GROUP_THREADS}u) {{
 {self.weigh(keys)}
 for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{
   f32 mixed = 0.0;
-  for (u32 j = 0u; j < {keys}u; j += 1u) {{ mixed += scores[j] * {value}; }}
+{indent(each(keys, lambda j: f"mixed += scores[{j}] * {self.element(self.value, item, head, j, 'd')};"), "  ")}
   {self.element(self.output, item, "head", row, "d")} = mixed / part[0];
 }}"""
         return self.compose(body, batch * heads * queries, shared=(("part", GROUP_THREADS), ("scores", keys)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from textwrap import indent
 
 from overhead.lowering.buffers import TensorView
-from overhead.lowering.kernel import Kernel
+from overhead.lowering.kernel import Kernel, each
 from overhead.lowering.operation import GROUP_THREADS
 from overhead.lowering.templates.attention import Attention
 
@@ -38,13 +39,19 @@ class CachedAttention(Attention):
         batch, heads, _, width = self.query.shape
         keys, deep = self.key.shape[2], self.value.shape[3]
         start, item, head, shared_by = self.place_of_group()
-        query = self.element(self.query, item, "head", "0u", "d")
         score = self.masked(f"sum * {self.scale!r}", (batch, heads, 1, keys), item, "0u")
 
-        def at(view: TensorView, row: str) -> str:
-            return self.element(view, item, head, row, "d")
+        def at(view: TensorView, row: str, d: str = "d") -> str:
+            return self.element(view, item, head, row, d)
 
         # All groups take the new row from where it was computed, because one of them is writing it into the cache.
+        def key(d: str) -> str:
+            query = self.element(self.query, item, "head", "0u", d)
+            return f"sum += {query} * select({at(self.key, 'j', d)}, {at(self.new_key, '0u', d)}, j == at);"
+
+        def value(j: str) -> str:
+            return f"mixed += scores[{j}] * select({at(self.value, j)}, newest, {j} == at);"
+
         body = f"""\
 {start}
 u32 at = u32({self.flat(self.index, "0u")});
@@ -55,25 +62,16 @@ if (head % {shared_by}u == 0u && at < {keys}u) {{
 f32 highest = -3.4e38;
 for (u32 j = lane; j < {keys}u; j += {GROUP_THREADS}u) {{
   f32 sum = 0.0;
-  if (j == at) {{
-    for (u32 d = 0u; d < {width}u; d += 1u) {{ sum += {query} * {at(self.new_key, "0u")}; }}
-  }} else {{
-    for (u32 d = 0u; d < {width}u; d += 1u) {{ sum += {query} * {at(self.key, "j")}; }}
-  }}
+{indent(each(width, key), "  ")}
   f32 score = {score};
   scores[j] = score;
   highest = max(highest, score);
 }}
 {self.weigh(keys)}
 for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{
+  f32 newest = {at(self.new_value, "0u")};
   f32 mixed = 0.0;
-  for (u32 j = 0u; j < {keys}u; j += 1u) {{
-    if (j == at) {{
-      mixed += scores[j] * {at(self.new_value, "0u")};
-    }} else {{
-      mixed += scores[j] * {at(self.value, "j")};
-    }}
-  }}
+{indent(each(keys, value), "  ")}
   {self.element(self.output, item, "head", "0u", "d")} = mixed / part[0];
 }}"""
         return self.compose(body, batch * heads, shared=(("part", GROUP_THREADS), ("scores", keys)))

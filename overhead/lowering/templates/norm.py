@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from overhead.lowering.buffers import TensorView
-from overhead.lowering.kernel import Kernel, combined
-from overhead.lowering.operation import GROUP_THREADS, Operation
+from overhead.lowering.kernel import Kernel, combined, each
+from overhead.lowering.operation import Operation, threads_along
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,26 +41,37 @@ class Norm(Operation):
 
     def kernel(self) -> Kernel:
         inner = self.x.shape[-1]
-        loop, x = f"for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u)", self.in_row(self.x, "group", "k")
+        threads = threads_along(inner)
+        residual, total = self.residual, self.total
+
+        def x(k: str) -> str:
+            return self.in_row(self.x if total is None else total, "group", k)
+
+        def along(statement: Callable[[str], str]) -> str:
+            return each(inner, statement, threads=threads)
+
         lines = []
-        if self.residual is not None and self.total is not None:
+        if residual is not None and total is not None:
             # Each thread reads back only what it wrote itself, so no barrier is needed.
-            total = self.in_row(self.total, "group", "k")
-            lines.append(f"{loop} {{ {total} = {x} + {self.in_row(self.residual, 'group', 'k')}; }}")
-            x = total
+            lines.append(along(lambda k: f"{x(k)} = {self.in_row(self.x, 'group', k)} + "
+                                         f"{self.in_row(residual, 'group', k)};"))  # fmt: skip
         middle = "0.0"
         if self.centred:
-            lines += ["f32 sum = 0.0;", f"{loop} {{ sum += {x}; }}", "part[lane] = sum;"]
-            lines += [combined("part", "x + y", GROUP_THREADS), f"f32 middle = part[0] / {float(inner)!r};"]
+            lines += ["f32 sum = 0.0;", along(lambda k: f"sum += {x(k)};"), "part[lane] = sum;"]
+            lines += [combined("part", "x + y", threads), f"f32 middle = part[0] / {float(inner)!r};"]
             lines.append("workgroupBarrier();")
             middle = "middle"
-        weight = f" * {self.element(self.weight, 'k')}" if self.weight else ""
-        bias = f" + {self.element(self.bias, 'k')}" if self.bias else ""
+
+        def scaled(k: str) -> str:
+            weight = f" * {self.element(self.weight, k)}" if self.weight else ""
+            bias = f" + {self.element(self.bias, k)}" if self.bias else ""
+            return f"{self.in_row(self.output, 'group', k)} = ({x(k)} - {middle}) * factor{weight}{bias};"
+
         lines.append(f"""\
 f32 squares = 0.0;
-{loop} {{ squares += ({x} - {middle}) * ({x} - {middle}); }}
+{along(lambda k: f"squares += ({x(k)} - {middle}) * ({x(k)} - {middle});")}
 part[lane] = squares;
-{combined("part", "x + y", GROUP_THREADS)}
+{combined("part", "x + y", threads)}
 f32 factor = inverseSqrt(part[0] / {float(inner)!r} + {self.epsilon!r});
-{loop} {{ {self.in_row(self.output, "group", "k")} = ({x} - {middle}) * factor{weight}{bias}; }}""")
-        return self.compose("\n".join(lines), self.x.count // inner, shared=(("part", GROUP_THREADS),))
+{along(scaled)}""")
+        return self.compose("\n".join(lines), self.x.count // inner, threads=threads, shared=(("part", threads),))

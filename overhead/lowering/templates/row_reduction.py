@@ -6,8 +6,8 @@ import dataclasses
 from typing import Literal
 
 from overhead.lowering.buffers import TensorView
-from overhead.lowering.kernel import Kernel, combined
-from overhead.lowering.operation import GROUP_THREADS, Operation
+from overhead.lowering.kernel import Kernel, combined, each
+from overhead.lowering.operation import Operation, threads_along
 
 _HOW = {"sum": "x + y", "mean": "x + y", "max": "max(x, y)"}
 
@@ -34,11 +34,12 @@ class RowReduction(Operation):
 
     def kernel(self) -> Kernel:
         inner = self.x.shape[-1]
+        threads = threads_along(inner)
         start, taken = ("-3.4e38", "max(found, {})") if self.kind == "max" else ("0.0", "found + {}")
         body = f"""\
 f32 found = {start};
-for (u32 k = lane; k < {inner}u; k += {GROUP_THREADS}u) {{ found = {taken.format(self.in_row(self.x, "group", "k"))}; }}
+{each(inner, lambda k: f"found = {taken.format(self.in_row(self.x, 'group', k))};", threads=threads)}
 part[lane] = found;
-{combined("part", _HOW[self.kind], GROUP_THREADS)}
+{combined("part", _HOW[self.kind], threads)}
 if (lane == 0u) {{ {self.flat(self.output, "group")} = part[0]{f" / {float(inner)!r}" * (self.kind == "mean")}; }}"""
-        return self.compose(body, self.x.count // inner, shared=(("part", GROUP_THREADS),))
+        return self.compose(body, self.x.count // inner, threads=threads, shared=(("part", threads),))

@@ -9,14 +9,8 @@ import dataclasses
 from collections.abc import Callable
 
 from overhead.lowering.buffers import TensorView
-from overhead.lowering.operation import GROUP_THREADS, Operation
-
-_MOST_THREADS = 256
-"""Threads of a group that every WebGPU device offers."""
-_LOADS = 4
-"""Loads of a thread along a row, at most, unless the group has ``_MOST_THREADS``."""
-_WRITTEN_OUT = 16
-"""Loads of a thread that are written out, so that they do not wait for each other; more are a loop."""
+from overhead.lowering.kernel import each
+from overhead.lowering.operation import Operation, threads_along
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,10 +29,7 @@ class OneRow:
     @property
     def threads(self) -> int:
         """The threads of a group."""
-        threads = GROUP_THREADS
-        while threads < _MOST_THREADS and self.x.shape[-1] > threads * _LOADS:
-            threads *= 2
-        return threads
+        return threads_along(self.x.shape[-1])
 
     @property
     def vectors(self) -> tuple[TensorView, ...]:
@@ -51,16 +42,7 @@ class OneRow:
 
     def statements(self, term: Callable[[str], str]) -> str:
         """Statements that run ``term(k)`` for each element ``k`` of the row, each in one of the threads."""
-        threads = self.threads
-        whole, rest = divmod(self.x.shape[-1], threads)
-        if whole <= _WRITTEN_OUT:
-            lines = [term(f"lane + {i * threads}u" if i else "lane") for i in range(whole)]
-        else:
-            lines = [f"for (u32 k = lane; k < {whole * threads}u; k += {threads}u) {{ {term('k')} }}"]
-        if rest:
-            at = f"lane + {whole * threads}u" if whole else "lane"
-            lines.append(f"if (lane < {rest}u) {{ {term(at)} }}")
-        return "\n".join(lines)
+        return each(self.x.shape[-1], term, threads=self.threads)
 
 
 def one_row(operation: Operation, x: TensorView, *matrices: TensorView) -> OneRow:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from overhead.lowering.buffers import TensorView
-from overhead.lowering.kernel import Kernel, combined
-from overhead.lowering.operation import GROUP_THREADS, Operation
+from overhead.lowering.kernel import Kernel, combined, each
+from overhead.lowering.operation import Operation, threads_along
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,18 +30,25 @@ class Softmax(Operation):
         return (self.output,)
 
     def kernel(self) -> Kernel:
-        loop = f"for (u32 k = lane; k < {self.x.shape[-1]}u; k += {GROUP_THREADS}u)"
-        x = self.in_row(self.x, "group", "k")
+        inner = self.x.shape[-1]
+        threads = threads_along(inner)
+
+        def x(k: str) -> str:
+            return self.in_row(self.x, "group", k)
+
+        def along(statement: Callable[[str], str]) -> str:
+            return each(inner, statement, threads=threads)
+
         body = f"""\
 f32 found = -3.4e38;
-{loop} {{ found = max(found, {x}); }}
+{along(lambda k: f"found = max(found, {x(k)});")}
 part[lane] = found;
-{combined("part", "max(x, y)", GROUP_THREADS)}
+{combined("part", "max(x, y)", threads)}
 f32 highest = part[0];
 workgroupBarrier();
 f32 sum = 0.0;
-{loop} {{ sum += exp({x} - highest); }}
+{along(lambda k: f"sum += exp({x(k)} - highest);")}
 part[lane] = sum;
-{combined("part", "x + y", GROUP_THREADS)}
-{loop} {{ {self.in_row(self.output, "group", "k")} = exp({x} - highest) / part[0]; }}"""
-        return self.compose(body, self.x.count // self.x.shape[-1], shared=(("part", GROUP_THREADS),))
+{combined("part", "x + y", threads)}
+{along(lambda k: f"{self.in_row(self.output, 'group', k)} = exp({x(k)} - highest) / part[0];")}"""
+        return self.compose(body, self.x.count // inner, threads=threads, shared=(("part", threads),))

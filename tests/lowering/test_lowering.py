@@ -134,7 +134,7 @@ def test_a_batch_has_as_many_dispatches_as_one_sequence(batch: int) -> None:
     for before, after in zip(one.operations, many.operations, strict=True):
         assert type(before) is type(after)
         if isinstance(before, Gemv | GatedGemv):
-            assert before.kernel().groups == after.kernel().groups  # a group reads a row of the weights once
+            assert before.kernel().groups >= after.kernel().groups  # a group reads its rows of the weights once
 
 
 @on_lavapipe

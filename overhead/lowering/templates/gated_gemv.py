@@ -36,12 +36,17 @@ class GatedGemv(Operation):
     def kernel(self) -> Kernel:
         rows, inner, columns = self.x.count // self.x.shape[-1], self.x.shape[-1], self.gate.shape[0]
         if rows > 1:
-            tiles = RowTiles(rows, inner, ("gate", "up"))
-            factors = [self.element(matrix, "column", "k") for matrix in (self.gate, self.up)]
-            sums = tiles.sums(lambda row: self.in_row(self.x, row, "k"), factors)
-            output = self.in_row(self.output, "row", "column")
-            body = tiles.body(sums, f"f32 x0 = gate_sum;\n{output} = ({self.activation}) * up_sum;")
-            return self.compose(body, columns, shared=tiles.shared)
+            tiles, matrices = RowTiles(rows, inner, [columns], ("gate", "up")), {"gate": self.gate, "up": self.up}
+            sums = tiles.sums(
+                lambda row: self.in_row(self.x, row, "k"),
+                lambda array, offset: self.element(matrices[array], tiles.at("column", offset), "k"),
+            )
+
+            def end(offset: int) -> str:
+                output = self.in_row(self.output, "row", tiles.at("column", offset))
+                return f"f32 x0 = gate_sum;\n{output} = ({self.activation}) * up_sum;"
+
+            return self.compose(tiles.body(sums, end), tiles.groups, shared=tiles.shared)
         row = one_row(self, self.x, self.gate, self.up)
 
         def term(k: str) -> str:

@@ -48,12 +48,20 @@ class Gemv(Operation):
         own = [f"column - {sum(columns[:i])}u" if i else "column" for i in range(len(columns))]
         if rows == 1:
             return self._of_one_row(columns, own)
-        tiles = RowTiles(rows, inner)
-        weights = [self.element(p.matrix, column, "k") for p, column in zip(self.products, own, strict=True)]
-        sums = [tiles.sums(lambda row: self.in_row(self.x, row, "k"), [weight]) for weight in weights]
-        ends = self._ends(own, "row", "part_sum")
-        body = tiles.body("\n".join(chosen(sums, columns)), "\n".join(chosen(ends, columns)))
-        return self.compose(body, sum(columns), shared=tiles.shared)
+        tiles = RowTiles(rows, inner, columns)
+
+        def sums(product: MatrixProduct, column: str) -> str:
+            return tiles.sums(
+                lambda row: self.in_row(self.x, row, "k"),
+                lambda _, offset: self.element(product.matrix, tiles.at(column, offset), "k"),
+            )
+
+        def end(offset: int) -> str:
+            ends = self._ends([tiles.at(column, offset) for column in own], "row", "part_sum")
+            return "\n".join(chosen(ends, columns))
+
+        all_sums = [sums(product, column) for product, column in zip(self.products, own, strict=True)]
+        return self.compose(tiles.body("\n".join(chosen(all_sums, columns)), end), tiles.groups, shared=tiles.shared)
 
     def _of_one_row(self, columns: list[int], own: list[str]) -> Kernel:
         row = one_row(self, self.x, *(p.matrix for p in self.products))

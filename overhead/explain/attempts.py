@@ -158,7 +158,7 @@ def prepared(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
         raise NotPossible(reason)
     if alternative.captures and changing:
         shown = ", ".join(changing[:3]) + (f" and {len(changing) - 3} more" if len(changing) > 3 else "")
-        optimiser = any(name.endswith(".step") for name in changing)
+        optimiser = any(".state." in name and name.endswith(".step") for name in changing)
         hint = "; capturable=True keeps the counters of PyTorch's optimisers on the device" if optimiser else ""
         raise NotPossible(f"not capturable: state on the host that changes with every step: {shown}{hint}")
     began = time.perf_counter()

@@ -17,6 +17,7 @@ from overhead.explain.call_spec import CallSpec, FoundCall, handed_over
 from overhead.explain.callables import setup_of
 from overhead.explain.trial import LONGEST_CALL_S, SILENCE_S, tried
 from overhead.profiles import Plan
+from overhead.reading.next_run import next_run
 from overhead.results import Comparison, Figure, Machine, Record
 from overhead.runner.campaign import Campaign
 from overhead.runner.progress import Listener
@@ -41,6 +42,7 @@ class CallTiming(Struct, frozen=True, kw_only=True):
     """The figures of one statement, times in ns. ``wait``: how the end of the work is awaited. ``on``: the device.
 
     ``bound``: ``host``, ``device``, ``balanced`` or empty. ``flags``: remarks, such as ``values-not-checked``.
+    ``next_run``: where the next run should put ``complete``, if it varies between machines as the suite's cases do.
     """
 
     call: str
@@ -52,6 +54,7 @@ class CallTiming(Struct, frozen=True, kw_only=True):
     flags: list[str]
     prints: bool
     figures: list[Figure]
+    next_run: tuple[float, float] | None = None
 
     def figure(self, name: str) -> Figure | None:
         """The figure of that name, or None."""
@@ -201,6 +204,7 @@ def _call(call: str, found: FoundCall, record: Record) -> CallTiming:
         flags=record.flags,
         prints=found.prints,
         figures=record.figures,
+        next_run=next_run(record),
     )
 
 

@@ -129,9 +129,10 @@ workgroupBarrier();"""
 
 
 def each(count: int, statement: Callable[[str], str], *, threads: int = 1) -> str:
-    """Statements that run ``statement(k)`` for each number ``k`` below ``count``, a text that can be multiplied.
+    """Statements that run ``statement(k)`` for each number ``k`` below ``count``.
 
-    ``threads``: the threads of the group that share the numbers; with 1 every thread runs all of them.
+    ``k`` is source text that may stand beside any operator. ``threads``: the threads of the group that share the
+    numbers; with 1 every thread runs all of them.
     """
     start, step = ("lane" if threads > 1 else ""), threads
     turns, rest = divmod(count, threads)

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from overhead.reading.format import number
-from overhead.results import Figure, Record
+from overhead.results import Record
 
 FigureClass = Literal["host", "submission", "device"]
 """``host``: costs that the host bounds, and waits. ``submission``: ``complete`` where one submission holds all units.
@@ -107,18 +107,13 @@ def next_run(record: Record, figure: str = "complete") -> tuple[float, float] | 
     measured for such figures alone.
     """
     found, figure_class = record.figure(figure), class_of(record, figure)
-    return None if record.software or figure_class is None else range_of(found, figure_class)
-
-
-def range_of(figure: Figure | None, figure_class: FigureClass) -> tuple[float, float] | None:
-    """The same of a figure of this class."""
-    if figure is None or figure.status != "ok" or not figure.value or figure.value < 0:
+    if found is None or found.status != "ok" or record.software or not found.value or found.value < 0:
         return None
-    spread = committed_table().classes.get(figure_class)
+    spread = committed_table().classes.get(figure_class) if figure_class else None
     if spread is None:
         return None
     factor = math.exp(half_width(spread))
-    return figure.value / factor, figure.value * factor
+    return found.value / factor, found.value * factor
 
 
 def next_run_text(record: Record, figure: str = "complete") -> str:

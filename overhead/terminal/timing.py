@@ -20,7 +20,7 @@ from overhead.reading.format import (
     spread,
     valued,
 )
-from overhead.reading.next_run import range_of, range_text
+from overhead.reading.next_run import range_text
 from overhead.results import Figure
 from overhead.terminal.console import Column, print_table, say, terminal
 
@@ -35,7 +35,6 @@ _WORDS = {
 }
 _OVERSTATED = 1.2
 """A single timed call is told if it exceeds the cost by this factor."""
-_DEVICE = ("device", "balanced")
 _LONGEST_SHOWN = 60
 """Characters of a statement in the table."""
 
@@ -76,10 +75,10 @@ def sentences(timing: Timing) -> list[str]:
     said = [_ratio(ratio) for ratio in timing.ratios]
     said += _overstated(timing.calls)
     for n, call in enumerate(timing.calls, 1):
-        if again := range_text(range_of(call.figure("complete"), "device" if call.bound in _DEVICE else "host")):
+        if again := range_text(call.next_run):
             said.append(
-                f"Of other runs on this kind of machine, 9 of 10 should put the cost{_of([str(n)], timing.calls)} at "
-                f"{again} {MICRO}, if it varies between machines as the suite's own cases do."
+                f"Next run: 9 of 10 runs on other machines of this kind should measure {again} {MICRO} for the cost"
+                f"{_of([str(n)], timing.calls)}. This assumes that it varies as the suite's own cases do."
             )
     said += [_bound(call, timing.calls) for call in timing.calls if call.bound == "device"]
     waits: dict[str, list[str]] = {}

@@ -399,8 +399,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--run", type=Path, help="also check the kernels of a token in this run")
     parser.add_argument("--out", type=Path, help="also write the rows to this file as JSON")
     options = parser.parse_args(arguments)
-    rows = bandwidths(options.small)
     kernels = kernel_times(View(load(options.run))) if options.run else []
+    rows = bandwidths(options.small)
     show(rows, kernels, Console(width=160))
     if options.out:
         products = [{**dataclasses.asdict(row), "share": row.share, "within": row.within} for row in rows]

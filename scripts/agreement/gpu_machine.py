@@ -2,7 +2,7 @@
 
     python scripts/agreement/gpu_machine.py --out results --list
     python scripts/agreement/gpu_machine.py --out results --part quick --part plain
-    python scripts/agreement/gpu_machine.py --out results                  # all parts, about an hour
+    python scripts/agreement/gpu_machine.py --out results                  # all parts, up to 100 minutes
 
 Each part writes its files and a log into the folder. A part that reaches its limit is interrupted and keeps what it
 has; ``overhead run --resume`` goes on from its journal.
@@ -64,10 +64,10 @@ PARTS: Mapping[str, MachinePart] = {
     "decode-tiny": _run("decode-tiny", 300, "--workload", "qwen2.5-tiny"),
     "decode-0.5b": _run("decode-0.5b", 660, "--workload", "qwen2.5-0.5b", "--profile", "default", *_DECODING),
     "decode-compiled": _run("decode-compiled", 400, "--workload", "qwen2.5-0.5b", "-p", "torch-compile"),
-    "decode-1.5b": _run("decode-1.5b", 660, "--workload", "qwen2.5-1.5b", "--profile", "default", *_DECODING),
-    "gemv": MachinePart(
-        (f"{_SCRIPTS}/gemv_bandwidth.py", "--out", "{out}/gemv.json", "--run", "{out}/decode-0.5b.json"), 120
+    "decode-1.5b": _run(
+        "decode-1.5b", 660, "--workload", "qwen2.5-1.5b", "-p", "torch", "-p", "cuda-graph", "-p", "dawn"
     ),
+    "gemv": MachinePart((f"{_SCRIPTS}/gemv_bandwidth.py", "--out", "{out}/gemv.json"), 120),
     "time": MachinePart(
         (*_OVERHEAD, "time", "x.add_(1)", "-s", "import torch; x = torch.zeros(256, device='cuda')"), 90
     ),

@@ -76,9 +76,12 @@ def test_state_on_the_host_forbids_a_capture(monkeypatch: Any) -> None:
 
 def test_an_optimiser_that_counts_on_the_host_has_a_remedy(monkeypatch: Any) -> None:
     monkeypatch.setitem(ALTERNATIVES, "capture", Capture())
-    setup = COUNTER.replace("count = [0]", "count = {'step': 0}").replace("count[0]", "count['step']")
-    with pytest.raises(NotPossible, match=r"count\.step; capturable=True keeps the counters"):
+    setup = COUNTER.replace("count[0]", "count['state']['p']['step']").replace("[0]", "{'state': {'p': {'step': 0}}}")
+    with pytest.raises(NotPossible, match=r"count\.state\.p\.step; capturable=True keeps the counters"):
         prepared(AttemptJob(setup=setup, alternative="capture"))
+    own_counter = COUNTER.replace("count[0]", "count['step']").replace("[0]", "{'step': 0}")
+    with pytest.raises(NotPossible, match=r"count\.step$"):
+        prepared(AttemptJob(setup=own_counter, alternative="capture"))
 
 
 def test_without_pytorch_nothing_is_captured() -> None:

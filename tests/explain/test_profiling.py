@@ -17,6 +17,7 @@ from overhead.explain import profiling
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.profiling import StepProfile, profile_step, with_sites
 from overhead.explain.record import CallSite
+from overhead.explain.replay import ProfilerCost
 from overhead.explain.step_profile import operation_rows, step_counts
 from overhead.explain.steps import StepSource, step_named
 from overhead.explain.trace import Trace
@@ -228,3 +229,25 @@ def test_a_device_s_programs_count_as_they_ran_before_the_first_profile(monkeypa
     monkeypatch.setattr(own, "_loops_ns", lambda call: [150.0 if on else 120.0] * 8)
     programs = [profiling._Program(lambda: None, earlier) for earlier in (100.0, float("inf"))]
     assert own._added(programs) == [50.0, 30.0]
+
+
+def test_the_step_and_the_calibration_are_timed_before_the_first_profile(monkeypatch: Any, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    job = profiling.ProfileJob(StepSource(setup="", file="", function=""), str(tmp_path))
+    own = profiling._TorchProfile(torch, lambda: None, job, "", lambda what: None)
+    seen: list[str] = []
+
+    def note(name: str, answer: Any) -> Any:
+        def called(*arguments: Any, **more: Any) -> Any:
+            seen.append(name)
+            return answer
+
+        return called
+
+    monkeypatch.setattr(own, "_step_ns", note("step", 1.0))
+    monkeypatch.setattr(own, "_programs", note("calibration", []))
+    monkeypatch.setattr(own, "_profiler", note("profile", contextlib.nullcontext()))
+    monkeypatch.setattr(own, "_trace", note("profile", None))
+    monkeypatch.setattr(own, "_cost", lambda programs: ProfilerCost())
+    own.run()
+    assert seen == ["step", "calibration", "profile", "profile", "step", "profile"]

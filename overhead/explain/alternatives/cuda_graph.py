@@ -21,12 +21,17 @@ class CapturedStep:
         import torch
 
         graph: Any = torch.cuda.CUDAGraph()
+        raised: Exception | None = None
         try:
             with torch.cuda.graph(graph):
-                result = step()
+                try:
+                    result = step()
+                except Exception as error:
+                    raised = error
+                    raise
         except Exception as error:
-            # What forbids the capture is raised first. The end of the capture then only says that it is invalid.
-            raise error.__context__ or error from None
+            # If the step raised, the end of the capture raises again, and only says that the capture is invalid.
+            raise raised or error from None
 
         def replay() -> Any:
             graph.replay()

@@ -45,12 +45,14 @@ class CachedAttention(Attention):
             return self.element(view, item, head, row, d)
 
         # All groups take the new row from where it was computed, because one of them is writing it into the cache.
+        # They do not read the row that is being written, but another one, and drop what they read.
         def key(d: str) -> str:
             query = self.element(self.query, item, "head", "0u", d)
-            return f"sum += {query} * select({at(self.key, 'j', d)}, {at(self.new_key, '0u', d)}, j == at);"
+            return f"sum += {query} * select({at(self.key, 'safe', d)}, {at(self.new_key, '0u', d)}, j == at);"
 
         def value(j: str) -> str:
-            return f"mixed += scores[{j}] * select({at(self.value, j)}, newest, {j} == at);"
+            cached = at(self.value, f"select({j}, other, {j} == at)")
+            return f"mixed += scores[{j}] * select({cached}, newest, {j} == at);"
 
         body = f"""\
 {start}
@@ -59,8 +61,10 @@ if (head % {shared_by}u == 0u && at < {keys}u) {{
   for (u32 d = lane; d < {width}u; d += {GROUP_THREADS}u) {{ {at(self.key, "at")} = {at(self.new_key, "0u")}; }}
   for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{ {at(self.value, "at")} = {at(self.new_value, "0u")}; }}
 }}
+u32 other = select(0u, {min(1, keys - 1)}u, at == 0u);
 f32 highest = -3.4e38;
 for (u32 j = lane; j < {keys}u; j += {GROUP_THREADS}u) {{
+  u32 safe = select(j, other, j == at);
   f32 sum = 0.0;
 {indent(each(width, key), "  ")}
   f32 score = {score};

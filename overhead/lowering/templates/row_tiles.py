@@ -16,6 +16,8 @@ from overhead.lowering.operation import GROUP_THREADS
 _MOST_ROWS, _MOST_COLUMNS = 16, 4
 _MOST_SUMS = 64
 """The most numbers that a thread sums at once. They are to stay in registers."""
+_LEAST_GROUPS = 1_024
+"""With fewer groups a large device has nothing to do while they wait for memory."""
 _APART = GROUP_THREADS + 1
 """Numbers from one row to the next in shared memory; odd, so that the threads do not read from the same bank."""
 
@@ -40,8 +42,8 @@ class RowTiles:
     @property
     def columns(self) -> int:
         """The columns of a group."""
-        most = min(_MOST_COLUMNS, max(1, _MOST_SUMS // (self.size * len(self.arrays))))
-        return max(wide for wide in range(1, most + 1) if all(count % wide == 0 for count in self.counts))
+        most = min(_MOST_COLUMNS, _MOST_SUMS // (self.size * len(self.arrays)), sum(self.counts) // _LEAST_GROUPS)
+        return max(wide for wide in range(1, max(1, most) + 1) if all(count % wide == 0 for count in self.counts))
 
     @property
     def groups(self) -> int:

@@ -84,7 +84,7 @@ def batches(view: View) -> Iterator[Part]:
 
 
 def _one_process(found: Decoded) -> Iterator[str]:
-    arms = [*found.arms, *found.reads]
+    arms = [*found.arms, *found.reads, *(arm for sweep in found.sweeps for arm in sweep.arms if arm.batch > 1)]
     alone = sum(arm.one_process for arm in arms)
     if alone:
         yield f"{alone} of {count(len(arms), 'arm')} ran in one process only, so most of their times have no interval."
@@ -92,12 +92,15 @@ def _one_process(found: Decoded) -> Iterator[str]:
 
 def _bound_sentences(found: Decoded) -> Iterator[str]:
     """At which batches each arm is bound by the device, and where that is not known for want of processes."""
-    said = [f"{_name(sweep)} {_bound(sweep)}" for sweep in found.sweeps if sweep.known]
+    yield "Overhead stops mattering where the host issues a step in less time than the device needs."
+    said = [f"{_name(sweep)} {_bound(sweep)}" for sweep in found.sweeps if sweep.device_bound]
     if said:
-        yield (
-            "Overhead stops mattering where the host issues a step in less time than the device needs. This holds for "
-            f"{'; for '.join(said)}."
-        )
+        yield f"This holds for {'; for '.join(said)}."
+    said = [
+        f"{_name(sweep)} at {_batches(sweep.known)}" for sweep in found.sweeps if sweep.known and not sweep.device_bound
+    ]
+    if said:
+        yield f"It does not hold for {'; for '.join(said)}."
     said = [f"{_name(sweep)} at {_batches(sweep.lacking)}" for sweep in found.sweeps if sweep.lacking]
     if said:
         yield (
@@ -107,9 +110,7 @@ def _bound_sentences(found: Decoded) -> Iterator[str]:
 
 
 def _bound(sweep: BatchSweep) -> str:
-    every, known, bound = [arm.batch for arm in sweep.arms], sweep.known, sweep.device_bound
-    if not bound:
-        return f"at no batch up to {known[-1]}" if known == every else f"at none of those resolved ({_batches(known)})"
+    every, bound = [arm.batch for arm in sweep.arms], sweep.device_bound
     if bound == every:
         return "at every batch measured"
     return f"from batch {bound[0]} on" if bound == every[-len(bound) :] else f"at {_batches(bound)}"
@@ -318,8 +319,8 @@ def _kernels(found: Decoded) -> Iterator[Part]:
         title = "the kernels on the device, in the fastest stack of each language and in PyTorch's eager step"
         yield Table(f"{found.name}: {title}", columns, rows, numeric=range(1, 6))
     said = {
-        f"WGSL and CUDA C differ by over {MOST_KERNEL_RATIO}{TIMES} on the device, so the time of a token does not "
-        "tell the hosts apart": unfair,
+        f"The device times of WGSL and CUDA C differ by more than {MOST_KERNEL_RATIO}{TIMES} for these programs, so "
+        "their times of a token cannot compare the hosts": unfair,
         f"On the device these take over {MOST_OVER_EAGER}{TIMES} as long as PyTorch's eager step": slow,
     }
     if unfair or slow:

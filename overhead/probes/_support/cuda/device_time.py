@@ -58,7 +58,7 @@ class HeldChain(Chain):
 
     @property
     def held_n(self) -> int:
-        """The largest number of units that fits into half of the queue, at least 1."""
+        """The largest number of units that fits into half of the queue; 1 if none fits, which ``held`` then refuses."""
         return max(1, min(self.max_n, _MOST_HELD // self.launches)) if self.launches else self.max_n
 
     def held(self, clock: StreamHolder, n: int) -> DeviceTime:

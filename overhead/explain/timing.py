@@ -54,7 +54,7 @@ class CallTiming(Struct, frozen=True, kw_only=True):
     flags: list[str]
     prints: bool
     figures: list[Figure]
-    next_run: tuple[float, float] | None = None
+    next_run: list[float] | None = None
 
     def figure(self, name: str) -> Figure | None:
         """The figure of that name, or None."""
@@ -204,7 +204,7 @@ def _call(call: str, found: FoundCall, record: Record) -> CallTiming:
         flags=record.flags,
         prints=found.prints,
         figures=record.figures,
-        next_run=next_run(record),
+        next_run=list(again) if (again := next_run(record)) else None,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from importlib import resources
 from typing import Literal
 
@@ -121,7 +122,7 @@ def next_run_text(record: Record, figure: str = "complete") -> str:
     return range_text(next_run(record, figure))
 
 
-def range_text(found: tuple[float, float] | None) -> str:
+def range_text(found: Sequence[float] | None) -> str:
     """A range in ns as text in microseconds without unit; empty for None."""
     if found is None:
         return ""

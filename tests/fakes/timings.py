@@ -47,7 +47,7 @@ def two_calls() -> Timing:
         machine=Machine(id="0123456789ab", cpu="a processor", cores=16, memory_gib=128),
         versions={"python": "CPython 3.12.1", "torch": "2.13.0"},
         calls=[
-            call("x.add_(1)", first, next_run=(5_700.0, 8_100.0)),
+            call("x.add_(1)", first, next_run=[5_700.0, 8_100.0]),
             call("x = x * x; print(x)", second, status="nonlinear", reason=bend, prints=True, bound="device"),
         ],
         ratios=[

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _MARKERS: dict[Kind, str] = {"python": "o", "browser": "^", "compiled": "D", "batched": "|"}
 _SIZES: dict[Kind, float] = {"python": 9, "browser": 9, "compiled": 7.5, "batched": 15}
 _MET_TITLE = "met: range over fresh processes, not pinned to a processor"
+_CLOSE_TICKS = 1e3
+"""Up to this ratio of the ends, the axis has ticks at 2 and 5 too. On a longer one their labels would overlap."""
 _MET_ALPHA = 0.25
 _LETTER_INCHES = 0.0088
 """Width of a letter of a label by points of its font."""
@@ -120,7 +122,8 @@ def _axis(ax: Axes, costs: DispatchCosts, height: float) -> None:
     ax.set_xlim(low / room, high * room)
     ax.set_ylim(height, 0)
     ax.set_yticks([])
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    close = (1.0, 2.0, 5.0) if high <= _CLOSE_TICKS * low else (1.0,)
+    ax.xaxis.set_major_locator(LogLocator(subs=close, numticks=12))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     ax.tick_params(axis="x", labelsize=9, length=3, pad=2)

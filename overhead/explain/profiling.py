@@ -1,24 +1,11 @@
-"""Profile a PyTorch step in a process of its own: times of operations and device work, counts, and call sites.
-
-The process measures what the profiler adds to an operation and to a runtime call. Once a profile has started CUPTI,
-each runtime call takes 1.7 us longer (H200, driver 580.159), even without the profiler. So the step is timed before the
-first profile and again after it; the shorter time counts. The programs of the calibration are timed before it too. The
-last profile records the call sites; its times are not used.
-"""
+"""Profile a PyTorch step in a process of its own, and join the lines of its operations with their times."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import dataclasses
-import functools
-import math
-import os
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import psutil
@@ -26,34 +13,19 @@ from msgspec import Struct
 
 from overhead import scratch
 from overhead.bounded_files import read_whole
-from overhead.errors import BadFile, UsageError, one_line
-from overhead.explain.call_sites import marked_sites
-from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.replay import ProfilerCost, ProfilerEvents, profiler_cost
-from overhead.explain.steps import StepSource, has_run, said
-from overhead.explain.trace import STEP_MARK, StepTrace, Trace, read_chrome_trace
-from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, answer, try_call
-from overhead.measure.sampling.clock import SystemClock
-from overhead.measure.sampling.quiet_processor import QuietProcessor
-from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
+from overhead.errors import BadFile, UsageError
+from overhead.explain.call_spec import FoundCall
+from overhead.explain.replay import ProfilerCost
+from overhead.explain.steps import StepSource
+from overhead.explain.trace import StepTrace, Trace, read_chrome_trace
+from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, answer
+from overhead.process import LimitExceeded, SupervisedProcess, how_ended
 
 LONGEST_STEP_S = 1.0
 """The longest step that is explained."""
-_LIBRARIES = ("torch", "jax", "cupy", "numba", "wgpu-native", "dawn")
-"""Names of waits of libraries, the surest first."""
 _EXIT_S = 5.0
-_MOST_TRACE_BYTES = 1 << 30
-_WARM_STEPS = 3
-_PROFILED_S, _FEWEST, _MOST = 0.3, 3, 20
-"""Steps are profiled for this long, between these numbers, and one more before them."""
-_SLOW_S = 0.05
-"""Of a longer step fewer samples are taken."""
-_SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 8, 0.5
-"""A sample without the profiler takes this long or one step; how many samples, for how long, at least."""
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _KEPT_BYTES = -1, -3, 1 << 25
-"""Options of glibc's ``mallopt``, and the largest value of the second."""
-_CALIBRATION_NS, _CALIBRATION_LOOPS, _CALIBRATION_ROUNDS, _CALIBRATION_WIDTH = 300_000, 16, 4, 128
-
+MOST_TRACE_BYTES = 1 << 30
+"""The longest file of a trace."""
 
 _NO_COST = ProfilerCost()
 
@@ -81,9 +53,10 @@ class Profiled(Struct, frozen=True, tag="profiled"):
     sites_missing: str = ""
 
 
-_Answer = TrialStep | TrialFound | TrialRefused | Profiled
+ProfileAnswer = TrialStep | TrialFound | TrialRefused | Profiled
+"""What the child says."""
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(ProfileAnswer).decode
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,14 +112,14 @@ _NOTHING_SEEN = (
 
 
 def _read(folder: str, name: str) -> Trace:
-    return read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name).settled()
+    return read_chrome_trace(read_whole(Path(folder) / name, MOST_TRACE_BYTES), name).settled()
 
 
 def _in_child(
     job: ProfileJob, silence_s: float, doing: Callable[[str], None], start: Callable[..., SupervisedProcess]
 ) -> tuple[FoundCall, Profiled]:
     process = start(
-        (sys.executable, "-m", "overhead.explain.profiling"), {},
+        (sys.executable, "-m", "overhead.explain.profiled_process"), {},
         memory_bytes=int(psutil.virtual_memory().total * 0.75), poll_s=0.1,
     )  # fmt: skip
     step, found = "starting", None
@@ -224,283 +197,3 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
 
 _MODE = "PythonDispatchMode"
 """The operation that torch records around a dispatch mode, where the library itself has none around it."""
-
-
-# The child.
-
-
-def _child(job: ProfileJob, send: Callable[[_Answer], None]) -> Profiled:
-    """Load, try and profile the step. Raises ``UsageError``."""
-
-    def doing(what: str) -> None:
-        send(TrialStep(what))
-
-    doing("loading the program")
-    step = _loaded(job.source)
-    doing("the first step")
-    again = "the step cannot be repeated: the first one works, then "
-    _run(step, again if has_run(step) else "")
-    doing("the second step")
-    _run(step, again)
-    doing("timing the step")
-    spec = CallSpec(calls=["step()"], setup=f"from {__name__} import held\nstep = held()", path=job.source.path)
-    _held.append(step)
-    found = try_call(spec, "step()", job.longest_s, lambda what: None)
-    send(TrialFound(found))
-    library = next((name for name in _LIBRARIES if name in found.waits), "none")
-    if library == "none" and "torch" in sys.modules:
-        library = "torch"
-    device = found.adapter if found.api != "CPU" else ""
-    torch = sys.modules.get("torch")
-    if torch is None or library != "torch":
-        what = {"none": "a step without PyTorch"}.get(library, library)
-        return Profiled(reason=f"{what} is not profiled: only its times are measured", library=library, device=device)
-    doing("profiling the step")
-    return _TorchProfile(torch, step, job, device, doing).run()
-
-
-_held: list[Callable[[], Any]] = []
-
-
-def held() -> Callable[[], Any]:
-    """The step that this process has loaded."""
-    return _held[-1]
-
-
-def _loaded(source: StepSource) -> Callable[[], Any]:
-    sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
-    scope: dict[str, Any] = {"__name__": "__overhead__"}
-    try:
-        exec(source.setup, scope)
-    except UsageError:
-        raise
-    except BaseException as error:
-        raise UsageError(said(error)) from error
-    step: Callable[[], Any] = scope["step"]
-    return step
-
-
-def _run(step: Callable[[], Any], worked: str) -> None:
-    try:
-        step()
-    except BaseException as error:  # sys.exit too
-        memory = "out of memory: " if "OutOfMemory" in type(error).__name__ or isinstance(error, MemoryError) else ""
-        raise UsageError(f"{worked}{memory}{said(error)}") from error
-
-
-@dataclasses.dataclass(frozen=True)
-class _Program:
-    """A program that calibrates the profiler. ``earlier_ns``: its time before the first profile, on a device."""
-
-    call: Callable[[], object]
-    earlier_ns: float
-
-
-class _TorchProfile:
-    """Profiles a step with ``torch.profiler``."""
-
-    def __init__(
-        self, torch: Any, step: Callable[[], Any], job: ProfileJob, device: str, doing: Callable[[str], None]
-    ) -> None:
-        self.torch, self.step, self.job, self.device, self.doing = torch, step, job, device, doing
-        self.on_cuda = bool(torch.cuda.is_available() and torch.cuda.is_initialized())
-        self.synchronize: Callable[[], object] = torch.cuda.synchronize if self.on_cuda else lambda: None
-
-    def run(self) -> Profiled:
-        with contextlib.closing(QuietProcessor(SystemClock())) as self.processor:
-            return self._run()
-
-    def _run(self) -> Profiled:
-        for _ in range(_WARM_STEPS):
-            self.step()
-        one_s = self._seconds(1)
-        steps = int(min(_MOST, max(_FEWEST, _PROFILED_S / max(one_s, 1e-9))))
-        _keep_freed_memory()
-        self.doing("timing the step beside its profile")
-        before = self._step_ns(one_s)
-        self.doing("measuring the cost of the profiler")
-        with self._one_thread():
-            programs = self._programs()
-        self.doing("profiling the step")
-        with self._profiler():  # the first profile leaves memory for the next one
-            for _ in range(1 + steps):
-                self.step()
-            self.synchronize()
-        self._trace("plain.json", [self.step] * (1 + steps))
-        self.doing("timing the step beside its profile")
-        after = self._step_ns(one_s)
-        self.doing("measuring the cost of the profiler")
-        with self._one_thread():
-            cost = self._cost(programs)
-        self.doing("finding the lines of the operations")
-        missing = ""
-        try:
-            self._trace("sites.json", [self.step] * 3, sites=True)
-        except Exception as error:  # a compiled step may not run under a dispatch mode
-            missing = f"no call sites: {one_line(error)}"
-        return Profiled([before, after], cost, library="torch", device=self.device, sites_missing=missing)
-
-    @contextlib.contextmanager
-    def _one_thread(self) -> Iterator[None]:
-        """Threads that wait for each other would hide the profiler's cost."""
-        threads = self.torch.get_num_threads()
-        self.torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            self.torch.set_num_threads(threads)
-
-    def _seconds(self, n: int) -> float:
-        self.synchronize()
-        began = time.perf_counter()
-        for _ in range(n):
-            self.step()
-        self.synchronize()
-        return time.perf_counter() - began
-
-    def _step_ns(self, one_s: float) -> float:
-        """The time of a step: the difference of two numbers of steps, so that the wait at the end drops out."""
-        few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
-        times: dict[int, list[float]] = {few: [], 3 * few: []}
-        began = time.perf_counter()
-        fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 2
-        while len(times[few]) < fewest or time.perf_counter() - began < _TIMED_S:
-            self.processor.leave_if_slow()
-            for n, found in times.items():
-                found.append(self._seconds(n))
-        # A low quantile of each length: what else runs on the machine only adds to a time.
-        short, long = (sorted(found)[len(found) // 8] for found in times.values())
-        return (long - short) / (2 * few) * 1e9
-
-    def _profiler(self, **more: Any) -> Any:
-        from torch.profiler import ProfilerActivity, profile
-
-        kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.on_cuda else [])]
-        return profile(activities=kinds, **more)
-
-    def _trace(self, name: str, steps: Sequence[Callable[[], object]], sites: bool = False) -> None:
-        from torch.profiler import record_function
-
-        marked = functools.partial(marked_sites, self.torch, self.job.source.folder)
-        self.processor.leave_if_slow()
-        self.synchronize()
-        with self._profiler(profile_memory=sites) as profiler:
-            for index, step in enumerate(steps):
-                with record_function(f"{STEP_MARK}{index}"), marked() if sites else contextlib.nullcontext():
-                    step()
-            self.synchronize()
-        profiler.export_chrome_trace(str(Path(self.job.folder) / name))
-
-    def _programs(self) -> list[_Program]:
-        """A forward pass and a training step of an LSTM's cells on each device. Made before the first profile."""
-        torch = self.torch
-        programs = []
-        for device in ("cpu", "cuda") if self.on_cuda else ("cpu",):
-            cell = torch.nn.LSTMCell(_CALIBRATION_WIDTH, _CALIBRATION_WIDTH, device=device)
-            rows = torch.zeros(4, _CALIBRATION_WIDTH, device=device)
-            forward = torch.no_grad()(functools.partial(_cells, cell, rows))
-            training = torch.enable_grad()(functools.partial(_trained, cell, rows))
-            for call in (forward, training):
-                programs.append(_Program(call, self._earlier_ns(call) if device == "cuda" else math.inf))
-        return programs
-
-    def _earlier_ns(self, call: Callable[[], object]) -> float:
-        found = []
-        for _ in range(_CALIBRATION_ROUNDS):
-            self.processor.leave_if_slow()
-            found += self._loops_ns(call)
-        return _quartile(found)
-
-    def _cost(self, programs: Sequence[_Program]) -> ProfilerCost:
-        """The cost of the profiler, from what it adds to each program."""
-        x = self.torch.zeros(1)
-
-        def repeated() -> None:
-            for _ in range(_CALIBRATION_LOOPS):
-                x.add_(x)
-
-        profiled = [*(program.call for program in programs), repeated]
-        self._trace("calibration.json", [*profiled, *profiled])  # a first call does more
-        raw = read_whole(Path(self.job.folder) / "calibration.json", _MOST_TRACE_BYTES)
-        *steps, last = read_chrome_trace(raw).steps[len(profiled) :]
-        return profiler_cost(list(map(ProfilerEvents, steps, self._added(programs))), last)
-
-    def _added(self, programs: Sequence[_Program]) -> list[float]:
-        """What the profiler adds to each program: the lower quartiles with it and without it, apart."""
-        times: dict[bool, list[list[float]]] = {profiled: [[] for _ in programs] for profiled in (False, True)}
-        for _ in range(_CALIBRATION_ROUNDS):
-            for profiled, found in times.items():
-                self.processor.leave_if_slow()
-                with self._profiler() if profiled else contextlib.nullcontext():
-                    for own, program in zip(found, programs, strict=True):
-                        own.extend(self._loops_ns(program.call))
-        plain, profiled_ns = ([_quartile(own) for own in found] for found in times.values())
-        return [
-            after - min(before, program.earlier_ns)
-            for after, before, program in zip(profiled_ns, plain, programs, strict=True)
-        ]
-
-    def _loops_ns(self, call: Callable[[], object]) -> list[float]:
-        """The times of a call in short loops."""
-        found: list[float] = []
-        calls = 1
-        for _ in range(_CALIBRATION_LOOPS):
-            self.synchronize()
-            began = time.perf_counter_ns()
-            for _ in range(calls):
-                call()
-            found.append((time.perf_counter_ns() - began) / calls)
-            calls = max(1, round(_CALIBRATION_NS / min(found)))
-        return found[1:]
-
-
-def _quartile(values: Sequence[float]) -> float:
-    """The lower one."""
-    return sorted(values)[len(values) // 4]
-
-
-def _keep_freed_memory() -> None:
-    """Let the C library keep what is freed. In memory that is new to a process, an operation costs the profiler up to
-    three times as much, because the system has to provide each page.
-    """
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # other C libraries; Windows has no library None
-        for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
-            ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
-
-
-def _cells(cell: Any, rows: Any) -> Any:
-    """A few steps of an LSTM: operations inside operations, and enough memory that the profiler's own costs time."""
-    state = rows, rows
-    for _ in range(4):
-        state = cell(rows, state)
-    return state[0]
-
-
-def _trained(cell: Any, rows: Any) -> None:
-    _cells(cell, rows).sum().backward()
-
-
-def main() -> int:
-    lines = input_lines()
-    sys.stdout.flush()
-    out = os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)  # what the program prints must not reach the pipe
-
-    def send(answer: _Answer) -> None:
-        out.write(_encode(answer) + b"\n")
-        out.flush()
-
-    job = msgspec.json.decode(next(lines), type=ProfileJob)
-    # The held step must be that of the module that the statement imports, not of ``__main__``.
-    from overhead.explain import profiling
-
-    try:
-        send(profiling._child(job, send))
-    except UsageError as error:
-        send(TrialRefused(str(error)))
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from overhead.errors import UsageError
-from overhead.explain import profiling
+from overhead.explain import profiled_process
 from overhead.explain.call_spec import FoundCall
-from overhead.explain.profiling import StepProfile, profile_step, with_sites
+from overhead.explain.profiling import ProfileJob, StepProfile, profile_step, with_sites
 from overhead.explain.record import CallSite
 from overhead.explain.replay import ProfilerCost
 from overhead.explain.step_profile import operation_rows, step_counts
@@ -214,8 +214,8 @@ def test_lines_of_a_step_that_runs_other_operations_are_missing_with_the_reason(
 def test_a_device_s_programs_count_as_they_ran_before_the_first_profile(monkeypatch: Any) -> None:
     """A profile leaves runtime calls slower. What it adds is measured from the time before it."""
     torch = pytest.importorskip("torch")
-    job = profiling.ProfileJob(StepSource(setup="", file="", function=""), "")
-    own = profiling._TorchProfile(torch, lambda: None, job, "", lambda what: None)
+    job = ProfileJob(StepSource(setup="", file="", function=""), "")
+    own = profiled_process._TorchProfile(torch, lambda: None, job, "", lambda what: None)
     own.processor = cast("Any", SimpleNamespace(leave_if_slow=list))
     on: list[bool] = []
 
@@ -227,14 +227,14 @@ def test_a_device_s_programs_count_as_they_ran_before_the_first_profile(monkeypa
 
     monkeypatch.setattr(own, "_profiler", profiler)
     monkeypatch.setattr(own, "_loops_ns", lambda call: [150.0 if on else 120.0] * 8)
-    programs = [profiling._Program(lambda: None, earlier) for earlier in (100.0, float("inf"))]
+    programs = [profiled_process._Program(lambda: None, earlier) for earlier in (100.0, float("inf"))]
     assert own._added(programs) == [50.0, 30.0]
 
 
 def test_the_step_and_the_calibration_are_timed_before_the_first_profile(monkeypatch: Any, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    job = profiling.ProfileJob(StepSource(setup="", file="", function=""), str(tmp_path))
-    own = profiling._TorchProfile(torch, lambda: None, job, "", lambda what: None)
+    job = ProfileJob(StepSource(setup="", file="", function=""), str(tmp_path))
+    own = profiled_process._TorchProfile(torch, lambda: None, job, "", lambda what: None)
     seen: list[str] = []
 
     def note(name: str, answer: Any) -> Any:

@@ -134,24 +134,24 @@ def each(count: int, statement: Callable[[str], str], *, threads: int = 1) -> st
     ``k`` is source text that may stand beside any operator. ``threads``: the threads of the group that share the
     numbers; with 1 every thread runs all of them.
     """
-    start, step = ("lane" if threads > 1 else ""), threads
+    first = "lane" if threads > 1 else "0u"
     turns, rest = divmod(count, threads)
     looped = turns - turns % _WRITTEN_OUT if turns > _WRITTEN_OUT else 0
     lines = []
     if looped:
-        inner = " ".join(statement(_sum("k", i * step)) for i in range(_WRITTEN_OUT))
-        first = start or "0u"
-        lines.append(f"for (u32 k = {first}; k < {looped * step}u; k += {_WRITTEN_OUT * step}u) {{ {inner} }}")
-    lines += [statement(_sum(start, i * step)) for i in range(looped, turns)]
+        inner = " ".join(statement(plus("k", i * threads)) for i in range(_WRITTEN_OUT))
+        lines.append(f"for (u32 k = {first}; k < {looped * threads}u; k += {_WRITTEN_OUT * threads}u) {{ {inner} }}")
+    lines += [statement(plus(first, i * threads)) for i in range(looped, turns)]
     if rest:
-        lines.append(f"if (lane < {rest}u) {{ {statement(_sum(start, turns * step))} }}")
+        lines.append(f"if (lane < {rest}u) {{ {statement(plus(first, turns * threads))} }}")
     return "\n".join(lines)
 
 
-def _sum(name: str, number: int) -> str:
-    if not name:
+def plus(text: str, number: int) -> str:
+    """The text of the sum of a u32 and a number."""
+    if text == "0u":
         return f"{number}u"
-    return f"({name} + {number}u)" if number else name
+    return f"({text} + {number}u)" if number else text
 
 
 def _indented(text: str) -> str:

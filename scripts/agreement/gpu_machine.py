@@ -1,7 +1,7 @@
 """Everything that a machine with an NVIDIA GPU has to tell, in order, each part with a limit of time.
 
     python scripts/agreement/gpu_machine.py --out results --list
-    python scripts/agreement/gpu_machine.py --out results --part quick --part plain
+    python scripts/agreement/gpu_machine.py --out results --part quick --part gemv
     python scripts/agreement/gpu_machine.py --out results                  # all parts, up to 100 minutes
 
 Each part writes its files and a log into the folder. A part that reaches its limit is interrupted and keeps what it

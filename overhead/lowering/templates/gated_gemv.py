@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from overhead.lowering.buffers import TensorView
-from overhead.lowering.kernel import Kernel, combined
+from overhead.lowering.kernel import Kernel, combined, plus
 from overhead.lowering.operation import Operation
 from overhead.lowering.templates.row_sums import one_row
 from overhead.lowering.templates.row_tiles import RowTiles
@@ -39,11 +39,11 @@ class GatedGemv(Operation):
             tiles, matrices = RowTiles(rows, inner, [columns], ("gate", "up")), {"gate": self.gate, "up": self.up}
             sums = tiles.sums(
                 lambda row: self.in_row(self.x, row, "k"),
-                lambda array, offset: self.element(matrices[array], tiles.at("column", offset), "k"),
+                lambda array, offset: self.element(matrices[array], plus("column", offset), "k"),
             )
 
             def end(offset: int) -> str:
-                output = self.in_row(self.output, "row", tiles.at("column", offset))
+                output = self.in_row(self.output, "row", plus("column", offset))
                 return f"f32 x0 = gate_sum;\n{output} = ({self.activation}) * up_sum;"
 
             return self.compose(tiles.body(sums, end), tiles.groups, shared=tiles.shared)

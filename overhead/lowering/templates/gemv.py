@@ -7,7 +7,7 @@ from collections.abc import Callable
 from textwrap import indent
 
 from overhead.lowering.buffers import TensorView
-from overhead.lowering.kernel import Kernel, combined
+from overhead.lowering.kernel import Kernel, combined, plus
 from overhead.lowering.operation import Operation
 from overhead.lowering.templates.row_sums import OneRow, one_row
 from overhead.lowering.templates.row_tiles import RowTiles
@@ -53,11 +53,11 @@ class Gemv(Operation):
         def sums(product: MatrixProduct, column: str) -> str:
             return tiles.sums(
                 lambda row: self.in_row(self.x, row, "k"),
-                lambda _, offset: self.element(product.matrix, tiles.at(column, offset), "k"),
+                lambda _, offset: self.element(product.matrix, plus(column, offset), "k"),
             )
 
         def end(offset: int) -> str:
-            ends = self._ends([tiles.at(column, offset) for column in own], "row", "part_sum")
+            ends = self._ends([plus(column, offset) for column in own], "row", "part_sum")
             return "\n".join(chosen(ends, columns))
 
         all_sums = [sums(product, column) for product, column in zip(self.products, own, strict=True)]

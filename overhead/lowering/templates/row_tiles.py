@@ -54,10 +54,6 @@ class RowTiles:
     def shared(self) -> tuple[tuple[str, int], ...]:
         return tuple((array, self.size * _APART) for array in self.arrays)
 
-    def at(self, column: str, offset: int) -> str:
-        """The text of a column of the group. ``column``: that of its first one."""
-        return f"({column} + {offset}u)" if offset else column
-
     def sums(self, x: Callable[[str], str], factor: Callable[[str, int], str]) -> str:
         """Statements in which a thread adds up its share of ``x * factor`` for each row of the tile and each column.
 

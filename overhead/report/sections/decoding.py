@@ -264,7 +264,7 @@ def _unfused_and_fused(found: Decoded) -> Iterator[Table]:
 
 
 def _of_both(unfused: str, fused: str) -> str:
-    """What is said of both programs, once if it is the same."""
+    """The texts of both programs, each with the program's name; one text without a name if they are equal."""
     named = {"unfused": unfused, "fused": fused}
     return fused if unfused == fused else "; ".join(f"{name}: {said}" for name, said in named.items() if said)
 

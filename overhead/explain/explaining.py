@@ -103,8 +103,8 @@ def explanation(
     """The explanation from what was measured. Pure, except for the time of day."""
     call = timing.calls[0]
     step = _timing(call, profile)
-    trace, cost = profile.trace, profile.cost
-    operations = operation_rows(trace.quiet(), cost) if trace is not None else []
+    trace, host = profile.trace, profile.host
+    operations = operation_rows(trace.quiet(), host) if trace is not None else []
     synchronisations = synchronisation_rows(trace) if trace is not None else []
     counts = step_counts(trace) if trace is not None else _no_counts(profile.reason)
     check, verdict = _judged(profile, step, counts)
@@ -180,16 +180,16 @@ def _no_counts(reason: str) -> StepCounts:
 
 
 def _judged(profile: StepProfile, step: StepTiming, counts: StepCounts) -> tuple[ReplayCheck, StepVerdict]:
-    trace, cost = profile.trace, profile.cost
+    trace, host = profile.trace, profile.host
     if trace is None or not trace.steps:
         reason = profile.reason or "no step was profiled"
         return no_replay(reason), judge_times(
             step.wall, step.issue, synchronous=profile.found.waits == [NOTHING.name], on_device=bool(profile.device)
         )
-    parts = step_parts(trace.quiet(), cost)
+    parts = step_parts(trace.quiet(), host)
     measured = _measured(profile.step_ns)
     check = check_replay(parts.step, measured)
-    operations = operation_rows(trace.quiet(), cost)
+    operations = operation_rows(trace.quiet(), host)
     if not trace.has_device:
         return check, judge_processor(step.wall, check, operations)
     streams = len({work.stream for each in trace.steps for work in each.device})
@@ -202,7 +202,7 @@ def _measured(samples: Sequence[float]) -> Figure:
     if not samples:
         return missing("measured", "more steps took no longer than few: the times beside the profile are not resolved")
     return Figure(name="measured", value=min(samples), low=min(samples), high=max(samples),
-                  rule="in the profiled process, before and after the profile; the quieter of both")  # fmt: skip
+                  rule="in the profiled process, before and beside the profiles; the quieter of both")  # fmt: skip
 
 
 def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:
@@ -213,6 +213,8 @@ def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:
         found.append("No work on a device: launches, synchronisations and gaps do not apply.")
     else:
         found.append("Waits of one stream for another are not modelled in the replay.")
+        if not profile.host.knows(profile.trace):
+            found.append("The profiled steps differ: their host times contain what the profile of the device adds.")
     if profile.sites_missing:
         found.append(f"{profile.sites_missing[0].upper()}{profile.sites_missing[1:]}.")
     if "values-not-checked" in call.flags:

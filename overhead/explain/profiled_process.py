@@ -1,18 +1,16 @@
 """The process that profiles a step: times of operations and device work, counts, and call sites.
 
-It measures what the profiler adds to an operation and to a runtime call. Once a profile has started CUPTI,
-each runtime call takes 1.7 us longer (H200, driver 580.159), even without the profiler. So the step is timed before the
-first profile and again after it; the shorter time counts. The programs of the calibration are timed before it too. The
-last profile records the call sites; its times are not used.
+Once a profile has started CUPTI, runtime calls take longer, even without the profiler: 3 to 6 us for each launch of
+four programs on an H200 (driver 580.159), and 1.7 us for an addition. So the times of the host come from profiles
+without CUPTI, in turn with the step without a profiler. Then a profile with CUPTI records the device's work, and the
+last one the call sites; no time of the host is taken from these two.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import dataclasses
 import functools
-import math
 import os
 import sys
 import time
@@ -26,8 +24,16 @@ from overhead.bounded_files import read_whole
 from overhead.errors import UsageError, one_line
 from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec
-from overhead.explain.profiling import MOST_TRACE_BYTES, ProfileAnswer, Profiled, ProfileJob
-from overhead.explain.replay import ProfilerCost, ProfilerEvents, profiler_cost
+from overhead.explain.host_work import ProfilerCost, ProfilerEvents, profiler_cost
+from overhead.explain.profiling import (
+    DEVICE_FILE,
+    MOST_TRACE_BYTES,
+    SITES_FILE,
+    ProfileAnswer,
+    Profiled,
+    ProfileJob,
+    host_files,
+)
 from overhead.explain.steps import StepSource, has_run, said
 from overhead.explain.trace import STEP_MARK, read_chrome_trace
 from overhead.explain.trial import TrialFound, TrialRefused, TrialStep, try_call
@@ -40,6 +46,9 @@ _LIBRARIES = ("torch", "jax", "cupy", "numba", "wgpu-native", "dawn")
 _WARM_STEPS = 3
 _PROFILED_S, _FEWEST, _MOST = 0.3, 3, 20
 """Steps are profiled for this long, between these numbers, and one more before them."""
+_HOST_TRACES = 3
+"""Profiles of the host, with times of the step between them."""
+_CALIBRATION_FILE = "calibration.json"
 _SLOW_S = 0.05
 """Of a longer step fewer samples are taken."""
 _SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 8, 0.5
@@ -108,14 +117,6 @@ def _run(step: Callable[[], Any], worked: str) -> None:
         raise UsageError(f"{worked}{memory}{said(error)}") from error
 
 
-@dataclasses.dataclass(frozen=True)
-class _Program:
-    """A program that calibrates the profiler. ``earlier_ns``: its time before the first profile, on a device."""
-
-    call: Callable[[], object]
-    earlier_ns: float
-
-
 class _TorchProfile:
     """Profiles a step with ``torch.profiler``."""
 
@@ -134,31 +135,36 @@ class _TorchProfile:
         for _ in range(_WARM_STEPS):
             self.step()
         one_s = self._seconds(1)
-        steps = int(min(_MOST, max(_FEWEST, _PROFILED_S / max(one_s, 1e-9))))
         _keep_freed_memory()
-        self.doing("timing the step beside its profile")
-        before = self._step_ns(one_s)
+        self.doing("timing the step")
+        before = self._step_ns(one_s, _TIMED_S)
         self.doing("measuring the cost of the profiler")
         with self._one_thread():
-            programs = self._programs()
-        self.doing("profiling the step")
-        with self._profiler():  # the first profile leaves memory for the next one
-            for _ in range(1 + steps):
-                self.step()
-            self.synchronize()
-        self._trace("plain.json", [self.step] * (1 + steps))
-        self.doing("timing the step beside its profile")
-        after = self._step_ns(one_s)
-        self.doing("measuring the cost of the profiler")
-        with self._one_thread():
-            cost = self._cost(programs)
+            cost = self._cost()
+        self.doing("profiling the host's work")
+        steps = int(min(_MOST, max(_FEWEST, _PROFILED_S / max(one_s, 1e-9))))
+        beside = self._host_traces(one_s, steps)
+        if self.on_cuda:
+            self.doing("profiling the device's work")
+            for name in (DEVICE_FILE, DEVICE_FILE):  # the first profile leaves memory for the next one
+                self._trace(name, [self.step] * (1 + steps), device=True)
         self.doing("finding the lines of the operations")
         missing = ""
         try:
-            self._trace("sites.json", [self.step] * 3, sites=True)
+            self._trace(SITES_FILE, [self.step] * 3, device=self.on_cuda, sites=True)
         except Exception as error:  # a compiled step may not run under a dispatch mode
             missing = f"no call sites: {one_line(error)}"
-        return Profiled([before, after], cost, library="torch", device=self.device, sites_missing=missing)
+        return Profiled(
+            [before, beside], _HOST_TRACES, cost, library="torch", device=self.device, sites_missing=missing
+        )
+
+    def _host_traces(self, one_s: float, steps: int) -> float:
+        """Profile the host's work in turn with the step without a profiler; return the time of the latter, ns."""
+        times = []
+        for name in (*host_files(1), *host_files(_HOST_TRACES)):  # the first profile leaves memory for the next one
+            times.append(self._step_ns(one_s, _TIMED_S / _HOST_TRACES))
+            self._trace(name, [self.step] * (1 + -(-steps // _HOST_TRACES)))
+        return min(times)
 
     @contextlib.contextmanager
     def _one_thread(self) -> Iterator[None]:
@@ -178,13 +184,13 @@ class _TorchProfile:
         self.synchronize()
         return time.perf_counter() - began
 
-    def _step_ns(self, one_s: float) -> float:
+    def _step_ns(self, one_s: float, least_s: float) -> float:
         """The time of a step: the difference of two numbers of steps, so that the wait at the end drops out."""
         few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
         times: dict[int, list[float]] = {few: [], 3 * few: []}
         began = time.perf_counter()
         fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 2
-        while len(times[few]) < fewest or time.perf_counter() - began < _TIMED_S:
+        while len(times[few]) < fewest or time.perf_counter() - began < least_s:
             self.processor.leave_if_slow()
             for n, found in times.items():
                 found.append(self._seconds(n))
@@ -192,60 +198,50 @@ class _TorchProfile:
         short, long = (sorted(found)[len(found) // 8] for found in times.values())
         return (long - short) / (2 * few) * 1e9
 
-    def _profiler(self, **more: Any) -> Any:
+    def _profiler(self, device: bool = False, **more: Any) -> Any:
         from torch.profiler import ProfilerActivity, profile
 
-        kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.on_cuda else [])]
+        kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device else [])]
         return profile(activities=kinds, **more)
 
-    def _trace(self, name: str, steps: Sequence[Callable[[], object]], sites: bool = False) -> None:
+    def _trace(
+        self, name: str, steps: Sequence[Callable[[], object]], device: bool = False, sites: bool = False
+    ) -> None:
+        """Profile the steps. Without ``device``, each begins when the device has no work."""
         from torch.profiler import record_function
 
         marked = functools.partial(marked_sites, self.torch, self.job.source.folder)
         self.processor.leave_if_slow()
         self.synchronize()
-        with self._profiler(profile_memory=sites) as profiler:
+        with self._profiler(device, profile_memory=sites) as profiler:
             for index, step in enumerate(steps):
                 with record_function(f"{STEP_MARK}{index}"), marked() if sites else contextlib.nullcontext():
                     step()
+                if not device:
+                    self.synchronize()
             self.synchronize()
         profiler.export_chrome_trace(str(Path(self.job.folder) / name))
 
-    def _programs(self) -> list[_Program]:
-        """A forward pass and a training step of an LSTM's cells on each device. Made before the first profile."""
+    def _cost(self) -> ProfilerCost:
+        """The cost of the profiler, from what it adds to a forward pass and to a training step of an LSTM's cells."""
         torch = self.torch
-        programs = []
-        for device in ("cpu", "cuda") if self.on_cuda else ("cpu",):
-            cell = torch.nn.LSTMCell(_CALIBRATION_WIDTH, _CALIBRATION_WIDTH, device=device)
-            rows = torch.zeros(4, _CALIBRATION_WIDTH, device=device)
-            forward = torch.no_grad()(functools.partial(_cells, cell, rows))
-            training = torch.enable_grad()(functools.partial(_trained, cell, rows))
-            for call in (forward, training):
-                programs.append(_Program(call, self._earlier_ns(call) if device == "cuda" else math.inf))
-        return programs
-
-    def _earlier_ns(self, call: Callable[[], object]) -> float:
-        found = []
-        for _ in range(_CALIBRATION_ROUNDS):
-            self.processor.leave_if_slow()
-            found += self._loops_ns(call)
-        return _quartile(found)
-
-    def _cost(self, programs: Sequence[_Program]) -> ProfilerCost:
-        """The cost of the profiler, from what it adds to each program."""
-        x = self.torch.zeros(1)
+        cell = torch.nn.LSTMCell(_CALIBRATION_WIDTH, _CALIBRATION_WIDTH)
+        rows, x = torch.zeros(4, _CALIBRATION_WIDTH), torch.zeros(1)
 
         def repeated() -> None:
             for _ in range(_CALIBRATION_LOOPS):
                 x.add_(x)
 
-        profiled = [*(program.call for program in programs), repeated]
-        self._trace("calibration.json", [*profiled, *profiled])  # a first call does more
-        raw = read_whole(Path(self.job.folder) / "calibration.json", MOST_TRACE_BYTES)
-        *steps, last = read_chrome_trace(raw).steps[len(profiled) :]
+        programs = [
+            torch.no_grad()(functools.partial(_cells, cell, rows)),
+            torch.enable_grad()(functools.partial(_trained, cell, rows)),
+        ]
+        self._trace(_CALIBRATION_FILE, [*programs, repeated] * 2)  # a first call does more
+        raw = read_whole(Path(self.job.folder) / _CALIBRATION_FILE, MOST_TRACE_BYTES)
+        *steps, last = read_chrome_trace(raw).steps[len(programs) + 1 :]
         return profiler_cost(list(map(ProfilerEvents, steps, self._added(programs))), last)
 
-    def _added(self, programs: Sequence[_Program]) -> list[float]:
+    def _added(self, programs: Sequence[Callable[[], object]]) -> list[float]:
         """What the profiler adds to each program: the lower quartiles with it and without it, apart."""
         times: dict[bool, list[list[float]]] = {profiled: [[] for _ in programs] for profiled in (False, True)}
         for _ in range(_CALIBRATION_ROUNDS):
@@ -253,12 +249,9 @@ class _TorchProfile:
                 self.processor.leave_if_slow()
                 with self._profiler() if profiled else contextlib.nullcontext():
                     for own, program in zip(found, programs, strict=True):
-                        own.extend(self._loops_ns(program.call))
+                        own.extend(self._loops_ns(program))
         plain, profiled_ns = ([_quartile(own) for own in found] for found in times.values())
-        return [
-            after - min(before, program.earlier_ns)
-            for after, before, program in zip(profiled_ns, plain, programs, strict=True)
-        ]
+        return [after - before for before, after in zip(plain, profiled_ns, strict=True)]
 
     def _loops_ns(self, call: Callable[[], object]) -> list[float]:
         """The times of a call in short loops."""

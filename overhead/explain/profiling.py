@@ -15,7 +15,7 @@ from overhead import scratch
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile, UsageError
 from overhead.explain.call_spec import FoundCall
-from overhead.explain.replay import ProfilerCost
+from overhead.explain.host_work import HostTimes, ProfilerCost
 from overhead.explain.steps import StepSource
 from overhead.explain.trace import StepTrace, Trace, read_chrome_trace
 from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, answer
@@ -23,11 +23,18 @@ from overhead.process import LimitExceeded, SupervisedProcess, how_ended
 
 LONGEST_STEP_S = 1.0
 """The longest step that is explained."""
+DEVICE_FILE, SITES_FILE = "device.json", "sites.json"
 _EXIT_S = 5.0
 MOST_TRACE_BYTES = 1 << 30
 """The longest file of a trace."""
 
 _NO_COST = ProfilerCost()
+_NO_TIMES = HostTimes()
+
+
+def host_files(number: int) -> list[str]:
+    """The names of the traces without the device."""
+    return [f"host-{index}.json" for index in range(number)]
 
 
 class ProfileJob(Struct, frozen=True):
@@ -39,13 +46,12 @@ class ProfileJob(Struct, frozen=True):
 
 
 class Profiled(Struct, frozen=True, tag="profiled"):
-    """What the child measured besides the traces. ``step_ns``: a step without the profiler, ns, before and after
-    the profile.
-
-    ``reason``: why there is no trace.
+    """What the child measured besides the traces. ``step_ns``: a step without the profiler, ns, before the first
+    profile and between the profiles of the host. ``host_traces``: the number of these. ``reason``: why there is none.
     """
 
     step_ns: list[float] = []
+    host_traces: int = 0
     cost: ProfilerCost = _NO_COST
     reason: str = ""
     library: str = "none"
@@ -63,14 +69,15 @@ _decode = msgspec.json.Decoder(ProfileAnswer).decode
 class StepProfile:
     """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no profile.
 
-    ``step_ns``: a step in the profiled process without the profiler, before and after it.
+    ``host``: the times of the host. ``step_ns``: a step in the profiled process without the profiler, before it and
+    beside it.
     """
 
     found: FoundCall
     library: str
     device: str
     trace: Trace | None = None
-    cost: ProfilerCost = _NO_COST
+    host: HostTimes = _NO_TIMES
     step_ns: Sequence[float] = ()
     sites_missing: str = ""
     reason: str = ""
@@ -94,15 +101,16 @@ def profile_step(
         if profiled.reason:
             return StepProfile(found, profiled.library, profiled.device, reason=profiled.reason)
         try:
-            plain = _read(folder, "plain.json")
-            sites = Trace([]) if profiled.sites_missing else _read(folder, "sites.json")
+            alone = Trace([step for name in host_files(profiled.host_traces) for step in _read(folder, name).steps])
+            plain = _read(folder, DEVICE_FILE) if profiled.device else alone
+            sites = Trace([]) if profiled.sites_missing else _read(folder, SITES_FILE)
         except BadFile as error:
             return StepProfile(found, profiled.library, profiled.device, reason=f"the profile is unreadable: {error}")
     if profiled.device and not plain.has_device:
         return StepProfile(found, profiled.library, profiled.device, reason=_NOTHING_SEEN)
     joined, sites_missing = with_sites(plain, sites)
-    return StepProfile(found, profiled.library, profiled.device, joined, profiled.cost, profiled.step_ns,
-                       profiled.sites_missing or sites_missing)  # fmt: skip
+    return StepProfile(found, profiled.library, profiled.device, joined, HostTimes(alone, profiled.cost),
+                       profiled.step_ns, profiled.sites_missing or sites_missing)  # fmt: skip
 
 
 _NOTHING_SEEN = (

@@ -6,18 +6,14 @@ has a bounded depth. A synchronisation blocks the host until the device has fini
 
 from __future__ import annotations
 
-import bisect
 import dataclasses
 import heapq
-import itertools
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from scipy.optimize import nnls
-
-from overhead.explain.trace import QUEUE_DEPTH, HostCall, HostOperation, StepTrace, Trace, busy
+from overhead.explain.host_work import HostTimes, HostWork
+from overhead.explain.trace import QUEUE_DEPTH, HostCall, StepTrace, Trace, busy
 
 _ROUNDS = 4
 """Each of the two lengths, whose difference gives a step, repeats the profiled steps this often more."""
@@ -34,60 +30,6 @@ class QueueAction:
     jobs: Sequence[tuple[str, float]] = ()
     latency_ns: float = 0.0
     waits_for: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class ProfilerCost:
-    """What the profiler adds to the host's time, ns: for each operation, those inside others too; for each step of a
-    backward pass, which is an operation, in addition; for each runtime call.
-
-    ``entry_ns``: from the end of an operation to the start of the next one in a loop without other work: what PyTorch
-    takes from Python to an operation.
-    """
-
-    operation_ns: float = 0.0
-    backward_ns: float = 0.0
-    call_ns: float = 0.0
-    entry_ns: float = 0.0
-
-    def of(self, operation: HostOperation) -> float:
-        """What it adds to an outermost operation, without runtime calls, ns."""
-        return self.operation_ns * (1 + operation.inner) + self.backward_ns * operation.backward
-
-
-_NO_COST = ProfilerCost()
-
-
-@dataclass(frozen=True)
-class ProfilerEvents:
-    """One call of a program as the profiler shows it, and what the profiler adds to its time, ns."""
-
-    profile: StepTrace
-    added_ns: float
-
-    @property
-    def numbers(self) -> tuple[int, int, int]:
-        """How many operations, operations of a backward pass, and runtime calls."""
-        operations = self.profile.operations
-        return (
-            sum(1 + each.inner for each in operations),
-            sum(each.backward for each in operations),
-            len(self.profile.calls),
-        )
-
-
-def profiler_cost(programs: Sequence[ProfilerEvents], repeated: StepTrace) -> ProfilerCost:
-    """The cost for each kind of event that fits what the profiler adds to these programs (least squares of the ratios).
-
-    ``repeated``: the same operation several times in a loop without other work.
-    """
-    added = [(program.numbers, program.added_ns) for program in programs if program.added_ns > 0]
-    if not added:
-        return ProfilerCost()
-    shares = np.array([[number / ns for number in numbers] for numbers, ns in added])
-    operation, backward, call = (float(ns) for ns in nnls(shares, np.ones(len(added)))[0])
-    gaps = [after.start - before.end for before, after in itertools.pairwise(repeated.operations)]
-    return ProfilerCost(operation, backward, call, statistics.median(gaps) if gaps else 0.0)
 
 
 @dataclass(frozen=True)
@@ -185,16 +127,17 @@ def replay(model: QueueModel) -> Replayed:
     return Replayed(whole, host, blocked, full)
 
 
-def queue_model(trace: Trace, cost: ProfilerCost = _NO_COST, depth: int = QUEUE_DEPTH) -> QueueModel:
-    """The queue model of a trace, with the cost of the profiler taken out of the host's work."""
-    latencies = {name: max(0.0, ns - cost.call_ns) for name, ns in launch_latencies(trace).items()}
-    steps = [list(_actions(step, cost, latencies)) for step in trace.steps]
+def queue_model(trace: Trace, host: HostTimes, depth: int = QUEUE_DEPTH) -> QueueModel:
+    """The queue model of a trace, with the host's own work."""
+    call_ns = host.call_ns(trace)
+    latencies = {name: max(0.0, ns - call_ns) for name, ns in launch_latencies(trace).items()}
+    steps = [list(_actions(step, host.of(step, call_ns), call_ns, latencies)) for step in trace.steps]
     return QueueModel(steps, wake_time(trace), depth)
 
 
-def step_parts(trace: Trace, cost: ProfilerCost = _NO_COST) -> StepParts:
+def step_parts(trace: Trace, host: HostTimes) -> StepParts:
     """The parts of a typical step: every profiled step is replayed alone, and the medians are taken."""
-    whole = queue_model(trace, cost)
+    whole = queue_model(trace, host)
     found: list[StepParts] = []
     for step, actions in zip(trace.steps, whole.steps, strict=True):
         model = dataclasses.replace(whole, steps=[actions])
@@ -226,9 +169,8 @@ def launch_latencies(trace: Trace) -> dict[str, float]:
     return usual | {name: statistics.median(some) for name, some in idle.items()}
 
 
-def _actions(step: StepTrace, cost: ProfilerCost, latencies: Mapping[str, float]) -> Iterator[QueueAction]:
-    profiler = _ProfilerTime(step, cost)
-    last, waited = step.start, 0.0
+def _actions(step: StepTrace, host: HostWork, call_ns: float, latencies: Mapping[str, float]) -> Iterator[QueueAction]:
+    last = step.start
     for call in step.calls:
         jobs = _jobs(step, call)
         if not jobs and not call.waits_for:
@@ -237,11 +179,10 @@ def _actions(step: StepTrace, cost: ProfilerCost, latencies: Mapping[str, float]
         latency = latencies.get(call.name, latencies.get("", 0.0))
         if jobs:  # no call has a longer latency than what passed until its own work began
             began = min(work.start for work in step.by_correlation[call.correlation])
-            latency = max(0.0, min(latency, began - call.start - cost.call_ns))
-        yield QueueAction(profiler.take(call.start - last - waited, last, call.start), jobs, latency, call.waits_for)
+            latency = max(0.0, min(latency, began - call.start - call_ns))
+        yield QueueAction(host.between(last, call.start), jobs, latency, call.waits_for)
         last = call.start
-        waited = call.no_work
-    yield QueueAction(profiler.take(step.end - last - waited, last, step.end))
+    yield QueueAction(host.between(last, step.end))
 
 
 def _jobs(step: StepTrace, call: HostCall) -> list[tuple[str, float]]:
@@ -251,22 +192,3 @@ def _jobs(step: StepTrace, call: HostCall) -> list[tuple[str, float]]:
         start, end = spans.get(work.stream, (work.start, work.end))
         spans[work.stream] = (min(start, work.start), max(end, work.end))
     return [(stream, end - start) for stream, (start, end) in spans.items()]
-
-
-class _ProfilerTime:
-    """Takes the time of the profiler out of the host's work. What an interval is too short for is taken later."""
-
-    def __init__(self, step: StepTrace, cost: ProfilerCost) -> None:
-        self._cost, self._debt = cost, 0.0
-        self._operations = [(operation.start, cost.of(operation)) for operation in step.operations]
-        self._calls = [call.start for call in step.calls if not call.blocked]
-
-    def take(self, elapsed: float, start: float, end: float) -> float:
-        """The host's own work in the interval from ``start`` to ``end``, of which ``elapsed`` was not blocked."""
-        first, last = (bisect.bisect_left(self._operations, (at, 0)) for at in (start, end))
-        operations = sum(ns for _, ns in self._operations[first:last])
-        calls = bisect.bisect_left(self._calls, end) - bisect.bisect_left(self._calls, start)
-        self._debt += operations + calls * self._cost.call_ns
-        own = max(0.0, elapsed - self._debt)
-        self._debt -= max(0.0, elapsed) - own
-        return own

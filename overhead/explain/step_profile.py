@@ -6,6 +6,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
+from overhead.explain.host_work import HostTimes
 from overhead.explain.record import (
     MOST_ROWS,
     CallSite,
@@ -15,7 +16,6 @@ from overhead.explain.record import (
     SynchronisationRow,
     missing,
 )
-from overhead.explain.replay import ProfilerCost
 from overhead.explain.trace import HostCall, HostOperation, StepTrace, Trace, idle_times
 from overhead.results import Figure
 
@@ -52,36 +52,33 @@ def _count(name: str, trace: Trace, of: Callable[[StepTrace], int]) -> Figure:
     return Figure(name=name, unit="count", value=statistics.median(counts), low=min(counts), high=max(counts))
 
 
-def operation_rows(trace: Trace, cost: ProfilerCost) -> list[OperationRow]:
+def operation_rows(trace: Trace, host: HostTimes) -> list[OperationRow]:
     """The outermost operations by name and line, the one with most host work first, and the host work between them.
 
-    Neither the profiler's cost nor the time in which the host waits for the device is included. What PyTorch takes from
-    Python to an operation belongs to the operation.
+    What PyTorch takes from Python to an operation belongs to the operation.
     """
     count: Counter[_Key] = Counter()
-    host: dict[_Key, float] = defaultdict(float)
-    device: dict[_Key, float] = defaultdict(float)
-    between = 0.0
+    host_ns: dict[_Key, float] = defaultdict(float)
+    device_ns: dict[_Key, float] = defaultdict(float)
+    between, call_ns = 0.0, host.call_ns(trace)
     for step in trace.steps:
-        waits: dict[int, float] = defaultdict(float)
         for call in step.calls:
-            key = id(call.operation) if call.operation is not None else 0
-            waits[key] += call.no_work + (0 if call.blocked else cost.call_ns)
             if call.operation is not None:
                 work = step.by_correlation.get(call.correlation, ()) if call.correlation else ()
-                device[_key(call.operation)] += sum(each.end - each.start for each in work)
-        inside, last = 0.0, step.start
+                device_ns[_key(call.operation)] += sum(each.end - each.start for each in work)
+        work_of, last = host.of(step, call_ns), step.start
         for operation in step.operations:
-            key_of = _key(operation)
-            count[key_of] += 1
-            own = operation.end - operation.start + min(max(0.0, operation.start - last), cost.entry_ns)
-            host[key_of] += max(0.0, own - waits[id(operation)] - cost.of(operation))
-            inside, last = inside + own, operation.end
-        between += max(0.0, step.end - step.start - inside - waits[0])
+            before = work_of.between(last, operation.start)
+            entry = min(before, host.cost.entry_ns)
+            count[_key(operation)] += 1
+            host_ns[_key(operation)] += entry + work_of.between(operation.start, operation.end)
+            between += before - entry
+            last = max(last, operation.end)
+        between += work_of.between(last, step.end)
     steps = max(1, len(trace.steps))
     rows = [
-        OperationRow(name=key[0], count=count[key] / steps, host_ns=host[key] / steps, device_ns=device[key] / steps,
-                     site=key[1])
+        OperationRow(name=key[0], count=count[key] / steps, host_ns=host_ns[key] / steps,
+                     device_ns=device_ns[key] / steps, site=key[1])
         for key in count
     ]  # fmt: skip
     if rows or between:

@@ -191,12 +191,17 @@ def busy(work: Iterable[DeviceWork]) -> float:
 
 def busy_spans(work: Iterable[DeviceWork]) -> list[tuple[float, float]]:
     """The times in which at least one of these runs, in order."""
+    return spans_of((each.start, each.end) for each in work)
+
+
+def spans_of(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The times that at least one of these pairs of start and end covers, in order."""
     spans: list[tuple[float, float]] = []
-    for each in sorted(work, key=lambda each: each.start):
-        if spans and each.start <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(spans[-1][1], each.end))
+    for start, end in sorted(times):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], end))
         else:
-            spans.append((each.start, each.end))
+            spans.append((start, end))
     return spans
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from overhead.explain.host_work import HostTimes, ProfilerCost, ProfilerEvents, profiler_cost
 from overhead.explain.record import BoundKind, ReplayCheck
-from overhead.explain.replay import ProfilerCost, ProfilerEvents, StepParts, profiler_cost, step_parts
+from overhead.explain.replay import StepParts, step_parts
 from overhead.explain.step_profile import BETWEEN, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.trace import Trace, read_chrome_trace
 from overhead.explain.verdict import bound_of, check_replay, judge
@@ -18,7 +19,6 @@ from tests.fakes import profiled_program as known
 from tests.fakes.profiled_program import Launch, Python, Read, SimulatedDevice, Wait
 
 DEVICE = SimulatedDevice(operation_cost_ns=4000, call_cost_ns=2000)
-COST = ProfilerCost(operation_ns=4000, call_ns=2000)
 PROGRAMS: dict[str, tuple[list[known.Part], BoundKind]] = {
     "host": ([Launch(20_000, 2000)] * 20, "host"),
     "host, Python": ([Python(300_000), *[Launch(6000, 5000)] * 20], "host"),
@@ -62,7 +62,7 @@ def test_counts_are_exact_and_sums_within_three_per_cent(parts: list[known.Part]
     for figure, exact in ((counts.launches, launches), (counts.synchronisations, waits)):
         assert (figure.value, figure.low, figure.high) == (exact, exact, exact)
     assert counts.copies.value == sum(isinstance(part, Read) for part in parts)
-    rows = operation_rows(trace, COST)
+    rows = operation_rows(trace, DEVICE.host_times(parts))
     assert is_host_work(sum(row.host_ns for row in rows), parts)
     assert sum(row.device_ns for row in rows) == pytest.approx(known.device_ns(parts), rel=0.03)
 
@@ -70,22 +70,23 @@ def test_counts_are_exact_and_sums_within_three_per_cent(parts: list[known.Part]
 @pytest.mark.parametrize(("parts", "bound"), PROGRAMS.values(), ids=PROGRAMS)
 def test_the_replayed_step_is_the_real_one_and_the_verdict_is_right(parts: list[known.Part], bound: BoundKind) -> None:
     trace, truth = profile(parts), DEVICE.step_ns(parts)
-    found = step_parts(trace, COST)
+    found = step_parts(trace, DEVICE.host_times(parts))
     check = checked(found, truth)
     assert check.ok
     assert check.ratio == pytest.approx(1, abs=0.03)
     assert is_host_work(found.host, parts)
     assert found.without_waits == pytest.approx(DEVICE.step_ns(known.without_waits(parts)), rel=0.1)
     counts = step_counts(trace)
-    verdict = judge(found, check, operation_rows(trace, COST), synchronisation_rows(trace), counts.launches.value)
+    rows = operation_rows(trace, DEVICE.host_times(parts))
+    verdict = judge(found, check, rows, synchronisation_rows(trace), counts.launches.value)
     assert verdict.kind == bound, verdict.sentences
     assert verdict.overhead_share == pytest.approx(max(0, 1 - found.device / truth), abs=0.01)
 
 
 def test_synchronisations_carry_their_lines_and_the_time_that_the_host_waits() -> None:
-    trace = profile(
-        [Launch(10_000, 50_000, line="a.py:3"), Read(8000, line="a.py:4"), Launch(4000, 9000), Wait(line="a.py:9")]
-    )
+    first, second = Launch(10_000, 50_000, line="a.py:3"), Launch(4000, 9000)
+    parts: list[known.Part] = [first, Read(8000, line="a.py:4"), second, Wait(line="a.py:9")]
+    trace = profile(parts)
     rows = synchronisation_rows(trace)
     assert [(row.what, row.count, row.site.line) for row in rows] == [
         ("aten::item, cudaStreamSynchronize", 1, "a.py:4"),
@@ -93,7 +94,7 @@ def test_synchronisations_carry_their_lines_and_the_time_that_the_host_waits() -
     ]
     # The read waits for 50,000 of the kernel and 1,000 of its copy, less the 8,000 of host work beside them.
     assert rows[0].blocked_ns == pytest.approx(50_000 + 1000 + DEVICE.latency_ns - 8000 - 4000, rel=0.15)
-    operations = operation_rows(trace, COST)
+    operations = operation_rows(trace, DEVICE.host_times(parts))
     assert {row.site.line for row in operations if row.name == "aten::add_"} == {"a.py:3", ""}
 
 
@@ -107,7 +108,7 @@ def test_a_wait_that_finds_the_device_idle_is_counted_and_blocks_nothing() -> No
 def test_a_full_queue_blocks_the_launch_and_is_no_host_work() -> None:
     parts = [Launch(1000, 2000)] * 3000
     trace = read_chrome_trace(SimulatedDevice().trace(parts, steps=2))
-    found = step_parts(trace, ProfilerCost())
+    found = step_parts(trace, HostTimes())
     assert found.step == pytest.approx(known.device_ns(parts), rel=0.03)
     assert found.host == pytest.approx(known.host_ns(parts), rel=0.05)
     assert bound_of(found)[0] == "device"
@@ -115,21 +116,44 @@ def test_a_full_queue_blocks_the_launch_and_is_no_host_work() -> None:
 
 def test_the_cost_of_the_profiler_is_taken_out_of_the_host_work() -> None:
     parts = [Launch(10_000, 500)] * 20
-    trace = profile(parts)
-    assert checked(step_parts(trace, ProfilerCost()), DEVICE.step_ns(parts)).ok is False
-    assert checked(step_parts(trace, COST), DEVICE.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
+    trace, truth = profile(parts), DEVICE.step_ns(parts)
+    assert checked(step_parts(trace, HostTimes()), truth).ok is False
+    assert checked(step_parts(trace, DEVICE.host_times(parts)), truth).ratio == pytest.approx(1, abs=0.01)
+
+
+def test_calls_that_the_profile_of_the_device_slows_differently_do_not_change_the_host_work() -> None:
+    device = dataclasses.replace(DEVICE, odd_call_cost_ns=9000)
+    parts: list[known.Part] = [
+        Launch(10_000, 500, "aten::mul"),
+        Launch(20_000, 500, "aten::linear"),
+        Python(10_000),
+    ] * 10
+    trace, host = profile(parts, device), device.host_times(parts)
+    assert host.call_ns(trace) == pytest.approx((2000 + 11_000) / 2)
+    assert checked(step_parts(trace, host), device.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
+    rows = {row.name: row.host_ns for row in operation_rows(trace, host)}
+    assert rows == {"aten::mul": 100_000, "aten::linear": 200_000, BETWEEN: 100_000}
+
+
+def test_steps_that_run_other_operations_keep_the_times_of_their_own_profile() -> None:
+    trace = profile([Launch(10_000, 500)] * 20)
+    other = DEVICE.host_times([Launch(10_000, 500)] * 19)
+    assert not other.knows(trace)
+    assert DEVICE.host_times([Launch(10_000, 500)] * 20).knows(trace)
+    rows = {row.name: row.host_ns for row in operation_rows(trace, other)}
+    assert rows["aten::add_"] == pytest.approx(20 * 12_000)
 
 
 def test_the_cost_of_each_kind_of_event_is_found_from_programs_of_several_kinds() -> None:
     repeated = profile([Launch(10_000, 500)] * 9, dataclasses.replace(DEVICE, entry_ns=3000)).steps[0]
 
-    def events(inner: int, backward: int, calls: int) -> ProfilerEvents:
+    def events(inner: int, backward: int) -> ProfilerEvents:
         operation = dataclasses.replace(repeated.operations[0], inner=inner, backward=backward)
-        step = dataclasses.replace(repeated, operations=[operation], calls=repeated.calls[:calls])
-        return ProfilerEvents(step, 4000 * (1 + inner) + 500 * backward + 2000 * calls)
+        step = dataclasses.replace(repeated, operations=[operation])
+        return ProfilerEvents(step, 4000 * (1 + inner) + 500 * backward)
 
-    cost = profiler_cost([events(0, 0, 0), events(9, 0, 0), events(30, 5, 0), events(0, 0, 1)], repeated)
-    assert dataclasses.astuple(cost) == pytest.approx((4000, 500, 2000, 3000), rel=0.01)
+    cost = profiler_cost([events(0, 0), events(9, 0), events(30, 5)], repeated)
+    assert dataclasses.astuple(cost) == pytest.approx((4000, 500, 3000), rel=0.01)
     assert profiler_cost([], repeated) == ProfilerCost()
 
 
@@ -137,15 +161,15 @@ def test_the_way_from_python_to_an_operation_is_no_work_of_the_program_between_o
     device = dataclasses.replace(DEVICE, entry_ns=3000)
     parts: list[known.Part] = [Python(50_000), *[Launch(10_000, 500)] * 20]
     trace = profile(parts, device)
-    cost = dataclasses.replace(COST, entry_ns=3000)
-    rows = {row.name: row.host_ns for row in operation_rows(trace, cost)}
+    host = device.host_times(parts)
+    rows = {row.name: row.host_ns for row in operation_rows(trace, host)}
     assert rows == {BETWEEN: pytest.approx(50_000, rel=0.03), "aten::add_": pytest.approx(200_000, rel=0.03)}
-    assert checked(step_parts(trace, cost), device.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
+    assert checked(step_parts(trace, host), device.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
 
 
 def test_a_step_that_waits_for_something_unseen_has_no_verdict() -> None:
     parts: list[known.Part] = [Launch(10_000, 2000)] * 20
-    found = step_parts(profile(parts), COST)
+    found = step_parts(profile(parts), DEVICE.host_times(parts))
     check = checked(found, 1.5 * DEVICE.step_ns(parts))
     verdict = judge(found, check)
     assert not check.ok
@@ -155,7 +179,7 @@ def test_a_step_that_waits_for_something_unseen_has_no_verdict() -> None:
 
 def test_a_replay_that_gives_too_much_has_no_verdict() -> None:
     parts: list[known.Part] = [Launch(10_000, 2000)] * 20
-    found = step_parts(profile(parts), ProfilerCost())
+    found = step_parts(profile(parts), HostTimes())
     verdict = judge(found, checked(found, DEVICE.step_ns(parts)))
     assert verdict.kind == "unclear"
     assert "profiler" in verdict.sentences[1]
@@ -178,8 +202,9 @@ ANY_PART = st.one_of(
 def test_any_program_is_replayed_within_three_per_cent(parts: list[known.Part]) -> None:
     truth = DEVICE.step_ns(parts)
     assume(truth > 20_000)
+    assume(any(isinstance(part, Launch) for part in parts))  # a step of reads alone does not tell the cost of a call
     trace = profile(parts)
-    found = step_parts(trace, COST)
+    found = step_parts(trace, DEVICE.host_times(parts))
     assert step_counts(trace).launches.value == sum(isinstance(part, Launch) for part in parts)
     assert step_counts(trace).synchronisations.value == sum(isinstance(part, Read | Wait) for part in parts)
     # A wait whose work ends while it begins looks like one that waited: its return may be missed.
@@ -203,8 +228,9 @@ def test_every_combination_of_parts_has_one_verdict(host: float, device: float, 
 
 
 def test_the_operations_and_the_time_between_them_make_up_the_step() -> None:
-    trace = profile([Python(100_000), *[Launch(10_000, 500)] * 10])
-    rows = {row.name: row for row in operation_rows(trace, COST)}
+    parts: list[known.Part] = [Python(100_000), *[Launch(10_000, 500)] * 10]
+    trace = profile(parts)
+    rows = {row.name: row for row in operation_rows(trace, DEVICE.host_times(parts))}
     assert rows["aten::add_"].count == 10
     assert rows["aten::add_"].host_ns == pytest.approx(100_000)
     assert rows[BETWEEN].host_ns == pytest.approx(100_000)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,9 +12,9 @@ import pytest
 from overhead.errors import UsageError
 from overhead.explain import profiled_process
 from overhead.explain.call_spec import FoundCall
+from overhead.explain.host_work import ProfilerCost
 from overhead.explain.profiling import ProfileJob, StepProfile, profile_step, with_sites
 from overhead.explain.record import CallSite
-from overhead.explain.replay import ProfilerCost
 from overhead.explain.step_profile import operation_rows, step_counts
 from overhead.explain.steps import StepSource, step_named
 from overhead.explain.trace import Trace
@@ -80,7 +77,7 @@ def test_a_training_step_on_the_processor(program: str) -> None:
     assert (found.library, found.device, found.reason, found.sites_missing) == ("torch", "", "", "")
     assert found.trace is not None
     assert len(found.trace.steps) >= 3
-    rows = {(row.name, row.site.line): row.count for row in operation_rows(found.trace, found.cost)}
+    rows = {(row.name, row.site.line): row.count for row in operation_rows(found.trace, found.host)}
     assert rows["aten::linear", "train.py:10"] == 2
     assert rows["AddmmBackward0", "train.py:11"] == 2
     assert rows["aten::item", "train.py:13"] == 1
@@ -88,7 +85,7 @@ def test_a_training_step_on_the_processor(program: str) -> None:
     assert counts.launches.reason == "no work on a device was seen"
     assert counts.allocations.value is not None
     assert counts.allocations.value > 0
-    assert found.cost.operation_ns > 0
+    assert found.host.cost.operation_ns > 0
     assert all(ns > 0 for ns in found.step_ns)
 
 
@@ -211,43 +208,32 @@ def test_lines_of_a_step_that_runs_other_operations_are_missing_with_the_reason(
     assert {each.site for step in joined.steps for each in step.operations} == {CallSite()}
 
 
-def test_a_device_s_programs_count_as_they_ran_before_the_first_profile(monkeypatch: Any) -> None:
-    """A profile leaves runtime calls slower. What it adds is measured from the time before it."""
-    torch = pytest.importorskip("torch")
-    job = ProfileJob(StepSource(setup="", file="", function=""), "")
-    own = profiled_process._TorchProfile(torch, lambda: None, job, "", lambda what: None)
-    own.processor = cast("Any", SimpleNamespace(leave_if_slow=list))
-    on: list[bool] = []
-
-    @contextlib.contextmanager
-    def profiler() -> Iterator[None]:
-        on.append(True)
-        yield
-        on.pop()
-
-    monkeypatch.setattr(own, "_profiler", profiler)
-    monkeypatch.setattr(own, "_loops_ns", lambda call: [150.0 if on else 120.0] * 8)
-    programs = [profiled_process._Program(lambda: None, earlier) for earlier in (100.0, float("inf"))]
-    assert own._added(programs) == [50.0, 30.0]
-
-
-def test_the_step_and_the_calibration_are_timed_before_the_first_profile(monkeypatch: Any, tmp_path: Path) -> None:
+@pytest.mark.needs("torch")
+def test_the_step_the_calibration_and_the_host_are_measured_before_the_profile_of_the_device(
+    monkeypatch: Any, tmp_path: Path
+) -> None:
     torch = pytest.importorskip("torch")
     job = ProfileJob(StepSource(setup="", file="", function=""), str(tmp_path))
     own = profiled_process._TorchProfile(torch, lambda: None, job, "", lambda what: None)
+    own.on_cuda = True
     seen: list[str] = []
 
-    def note(name: str, answer: Any) -> Any:
-        def called(*arguments: Any, **more: Any) -> Any:
-            seen.append(name)
-            return answer
+    def step_ns(one_s: float, least_s: float) -> float:
+        seen.append("step")
+        return 1.0
 
-        return called
+    def trace(name: str, steps: Any, device: bool = False, sites: bool = False) -> None:
+        seen.append(f"{name}, device" if device else name)
 
-    monkeypatch.setattr(own, "_step_ns", note("step", 1.0))
-    monkeypatch.setattr(own, "_programs", note("calibration", []))
-    monkeypatch.setattr(own, "_profiler", note("profile", contextlib.nullcontext()))
-    monkeypatch.setattr(own, "_trace", note("profile", None))
-    monkeypatch.setattr(own, "_cost", lambda programs: ProfilerCost())
+    def cost() -> ProfilerCost:
+        seen.append("cost")
+        return ProfilerCost()
+
+    monkeypatch.setattr(own, "_step_ns", step_ns)
+    monkeypatch.setattr(own, "_trace", trace)
+    monkeypatch.setattr(own, "_cost", cost)
+    monkeypatch.setattr(own, "synchronize", lambda: None)
     own.run()
-    assert seen == ["step", "calibration", "profile", "profile", "step", "profile"]
+    assert seen[:2] == ["step", "cost"]
+    assert seen[2:10] == ["step", "host-0.json", "step", "host-0.json", "step", "host-1.json", "step", "host-2.json"]
+    assert seen[10:] == ["device.json, device", "device.json, device", "sites.json, device"]

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from overhead.errors import BadFile
+from overhead.explain.host_work import HostTimes
 from overhead.explain.replay import queue_model, replay
 from overhead.explain.step_profile import step_counts, synchronisation_rows
 from overhead.explain.trace import busy, call_kind, idle_times, read_chrome_trace
@@ -151,4 +152,4 @@ def test_a_recorded_training_step_on_an_h200_is_replayed_in_its_own_time() -> No
     assert synchronisation_rows(trace)[0].what == "aten::item, cudaStreamSynchronize"
     assert {operation.thread for operation in trace.steps[0].operations} == {"1", "2"}
     profiled = (trace.steps[-1].start - trace.steps[0].start) / (len(trace.steps) - 1)
-    assert replay(queue_model(trace)).step_ns == pytest.approx(profiled, rel=0.03)
+    assert replay(queue_model(trace, HostTimes())).step_ns == pytest.approx(profiled, rel=0.03)

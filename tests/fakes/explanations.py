@@ -6,7 +6,6 @@ from overhead.explain.call_spec import FoundCall
 from overhead.explain.explaining import explanation
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import Alternative, Explanation, missing
-from overhead.explain.replay import ProfilerCost
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import CallTiming, Timing
 from overhead.explain.trace import read_chrome_trace
@@ -14,7 +13,6 @@ from overhead.results import Figure, Machine
 from tests.fakes.profiled_program import Launch, Part, Parts, Python, Read, SimulatedDevice
 
 DEVICE = SimulatedDevice(operation_cost_ns=4000, call_cost_ns=2000)
-COST = ProfilerCost(operation_ns=4000, call_ns=2000)
 DECODE: list[Part] = [
     Python(200_000),
     *[Launch(20_000, 4000, "aten::linear", line="decode.py:14")] * 20,
@@ -41,7 +39,8 @@ def profile_of(parts: Parts, measured_ns: float | None = None) -> StepProfile:
     found = FoundCall(one_ns=1e6, waits=["torch"], said="", api="CUDA", adapter="NVIDIA H200")
     trace = read_chrome_trace(DEVICE.trace(parts)).settled()
     step_ns = measured_ns or DEVICE.step_ns(parts)
-    return StepProfile(found, "torch", "NVIDIA H200", trace, COST, (0.99 * step_ns, 1.01 * step_ns))
+    return StepProfile(found, "torch", "NVIDIA H200", trace, DEVICE.host_times(parts),
+                       (0.99 * step_ns, 1.01 * step_ns))  # fmt: skip
 
 
 def decode_explained() -> Explanation:

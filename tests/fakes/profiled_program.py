@@ -13,6 +13,9 @@ from typing import Any
 
 import msgspec
 
+from overhead.explain.host_work import HostTimes, ProfilerCost
+from overhead.explain.trace import read_chrome_trace
+
 TICK_NS = 250
 
 
@@ -58,8 +61,9 @@ Parts = Sequence[Part]
 @dataclass(frozen=True)
 class SimulatedDevice:
     """``latency_ns``: from the end of a launch to the start on an idle device. ``wake_ns``: from the end of the work to
-    the return of a wait. ``operation_cost_ns``, ``call_cost_ns``: what the profiler adds to each event.
-    ``entry_ns``: the part of an operation's host work that lies after its event.
+    the return of a wait. ``operation_cost_ns``, ``call_cost_ns``: what the profiler adds to each event;
+    ``odd_call_cost_ns``: to every second launch in addition. ``entry_ns``: the part of an operation's host work that
+    lies after its event.
     """
 
     latency_ns: int = 4000
@@ -67,10 +71,11 @@ class SimulatedDevice:
     depth: int = 1022
     operation_cost_ns: int = 0
     call_cost_ns: int = 0
+    odd_call_cost_ns: int = 0
     entry_ns: int = 0
 
     def unprofiled(self) -> SimulatedDevice:
-        return dataclasses.replace(self, operation_cost_ns=0, call_cost_ns=0)
+        return dataclasses.replace(self, operation_cost_ns=0, call_cost_ns=0, odd_call_cost_ns=0)
 
     def step_ns(self, parts: Parts) -> float:
         """The time of one step: the slope of T(n) from 3 to 9 steps, without a profiler."""
@@ -80,6 +85,13 @@ class SimulatedDevice:
     def trace(self, parts: Parts, steps: int = 5) -> bytes:
         """The Chrome trace of some steps with the profiler on."""
         return msgspec.json.encode({"traceEvents": self.run([parts] * steps).events})
+
+    def host_times(self, parts: Parts) -> HostTimes:
+        """The times of the host: of a step on an idle device, profiled without the device."""
+        events = dataclasses.replace(self, call_cost_ns=0, odd_call_cost_ns=0).run([parts]).events
+        host = [event for event in events if event["cat"] in ("cpu_op", "user_annotation")]
+        cost = ProfilerCost(operation_ns=self.operation_cost_ns, entry_ns=self.entry_ns)
+        return HostTimes(read_chrome_trace(msgspec.json.encode(host)), cost)
 
     def run(self, steps: Sequence[Parts]) -> Simulated:
         """Run the steps and wait for the device."""
@@ -173,7 +185,7 @@ class _Simulation:
     def issue(self, call: str, host_ns: int, stream: int, device_ns: int, category: str, name: str) -> None:
         began = self.now
         self.until(lambda: len(self.pending()) < self.device.depth)
-        self.pass_time(host_ns + self.device.call_cost_ns)
+        self.pass_time(host_ns + self.device.call_cost_ns + self.correlation % 2 * self.device.odd_call_cost_ns)
         self.correlation += 1
         kernel = _Kernel(stream, device_ns, self.correlation, self.now + self.device.latency_ns, category, name)
         self.waiting.setdefault(stream, deque()).append(kernel)

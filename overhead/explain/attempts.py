@@ -202,7 +202,7 @@ def _warm(step: StepFunction) -> list[str]:
 def _side_stream() -> Any:
     """Another stream than the default one: a capture needs the warm-up of a backward pass to happen there."""
     torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available():
+    if torch is None or not torch.cuda.is_initialized():  # a stream would start CUDA beside another library
         yield
         return
     side = torch.cuda.Stream()
@@ -214,7 +214,7 @@ def _side_stream() -> Any:
 
 def wait_for_device() -> None:
     torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+    if torch is not None and torch.cuda.is_initialized():
         torch.cuda.synchronize()
 
 

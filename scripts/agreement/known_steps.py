@@ -29,12 +29,13 @@ PROGRAMS: dict[str, tuple[str, str]] = {
     "spins": ("s" * 20, "device"),
     "spins, then a wait": ("s" * 20 + "w", "device"),
     "adds, then a wait": ("a" * 60 + "w", "host"),
-    "a wait after each spin": ("saw" * 10, "synchronisation"),
+    "a wait after each short spin": ("taw" * 10, "synchronisation"),
     "a read after each add": ("ar" * 10, "synchronisation"),
     "adds, spins, a wait": ("a" * 60 + "s" * 5 + "w", "synchronisation"),
 }
-"""The parts of a step, one letter each (a: add, s: spin, w: wait, r: read), and the verdict that is expected."""
-SPIN_CYCLES = 150_000
+"""The parts of a step, one letter each (a: add, s: spin, t: short spin, w: wait, r: read), and the expected verdict."""
+SPIN_CYCLES, SHORT_SPIN_CYCLES = 150_000, 20_000
+LAUNCHES = "ast"
 _ROUNDS, _CALLS = 40, 100
 
 
@@ -46,6 +47,7 @@ def parts(program: str) -> dict[str, Callable[[], object]]:
     calls: dict[str, Callable[[], object]] = {
         "a": lambda: x.add_(1),
         "s": lambda: torch.cuda._sleep(SPIN_CYCLES),
+        "t": lambda: torch.cuda._sleep(SHORT_SPIN_CYCLES),
         "w": torch.cuda.synchronize,
         "r": lambda: x[0].item(),
     }
@@ -63,7 +65,7 @@ def build(program: str = "adds") -> Callable[[], object]:
 
 
 def measured_parts(program: str) -> dict[str, float]:
-    """Medians over rounds, ns: ``host a``, ``host s``, ``device a``, ``device s``, ``step``."""
+    """Medians over rounds, ns: ``host`` and ``device`` of each launch by its letter, as in ``host a``, and ``step``."""
     import torch
 
     own = parts(program)
@@ -99,7 +101,7 @@ def measured_parts(program: str) -> dict[str, float]:
 
     step(10)
     for _ in range(_ROUNDS):
-        for letter in "as":
+        for letter in LAUNCHES:
             found.setdefault(f"host {letter}", []).append(host(letter))
             found.setdefault(f"device {letter}", []).append(device(letter))
         found.setdefault("step", []).append((step(12) - step(4)) / 8)
@@ -111,13 +113,14 @@ def compared(program: str, known: dict[str, float]) -> dict[str, Any]:
     letters, expected = PROGRAMS[program]
     found = overhead.explain(f"{__file__}:build", arguments=[f"program={program}"], alternatives=False)
     host = sum(row.host_ns for row in found.operations)
+    launches = [letter for letter in letters if letter in LAUNCHES]
     return {
         "program": program,
-        "launches": [found.per_step.launches.value, sum(letter in "as" for letter in letters)],
+        "launches": [found.per_step.launches.value, len(launches)],
         "synchronisations": [found.per_step.synchronisations.value, sum(letter in "wr" for letter in letters)],
         "step": _us(found.step.wall.value, known["step"]),
-        "host": _us(host, sum(known[f"host {letter}"] for letter in letters if letter in "as")),
-        "device": _us(found.step.busy.value, sum(known[f"device {letter}"] for letter in letters if letter in "as")),
+        "host": _us(host, sum(known[f"host {letter}"] for letter in launches)),
+        "device": _us(found.step.busy.value, sum(known[f"device {letter}"] for letter in launches)),
         "replayed over measured": found.replay.ratio,
         "verdict": [found.verdict.kind, expected],
         "sentences": found.verdict.sentences,

@@ -116,3 +116,12 @@ def step() -> Any:
     assert differences(outcome_of(plain).results, outcome_of(compiled).results) == []
     mutant = attempted([AttemptJob(setup=text, against=text.replace(" + 0.01", ""))], limit_s=300)[0]
     assert differences(outcome_of(plain).results, outcome_of(mutant).results)
+
+
+@pytest.mark.needs("torch")
+def test_a_step_of_another_library_does_not_start_cuda(monkeypatch: Any) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "Stream", None)
+    attempt = run_attempt(AttemptJob(setup="def step():\n    return 1", alternative="CUDA graph"))
+    assert (attempt.refused, attempt.reason) == (True, "the step does not use PyTorch on CUDA")

@@ -38,4 +38,4 @@ def without_cuda() -> str:
         return "the step does not use PyTorch"
     if not torch.cuda.is_available():
         return "no CUDA device"
-    return "" if torch.cuda.is_initialized() else "the step does not use CUDA"
+    return "" if torch.cuda.is_initialized() else "the step does not use PyTorch on CUDA"

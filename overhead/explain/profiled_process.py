@@ -147,11 +147,11 @@ class _TorchProfile:
         if self.on_cuda:
             self.doing("profiling the device's work")
             for name in (DEVICE_FILE, DEVICE_FILE):  # the first profile leaves memory for the next one
-                self._trace(name, [self.step] * (1 + steps), device=True)
+                self._trace(name, False, [self.step] * (1 + steps))
         self.doing("finding the lines of the operations")
         missing = ""
         try:
-            self._trace(SITES_FILE, [self.step] * 3, device=self.on_cuda, sites=True)
+            self._trace(SITES_FILE, True, [self.step] * 3)
         except Exception as error:  # a compiled step may not run under a dispatch mode
             missing = f"no call sites: {one_line(error)}"
         return Profiled(
@@ -163,7 +163,7 @@ class _TorchProfile:
         times = []
         for name in (*host_files(1), *host_files(_HOST_TRACES)):  # the first profile leaves memory for the next one
             times.append(self._step_ns(one_s, _TIMED_S / _HOST_TRACES))
-            self._trace(name, [self.step] * (1 + -(-steps // _HOST_TRACES)))
+            self._host_trace(name, [self.step] * (1 + -(-steps // _HOST_TRACES)))
         return min(times)
 
     @contextlib.contextmanager
@@ -198,29 +198,46 @@ class _TorchProfile:
         short, long = (sorted(found)[len(found) // 8] for found in times.values())
         return (long - short) / (2 * few) * 1e9
 
-    def _profiler(self, device: bool = False, **more: Any) -> Any:
+    def _host_profiler(self) -> Any:
+        """A profiler of operations. ``torch.profiler`` would start CUPTI also where it is asked for the host alone."""
+        from torch.autograd import profiler_legacy
+
+        return profiler_legacy.profile()
+
+    def _host_trace(self, name: str, steps: Sequence[Callable[[], object]]) -> None:
+        """Profile the operations of the steps. Each begins when the device has no work."""
+        self.processor.leave_if_slow()
+        with self._host_profiler() as profiler:
+            for index, step in enumerate(steps):
+                self.synchronize()
+                with self._mark(index):
+                    step()
+        annotation = int(self.torch._C._profiler.RecordScope.USER_SCOPE)
+        events = [
+            {"ph": "X", "cat": "user_annotation" if each.scope == annotation else "cpu_op", "name": each.name,
+             "tid": each.thread, "ts": each.time_range.start, "dur": each.time_range.end - each.time_range.start}
+            for each in profiler.function_events
+        ]  # fmt: skip
+        (Path(self.job.folder) / name).write_bytes(msgspec.json.encode(events))
+
+    def _trace(self, name: str, sites: bool, steps: Sequence[Callable[[], object]]) -> None:
+        """Profile operations, runtime calls, and the work of the device if there is one."""
         from torch.profiler import ProfilerActivity, profile
 
-        kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device else [])]
-        return profile(activities=kinds, **more)
-
-    def _trace(
-        self, name: str, steps: Sequence[Callable[[], object]], device: bool = False, sites: bool = False
-    ) -> None:
-        """Profile the steps. Without ``device``, each begins when the device has no work."""
-        from torch.profiler import record_function
-
+        kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.on_cuda else [])]
         marked = functools.partial(marked_sites, self.torch, self.job.source.folder)
         self.processor.leave_if_slow()
         self.synchronize()
-        with self._profiler(device, profile_memory=sites) as profiler:
+        with profile(activities=kinds, profile_memory=sites) as profiler:
             for index, step in enumerate(steps):
-                with record_function(f"{STEP_MARK}{index}"), marked() if sites else contextlib.nullcontext():
+                with self._mark(index), marked() if sites else contextlib.nullcontext():
                     step()
-                if not device:
-                    self.synchronize()
             self.synchronize()
         profiler.export_chrome_trace(str(Path(self.job.folder) / name))
+
+    def _mark(self, index: int) -> Any:
+        """Marks a step in a profile."""
+        return self.torch.profiler.record_function(f"{STEP_MARK}{index}")
 
     def _cost(self) -> ProfilerCost:
         """The cost of the profiler, from what it adds to a forward pass and to a training step of an LSTM's cells."""
@@ -236,7 +253,7 @@ class _TorchProfile:
             torch.no_grad()(functools.partial(_cells, cell, rows)),
             torch.enable_grad()(functools.partial(_trained, cell, rows)),
         ]
-        self._trace(_CALIBRATION_FILE, [*programs, repeated] * 2)  # a first call does more
+        self._host_trace(_CALIBRATION_FILE, [*programs, repeated] * 2)  # a first call does more
         raw = read_whole(Path(self.job.folder) / _CALIBRATION_FILE, MOST_TRACE_BYTES)
         *steps, last = read_chrome_trace(raw).steps[len(programs) + 1 :]
         return profiler_cost(list(map(ProfilerEvents, steps, self._added(programs))), last)
@@ -247,7 +264,7 @@ class _TorchProfile:
         for _ in range(_CALIBRATION_ROUNDS):
             for profiled, found in times.items():
                 self.processor.leave_if_slow()
-                with self._profiler() if profiled else contextlib.nullcontext():
+                with self._host_profiler() if profiled else contextlib.nullcontext():
                     for own, program in zip(found, programs, strict=True):
                         own.extend(self._loops_ns(program))
         plain, profiled_ns = ([_quartile(own) for own in found] for found in times.values())

@@ -77,6 +77,7 @@ def test_a_training_step_on_the_processor(program: str) -> None:
     assert (found.library, found.device, found.reason, found.sites_missing) == ("torch", "", "", "")
     assert found.trace is not None
     assert len(found.trace.steps) >= 3
+    assert found.host.knows(found.trace)
     rows = {(row.name, row.site.line): row.count for row in operation_rows(found.trace, found.host)}
     assert rows["aten::linear", "train.py:10"] == 2
     assert rows["AddmmBackward0", "train.py:11"] == 2
@@ -222,8 +223,8 @@ def test_the_step_the_calibration_and_the_host_are_measured_before_the_profile_o
         seen.append("step")
         return 1.0
 
-    def trace(name: str, steps: Any, device: bool = False, sites: bool = False) -> None:
-        seen.append(f"{name}, device" if device else name)
+    def trace(name: str, *more: Any) -> None:
+        seen.append(name)
 
     def cost() -> ProfilerCost:
         seen.append("cost")
@@ -231,9 +232,10 @@ def test_the_step_the_calibration_and_the_host_are_measured_before_the_profile_o
 
     monkeypatch.setattr(own, "_step_ns", step_ns)
     monkeypatch.setattr(own, "_trace", trace)
+    monkeypatch.setattr(own, "_host_trace", trace)
     monkeypatch.setattr(own, "_cost", cost)
     monkeypatch.setattr(own, "synchronize", lambda: None)
     own.run()
     assert seen[:2] == ["step", "cost"]
     assert seen[2:10] == ["step", "host-0.json", "step", "host-0.json", "step", "host-1.json", "step", "host-2.json"]
-    assert seen[10:] == ["device.json, device", "device.json, device", "sites.json, device"]
+    assert seen[10:] == ["device.json", "device.json", "sites.json"]

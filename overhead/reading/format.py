@@ -30,14 +30,22 @@ def plain(text: str, limit: int = 200) -> str:
 
 
 def number(value: float, low: float | None = None, high: float | None = None) -> str:
-    """``value`` rounded to one or two digits of its interval's half-width; to two digits without an interval."""
-    return _fixed(value, _place(value, low, high))
+    """``value`` rounded to one or two digits of its interval's half-width; to two digits without an interval.
+
+    Also to two digits if the interval, so rounded, reaches zero: the half-width of two processes exceeds most values.
+    """
+    return _fixed(value, _place(value, *((None, None) if _reaches_zero(value, low, high) else (low, high))))
 
 
 def spread(value: float, low: float | None, high: float | None) -> str:
-    """``value (low to high)``, all rounded alike, or the value alone."""
+    """``value (low to high)``, all rounded alike, or the value alone.
+
+    Where the interval of a value above zero reaches zero, ``value (at most high)``, each rounded to two digits.
+    """
     if low is None or high is None:
         return number(value)
+    if _reaches_zero(value, low, high):
+        return f"{number(value)} ({f'{number(low)} to' if low > 0 else 'at most'} {number(high)})"
     place = _place(value, low, high)
     return f"{_fixed(value, place)} ({_fixed(low, place)} to {_fixed(high, place)})"
 
@@ -78,12 +86,7 @@ def time(figure: Figure) -> str:
     """A time with its unit: ``26.3 us (25.9 to 26.7)``; the status where there is no value."""
     if not has_value(figure):
         return figure.status
-    value, low, high = in_micro(figure)
-    middle = f"{number(value, low, high)} {MICRO}"
-    if low is None or high is None:
-        return middle
-    place = _place(value, low, high)
-    return f"{middle} ({_fixed(low, place)} to {_fixed(high, place)})"
+    return _signed(spread(*in_micro(figure)), f" {MICRO}")
 
 
 def in_micro(figure: Figure) -> tuple[float, float | None, float | None]:
@@ -183,6 +186,11 @@ def listed(words: list[str], last: str = "and") -> str:
 
 def _plausible(value: float) -> bool:
     return value == 0 or _SMALLEST <= abs(value) <= _LARGEST
+
+
+def _reaches_zero(value: float, low: float | None, high: float | None) -> bool:
+    """Whether the interval of a value above zero, rounded to its own digits, ends at zero or below."""
+    return low is not None and value > 0 and round(low, -_place(value, low, high)) <= 0
 
 
 def _place(value: float, low: float | None, high: float | None) -> int:

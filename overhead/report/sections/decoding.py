@@ -22,7 +22,7 @@ from overhead.reading.decoding import (
     kernel_ratio,
     slope_over_dispatches,
 )
-from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, spread
+from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, positive_spread, spread
 from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
@@ -361,7 +361,7 @@ def _published() -> str:
 
 
 def _line(line: DispatchSlope) -> str:
-    return f"{_shown(line.slope, 1e3)} {MICRO}, with an intercept of {_shown(line.intercept, _MILLI)} ms"
+    return f"{_shown(line.slope, 1e3)} {MICRO}, with an intercept of {spread(*line.intercept.over(_MILLI))} ms"
 
 
 def _place(levels: FusionLevels) -> str:
@@ -384,7 +384,7 @@ def _device(arm: DecodeArm) -> Cell:
 
 
 def _shown(found: Span | None, unit: float) -> str:
-    return "" if found is None else spread(*found.over(unit))
+    return "" if found is None else positive_spread(*found.over(unit))
 
 
 def _remark(arm: DecodeArm) -> str:

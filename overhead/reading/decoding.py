@@ -250,8 +250,9 @@ def _without(record: Record, axis: str) -> tuple[object, ...]:
     return record.target_key, record.pattern, record.caller, params
 
 
-def _points(arms: Sequence[DecodeArm]) -> list[tuple[int, Span]]:
-    return [(arm.dispatches, arm.complete) for arm in arms if arm.dispatches and arm.complete is not None]
+def _points(arms: Sequence[DecodeArm], on_device: bool = False) -> list[tuple[int, Span]]:
+    times = [(arm.dispatches, arm.device if on_device else arm.complete) for arm in arms]
+    return [(dispatches, time) for dispatches, time in times if dispatches and time is not None]
 
 
 def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
@@ -276,12 +277,12 @@ def kernel_ratio(of: DecodeArm | None, over: DecodeArm | None) -> Span | None:
     return ratio(of.device if of else None, over.device if over else None)
 
 
-def slope_over_dispatches(arms: Sequence[DecodeArm]) -> DispatchSlope | None:
-    """The least-squares line through the arms; None with fewer than three points.
+def slope_over_dispatches(arms: Sequence[DecodeArm], *, on_device: bool = False) -> DispatchSlope | None:
+    """The least-squares line through the arms' times of a token, or device times; None with fewer than three points.
 
     Its intervals hold if each point errs by its own interval independently of the others.
     """
-    points = _points(arms)
+    points = _points(arms, on_device)
     if len(points) < 3 or len({x for x, _ in points}) < 3:
         return None
     mean = sum(x for x, _ in points) / len(points)

@@ -271,6 +271,17 @@ def test_a_slope_whose_interval_holds_zero_is_not_shown() -> None:
     assert "trivial dependent dispatch adds to an unfused token is not resolved" in text
 
 
+def test_a_slope_that_only_the_device_resolves_is_that_of_the_device() -> None:
+    wide = [level(0, padding) for padding in (0, 100, 200)]
+    for one in wide:
+        busy = msgspec.structs.replace(one.figures[0], name="device_busy")
+        one.figures[:] = [msgspec.structs.replace(one.figures[0], low=-9e6, high=9e6), busy]
+    parts = [part for part in decoding(view(*wide)) if isinstance(part, Text)]
+    (text,) = [sentence for part in parts for sentence in part.paragraphs if "trivial" in sentence]
+    assert "is not resolved" in text
+    assert text.endswith("It adds 10.0 (9.8 to 10.2) µs to the device's time.")
+
+
 def test_reads_have_a_table_of_their_own() -> None:
     first = record("read-each", 12.0, caller="binding", fusions=6, readback="token", tokens=5)
     parts = decoding(view(level(6), first))

@@ -332,7 +332,11 @@ def _padded_sentences(found: Decoded) -> Iterator[str]:
         line = slope_over_dispatches(group)
         if line and line.slope.floor <= 0:
             place = group[0].target.label
-            yield f"What a trivial dependent dispatch adds to an unfused token is not resolved ({place})."
+            busy = slope_over_dispatches(group, on_device=True)
+            said = f"What a trivial dependent dispatch adds to an unfused token is not resolved ({place})."
+            if busy and busy.slope.floor > 0:
+                said += f" It adds {_shown(busy.slope, 1e3)} {MICRO} to the device's time."
+            yield said
         elif line:
             yield (
                 f"A trivial dependent dispatch that is added to an unfused token costs {_line(line)} "

@@ -244,7 +244,7 @@ def operating() -> str:
 
 
 def decoding_run() -> str:
-    """Of the committed run of a decoder: each program's kernels on the device, what a dispatch adds, and the batches."""
+    """Of the committed run of a decoder: each program's kernels, what a dispatch adds, and the batches."""
     view = View(read_fingerprint(_DATA / "nvidia-h200-decode-0.5b.json"))
     (found,) = decoded(view)
     kernels = next(part for part in decoding(view) if isinstance(part, Table) and "kernels" in part.caption)

@@ -28,9 +28,10 @@ from overhead.claims.registry import ClaimTest  # noqa: E402
 from overhead.claims.sentences import quantity  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
+from overhead.reading.decoding import decoded  # noqa: E402
 from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.findings import findings_of  # noqa: E402
-from overhead.reading.format import listed  # noqa: E402
+from overhead.reading.format import listed, positive_spread  # noqa: E402
 from overhead.reading.key_figures import KeyFigure  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.reading.tables import COLUMNS  # noqa: E402
@@ -38,6 +39,8 @@ from overhead.reading.view import View  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
+from overhead.report.core.parts import Table  # noqa: E402
+from overhead.report.sections.decoding import decoding, level_sentences, padded_sentences  # noqa: E402
 from overhead.terminal import comparison  # noqa: E402
 from overhead.versus import compare  # noqa: E402
 
@@ -240,6 +243,24 @@ def operating() -> str:
     return _table(head, rows)
 
 
+def decoding_run() -> str:
+    """Of the committed run of a decoder: each program's kernels, what a dispatch adds, and the batches."""
+    view = View(read_fingerprint(_DATA / "nvidia-h200-decode-0.5b.json"))
+    (found,) = decoded(view)
+    kernels = next(part for part in decoding(view) if isinstance(part, Table) and "kernels" in part.caption)
+    rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in kernels.rows]
+    sentences = [*padded_sentences(found), *level_sentences(found)]
+    said = [textwrap.fill(f"- {one}", 138, subsequent_indent="  ") for one in sentences]
+    batches = sorted({arm.batch for sweep in found.sweeps for arm in sweep.arms})
+    steps = []
+    for sweep in found.sweeps:
+        times = {arm.batch: positive_spread(*arm.complete.over(1e6)) for arm in sweep.arms if arm.complete}
+        first = sweep.arms[0]
+        steps.append([f"`{first.record.stack}`: {first.how}", *(times.get(batch, "") for batch in batches)])
+    head = ["a step, ms", *(f"batch {batch}" for batch in batches)]
+    return "\n\n".join([_table([*kernels.columns], rows), "\n".join(said), _table(head, steps)])
+
+
 def columns() -> str:
     """The names of the columns of ``to_pandas``."""
     return textwrap.fill(", ".join(f"`{name}`" for name in COLUMNS) + ".", 120)
@@ -310,10 +331,14 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "across": across,
     "plugin-interface": plugin_interface,
     "columns": columns,
+    "decoding": decoding_run,
 }
 DOCUMENTS = (
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("compare.md", "installing.md", "method.md", "plugins.md", "python-api.md")),
+    *(
+        ROOT / "docs" / name
+        for name in ("compare.md", "decode.md", "installing.md", "method.md", "plugins.md", "python-api.md")
+    ),
     _DATA / "README.md",
 )
 """The documents with generated blocks."""

@@ -8,7 +8,7 @@ from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import Claim, ClaimTest, Unit
 from overhead.claims.rules import ClaimVerdict, implied, published
 from overhead.claims.select import making
-from overhead.reading.format import MICRO, TIMES, count, listed, spread
+from overhead.reading.format import MICRO, TIMES, count, listed, positive_spread, spread
 
 _MOST_TARGETS = 3
 """The most targets that a sentence names; it counts the others."""
@@ -50,7 +50,7 @@ def quantity(value: float, unit: Unit, low: float | None = None, high: float | N
     share = unit == "share"
     mark = " %" if share else TIMES if unit == "ratio" else f" {_UNITS[unit]}"
     shown, below, above = (None if v is None else 100 * v if share else v for v in (value, low, high))
-    return spread(shown or 0.0, below, above) + mark
+    return (spread if share else positive_spread)(shown or 0.0, below, above) + mark
 
 
 def exact(claim: Claim) -> str:

@@ -98,22 +98,34 @@ class DecodeArm:
     def device_bound(self) -> bool | None:
         """Whether the host issues a step in less time than the device needs; None if that is not known.
 
-        Where the intervals overlap, it is not. Without a device time it is what the run found to limit the step.
+        Where the intervals overlap, it is not. A host's time below the resolution is less than the device's. Without a
+        device time it is what the run found to limit the step.
         """
         if self.record.api == "CPU" or self.lacks_intervals:
             return None
         host, busy = self._host_and_busy
+        if busy is not None and self._host_below_resolution:
+            return True
         if host is None or busy is None:
             return {"device": True, "host": False, "balanced": False}.get(self.record.bound)
         return host.ceiling < busy.floor
 
     @property
     def lacks_intervals(self) -> bool:
-        """Whether ``device_bound`` is not known because a time has no interval, as in a run of one process."""
-        times = self._host_and_busy
+        """Whether ``device_bound`` is not known for want of processes.
+
+        A time then has no interval, or the host's interval holds zero and all times of the device.
+        """
+        host, busy = times = self._host_and_busy
         if None in times:
             times = (self.host, self.complete) if self.record.bound else ()
-        return self.record.api != "CPU" and any(one is not None and not one.bounded for one in times)
+        wide = host is not None and busy is not None and host.floor <= 0 and host.ceiling >= busy.floor
+        return self.record.api != "CPU" and (wide or any(one is not None and not one.bounded for one in times))
+
+    @property
+    def _host_below_resolution(self) -> bool:
+        issue = self.record.figure("issue")
+        return issue is not None and issue.status == "below-resolution"
 
     @property
     def _host_and_busy(self) -> tuple[Span | None, ...]:
@@ -155,7 +167,7 @@ class BatchSweep:
 
     @property
     def lacking(self) -> list[int]:
-        """The batches at which it is not known because a time has no interval."""
+        """The batches at which it is not known for want of processes."""
         return [arm.batch for arm in self.arms if arm.lacks_intervals]
 
 
@@ -238,8 +250,9 @@ def _without(record: Record, axis: str) -> tuple[object, ...]:
     return record.target_key, record.pattern, record.caller, params
 
 
-def _points(arms: Sequence[DecodeArm]) -> list[tuple[int, Span]]:
-    return [(arm.dispatches, arm.complete) for arm in arms if arm.dispatches and arm.complete is not None]
+def _points(arms: Sequence[DecodeArm], on_device: bool = False) -> list[tuple[int, Span]]:
+    times = [(arm.dispatches, arm.device if on_device else arm.complete) for arm in arms]
+    return [(dispatches, time) for dispatches, time in times if dispatches and time is not None]
 
 
 def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
@@ -264,12 +277,12 @@ def kernel_ratio(of: DecodeArm | None, over: DecodeArm | None) -> Span | None:
     return ratio(of.device if of else None, over.device if over else None)
 
 
-def slope_over_dispatches(arms: Sequence[DecodeArm]) -> DispatchSlope | None:
-    """The least-squares line through the arms; None with fewer than three points.
+def slope_over_dispatches(arms: Sequence[DecodeArm], *, on_device: bool = False) -> DispatchSlope | None:
+    """The least-squares line through the arms' times of a token, or device times; None with fewer than three points.
 
     Its intervals hold if each point errs by its own interval independently of the others.
     """
-    points = _points(arms)
+    points = _points(arms, on_device)
     if len(points) < 3 or len({x for x, _ in points}) < 3:
         return None
     mean = sum(x for x, _ in points) / len(points)

@@ -17,6 +17,11 @@ _DIGITS_WITHOUT_INTERVAL = 2
 _SECOND_DIGIT_BELOW = 3.55
 """A half-width with leading digits below this shows two digits (the Particle Data Group's rule), if the number then has
 three digits at most."""
+_POSITIVE = frozenset({
+    "complete", "issue", "host", "device_busy", "device_span", "met", "legacy", "naive", "naive_idle", "empty_wait",
+    "first", "prepare",
+})  # fmt: skip
+"""Times that cannot be negative. An intercept can, as can a difference of two times."""
 _SMALLEST, _LARGEST = 1e-9, 1e18
 """Bounds in ns of a plausible measurement; drawing values beyond them overflows."""
 
@@ -40,6 +45,17 @@ def spread(value: float, low: float | None, high: float | None) -> str:
         return number(value)
     place = _place(value, low, high)
     return f"{_fixed(value, place)} ({_fixed(low, place)} to {_fixed(high, place)})"
+
+
+def positive_spread(value: float, low: float | None, high: float | None) -> str:
+    """``spread`` of what cannot be negative, as a time, a rate or a ratio.
+
+    Where the interval, rounded to its own digits, reaches zero, value and ends have two digits each, and an end at zero
+    or below is not shown: ``28 (at most 110)``. This is so for most intervals of two processes.
+    """
+    if low is None or high is None or value <= 0 or round(low, -_place(value, low, high)) > 0:
+        return spread(value, low, high)
+    return f"{number(value)} ({f'{number(low)} to' if low > 0 else 'at most'} {number(high)})"
 
 
 def between(low: float, high: float) -> str:
@@ -71,19 +87,14 @@ def two_speeds(figure: Figure) -> tuple[float, ...]:
 
 def micro_spread(figure: Figure) -> str:
     """A time in microseconds with its interval, without unit, or the status where there is no value."""
-    return spread(*in_micro(figure)) if has_value(figure) else figure.status
+    if not has_value(figure):
+        return figure.status
+    return (positive_spread if figure.name in _POSITIVE else spread)(*in_micro(figure))
 
 
 def time(figure: Figure) -> str:
     """A time with its unit: ``26.3 us (25.9 to 26.7)``; the status where there is no value."""
-    if not has_value(figure):
-        return figure.status
-    value, low, high = in_micro(figure)
-    middle = f"{number(value, low, high)} {MICRO}"
-    if low is None or high is None:
-        return middle
-    place = _place(value, low, high)
-    return f"{middle} ({_fixed(low, place)} to {_fixed(high, place)})"
+    return _signed(micro_spread(figure), f" {MICRO}") if has_value(figure) else figure.status
 
 
 def in_micro(figure: Figure) -> tuple[float, float | None, float | None]:
@@ -157,7 +168,7 @@ def factor(value: float, low: float | None = None, high: float | None = None) ->
 
 def factor_spread(value: float, low: float | None = None, high: float | None = None) -> str:
     """A ratio with its interval: ``3× (2 to 4)``."""
-    return _signed(spread(value, low, high), TIMES)
+    return _signed(positive_spread(value, low, high), TIMES)
 
 
 def percent_spread(value: float, low: float | None, high: float | None) -> str:

@@ -228,6 +228,32 @@ def test_without_intervals_it_is_not_resolved_what_bounds_a_step() -> None:
     ]  # fmt: skip
 
 
+def with_issue(found: Record, **changes: Any) -> Record:
+    figures = [msgspec.structs.replace(f, **changes) if f.name == "issue" else f for f in found.figures]
+    return msgspec.structs.replace(found, figures=figures)
+
+
+def test_a_host_whose_interval_holds_zero_and_the_device_is_not_resolved() -> None:
+    wide = with_issue(step(4, 3.0, "dawn", "per-pass", fusions=6), low=-4e6, high=8e6)
+    narrow = with_issue(step(16, 9.0, "dawn", "per-pass", fusions=6), low=-4e6, high=8e6)
+    text, _, table = batches(view(wide, narrow))
+    assert isinstance(text, Text)
+    assert isinstance(table, Table)
+    assert [text_of(row)[7] for row in table.rows] == ["not resolved", "device"]
+    assert text_of(table.rows[0])[4] == "2.0 (at most 8.0)"
+    assert text.paragraphs[-1].endswith("(fused, one pass a token, from Python) at batch 4.")
+
+
+def test_a_host_below_the_resolution_takes_less_than_the_device() -> None:
+    graph = [step(batch, 3.0, "cuda-graph", "launches", maker="torch") for batch in (1, 4)]
+    graph[1] = with_issue(graph[1], value=None, low=None, high=None, status="below-resolution")
+    text, _, table = batches(view(*graph))
+    assert isinstance(text, Text)
+    assert isinstance(table, Table)
+    assert [text_of(row)[7] for row in table.rows] == ["device", "device"]
+    assert text.paragraphs[-1].endswith("(CUDA graph of the eager step) at every batch measured.")
+
+
 def test_one_batch_alone_has_no_section() -> None:
     assert list(batches(view(level(0), level(6)))) == []
 
@@ -243,6 +269,17 @@ def test_a_slope_whose_interval_holds_zero_is_not_shown() -> None:
     parts = [part for part in decoding(view(*equal)) if isinstance(part, Text)]
     (text,) = [sentence for part in parts for sentence in part.paragraphs if "trivial" in sentence]
     assert "trivial dependent dispatch adds to an unfused token is not resolved" in text
+
+
+def test_a_slope_that_only_the_device_resolves_is_that_of_the_device() -> None:
+    wide = [level(0, padding) for padding in (0, 100, 200)]
+    for one in wide:
+        busy = msgspec.structs.replace(one.figures[0], name="device_busy")
+        one.figures[:] = [msgspec.structs.replace(one.figures[0], low=-9e6, high=9e6), busy]
+    parts = [part for part in decoding(view(*wide)) if isinstance(part, Text)]
+    (text,) = [sentence for part in parts for sentence in part.paragraphs if "trivial" in sentence]
+    assert "is not resolved" in text
+    assert text.endswith("It adds 10.0 (9.8 to 10.2) µs to the device's time.")
 
 
 def test_reads_have_a_table_of_their_own() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from overhead.lowering.fusions import FUSIONS
 from overhead.reading.decoding import DecodeArm, decoded, fastest_arm
-from overhead.reading.format import percent_spread, spread
+from overhead.reading.format import percent_spread, positive_spread
 from overhead.reading.view import View
 from overhead.report.core.page_list import page_named
 from overhead.report.core.parts import Cell, Part, Table
@@ -34,4 +34,4 @@ def _cells(arm: DecodeArm | None) -> list[str | Cell]:
     share = arm.host_share
     way = f"{arm.target.short}, {arm.how.partition(', ')[2]}"
     shown = percent_spread(*share.over(1)) if share is not None else ""
-    return [spread(*arm.complete.over(1e6)), Cell(way, arm.target.stack), shown]
+    return [positive_spread(*arm.complete.over(1e6)), Cell(way, arm.target.stack), shown]

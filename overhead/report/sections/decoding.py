@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import fill
 
 from overhead.lowering.fusions import FUSIONS
@@ -22,7 +22,7 @@ from overhead.reading.decoding import (
     kernel_ratio,
     slope_over_dispatches,
 )
-from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, spread
+from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, positive_spread, spread
 from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
@@ -60,7 +60,7 @@ def decoding(view: View) -> Iterator[Part]:
                 yield _level_table(found, levels)
         yield from _unfused_and_fused(found)
         yield from _kernels(found)
-        sentences = [*_padded_sentences(found), *_level_sentences(found)]
+        sentences = [*padded_sentences(found), *level_sentences(found)]
         if sentences:
             yield Text([*sentences, _published()])
 
@@ -327,12 +327,16 @@ def _kernels(found: Decoded) -> Iterator[Part]:
         yield Text([f"{words}: {listed(programs)}." for words, programs in said.items() if programs])
 
 
-def _padded_sentences(found: Decoded) -> Iterator[str]:
+def padded_sentences(found: Decoded) -> Iterator[str]:
+    """What a dispatch that is added to an unfused token costs, a sentence for each stack."""
     for group in found.padded:
         line = slope_over_dispatches(group)
         if line and line.slope.floor <= 0:
             place = group[0].target.label
-            yield f"What a trivial dependent dispatch adds to an unfused token is not resolved ({place})."
+            yield (
+                f"What a trivial dependent dispatch adds to an unfused token is not resolved ({place})."
+                + _on_device("It adds", "to", group)
+            )
         elif line:
             yield (
                 f"A trivial dependent dispatch that is added to an unfused token costs {_line(line)} "
@@ -340,16 +344,29 @@ def _padded_sentences(found: Decoded) -> Iterator[str]:
             )
 
 
-def _level_sentences(found: Decoded) -> Iterator[str]:
+def level_sentences(found: Decoded) -> Iterator[str]:
+    """What a dispatch less saves over the fusion levels, a sentence for each stack."""
     for levels in found.levels:
-        line = slope_over_dispatches([arm for _, arm in levels.arms])
+        arms = [arm for _, arm in levels.arms]
+        line = slope_over_dispatches(arms)
         if line and line.slope.floor <= 0:
-            yield f"What a dispatch less saves over the fusion levels is not resolved ({_place(levels)})."
+            yield (
+                f"What a dispatch less saves over the fusion levels is not resolved ({_place(levels)})."
+                + _on_device("It saves", "of", arms)
+            )
         elif line:
             yield (
                 f"Over the fusion levels a dispatch less saves {_line(line)} ({_place(levels)}). Fusions also change "
                 "the work of the kernels, so this is not the cost of a dispatch."
             )
+
+
+def _on_device(begin: str, of: str, arms: Sequence[DecodeArm]) -> str:
+    """A sentence on the slope of the device's times; '' where that is not resolved either."""
+    line = slope_over_dispatches(arms, on_device=True)
+    if line is None or line.slope.floor <= 0:
+        return ""
+    return f" {begin} {_shown(line.slope, 1e3)} {MICRO} {of} the device's time."
 
 
 def _published() -> str:
@@ -361,7 +378,7 @@ def _published() -> str:
 
 
 def _line(line: DispatchSlope) -> str:
-    return f"{_shown(line.slope, 1e3)} {MICRO}, with an intercept of {_shown(line.intercept, _MILLI)} ms"
+    return f"{_shown(line.slope, 1e3)} {MICRO}, with an intercept of {spread(*line.intercept.over(_MILLI))} ms"
 
 
 def _place(levels: FusionLevels) -> str:
@@ -384,7 +401,7 @@ def _device(arm: DecodeArm) -> Cell:
 
 
 def _shown(found: Span | None, unit: float) -> str:
-    return "" if found is None else spread(*found.over(unit))
+    return "" if found is None else positive_spread(*found.over(unit))
 
 
 def _remark(arm: DecodeArm) -> str:

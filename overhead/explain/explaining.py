@@ -37,6 +37,7 @@ from overhead.explain.timing import CallTiming, Timing, time_statements
 from overhead.explain.trace import busy
 from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay
 from overhead.explain.waits import NOTHING
+from overhead.reading.format import count
 from overhead.results import Figure
 from overhead.runner.progress import Listener
 
@@ -103,11 +104,11 @@ def explanation(
     """The explanation from what was measured. Pure, except for the time of day."""
     call = timing.calls[0]
     step = _timing(call, profile)
-    trace, host = profile.trace, profile.host
-    operations = operation_rows(trace.quiet(), host) if trace is not None else []
+    trace = profile.trace
+    operations = operation_rows(trace.quiet(), profile.host) if trace is not None else []
     synchronisations = synchronisation_rows(trace) if trace is not None else []
     counts = step_counts(trace) if trace is not None else _no_counts(profile.reason)
-    check, verdict = _judged(profile, step, counts)
+    check, verdict = _judged(profile, step, counts, operations, synchronisations)
     return Explanation(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         program=ExplainedProgram(
@@ -125,7 +126,7 @@ def explanation(
         replay=check,
         verdict=verdict,
         alternatives=list(alternatives),
-        not_seen=[machine.redact(text) for text in _not_seen(profile, call)],
+        not_seen=[machine.redact(text) for text in _not_seen(profile, call, counts)],
     )  # fmt: skip
 
 
@@ -179,21 +180,26 @@ def _no_counts(reason: str) -> StepCounts:
     return StepCounts(**{name: missing(name, reason, "count") for name in names})
 
 
-def _judged(profile: StepProfile, step: StepTiming, counts: StepCounts) -> tuple[ReplayCheck, StepVerdict]:
-    trace, host = profile.trace, profile.host
+def _judged(
+    profile: StepProfile,
+    step: StepTiming,
+    counts: StepCounts,
+    operations: Sequence[OperationRow],
+    synchronisations: Sequence[SynchronisationRow],
+) -> tuple[ReplayCheck, StepVerdict]:
+    trace = profile.trace
     if trace is None or not trace.steps:
         reason = profile.reason or "no step was profiled"
         return no_replay(reason), judge_times(
             step.wall, step.issue, synchronous=profile.found.waits == [NOTHING.name], on_device=bool(profile.device)
         )
-    parts = step_parts(trace.quiet(), host)
+    parts = step_parts(trace.quiet(), profile.host)
     measured = _measured(profile.step_ns)
     check = check_replay(parts.step, measured)
-    operations = operation_rows(trace.quiet(), host)
     if not trace.has_device:
         return check, judge_processor(step.wall, check, operations)
     streams = len({work.stream for each in trace.steps for work in each.device})
-    verdict = judge(parts, check, operations, synchronisation_rows(trace), counts.launches.value, streams)
+    verdict = judge(parts, check, operations, synchronisations, counts.launches.value, streams)
     return check, verdict
 
 
@@ -202,10 +208,10 @@ def _measured(samples: Sequence[float]) -> Figure:
     if not samples:
         return missing("measured", "more steps took no longer than few: the times beside the profile are not resolved")
     return Figure(name="measured", value=min(samples), low=min(samples), high=max(samples),
-                  rule="in the profiled process, before and beside the profiles; the quieter of both")  # fmt: skip
+                  rule="in the profiled process, before and beside the profiles; the shorter of the two")  # fmt: skip
 
 
-def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:
+def _not_seen(profile: StepProfile, call: CallTiming, counts: StepCounts) -> list[str]:
     found = []
     if profile.trace is None:
         found.append(f"Launches, synchronisations, operations and gaps: {profile.reason}.")
@@ -213,8 +219,13 @@ def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:
         found.append("No work on a device: launches, synchronisations and gaps do not apply.")
     else:
         found.append("Waits of one stream for another are not modelled in the replay.")
-        if not profile.host.knows(profile.trace):
-            found.append("The profiled steps differ: their host times contain what the profile of the device adds.")
+        if unknown := profile.host.unknown(profile.trace):
+            found.append(
+                f"{unknown} of {count(len(profile.trace.steps), 'profiled step')} run other operations than the steps "
+                "that were profiled without CUPTI: their host times contain what CUPTI adds."
+            )
+        elif counts.synchronisations.value and profile.host.call_ns(profile.trace) is None:
+            found.append("Host times of operations that wait contain what CUPTI adds to a call.")
     if profile.sites_missing:
         found.append(f"{profile.sites_missing[0].upper()}{profile.sites_missing[1:]}.")
     if "values-not-checked" in call.flags:

@@ -1,7 +1,7 @@
 """The host's own work in a profiled step: without the cost of the profiler, and without waiting for the device. Pure.
 
-A profile of the device's work slows the runtime calls of the host by an amount that differs from call to call. So the
-host's times come from a second profile of the same operations, without the device.
+CUPTI, which profiles the device's work, slows the runtime calls of the host by an amount that differs from call to
+call. So the host's times come from another profile of the same operations, without the device.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,8 +21,8 @@ from overhead.explain.trace import HostOperation, StepTrace, Trace, spans_of
 
 @dataclass(frozen=True)
 class ProfilerCost:
-    """What the profiler of the host adds to its time, ns: for each operation, those inside others too; for each step of
-    a backward pass, which is an operation, in addition.
+    """What the profiler adds to the host's time, ns. ``operation_ns``: for each operation, nested ones included.
+    ``backward_ns``: additionally for an operation that is a step of a backward pass.
 
     ``entry_ns``: from the end of an operation to the start of the next one in a loop without other work: what PyTorch
     takes from Python to an operation.
@@ -70,11 +70,11 @@ class HostWork:
 
     def __init__(self, parts: _Parts, work_ns: Sequence[float]) -> None:
         self._parts = parts
-        self._done = [0.0, *itertools.accumulate(work_ns)]
+        self._own, self._done = np.array(parts.own), np.array([0.0, *itertools.accumulate(work_ns)])
 
     def between(self, start: float, end: float) -> float:
         """The host's work from one time of the profile to another, ns."""
-        first, last = np.interp([self._parts.own_until(start), self._parts.own_until(end)], self._parts.own, self._done)
+        first, last = np.interp((self._parts.own_until(start), self._parts.own_until(end)), self._own, self._done)
         return float(last - first)
 
 
@@ -85,56 +85,73 @@ _NO_TRACE, _NO_COST = Trace(()), ProfilerCost()
 class HostTimes:
     """The times of the host.
 
-    ``alone``: steps profiled without the device, each of which began when the device had no work. They count where
-    their operations are those of the step in question. ``cost``: of the profiler in them.
+    ``alone``: steps profiled without the device, each of which began when the device had no work. Used only for steps
+    that run the same operations in the same order. ``cost``: of the profiler in them.
     """
 
     alone: Trace = _NO_TRACE
     cost: ProfilerCost = _NO_COST
 
-    def of(self, step: StepTrace, call_ns: float = 0.0) -> HostWork:
-        """The host's work in a step. ``call_ns``: what the profile of the device adds to each runtime call."""
+    def of(self, step: StepTrace, call_ns: float) -> HostWork:
+        """The host's work in a step. ``call_ns``: what CUPTI adds to each runtime call."""
         parts = _Parts(step, call_ns)
-        usual = self._usual.get(_names(step), parts.own_ns)
+        usual = self._usual.get(_names(step)) or _Usual(parts.own_ns, self._costs(step))
         work, debt = [], 0.0
-        for index, own in enumerate(parts.own_ns):
-            # A profile without the device cannot tell a wait from work.
-            found = min(usual[index], own) if parts.waits[index] else usual[index]
-            # A part that is shorter than the profiler's cost leaves a rest of the cost for the next ones.
-            debt += self.cost.of(step.operations[index // 2]) if index % 2 else 0.0
+        for index, (own, usual_ns, cost_ns) in enumerate(zip(parts.own_ns, usual.times, usual.costs, strict=True)):
+            # A profile without the device cannot tell a wait from work. A part that is longer there than with CUPTI
+            # has waited too, for room in the queue.
+            calls = parts.calls[index]
+            waits = parts.waits[index] or (calls > 0 and usual_ns > own + calls * call_ns)
+            found = min(usual_ns, own) if waits else usual_ns
+            # If a part is shorter than the profiler's cost, the remaining cost is subtracted from the next parts.
+            debt += cost_ns
             work.append(max(0.0, found - debt))
             debt -= found - work[-1]
         return HostWork(parts, work)
 
-    def call_ns(self, trace: Trace) -> float:
-        """What the profile of the device adds to each runtime call: the median over the steps, ns.
+    def call_ns(self, trace: Trace) -> float | None:
+        """How much longer these steps take than the profile without the device, for each runtime call; the median, ns.
 
-        It is known from the parts of the step in which the host does not wait, and 0 if these have no call.
+        Parts in which the host waits do not count. None if no other part has a call.
         """
         found = []
         for step in trace.steps:
-            parts = _Parts(step)
-            usual = self._usual.get(_names(step), parts.own_ns)
+            usual, parts = self._usual.get(_names(step)), _Parts(step, 0.0)
+            if usual is None:
+                continue
             free = [index for index, waits in enumerate(parts.waits) if not waits]
             if calls := sum(parts.calls[index] for index in free):
-                found.append(sum(parts.own_ns[index] - usual[index] for index in free) / calls)
-        return max(0.0, statistics.median(found)) if found else 0.0
+                found.append(sum(parts.own_ns[index] - usual.times[index] for index in free) / calls)
+        return max(0.0, statistics.median(found)) if found else None
 
-    def knows(self, trace: Trace) -> bool:
-        """Whether the operations of these steps are those of steps that were profiled without the device."""
-        return all(_names(step) in self._usual for step in trace.steps)
+    def unknown(self, trace: Trace) -> int:
+        """How many steps run other operations than the steps that were profiled without the device."""
+        return sum(_names(step) not in self._usual for step in trace.steps)
 
     @cached_property
-    def _usual(self) -> dict[tuple[str, ...], list[float]]:
-        """By the names of a step's operations: the usual time of each part of the step, ns."""
+    def _usual(self) -> dict[tuple[str, ...], _Usual]:
+        """By the names of a step's operations in order."""
         kinds: dict[tuple[str, ...], list[StepTrace]] = {}
         for step in self.alone.steps:
             kinds.setdefault(_names(step), []).append(step)
         found = {}
         for names, steps in kinds.items():
-            times = [_Parts(step).lengths for step in Trace(steps).quiet().steps]
-            found[names] = [statistics.median(part) for part in zip(*times, strict=True)]
+            quiet = Trace(steps).quiet().steps
+            times = zip(*(_Parts(step, 0.0).own_ns for step in quiet), strict=True)
+            found[names] = _Usual([statistics.median(part) for part in times], self._costs(quiet[0]))
         return found
+
+    def _costs(self, step: StepTrace) -> list[float]:
+        """The cost of the profiler in each part of a step."""
+        return [0.0, *(ns for operation in step.operations for ns in (self.cost.of(operation), 0.0))]
+
+
+@dataclass(frozen=True)
+class _Usual:
+    """The usual time of each part of a step, with the profiler, and the profiler's cost in each."""
+
+    times: Sequence[float]
+    costs: Sequence[float]
 
 
 def _names(step: StepTrace) -> tuple[str, ...]:
@@ -142,26 +159,32 @@ def _names(step: StepTrace) -> tuple[str, ...]:
 
 
 class _Parts:
-    """A step in parts, by turns a time between operations and an operation; the first and the last are between.
+    """A step cut into parts: the time before the first operation, the first operation, the time before the second one,
+    and so on; the last part is the time after the last operation.
 
-    Operations of several threads may overlap; then a part is cut short. ``lengths``, ``calls``, ``waits``: of each
-    part, its time, its number of runtime calls that do not wait, and whether the host waits for the device in it.
-    ``own``: at each edge, the time that the host had worked since the start of the step; ``own_ns``: that of each part.
+    Operations of several threads may overlap; then an operation counts from the end of those before it. ``calls``: the
+    number of runtime calls in each part that do not wait. ``waits``: whether a part has a call that may wait for the
+    device. ``own``: at each edge of the parts, the time that the host had worked since the start of the step.
+    ``own_ns``: that of each part.
     """
 
-    def __init__(self, step: StepTrace, call_ns: float = 0.0) -> None:
+    def __init__(self, step: StepTrace, call_ns: float) -> None:
         edges = [step.start, *(at for each in step.operations for at in (each.start, each.end)), step.end]
         edges = [min(at, step.end) for at in itertools.accumulate(edges, max)]
-        waits = spans_of((call.end - call.no_work, call.end) for call in step.calls if call.no_work > 0)
-        free = sorted((call.start, call.end) for call in step.calls if not call.blocked)
+        waiting = [call for call in step.calls if call.no_work > 0]
+        free = sorted((call.start, call.end - call.queue_full) for call in step.calls if not call.blocked)
         self._start = step.start
-        self._lost = spans_of([*waits, *((max(start, end - call_ns), end) for start, end in free)])
+        self._lost = spans_of([
+            *((call.end - call.no_work, call.end) for call in waiting),
+            *((max(start, end - call_ns), end) for start, end in free),
+        ])  # fmt: skip
         self._lost_until = [0.0, *itertools.accumulate(end - start for start, end in self._lost)]
         self.own = [self.own_until(at) for at in edges]
-        self.own_ns = _steps_of(self.own)
-        self.lengths = _steps_of(edges)
-        self.calls = _steps_of([bisect.bisect_left(free, (at,)) for at in edges])
-        self.waits = [count > 0 for count in _steps_of([bisect.bisect_left(waits, (at,)) for at in edges])]
+        self.own_ns = [after - before for before, after in itertools.pairwise(self.own)]
+        self.calls = _numbers([start for start, _ in free], edges)
+        self.waits = [
+            number > 0 for number in _numbers([call.start for call in (*waiting, *step.synchronisations)], edges)
+        ]
 
     def own_until(self, at: float) -> float:
         """The time from the start of the step to ``at`` in which the host worked, without the cost of calls."""
@@ -170,6 +193,10 @@ class _Parts:
         return at - self._start - self._lost_until[begun] + ahead
 
 
-def _steps_of(values: Sequence[float]) -> list[float]:
-    """The difference of each value from the one before."""
-    return [after - before for before, after in itertools.pairwise(values)]
+def _numbers(times: Iterable[float], edges: Sequence[float]) -> list[int]:
+    """How many of these times lie in each part."""
+    ordered = sorted(times)
+    return [
+        bisect.bisect_left(ordered, end) - bisect.bisect_left(ordered, start)
+        for start, end in itertools.pairwise(edges)
+    ]

@@ -1,9 +1,9 @@
 """The process that profiles a step: times of operations and device work, counts, and call sites.
 
-Once a profile has started CUPTI, runtime calls take longer, even without the profiler: 3 to 6 us for each launch of
-four programs on an H200 (driver 580.159), and 1.7 us for an addition. So the times of the host come from profiles
-without CUPTI, in turn with the step without a profiler. Then a profile with CUPTI records the device's work, and the
-last one the call sites; no time of the host is taken from these two.
+Once a profile has started CUPTI, runtime calls take longer, even without the profiler: 2.7 to 6 us for each launch of
+four programs on an H200 (driver 580.159). So the times of the host come from profiles without CUPTI, in turn with the
+step without a profiler. Then a profile with CUPTI records the device's work, and the last one the call sites. Host time
+comes from the profile with CUPTI only where the host waits, or where the profiles have different operations.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from overhead.bounded_files import read_whole
 from overhead.errors import UsageError, one_line
 from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec
+from overhead.explain.host_profile import host_profile
 from overhead.explain.host_work import ProfilerCost, ProfilerEvents, profiler_cost
 from overhead.explain.profiling import (
     DEVICE_FILE,
@@ -81,11 +82,15 @@ def _child(job: ProfileJob, send: Callable[[ProfileAnswer], None]) -> Profiled:
         library = "torch"
     device = found.adapter if found.api != "CPU" else ""
     torch = sys.modules.get("torch")
-    if torch is None or library != "torch":
-        what = {"none": "a step without PyTorch"}.get(library, library)
+    if torch is None or library != "torch" or (device and not torch.cuda.is_initialized()):
+        what = {"none": "a step without PyTorch", "torch": f"PyTorch on {device}"}.get(library, library)
         return Profiled(reason=f"{what} is not profiled: only its times are measured", library=library, device=device)
     doing("profiling the step")
-    return _TorchProfile(torch, step, job, device, doing).run()
+    try:
+        return _TorchProfile(torch, step, job, device, doing).run()
+    except ImportError as error:
+        reason = f"this version of PyTorch has no profiler of the host alone ({one_line(error)})"
+        return Profiled(reason=reason, library=library, device=device)
 
 
 _held: list[Callable[[], Any]] = []
@@ -118,13 +123,13 @@ def _run(step: Callable[[], Any], worked: str) -> None:
 
 
 class _TorchProfile:
-    """Profiles a step with ``torch.profiler``."""
+    """Profiles a step with both profilers of PyTorch."""
 
     def __init__(
         self, torch: Any, step: Callable[[], Any], job: ProfileJob, device: str, doing: Callable[[str], None]
     ) -> None:
         self.torch, self.step, self.job, self.device, self.doing = torch, step, job, device, doing
-        self.on_cuda = bool(torch.cuda.is_available() and torch.cuda.is_initialized())
+        self.on_cuda = bool(device) and torch.cuda.is_initialized()
         self.synchronize: Callable[[], object] = torch.cuda.synchronize if self.on_cuda else lambda: None
 
     def run(self) -> Profiled:
@@ -141,12 +146,11 @@ class _TorchProfile:
         self.doing("measuring the cost of the profiler")
         with self._one_thread():
             cost = self._cost()
-        self.doing("profiling the host's work")
         steps = int(min(_MOST, max(_FEWEST, _PROFILED_S / max(one_s, 1e-9))))
         beside = self._host_traces(one_s, steps)
         if self.on_cuda:
-            self.doing("profiling the device's work")
             for name in (DEVICE_FILE, DEVICE_FILE):  # the first profile leaves memory for the next one
+                self.doing("profiling the device's work")
                 self._trace(name, False, [self.step] * (1 + steps))
         self.doing("finding the lines of the operations")
         missing = ""
@@ -162,9 +166,11 @@ class _TorchProfile:
         """Profile the host's work in turn with the step without a profiler; return the time of the latter, ns."""
         times = []
         for name in (*host_files(1), *host_files(_HOST_TRACES)):  # the first profile leaves memory for the next one
+            self.doing("timing the step")
             times.append(self._step_ns(one_s, _TIMED_S / _HOST_TRACES))
+            self.doing("profiling the host's work")
             self._host_trace(name, [self.step] * (1 + -(-steps // _HOST_TRACES)))
-        return min(times)
+        return min((ns for ns in times if ns > 0), default=0.0)
 
     @contextlib.contextmanager
     def _one_thread(self) -> Iterator[None]:
@@ -198,26 +204,14 @@ class _TorchProfile:
         short, long = (sorted(found)[len(found) // 8] for found in times.values())
         return (long - short) / (2 * few) * 1e9
 
-    def _host_profiler(self) -> Any:
-        """A profiler of operations. ``torch.profiler`` would start CUPTI also where it is asked for the host alone."""
-        from torch.autograd import profiler_legacy
-
-        return profiler_legacy.profile()
-
     def _host_trace(self, name: str, steps: Sequence[Callable[[], object]]) -> None:
         """Profile the operations of the steps. Each begins when the device has no work."""
         self.processor.leave_if_slow()
-        with self._host_profiler() as profiler:
+        with host_profile() as events:
             for index, step in enumerate(steps):
                 self.synchronize()
                 with self._mark(index):
                     step()
-        annotation = int(self.torch._C._profiler.RecordScope.USER_SCOPE)
-        events = [
-            {"ph": "X", "cat": "user_annotation" if each.scope == annotation else "cpu_op", "name": each.name,
-             "tid": each.thread, "ts": each.time_range.start, "dur": each.time_range.end - each.time_range.start}
-            for each in profiler.function_events
-        ]  # fmt: skip
         (Path(self.job.folder) / name).write_bytes(msgspec.json.encode(events))
 
     def _trace(self, name: str, sites: bool, steps: Sequence[Callable[[], object]]) -> None:
@@ -264,7 +258,7 @@ class _TorchProfile:
         for _ in range(_CALIBRATION_ROUNDS):
             for profiled, found in times.items():
                 self.processor.leave_if_slow()
-                with self._host_profiler() if profiled else contextlib.nullcontext():
+                with host_profile() if profiled else contextlib.nullcontext():
                     for own, program in zip(found, programs, strict=True):
                         own.extend(self._loops_ns(program))
         plain, profiled_ns = ([_quartile(own) for own in found] for found in times.values())

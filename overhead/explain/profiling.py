@@ -47,7 +47,9 @@ class ProfileJob(Struct, frozen=True):
 
 class Profiled(Struct, frozen=True, tag="profiled"):
     """What the child measured besides the traces. ``step_ns``: a step without the profiler, ns, before the first
-    profile and between the profiles of the host. ``host_traces``: the number of these. ``reason``: why there is none.
+    profile and between the profiles of the host. ``host_traces``: the number of these.
+
+    ``reason``: why there is no profile.
     """
 
     step_ns: list[float] = []

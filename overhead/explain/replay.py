@@ -129,7 +129,7 @@ def replay(model: QueueModel) -> Replayed:
 
 def queue_model(trace: Trace, host: HostTimes, depth: int = QUEUE_DEPTH) -> QueueModel:
     """The queue model of a trace, with the host's own work."""
-    call_ns = host.call_ns(trace)
+    call_ns = host.call_ns(trace) or 0.0
     latencies = {name: max(0.0, ns - call_ns) for name, ns in launch_latencies(trace).items()}
     steps = [list(_actions(step, host.of(step, call_ns), call_ns, latencies)) for step in trace.steps]
     return QueueModel(steps, wake_time(trace), depth)

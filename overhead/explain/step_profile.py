@@ -60,7 +60,7 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[OperationRow]:
     count: Counter[_Key] = Counter()
     host_ns: dict[_Key, float] = defaultdict(float)
     device_ns: dict[_Key, float] = defaultdict(float)
-    between, call_ns = 0.0, host.call_ns(trace)
+    between, call_ns = 0.0, host.call_ns(trace) or 0.0
     for step in trace.steps:
         for call in step.calls:
             if call.operation is not None:
@@ -68,12 +68,14 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[OperationRow]:
                 device_ns[_key(call.operation)] += sum(each.end - each.start for each in work)
         work_of, last = host.of(step, call_ns), step.start
         for operation in step.operations:
-            before = work_of.between(last, operation.start)
+            start = max(last, operation.start)  # operations of several threads may overlap
+            end = max(start, operation.end)
+            before = work_of.between(last, start)
             entry = min(before, host.cost.entry_ns)
             count[_key(operation)] += 1
-            host_ns[_key(operation)] += entry + work_of.between(operation.start, operation.end)
+            host_ns[_key(operation)] += entry + work_of.between(start, end)
             between += before - entry
-            last = max(last, operation.end)
+            last = end
         between += work_of.between(last, step.end)
     steps = max(1, len(trace.steps))
     rows = [

@@ -106,11 +106,26 @@ def test_a_wait_that_finds_the_device_idle_is_counted_and_blocks_nothing() -> No
 
 
 def test_a_full_queue_blocks_the_launch_and_is_no_host_work() -> None:
-    parts = [Launch(1000, 2000)] * 3000
-    trace = read_chrome_trace(SimulatedDevice().trace(parts, steps=2))
-    found = step_parts(trace, HostTimes())
+    parts = [Launch(1000, 12_000)] * 900  # the queue is full from the third step on, and never on an idle device
+    device = SimulatedDevice(call_cost_ns=4000)
+    trace = read_chrome_trace(device.trace(parts, steps=4))
+    assert any(call.queue_full for call in trace.steps[3].calls)
+    host = device.host_times(parts)
+    assert host.call_ns(trace) == pytest.approx(4000, rel=0.01)
+    found = step_parts(Trace(trace.steps[3:]), host)
     assert found.step == pytest.approx(known.device_ns(parts), rel=0.03)
     assert found.host == pytest.approx(known.host_ns(parts), rel=0.05)
+    assert bound_of(found)[0] == "device"
+
+
+def test_a_queue_that_is_full_without_the_profile_of_the_device_does_not_make_the_host_bound() -> None:
+    parts = [Launch(1000, 4000)] * 3000
+    device = SimulatedDevice(call_cost_ns=2000)
+    trace = read_chrome_trace(device.trace(parts, steps=1))
+    host = device.host_times(parts)
+    assert host.alone.steps[0].end - host.alone.steps[0].start > 2 * known.host_ns(parts)
+    found = step_parts(trace, host)
+    assert found.host <= known.host_ns(parts) + 3000 * 2000
     assert bound_of(found)[0] == "device"
 
 
@@ -138,8 +153,9 @@ def test_calls_that_the_profile_of_the_device_slows_differently_do_not_change_th
 def test_steps_that_run_other_operations_keep_the_times_of_their_own_profile() -> None:
     trace = profile([Launch(10_000, 500)] * 20)
     other = DEVICE.host_times([Launch(10_000, 500)] * 19)
-    assert not other.knows(trace)
-    assert DEVICE.host_times([Launch(10_000, 500)] * 20).knows(trace)
+    assert other.unknown(trace) == len(trace.steps)
+    assert other.call_ns(trace) is None
+    assert DEVICE.host_times([Launch(10_000, 500)] * 20).unknown(trace) == 0
     rows = {row.name: row.host_ns for row in operation_rows(trace, other)}
     assert rows["aten::add_"] == pytest.approx(20 * 12_000)
 

@@ -47,7 +47,7 @@ def decoding(view: View) -> Iterator[Part]:
             "where they are handed to the API; for PyTorch they are operations, for ONNX Runtime nodes.",
             *_one_process(found),
         ])  # fmt: skip
-        if any(arm.resolved("complete") for arm in found.arms):
+        if any(arm.complete is not None for arm in found.arms):
             yield _arms_drawing(found)
         yield _arms(found)
         if found.reads:
@@ -195,11 +195,15 @@ def _arms(found: Decoded) -> Table:
 
 
 def _arms_drawing(found: Decoded) -> Drawing:
-    shown = [(arm, time) for arm in found.arms if arm.resolved("complete") and (time := arm.complete) is not None]
+    shown = [(arm, time) for arm in found.arms if (time := arm.complete) is not None]
+    dotted = " Dotted bar: the mean of processes that differ so much that the time is not resolved."
     figure, [[ax]] = canvas([0.36 * len(shown) + 0.2], around=0.6)
     for row, (arm, time) in enumerate(shown):
         own = colour(arm.target.stack)
-        ax.barh(row, time.value / _MILLI, height=0.6, color=own, alpha=0.35)
+        if arm.resolved("complete"):
+            ax.barh(row, time.value / _MILLI, height=0.6, color=own, alpha=0.35)
+        else:
+            ax.barh(row, time.value / _MILLI, height=0.6, facecolor="none", edgecolor=own, linestyle=":")
         for one, name, marker in ((arm.host, "issue", "|"), (arm.device, "device_busy", "o")):
             if one is not None and arm.resolved(name):
                 ax.plot(one.value / _MILLI, row, marker=marker, color=own, markersize=5, markeredgewidth=1.6)
@@ -208,9 +212,10 @@ def _arms_drawing(found: Decoded) -> Drawing:
     ax.set_xlabel("ms a token")
     return Drawing(
         f"decode-{slug(found.name)}", f"Time of a token of {found.name}",
-        f"A bar for each of {len(shown)} ways to decode whose time is resolved; the numbers are in the table below.",
+        f"A bar for each of {len(shown)} ways to decode; the numbers are in the table below.",
         "Bar: a token with its work done. Stroke: the host's time to issue it. Point: the device's time. Host and "
-        "device work at the same time where the stack allows it, so the two do not add up.",
+        "device work at the same time where the stack allows it, so the two do not add up."
+        + ("" if all(arm.resolved("complete") for arm, _ in shown) else dotted),
         figure,
     )  # fmt: skip
 

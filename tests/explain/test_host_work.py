@@ -1,0 +1,86 @@
+"""The host's work in a profiled step, from hand-made profiles; times in ns."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from overhead.explain.host_work import HostTimes, ProfilerCost
+from overhead.explain.step_profile import BETWEEN, operation_rows
+from overhead.explain.trace import HostCall, HostOperation, StepTrace, Trace
+
+NO_CALLS: list[HostCall] = []
+
+
+def operation(name: str, start: float, end: float, thread: str = "1", **more: Any) -> HostOperation:
+    return HostOperation(name, start, end, thread, **more)
+
+
+def step(end: float, *operations: HostOperation, calls: list[HostCall] = NO_CALLS) -> StepTrace:
+    return StepTrace(0, end, operations, calls)
+
+
+def work(host: HostTimes, given: StepTrace) -> list[float]:
+    """The host's work between operations and in them, by turns."""
+    found = host.of(given, host.call_ns(Trace([given])) or 0.0)
+    edges = [given.start, *(at for each in given.operations for at in (each.start, each.end)), given.end]
+    return [found.between(*pair) for pair in itertools.pairwise(edges)]
+
+
+def test_the_usual_time_of_each_part_is_the_median_of_the_quiet_steps() -> None:
+    lengths = [(10, 100), (30, 70), (20, 90), (900, 9000), *[(500, 5000)] * 8]
+    alone = [step(a + b, operation("a", a, a + b)) for a, b in lengths]
+    given = step(1000, operation("a", 400, 1000))
+    assert work(HostTimes(Trace(alone)), given) == pytest.approx([20, 90, 0])
+
+
+def test_a_step_of_the_same_operations_in_another_order_keeps_its_own_times() -> None:
+    alone = step(100, operation("a", 10, 50), operation("b", 50, 100))
+    host = HostTimes(Trace([alone]))
+    known = step(200, operation("a", 10, 90), operation("b", 90, 200))
+    other = step(200, operation("b", 10, 90), operation("a", 90, 200))
+    assert work(host, known) == pytest.approx([10, 40, 0, 50, 0])
+    assert work(host, other) == pytest.approx([10, 80, 0, 110, 0])
+    assert host.unknown(Trace([known, other])) == 1
+
+
+def test_the_profiler_s_cost_is_that_of_the_profile_that_gives_the_time() -> None:
+    alone = step(2000, operation("a", 0, 1000, inner=2, backward=1), operation("b", 1000, 2000))
+    host = HostTimes(Trace([alone]), ProfilerCost(operation_ns=100, backward_ns=50))
+    assert work(host, step(9000, operation("a", 0, 5000, inner=9), operation("b", 5000, 9000)))[1] == 650
+    unknown = step(9000, operation("c", 0, 5000, inner=9), operation("b", 5000, 9000))
+    assert work(host, unknown)[1] == 4000
+
+
+def test_the_cost_that_a_short_operation_cannot_hold_is_taken_from_the_next_parts() -> None:
+    given = step(1000, operation("a", 0, 60), operation("b", 60, 1000))
+    assert work(HostTimes(cost=ProfilerCost(operation_ns=100)), given) == pytest.approx([0, 0, 0, 800, 0])
+
+
+def test_where_the_host_waits_the_shorter_time_counts() -> None:
+    alone = step(1000, operation("add", 0, 100), operation("item", 100, 1000))
+    launch = HostCall("cudaLaunchKernel", "launch", 20, 120, "1", 1)
+    copy = HostCall("cudaMemcpyAsync", "copy", 210, 300, "1", 2)
+    wait = HostCall("cudaStreamSynchronize", "synchronisation", 300, 400, "1", blocked=90)
+    given = step(400, operation("add", 0, 140), operation("item", 200, 400), calls=[launch, copy, wait])
+    host = HostTimes(Trace([alone]))
+    assert host.call_ns(Trace([given])) == 100  # the time between operations is 60 longer than alone, and "add" 40
+    assert work(host, given) == pytest.approx([0, 100, 0, 10, 0])
+
+
+def test_a_wait_that_found_the_device_idle_under_cupti_does_not_tell_the_cost_of_a_call() -> None:
+    alone = step(1100, operation("add", 0, 100))
+    launch = HostCall("cudaLaunchKernel", "launch", 20, 120, "1", 1)
+    wait = HostCall("cudaDeviceSynchronize", "synchronisation", 210, 220, "1")
+    given = step(220, operation("add", 0, 140), calls=[launch, wait])
+    assert HostTimes(Trace([alone])).call_ns(Trace([given])) == 40
+
+
+def test_operations_of_threads_that_overlap_are_counted_once() -> None:
+    operations = [operation("outer", 0, 20), operation("inner", 5, 10, "2"), operation("next", 21, 25)]
+    given = step(30, *operations)
+    rows = {row.name: row.host_ns for row in operation_rows(Trace([given]), HostTimes())}
+    assert rows == {"outer": 20, "inner": 0, "next": 4, BETWEEN: 6}
+    assert sum(work(HostTimes(), step(30, operations[0], operations[2]))) == 30

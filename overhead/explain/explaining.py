@@ -203,12 +203,10 @@ def _judged(
     return check, verdict
 
 
-def _measured(samples: Sequence[float]) -> Figure:
-    samples = [ns for ns in samples if ns > 0]
-    if not samples:
+def _measured(step_ns: float) -> Figure:
+    if step_ns <= 0:
         return missing("measured", "more steps took no longer than few: the times beside the profile are not resolved")
-    return Figure(name="measured", value=min(samples), low=min(samples), high=max(samples),
-                  rule="in the profiled process, before and beside the profiles; the shorter of the two")  # fmt: skip
+    return Figure(name="measured", value=step_ns, rule="in the profiled process, in turn with the profiles of the host")
 
 
 def _not_seen(profile: StepProfile, call: CallTiming, counts: StepCounts) -> list[str]:

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -141,8 +142,6 @@ class _TorchProfile:
             self.step()
         one_s = self._seconds(1)
         _keep_freed_memory()
-        self.doing("timing the step")
-        before = self._step_ns(one_s, _TIMED_S)
         self.doing("measuring the cost of the profiler")
         with self._one_thread():
             cost = self._cost()
@@ -158,19 +157,17 @@ class _TorchProfile:
             self._trace(SITES_FILE, True, [self.step] * 3)
         except Exception as error:  # a compiled step may not run under a dispatch mode
             missing = f"no call sites: {one_line(error)}"
-        return Profiled(
-            [before, beside], _HOST_TRACES, cost, library="torch", device=self.device, sites_missing=missing
-        )
+        return Profiled(beside, _HOST_TRACES, cost, library="torch", device=self.device, sites_missing=missing)
 
     def _host_traces(self, one_s: float, steps: int) -> float:
         """Profile the host's work in turn with the step without a profiler; return the time of the latter, ns."""
-        times = []
+        times: list[tuple[float, float]] = []
         for name in (*host_files(1), *host_files(_HOST_TRACES)):  # the first profile leaves memory for the next one
             self.doing("timing the step")
-            times.append(self._step_ns(one_s, _TIMED_S / _HOST_TRACES))
+            times += self._times(one_s, _TIMED_S / _HOST_TRACES)
             self.doing("profiling the host's work")
             self._host_trace(name, [self.step] * (1 + -(-steps // _HOST_TRACES)))
-        return min((ns for ns in times if ns > 0), default=0.0)
+        return step_ns(times)
 
     @contextlib.contextmanager
     def _one_thread(self) -> Iterator[None]:
@@ -190,19 +187,16 @@ class _TorchProfile:
         self.synchronize()
         return time.perf_counter() - began
 
-    def _step_ns(self, one_s: float, least_s: float) -> float:
-        """The time of a step: the difference of two numbers of steps, so that the wait at the end drops out."""
+    def _times(self, one_s: float, least_s: float) -> list[tuple[float, float]]:
+        """Times of some steps and of three times as many, in turn, in s for each of the former."""
         few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
-        times: dict[int, list[float]] = {few: [], 3 * few: []}
+        found: list[tuple[float, float]] = []
         began = time.perf_counter()
         fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 2
-        while len(times[few]) < fewest or time.perf_counter() - began < least_s:
+        while len(found) < fewest or time.perf_counter() - began < least_s:
             self.processor.leave_if_slow()
-            for n, found in times.items():
-                found.append(self._seconds(n))
-        # A low quantile of each length: what else runs on the machine only adds to a time.
-        short, long = (sorted(found)[len(found) // 8] for found in times.values())
-        return (long - short) / (2 * few) * 1e9
+            found.append((self._seconds(few) / few, self._seconds(3 * few) / few))
+        return found
 
     def _host_trace(self, name: str, steps: Sequence[Callable[[], object]]) -> None:
         """Profile the operations of the steps. Each begins when the device has no work."""
@@ -276,6 +270,15 @@ class _TorchProfile:
             found.append((time.perf_counter_ns() - began) / calls)
             calls = max(1, round(_CALIBRATION_NS / min(found)))
         return found[1:]
+
+
+def step_ns(times: Sequence[tuple[float, float]]) -> float:
+    """The time of a step, ns, from pairs of ``_times``: the median difference in the quarter that took least.
+
+    The wait at the end of each time drops out. What else runs on the machine only adds to a time.
+    """
+    quiet = sorted(times, key=sum)[: max(3, len(times) // 4)]
+    return statistics.median((long - short) / 2 for short, long in quiet) * 1e9
 
 
 def _quartile(values: Sequence[float]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -46,13 +46,13 @@ class ProfileJob(Struct, frozen=True):
 
 
 class Profiled(Struct, frozen=True, tag="profiled"):
-    """What the child measured besides the traces. ``step_ns``: a step without the profiler, ns, before the first
-    profile and between the profiles of the host. ``host_traces``: the number of these.
+    """What the child measured besides the traces. ``step_ns``: a step without the profiler, ns, in turn with
+    the profiles of the host. ``host_traces``: the number of these.
 
     ``reason``: why there is no profile.
     """
 
-    step_ns: list[float] = []
+    step_ns: float = 0.0
     host_traces: int = 0
     cost: ProfilerCost = _NO_COST
     reason: str = ""
@@ -71,8 +71,7 @@ _decode = msgspec.json.Decoder(ProfileAnswer).decode
 class StepProfile:
     """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no profile.
 
-    ``host``: the times of the host. ``step_ns``: a step in the profiled process without the profiler, before it and
-    beside it.
+    ``host``: the times of the host. ``step_ns``: a step in the profiled process without the profiler.
     """
 
     found: FoundCall
@@ -80,7 +79,7 @@ class StepProfile:
     device: str
     trace: Trace | None = None
     host: HostTimes = _NO_TIMES
-    step_ns: Sequence[float] = ()
+    step_ns: float = 0.0
     sites_missing: str = ""
     reason: str = ""
 

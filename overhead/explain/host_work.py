@@ -24,8 +24,8 @@ class ProfilerCost:
     """What the profiler adds to the host's time, ns. ``operation_ns``: for each operation, nested ones included.
     ``backward_ns``: additionally for an operation that is a step of a backward pass.
 
-    ``entry_ns``: from the end of an operation to the start of the next one in a loop without other work: what PyTorch
-    takes from Python to an operation.
+    ``entry_ns``: from the end of an operation to the start of the next one in a loop without other work: the time that
+    PyTorch needs to get from Python into an operation.
     """
 
     operation_ns: float = 0.0
@@ -44,11 +44,10 @@ class ProfilerEvents:
     profile: StepTrace
     added_ns: float
 
-    @property
-    def numbers(self) -> tuple[int, int]:
-        """How many operations, and operations of a backward pass."""
-        operations = self.profile.operations
-        return sum(1 + each.inner for each in operations), sum(each.backward for each in operations)
+
+def operation_numbers(step: StepTrace) -> tuple[int, int]:
+    """How many operations the step runs, and how many of them are steps of a backward pass."""
+    return sum(1 + each.inner for each in step.operations), sum(each.backward for each in step.operations)
 
 
 def profiler_cost(programs: Sequence[ProfilerEvents], repeated: StepTrace) -> ProfilerCost:
@@ -56,7 +55,7 @@ def profiler_cost(programs: Sequence[ProfilerEvents], repeated: StepTrace) -> Pr
 
     ``repeated``: the same operation several times in a loop without other work.
     """
-    added = [(program.numbers, program.added_ns) for program in programs if program.added_ns > 0]
+    added = [(operation_numbers(program.profile), program.added_ns) for program in programs if program.added_ns > 0]
     if not added:
         return ProfilerCost()
     shares = np.array([[number / ns for number in numbers] for numbers, ns in added])
@@ -110,7 +109,8 @@ class HostTimes:
         return HostWork(parts, work)
 
     def call_ns(self, trace: Trace) -> float | None:
-        """How much longer these steps take than the profile without the device, for each runtime call; the median, ns.
+        """What CUPTI adds to each runtime call, ns. For each step: the extra time compared with the profile that records
+        no device work, divided by the step's runtime calls; the median over the steps.
 
         Parts in which the host waits do not count. None if no other part has a call.
         """

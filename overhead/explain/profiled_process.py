@@ -25,8 +25,8 @@ from overhead.bounded_files import read_whole
 from overhead.errors import UsageError, one_line
 from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec
-from overhead.explain.host_profile import host_profile
-from overhead.explain.host_work import ProfilerCost, ProfilerEvents, profiler_cost
+from overhead.explain.host_profile import operation_events, recorded
+from overhead.explain.host_work import ProfilerCost, ProfilerEvents, operation_numbers, profiler_cost
 from overhead.explain.profiling import (
     DEVICE_FILE,
     MOST_TRACE_BYTES,
@@ -37,7 +37,7 @@ from overhead.explain.profiling import (
     host_files,
 )
 from overhead.explain.steps import StepSource, has_run, said
-from overhead.explain.trace import STEP_MARK, read_chrome_trace
+from overhead.explain.trace import STEP_MARK, StepTrace, Trace, read_chrome_trace
 from overhead.explain.trial import TrialFound, TrialRefused, TrialStep, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
@@ -57,7 +57,10 @@ _SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 8, 0.5
 """A sample without the profiler takes this long or one step; how many samples, for how long, at least."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _KEPT_BYTES = -1, -3, 1 << 25
 """Options of glibc's ``mallopt``, and the largest value of the second."""
-_CALIBRATION_NS, _CALIBRATION_LOOPS, _CALIBRATION_ROUNDS, _CALIBRATION_WIDTH = 300_000, 16, 4, 128
+_CALIBRATION_S, _CALIBRATION_ROUNDS, _CALIBRATION_WIDTH = 1.0, 4, 128
+_FEWEST_CELLS, _MOST_CELLS, _CELL_OPERATIONS = 4, 200, 45
+"""Cells of an LSTM in a calibration program, and the operations of a cell's forward pass."""
+_REPEATED = 16
 
 
 def _child(job: ProfileJob, send: Callable[[ProfileAnswer], None]) -> Profiled:
@@ -142,11 +145,15 @@ class _TorchProfile:
             self.step()
         one_s = self._seconds(1)
         _keep_freed_memory()
+        steps = int(min(_MOST, max(_FEWEST, _PROFILED_S / max(one_s, 1e-9))))
+        calls = 1 + -(-steps // _HOST_TRACES)
+        self.doing("profiling the host's work")
+        files = host_files(_HOST_TRACES)
+        self._host_trace(files[0], [self.step] * calls)  # this profile leaves memory for the next ones
         self.doing("measuring the cost of the profiler")
         with self._one_thread():
-            cost = self._cost()
-        steps = int(min(_MOST, max(_FEWEST, _PROFILED_S / max(one_s, 1e-9))))
-        beside = self._host_traces(one_s, steps)
+            cost = self._cost(self._read(files[0]).steps[-1], calls)
+        beside = self._host_traces(files, calls, one_s)
         if self.on_cuda:
             for name in (DEVICE_FILE, DEVICE_FILE):  # the first profile leaves memory for the next one
                 self.doing("profiling the device's work")
@@ -159,14 +166,14 @@ class _TorchProfile:
             missing = f"no call sites: {one_line(error)}"
         return Profiled(beside, _HOST_TRACES, cost, library="torch", device=self.device, sites_missing=missing)
 
-    def _host_traces(self, one_s: float, steps: int) -> float:
+    def _host_traces(self, files: Sequence[str], calls: int, one_s: float) -> float:
         """Profile the host's work in turn with the step without a profiler; return the time of the latter, ns."""
         times: list[tuple[float, float]] = []
-        for name in (*host_files(1), *host_files(_HOST_TRACES)):  # the first profile leaves memory for the next one
+        for name in files:
             self.doing("timing the step")
-            times += self._times(one_s, _TIMED_S / _HOST_TRACES)
+            times += self._times(one_s, _TIMED_S / len(files))
             self.doing("profiling the host's work")
-            self._host_trace(name, [self.step] * (1 + -(-steps // _HOST_TRACES)))
+            self._host_trace(name, [self.step] * calls)
         return step_ns(times)
 
     @contextlib.contextmanager
@@ -201,12 +208,12 @@ class _TorchProfile:
     def _host_trace(self, name: str, steps: Sequence[Callable[[], object]]) -> None:
         """Profile the operations of the steps. Each begins when the device has no work."""
         self.processor.leave_if_slow()
-        with host_profile() as events:
+        with recorded() as threads:
             for index, step in enumerate(steps):
                 self.synchronize()
                 with self._mark(index):
                     step()
-        (Path(self.job.folder) / name).write_bytes(msgspec.json.encode(events))
+        (Path(self.job.folder) / name).write_bytes(msgspec.json.encode(list(operation_events(threads))))
 
     def _trace(self, name: str, sites: bool, steps: Sequence[Callable[[], object]]) -> None:
         """Profile operations, runtime calls, and the work of the device if there is one."""
@@ -224,52 +231,65 @@ class _TorchProfile:
         profiler.export_chrome_trace(str(Path(self.job.folder) / name))
 
     def _mark(self, index: int) -> Any:
-        """Marks a step in a profile."""
-        return self.torch.profiler.record_function(f"{STEP_MARK}{index}")
+        """Marks a step in a profile. ``record_function`` takes 10 us, which would count as work of the step."""
+        slow = self.torch.profiler.record_function
+        return getattr(self.torch._C._profiler, "_RecordFunctionFast", slow)(f"{STEP_MARK}{index}")
 
-    def _cost(self) -> ProfilerCost:
-        """The cost of the profiler, from what it adds to a forward pass and to a training step of an LSTM's cells."""
+    def _cost(self, step: StepTrace, calls: int) -> ProfilerCost:
+        """The cost of the profiler, from what it adds to a forward pass and to a training step of an LSTM's cells.
+
+        Both run about as many operations as ``step``, as often in a profile, because more memory for its records makes
+        the profiler slower.
+        """
         torch = self.torch
         cell = torch.nn.LSTMCell(_CALIBRATION_WIDTH, _CALIBRATION_WIDTH)
         rows, x = torch.zeros(4, _CALIBRATION_WIDTH), torch.zeros(1)
+        operations, backward = operation_numbers(step)
+        cells = min(_MOST_CELLS, max(_FEWEST_CELLS, operations // _CELL_OPERATIONS))
 
         def repeated() -> None:
-            for _ in range(_CALIBRATION_LOOPS):
+            for _ in range(_REPEATED):
                 x.add_(x)
 
-        programs = [
-            torch.no_grad()(functools.partial(_cells, cell, rows)),
-            torch.enable_grad()(functools.partial(_trained, cell, rows)),
-        ]
+        programs = [torch.no_grad()(functools.partial(_cells, cell, rows, cells))]
+        if backward:
+            fewer = max(_FEWEST_CELLS, cells // 3)
+            programs.append(torch.enable_grad()(functools.partial(_trained, cell, rows, fewer)))
         self._host_trace(_CALIBRATION_FILE, [*programs, repeated] * 2)  # a first call does more
-        raw = read_whole(Path(self.job.folder) / _CALIBRATION_FILE, MOST_TRACE_BYTES)
-        *steps, last = read_chrome_trace(raw).steps[len(programs) + 1 :]
-        return profiler_cost(list(map(ProfilerEvents, steps, self._added(programs))), last)
+        *steps, last = self._read(_CALIBRATION_FILE).steps[len(programs) + 1 :]
+        return profiler_cost(list(map(ProfilerEvents, steps, self._added(programs, calls))), last)
 
-    def _added(self, programs: Sequence[Callable[[], object]]) -> list[float]:
-        """What the profiler adds to each program: the lower quartiles with it and without it, apart."""
+    def _added(self, programs: Sequence[Callable[[], object]], calls: int) -> list[float]:
+        """What the profiler adds to each program: the quiet times with it and without it, apart."""
         times: dict[bool, list[list[float]]] = {profiled: [[] for _ in programs] for profiled in (False, True)}
-        for _ in range(_CALIBRATION_ROUNDS):
+        began, rounds = time.perf_counter(), 0
+        while rounds < _CALIBRATION_ROUNDS or time.perf_counter() - began < _CALIBRATION_S:
             for profiled, found in times.items():
-                self.processor.leave_if_slow()
-                with host_profile() if profiled else contextlib.nullcontext():
-                    for own, program in zip(found, programs, strict=True):
-                        own.extend(self._loops_ns(program))
-        plain, profiled_ns = ([_quartile(own) for own in found] for found in times.values())
+                for own, program in zip(found, programs, strict=True):
+                    self.processor.leave_if_slow()
+                    with recorded() if profiled else contextlib.nullcontext():
+                        own.extend(self._calls_ns(program, calls))
+            rounds += 1
+        plain, profiled_ns = ([quiet_ns(own) for own in found] for found in times.values())
         return [after - before for before, after in zip(plain, profiled_ns, strict=True)]
 
-    def _loops_ns(self, call: Callable[[], object]) -> list[float]:
-        """The times of a call in short loops."""
+    def _calls_ns(self, call: Callable[[], object], calls: int) -> list[float]:
+        """The times of some calls, without the first one."""
         found: list[float] = []
-        calls = 1
-        for _ in range(_CALIBRATION_LOOPS):
+        for _ in range(calls):
             self.synchronize()
             began = time.perf_counter_ns()
-            for _ in range(calls):
-                call()
-            found.append((time.perf_counter_ns() - began) / calls)
-            calls = max(1, round(_CALIBRATION_NS / min(found)))
+            call()
+            found.append(time.perf_counter_ns() - began)
         return found[1:]
+
+    def _read(self, name: str) -> Trace:
+        return read_chrome_trace(read_whole(Path(self.job.folder) / name, MOST_TRACE_BYTES))
+
+
+def quiet_ns(times: Sequence[float]) -> float:
+    """The median of the quarter of the times that is shortest."""
+    return statistics.median(sorted(times)[: max(3, len(times) // 4)])
 
 
 def step_ns(times: Sequence[tuple[float, float]]) -> float:
@@ -281,11 +301,6 @@ def step_ns(times: Sequence[tuple[float, float]]) -> float:
     return statistics.median((long - short) / 2 for short, long in quiet) * 1e9
 
 
-def _quartile(values: Sequence[float]) -> float:
-    """The lower one."""
-    return sorted(values)[len(values) // 4]
-
-
 def _keep_freed_memory() -> None:
     """Let the C library keep what is freed. In memory that is new to a process, an operation costs the profiler up to
     three times as much, because the system has to provide each page.
@@ -295,16 +310,16 @@ def _keep_freed_memory() -> None:
             ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
 
 
-def _cells(cell: Any, rows: Any) -> Any:
-    """A few steps of an LSTM: operations inside operations, and enough memory that the profiler's own costs time."""
+def _cells(cell: Any, rows: Any, steps: int) -> Any:
+    """Some steps of an LSTM: operations inside operations, and enough memory that the profiler's own costs time."""
     state = rows, rows
-    for _ in range(4):
+    for _ in range(steps):
         state = cell(rows, state)
     return state[0]
 
 
-def _trained(cell: Any, rows: Any) -> None:
-    _cells(cell, rows).sum().backward()
+def _trained(cell: Any, rows: Any, steps: int) -> None:
+    _cells(cell, rows, steps).sum().backward()
 
 
 def main() -> int:

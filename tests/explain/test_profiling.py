@@ -18,7 +18,7 @@ from overhead.explain.profiling import ProfileJob, StepProfile, profile_step, wi
 from overhead.explain.record import CallSite
 from overhead.explain.step_profile import operation_rows, step_counts
 from overhead.explain.steps import StepSource, step_named
-from overhead.explain.trace import Trace, read_chrome_trace
+from overhead.explain.trace import StepTrace, Trace, read_chrome_trace
 from overhead.explain.trial import TrialFound, TrialStep
 from overhead.process import LimitExceeded
 from tests.fakes.explanations import profile_of
@@ -226,7 +226,7 @@ def test_the_calibration_the_step_and_the_host_are_measured_before_the_profile_o
     def trace(name: str, *more: Any) -> None:
         seen.append(name)
 
-    def cost() -> ProfilerCost:
+    def cost(step: StepTrace, calls: int) -> ProfilerCost:
         seen.append("cost")
         return ProfilerCost()
 
@@ -234,11 +234,12 @@ def test_the_calibration_the_step_and_the_host_are_measured_before_the_profile_o
     monkeypatch.setattr(own, "_trace", trace)
     monkeypatch.setattr(own, "_host_trace", trace)
     monkeypatch.setattr(own, "_cost", cost)
+    monkeypatch.setattr(own, "_read", lambda name: Trace([StepTrace(0.0, 1.0)]))
     monkeypatch.setattr(own, "synchronize", lambda: None)
     assert own.run().step_ns == pytest.approx(1000)
-    assert seen[0] == "cost"
-    assert seen[1:9] == ["step", "host-0.json", "step", "host-0.json", "step", "host-1.json", "step", "host-2.json"]
-    assert seen[9:] == ["device.json", "device.json", "sites.json"]
+    assert seen[:2] == ["host-0.json", "cost"]
+    assert seen[2:8] == ["step", "host-0.json", "step", "host-1.json", "step", "host-2.json"]
+    assert seen[8:] == ["device.json", "device.json", "sites.json"]
 
 
 def _training(torch: Any) -> Any:

@@ -109,8 +109,8 @@ class HostTimes:
         return HostWork(parts, work)
 
     def call_ns(self, trace: Trace) -> float | None:
-        """What CUPTI adds to each runtime call, ns. For each step: the extra time compared with the profile that records
-        no device work, divided by the step's runtime calls; the median over the steps.
+        """What CUPTI adds to each runtime call, ns. For each step: the extra time compared with the profile of the host,
+        divided by the step's runtime calls; the median over the steps.
 
         Parts in which the host waits do not count. None if no other part has a call.
         """

@@ -109,7 +109,7 @@ class HostTimes:
         return HostWork(parts, work)
 
     def call_ns(self, trace: Trace) -> float | None:
-        """What CUPTI adds to each runtime call, ns. For each step: the extra time compared with the profile of the host,
+        """What CUPTI adds to each runtime call, ns. For each step: the extra time compared with the host's profile,
         divided by the step's runtime calls; the median over the steps.
 
         Parts in which the host waits do not count. None if no other part has a call.

@@ -46,7 +46,7 @@ def decoding(view: View) -> Iterator[Part]:
     for found in decoded(view):
         yield Text([
             f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache stay on the "
-            "device. Each arm was of_one_run with float64 on 32 given tokens before it was timed. Dispatches are counted "
+            "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are counted "
             "where they are handed to the API; for PyTorch they are operations, for ONNX Runtime nodes.",
             *_runs(found, view),
             *_one_process(found),

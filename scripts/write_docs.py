@@ -250,7 +250,7 @@ def decoding_run(size: str) -> str:
     kernels = next(part for part in decoding(view) if isinstance(part, Table) and "kernels" in part.caption)
     rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in kernels.rows]
     sentences = [*padded_sentences(found), *level_sentences(found)]
-    said = [textwrap.fill(f"- {one}", 138, subsequent_indent="  ") for one in sentences]
+    said = [textwrap.fill(f"- {one}", 138, subsequent_indent="  ", break_on_hyphens=False) for one in sentences]
     batches = sorted({arm.batch for sweep in found.sweeps for arm in sweep.arms})
     steps = []
     for sweep in found.sweeps:

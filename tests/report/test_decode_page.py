@@ -179,7 +179,8 @@ def test_arms_of_another_run_are_named_and_not_compared() -> None:
     older = run_at("2026-01-01T10:00:00Z", "a" * 12, cuda, dawn, wgpu)
     parts = list(decoding(joined(older, run_at("2026-01-02T10:00:00Z", "b" * 12, cuda, dawn))))
     said = [line for part in parts if isinstance(part, Text) for line in part.paragraphs]
-    assert "wgpu-native: from another run on another GPU of that name, of 2026-01-01 10:00 UTC, profile quick." in said
+    board = "measured in another run, on another GPU of that name"
+    assert f"wgpu-native: {board} (2026-01-01 10:00 UTC, profile quick)." in said
     tables = [part for part in parts if isinstance(part, Table)]
     stacks = [text_of(row)[0] for row in tables[0].rows]
     assert [stack for stack in stacks if "other run" in stack] == ["wgpu-native on Fake GPU, other run"]

@@ -100,8 +100,8 @@ def _runs(found: Decoded, view: View) -> Iterator[str]:
         return
     yield f"Measured in the run of {_when(main)}."
     for run in others:
-        board = " on another GPU of that name" if _boards(run) and not _boards(run) & _boards(main) else ""
-        yield f"{listed(sorted(stacks[run.created]))}: from another run{board}, of {_when(run)}."
+        board = ", on another GPU of that name" if _boards(run) and not _boards(run) & _boards(main) else ""
+        yield f"{listed(sorted(stacks[run.created]))}: measured in another run{board} ({_when(run)})."
     if others:
         yield "Ratios and slopes are formed inside one run only."
 

@@ -105,7 +105,7 @@ class DecodeArm:
         if self.record.api == "CPU" or self.lacks_intervals:
             return None
         host, busy = self._host_and_busy
-        if busy is not None and self._host_below_resolution:
+        if busy is not None and self.host_below_resolution:
             return True
         if host is None or busy is None:
             return {"device": True, "host": False, "balanced": False}.get(self.record.bound)
@@ -124,7 +124,8 @@ class DecodeArm:
         return self.record.api != "CPU" and (wide or any(one is not None and not one.bounded for one in times))
 
     @property
-    def _host_below_resolution(self) -> bool:
+    def host_below_resolution(self) -> bool:
+        """Whether the host's time to issue a token is too short for the clock."""
         issue = self.record.figure("issue")
         return issue is not None and issue.status == "below-resolution"
 

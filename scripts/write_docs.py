@@ -243,14 +243,14 @@ def operating() -> str:
     return _table(head, rows)
 
 
-def decoding_run() -> str:
+def decoding_run(size: str) -> str:
     """Of the committed run of a decoder: each program's kernels, what a dispatch adds, and the batches."""
-    view = View(read_fingerprint(_DATA / "nvidia-h200-decode-0.5b.json"))
+    view = View(read_fingerprint(_DATA / f"nvidia-h200-decode-{size}.json"))
     (found,) = decoded(view)
     kernels = next(part for part in decoding(view) if isinstance(part, Table) and "kernels" in part.caption)
     rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in kernels.rows]
     sentences = [*padded_sentences(found), *level_sentences(found)]
-    said = [textwrap.fill(f"- {one}", 138, subsequent_indent="  ") for one in sentences]
+    said = [textwrap.fill(f"- {one}", 138, subsequent_indent="  ", break_on_hyphens=False) for one in sentences]
     batches = sorted({arm.batch for sweep in found.sweeps for arm in sweep.arms})
     steps = []
     for sweep in found.sweeps:
@@ -331,7 +331,8 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "across": across,
     "plugin-interface": plugin_interface,
     "columns": columns,
-    "decoding": decoding_run,
+    "decoding-0.5b": functools.partial(decoding_run, "0.5b"),
+    "decoding-1.5b": functools.partial(decoding_run, "1.5b"),
 }
 DOCUMENTS = (
     ROOT / "README.md",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 from overhead.lowering.fusions import FUSIONS
@@ -104,7 +105,7 @@ class DecodeArm:
         if self.record.api == "CPU" or self.lacks_intervals:
             return None
         host, busy = self._host_and_busy
-        if busy is not None and self._host_below_resolution:
+        if busy is not None and self.host_below_resolution:
             return True
         if host is None or busy is None:
             return {"device": True, "host": False, "balanced": False}.get(self.record.bound)
@@ -123,7 +124,8 @@ class DecodeArm:
         return self.record.api != "CPU" and (wide or any(one is not None and not one.bounded for one in times))
 
     @property
-    def _host_below_resolution(self) -> bool:
+    def host_below_resolution(self) -> bool:
+        """Whether the host's time to issue a token is too short for the clock."""
         issue = self.record.figure("issue")
         return issue is not None and issue.status == "below-resolution"
 
@@ -193,6 +195,16 @@ class Decoded:
     sweeps: tuple[BatchSweep, ...]
     """The arms that were measured at more than one batch."""
 
+    @functools.cached_property
+    def of_one_run(self) -> tuple[DecodeArm, ...]:
+        """The arms of the run that has most of them. Arms of other runs are not compared with them."""
+        groups = [tuple(a for a in self.arms if not apart(arm.record, a.record)) for arm in self.arms]
+        return max(groups, key=len, default=())
+
+    def in_another_run(self, arm: DecodeArm) -> bool:
+        """Whether the arm is from another run than ``of_one_run``."""
+        return bool(self.of_one_run) and bool(apart(self.of_one_run[0].record, arm.record))
+
 
 def decoded(view: View) -> list[Decoded]:
     """The decoders that the file has records of, the smallest first."""
@@ -213,10 +225,10 @@ def decoded(view: View) -> list[Decoded]:
 
 
 def fastest_arm(found: Decoded, fusions: int) -> DecodeArm | None:
-    """The arm of the program with this many fusions that takes the least time for a token; None without a time."""
+    """The arm of one run with this many fusions that takes the least time for a token; None without a time."""
     timed = [
         (arm.complete.value, i, arm)
-        for i, arm in enumerate(found.arms)
+        for i, arm in enumerate(found.of_one_run)
         if arm.record.params.get("fusions") == fusions and arm.resolved("complete") and arm.complete is not None
     ]
     return min(timed)[2] if timed else None
@@ -256,9 +268,9 @@ def _points(arms: Sequence[DecodeArm], on_device: bool = False) -> list[tuple[in
 
 
 def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
-    """The arm with the least device time by (language, fusions), for the programs with a device time."""
+    """The arm of one run with the least device time by (language, fusions), for the programs with a device time."""
     fastest: dict[tuple[str, int], DecodeArm] = {}
-    for arm in found.arms:
+    for arm in found.of_one_run:
         language, fusions = arm.record.window.get("language"), arm.record.params.get("fusions")
         if isinstance(language, str) and isinstance(fusions, int) and arm.device is not None:
             before = fastest.get((language, fusions))
@@ -269,7 +281,7 @@ def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
 
 def eager_kernels(found: Decoded) -> DecodeArm | None:
     """The CUDA graph of PyTorch's eager step. Its device time is that of PyTorch's kernels alone."""
-    return next((arm for arm in found.arms if arm.record.params.get("maker") == "torch"), None)
+    return next((arm for arm in found.of_one_run if arm.record.params.get("maker") == "torch"), None)
 
 
 def kernel_ratio(of: DecodeArm | None, over: DecodeArm | None) -> Span | None:

@@ -149,6 +149,8 @@ def joined_run(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place
     records = sorted((record for own in taken.values() for record in own), key=lambda r: order[_place(r, one)])
     source = {record.key: i for i, own in taken.items() for record in own}
     stacks = {record.stack for record in records if record.status in VALUED}
+    runs_of = Counter(size for own in taken.values() for size in {_size(r) for r in own if r.status in VALUED})
+    shared = {size for size, count in runs_of.items() if count > 1}
     return msgspec.structs.replace(
         shown,
         records=records,
@@ -160,7 +162,7 @@ def joined_run(runs: Mapping[int, Fingerprint], head: int, places: Mapping[Place
         flags=[
             *shown.flags,
             *(
-                _words(run, taken[i], taken[head], moved=_has_moved(run))
+                _words(run, taken[i], taken[head], shared, moved=_has_moved(run))
                 for i, run in used.items()
                 if i != head and taken[i]
             ),
@@ -235,12 +237,32 @@ def _has_moved(run: Fingerprint) -> bool:
     return any(record.device != source_of(record).device for record in run.records)
 
 
-def _words(run: Fingerprint, own: Sequence[Record], head: Sequence[Record], *, moved: bool) -> str:
-    """A flag that names what comes from another run: workloads with sizes, stacks, or some cases of a stack."""
+def _size(record: Record) -> tuple[str, object]:
+    """Workload and number of elements."""
+    return record.workload, record.params.get("elements")
+
+
+def _words(
+    run: Fingerprint,
+    own: Sequence[Record],
+    head: Sequence[Record],
+    shared: Container[tuple[str, object]],
+    *,
+    moved: bool,
+) -> str:
+    """A flag that names what comes from another run: workloads with sizes, stacks, or some cases of a stack.
+
+    ``shared``: workloads and sizes that come from several runs; their stacks are named too.
+    """
     both = {record.stack for record in head if record.workload == _STEP}
+    stacks: dict[tuple[str, object], dict[str, None]] = defaultdict(dict)
+    for r in own:
+        stacks[_size(r)].setdefault(r.stack)
     names: dict[str, set[int]] = {}
     for r in (record for record in own if record.status in VALUED):
         name = r.workload if r.workload != _STEP else f"cases of {r.stack}" if r.stack in both else r.stack
+        if r.workload != _STEP and _size(r) in shared:
+            name = f"{name} by {listed([*stacks[_size(r)]])}"
         sizes = names.setdefault(name, set())
         if r.workload != _STEP and isinstance(elements := r.params.get("elements"), int):
             sizes.add(elements)

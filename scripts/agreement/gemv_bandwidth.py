@@ -5,9 +5,9 @@
     python scripts/agreement/gemv_bandwidth.py --run run.json   # also the kernels of a token in the records of a run
 
 Each kernel runs alone, again and again over copies of its matrix that together exceed the L2 cache. Times are of the
-device. A copy reads and writes each byte, so it counts twice. Each product must reach half of the copy's bytes a
-second, except with ``--small``, and all kernels of a token may take 1.5 times as long as those of PyTorch's eager step;
-else the exit status is 1. It is also 1 if nothing was measured.
+device. A copy reads and writes each byte, so it counts twice. Each product must reach half the bytes a second of the
+fastest copy of that matrix by any stack on the same GPU, except with ``--small``, and all kernels of a token may take
+1.5 times as long as those of PyTorch's eager step; else the exit status is 1. It is also 1 if nothing was measured.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import json
 import math
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,7 +47,7 @@ from overhead.reading.view import View
 from overhead.results import Target
 
 LEAST_SHARE = 0.5
-"""The least part of the copy's bytes a second that a product must reach."""
+"""The least part of the fastest copy's bytes a second that a product must reach."""
 _PLACES = ("lm_head", "layers.0.mlp.gate_proj", "layers.0.mlp.down_proj", "layers.0.mlp")
 """Where the products come from. That of ``up_proj`` has the kernel of ``gate_proj``."""
 _WORKING_SET, _SMALL_SET = 1 << 29, 1 << 20
@@ -62,20 +62,24 @@ _CLOSE = 1e-3
 
 @dataclasses.dataclass(frozen=True)
 class BandwidthRow:
-    """Bytes a second of a product and of a copy. ``rate`` and ``copied``: in GB/s; None with a reason."""
+    """Bytes a second of a product and of copies, in GB/s; None with a reason.
+
+    ``copied``: by the same stack. ``fastest_copy``: the fastest of all stacks on the same adapter.
+    """
 
     target: str
     kernel: str
     matrix_bytes: int = 0
     rate: float | None = None
     copied: float | None = None
+    fastest_copy: float | None = None
     small: bool = False
     reason: str = ""
 
     @property
     def share(self) -> float | None:
-        """The part of the copy's bytes a second that the product reaches."""
-        return self.rate / self.copied if self.rate and self.copied else None
+        """The part of the fastest copy's bytes a second that the product reaches."""
+        return self.rate / self.fastest_copy if self.rate and self.fastest_copy else None
 
     @property
     def within(self) -> bool | None:
@@ -353,7 +357,22 @@ def bandwidths(small: bool) -> list[BandwidthRow]:
     found = [one for one in every if not isinstance(one, BandwidthRow)]
     for subject in subjects(small) if found else ():
         rows += [measured(opened, subject, label, small=small) for label, opened in found]
-    return rows
+    return with_fastest_copies(rows)
+
+
+def with_fastest_copies(rows: Sequence[BandwidthRow]) -> list[BandwidthRow]:
+    """The rows, each with the fastest copy of its matrix on its adapter.
+
+    A copy by WebGPU cannot be the measure: on an H200 it reaches a fifth of the bytes a second of a copy by CUDA.
+    """
+    copies: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        copies.setdefault(_adapter_and_product(row), []).extend([row.copied] if row.copied else [])
+    return [dataclasses.replace(row, fastest_copy=max(copies[_adapter_and_product(row)], default=None)) for row in rows]
+
+
+def _adapter_and_product(row: BandwidthRow) -> tuple[str, str]:
+    return row.target.partition(" on ")[2], row.kernel
 
 
 def kernel_times(view: View) -> list[KernelTimeRow]:
@@ -374,10 +393,19 @@ def kernel_times(view: View) -> list[KernelTimeRow]:
 def show(rows: list[BandwidthRow], kernels: list[KernelTimeRow], console: Console) -> None:
     """Print both tables."""
     table = Table(title="lowered matrix products beside a copy", title_justify="left")
-    for name in ("device", "product", "matrix, MB", "GB/s", "copy, GB/s", "share", f"at least {LEAST_SHARE:g}"):
+    for name in (
+        "device",
+        "product",
+        "matrix, MB",
+        "GB/s",
+        "copy, GB/s",
+        "fastest copy, GB/s",
+        "share",
+        f"at least {LEAST_SHARE:g}",
+    ):
         table.add_column(name)
     for row in rows:
-        rates = [f"{rate:.1f}" if rate is not None else "-" for rate in (row.rate, row.copied)]
+        rates = [f"{rate:.1f}" if rate is not None else "-" for rate in (row.rate, row.copied, row.fastest_copy)]
         share = f"{row.share:.2f}" if row.share is not None else "-"
         verdict = {True: "yes", False: "no", None: row.reason or "not judged"}[row.within]
         table.add_row(row.target, row.kernel, f"{row.matrix_bytes / 1e6:.2f}", *rates, share, verdict)

@@ -48,7 +48,7 @@ def test_a_workload_size_comes_from_the_newest_run_that_measured_it_completely()
         ("simulation", 1, "dawn"), ("simulation", 2, "dawn"),
     } - here  # fmt: skip
     assert [flag.split(":")[0] for flag in page.flags] == [
-        "simulation of 1 and 2 elements", "recurrence of 1 and 2 elements",
+        "simulation of 1 and 2 elements", "recurrence of 1 element, recurrence by jax of 2 elements",
     ]  # fmt: skip
 
 

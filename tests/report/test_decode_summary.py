@@ -9,7 +9,7 @@ import pytest
 
 from overhead.report.core.parts import Cell, Table
 from overhead.report.sections.decode_summary import decode_summary
-from overhead.results import Record
+from overhead.results import Figure, Record
 from tests.fakes.report import fingerprint
 from tests.fakes.report import record as step
 from tests.report.report_page import Page
@@ -28,6 +28,15 @@ def test_the_row_has_the_fastest_unfused_and_fused_arms_with_the_share_of_the_ho
     assert text_of([by])[0].endswith("one pass a token, from compiled code")
     assert str(share).startswith("50.0 %")
     assert str(fused).startswith("1.32 (")
+
+
+def test_a_host_below_the_resolution_has_a_share_too_small_to_measure() -> None:
+    whole = level(6)
+    figures = [f if f.name != "issue" else Figure(name="issue", status="below-resolution") for f in whole.figures]
+    fused = msgspec.structs.replace(whole, figures=figures)
+    (table,) = decode_summary(view(fused))
+    assert isinstance(table, Table)
+    assert text_of(table.rows[0])[6] == "too small to measure"
 
 
 def of_model(name: str, fusions: int) -> Record:

@@ -72,7 +72,20 @@ def test_a_wrong_product_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_product_below_half_of_the_copy_fails_unless_it_is_small(
     rate: float, small: bool, within: bool | None
 ) -> None:
-    assert BandwidthRow("GPU", "lm_head", 1, rate, 100.0, small).within is within
+    assert BandwidthRow("GPU", "lm_head", 1, rate, 90.0, 100.0, small).within is within
+
+
+def test_each_product_is_judged_by_the_fastest_copy_of_any_stack_on_its_adapter() -> None:
+    rows = [
+        BandwidthRow("cuda-driver on A", "lm_head", 1, 300.0, 400.0),
+        BandwidthRow("dawn on A", "lm_head", 1, 190.0, 80.0),
+        BandwidthRow("dawn on A", "mlp", 1, 190.0, 80.0),
+        BandwidthRow("dawn on B", "lm_head", 1, 190.0, 80.0),
+        BandwidthRow("wgpu-native", "", reason="no driver"),
+    ]
+    found = gemv_bandwidth.with_fastest_copies(rows)
+    assert [row.fastest_copy for row in found] == [400.0, 400.0, 80.0, 80.0, None]
+    assert [row.within for row in found] == [True, False, True, True, None]
 
 
 def test_nothing_measured_is_a_failure(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,7 +114,7 @@ def test_the_kernels_of_a_token_may_take_one_and_a_half_times_those_of_torch(
         decode_record("dawn", 3.2, "wgsl", fusions=0),
     ]
     write_fingerprint(tmp_path / "run.json", fingerprint(*records))
-    row = BandwidthRow("GPU", "lm_head", 1, 60.0, 100.0)
+    row = BandwidthRow("GPU", "lm_head", 1, 60.0, 100.0, 100.0)
     monkeypatch.setattr(gemv_bandwidth, "bandwidths", lambda small: [row])
     out = tmp_path / "gemv.json"
     assert gemv_bandwidth.main(["--out", str(out), "--run", str(tmp_path / "run.json")]) == 1
@@ -111,7 +124,9 @@ def test_the_kernels_of_a_token_may_take_one_and_a_half_times_those_of_torch(
 
 
 def test_the_tables_hold_every_row(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gemv_bandwidth, "bandwidths", lambda small: [BandwidthRow("GPU", "lm_head", 1, 60.0, 100.0)])
+    monkeypatch.setattr(
+        gemv_bandwidth, "bandwidths", lambda small: [BandwidthRow("GPU", "lm_head", 1, 60.0, 100.0, 100.0)]
+    )
     kernels = [gemv_bandwidth.KernelTimeRow("qwen2.5-0.5b", "wgsl, 6 fusions", 3.0, 1.25)]
     monkeypatch.setattr(gemv_bandwidth, "kernel_times", lambda view: kernels)
     monkeypatch.setattr(gemv_bandwidth, "load", lambda path: fingerprint())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import fill
 
+from overhead.devices import is_board_id
 from overhead.lowering.fusions import FUSIONS
 from overhead.reading.decoding import (
     MOST_KERNEL_RATIO,
@@ -25,12 +26,14 @@ from overhead.reading.decoding import (
 from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, positive_spread, spread
 from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
+from overhead.reading.sources import own_run
 from overhead.reading.view import View
 from overhead.report.core.draw import PAPER, SMALL, canvas, plain_log_ticks
 from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
+from overhead.results import Fingerprint
 
 _MILLI = 1e6
 _PANELS = 3
@@ -45,6 +48,7 @@ def decoding(view: View) -> Iterator[Part]:
             f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache stay on the "
             "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are counted "
             "where they are handed to the API; for PyTorch they are operations, for ONNX Runtime nodes.",
+            *_runs(found, view),
             *_one_process(found),
         ])  # fmt: skip
         if any(arm.complete is not None for arm in found.arms):
@@ -81,6 +85,33 @@ def batches(view: View) -> Iterator[Part]:
         if any(arm.resolved("complete") for sweep in found.sweeps for arm in sweep.arms):
             yield _sweep_drawing(found)
         yield _sweeps(found)
+
+
+def _runs(found: Decoded, view: View) -> Iterator[str]:
+    """In which runs the arms were measured, if not all in the run that the page shows in full."""
+    stacks: dict[str, set[str]] = {}
+    runs = {}
+    for arm in (*found.of_one_run, *found.arms, *found.reads):
+        run = own_run(arm.record, view.fingerprint)
+        runs[run.created] = run
+        stacks.setdefault(run.created, set()).add(arm.target.stack)
+    main, *others = runs.values()
+    if not others and main.created == view.fingerprint.created:
+        return
+    yield f"Measured in the run of {_when(main)}."
+    for run in others:
+        board = ", on another GPU of that name" if _boards(run) and not _boards(run) & _boards(main) else ""
+        yield f"{listed(sorted(stacks[run.created]))}: measured in another run{board} ({_when(run)})."
+    if others:
+        yield "Ratios and slopes are formed inside one run only."
+
+
+def _when(run: Fingerprint) -> str:
+    return f"{run.created[:16].replace('T', ' ')} UTC, profile {run.profile}"
+
+
+def _boards(run: Fingerprint) -> set[str]:
+    return {record.device for record in run.records if is_board_id(record.device)}
 
 
 def _one_process(found: Decoded) -> Iterator[str]:
@@ -138,7 +169,7 @@ def _sweeps(found: Decoded) -> Table:
         for arm in sweep.arms:
             times = [_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)]
             row = [arm.how, str(arm.batch), *times, _shown(arm.tokens_per_s, 1), _bound_by(arm), _remark(arm)]
-            rows.append([_stack(arm), *row])
+            rows.append([_stack(found, arm), *row])
     columns = ["stack", "how", "batch", "a step, ms", "host, ms", "device, ms", "tokens/s", "bound by", "remark"]
     return Table(f"{found.name}: batches", columns, rows, numeric=range(2, 7), sortable=True)
 
@@ -190,7 +221,7 @@ def _arms(found: Decoded) -> Table:
         times = [_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)]
         dispatches = f"{arm.dispatches:,}" if arm.dispatches else ""
         rate = _shown(arm.tokens_per_s, 1)
-        rows.append([_stack(arm), arm.how, dispatches, *times, rate, _remark(arm)])
+        rows.append([_stack(found, arm), arm.how, dispatches, *times, rate, _remark(arm)])
     return Table(f"Ways to decode a token of {found.name}", columns, rows, numeric=range(2, 7), sortable=True)
 
 
@@ -207,7 +238,8 @@ def _arms_drawing(found: Decoded) -> Drawing:
         for one, name, marker in ((arm.host, "issue", "|"), (arm.device, "device_busy", "o")):
             if one is not None and arm.resolved(name):
                 ax.plot(one.value / _MILLI, row, marker=marker, color=own, markersize=5, markeredgewidth=1.6)
-    ax.set_yticks(range(len(shown)), [f"{arm.target.short}\n{arm.how}" for arm, _ in shown], fontsize=SMALL)
+    names = [f"{arm.target.short}{_run_of(found, arm)}\n{arm.how}" for arm, _ in shown]
+    ax.set_yticks(range(len(shown)), names, fontsize=SMALL)
     ax.invert_yaxis()
     ax.set_xlabel("ms a token")
     return Drawing(
@@ -226,7 +258,7 @@ def _reads(found: Decoded) -> Table:
         tokens = arm.record.params.get("tokens", 1)
         read = {"token": "4 bytes", "logits": "all logits"}.get(str(arm.record.params.get("readback")), "")
         unit = "a token" if tokens == 1 else f"the first token of a prompt of {tokens}, as {tokens} decode steps"
-        rows.append([_stack(arm), unit, read, _shown(arm.complete, _MILLI), _remark(arm)])
+        rows.append([_stack(found, arm), unit, read, _shown(arm.complete, _MILLI), _remark(arm)])
     columns = ["stack", "until", "read", "time with the wait, ms", "remark"]
     return Table(f"A read after every token of {found.name}", columns, rows, numeric=[3])
 
@@ -261,7 +293,7 @@ def _unfused_and_fused(found: Decoded) -> Iterator[Table]:
         dispatches = [f"{arm.dispatches:,}" if arm.dispatches else "" for arm in (before, after)]
         times = [_shown(arm.complete, _MILLI) for arm in (before, after)]
         faster = factor_spread(*gain.over(1)) if gain else ""
-        rows.append([_stack(before), _way(before), *dispatches, *times, faster, bound, remark])
+        rows.append([_stack(found, before), _way(before), *dispatches, *times, faster, bound, remark])
     if rows:
         pair = ["dispatches, unfused", "dispatches, fused", "unfused, ms", "fused, ms"]
         columns = ["stack", "how", *pair, "faster by", "bound by", "remark"]
@@ -350,19 +382,19 @@ def padded_sentences(found: Decoded) -> Iterator[str]:
 
 
 def level_sentences(found: Decoded) -> Iterator[str]:
-    """What a dispatch less saves over the fusion levels, a sentence for each stack."""
+    """What each dispatch that is removed saves over the fusion levels, a sentence for each stack."""
     for levels in found.levels:
         arms = [arm for _, arm in levels.arms]
         line = slope_over_dispatches(arms)
         if line and line.slope.floor <= 0:
             yield (
-                f"What a dispatch less saves over the fusion levels is not resolved ({_place(levels)})."
+                f"What each dispatch that is removed saves over the fusion levels is not resolved ({_place(levels)})."
                 + _on_device("It saves", "of", arms)
             )
         elif line:
             yield (
-                f"Over the fusion levels a dispatch less saves {_line(line)} ({_place(levels)}). Fusions also change "
-                "the work of the kernels, so this is not the cost of a dispatch."
+                f"Over the fusion levels each dispatch that is removed saves {_line(line)} ({_place(levels)}). "
+                "Fusions also change the work of the kernels, so this is not the cost of a dispatch."
             )
 
 
@@ -396,8 +428,12 @@ def _way(arm: DecodeArm) -> str:
     return arm.how.partition(", ")[2]
 
 
-def _stack(arm: DecodeArm) -> Cell:
-    return Cell(arm.target.label, arm.target.stack)
+def _stack(found: Decoded, arm: DecodeArm) -> Cell:
+    return Cell(arm.target.label + _run_of(found, arm), arm.target.stack)
+
+
+def _run_of(found: Decoded, arm: DecodeArm) -> str:
+    return ", other run" if found.in_another_run(arm) else ""
 
 
 def _device(arm: DecodeArm) -> Cell:

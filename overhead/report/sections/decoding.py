@@ -240,7 +240,7 @@ def _arms_drawing(found: Decoded) -> Drawing:
                 ax.plot(one.value / _MILLI, row, marker=marker, color=own, markersize=5, markeredgewidth=1.6)
     names = [f"{arm.target.short}{_run_of(found, arm)}\n{arm.how}" for arm, _ in shown]
     ax.set_yticks(range(len(shown)), names, fontsize=SMALL)
-    ax.invert_yaxis()
+    ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel("ms a token")
     return Drawing(
         f"decode-{slug(found.name)}", f"Time of a token of {found.name}",

@@ -1,9 +1,10 @@
 """The process that profiles a step: times of operations and device work, counts, and call sites.
 
-Once a profile has started CUPTI, runtime calls take longer, even without the profiler: 2.7 to 6 us for each launch of
-four programs on an H200 (driver 580.159). So the times of the host come from profiles without CUPTI, in turn with the
+After a process has once profiled with CUPTI, each launch takes 2.7 to 6 us longer, even when the profiler is off again
+(four programs on an H200, driver 580.159). So the times of the host come from profiles without CUPTI, in turn with the
 step without a profiler. Then a profile with CUPTI records the device's work, and the last one the call sites. Host time
-comes from the profile with CUPTI only where the host waits, or where the profiles have different operations.
+comes from the profile with CUPTI only where the host waits and where that gives less, or if the profiles have different
+operations.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
     python scripts/agreement/known_steps.py --out known.json
 
 Each process of ``overhead explain`` first measures the parts in turn: the host time of an addition, of a spin and of a
-wait while the device is idle, the device time of both by events, and the whole step. Host and device work are compared
-with the parts in the profiled process, the step with those in the timing processes. Counts must be exact, sums within
-10 %, and the verdict the one that the table below names. The time of an addition between events holds the gap before
-the next one (0.9 us on an H200), which the profile does not count as work: only spins tell the device's sum. The host
-work of a read cannot be measured alone, since it waits.
+wait while the device is idle, the device time of additions and spins by events, and the whole step. Host and device
+work are compared with the parts in the profiled process, the step with those in the timing processes. Expected are
+exact counts, sums within 10 %, and the verdict that the table below names; nothing is judged here. The time of an
+addition between events holds the gap before the next one (0.9 us on an H200), which the profile does not count as work:
+only spins tell the device's sum. The host work of a read cannot be measured alone, since it waits.
 """
 
 from __future__ import annotations

@@ -267,10 +267,13 @@ class _Case:
 
 
 def _misfit(name: str, process: Process, fit: ProcessFit) -> Misfit | None:
-    """The misfit of ``complete``, or of ``issue`` for the other figures; None without a line or with a polling wait."""
-    if name == "complete":
-        if fit.complete is None or wait_quantum(process):
-            return None
-        return misfit(fit.wall[:, 0], fit.wall[:, 2], fit.complete)
-    below = fit.wall[fit.below]
-    return misfit(below[:, 0], below[:, 1], fit.issue) if fit.issue else None
+    """The misfit of ``complete``, or of ``issue`` for the other figures.
+
+    None without a line, with a level line, which has no rise to compare with, or with a polling wait.
+    """
+    whole = name == "complete"
+    line = fit.complete if whole else fit.issue
+    if line is None or line.slope == 0 or (whole and wait_quantum(process)):
+        return None
+    samples, column = (fit.wall, 2) if whole else (fit.wall[fit.below], 1)
+    return misfit(samples[:, 0], samples[:, column], line)

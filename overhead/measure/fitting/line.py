@@ -166,7 +166,10 @@ class Misfit:
 
 
 def misfit(n: Floats, y: Floats, line: Line) -> Misfit:
-    """The worst misfit that is not noise, as a share of slope * (largest - smallest n); zeros if there is none."""
+    """The worst misfit that is not noise, as a share of slope * (largest - smallest n); zeros if there is none.
+
+    The slope must not be 0.
+    """
     clear = undisturbed(n, y)
     n, y = n[clear], y[clear]
     reach = abs(line.slope) * max(float(n.max() - n.min()), 1.0)

@@ -89,6 +89,15 @@ def test_times_off_the_line_beyond_the_noise_are_nonlinear() -> None:
     assert found["issue"].status == "ok"
 
 
+def test_a_process_with_a_level_line_makes_the_slope_too_small_to_measure() -> None:
+    made = lines(600.0, 601.0, 602.0)
+    rows = [[n, 5_000 if n == 1 else 1_000, 1_000 + 600 * n] for n in (1, 2, 4, 8, 16, 100)] * 2
+    level = Process([Round(rows, (50_000, 50_000), i) for i in range(4)])
+    found = estimate(replace(made, processes=[level, *made.processes[1:]]), 0.03)
+    assert found["complete"].status == "ok"
+    assert found["issue"].status == "below-resolution"
+
+
 def test_two_speeds_give_both_values() -> None:
     law = Law(host=3_000.0, device=2_000.0, fixed=30_000.0, **NOISE)  # type: ignore[arg-type]
     found = estimate(series(law, Disturbance(0.005, 1.8, 0.1), processes=4, seconds=0.5), 0.03)

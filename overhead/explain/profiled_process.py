@@ -271,7 +271,9 @@ class _TorchProfile:
                     with recorded() if profiled else contextlib.nullcontext():
                         own.extend(self._calls_ns(program, calls))
             rounds += 1
-        plain, profiled_ns = ([quiet_ns(own) for own in found] for found in times.values())
+        plain, profiled_ns = (
+            [statistics.median(sorted(own)[: _quiet(own)]) for own in found] for found in times.values()
+        )
         return [after - before for before, after in zip(plain, profiled_ns, strict=True)]
 
     def _calls_ns(self, call: Callable[[], object], calls: int) -> list[float]:
@@ -288,18 +290,18 @@ class _TorchProfile:
         return read_chrome_trace(read_whole(Path(self.job.folder) / name, MOST_TRACE_BYTES))
 
 
-def quiet_ns(times: Sequence[float]) -> float:
-    """The median of the quarter of the times that is shortest."""
-    return statistics.median(sorted(times)[: max(3, len(times) // 4)])
-
-
 def step_ns(times: Sequence[tuple[float, float]]) -> float:
     """The time of a step, ns, from pairs of ``_times``: the median difference in the quarter that took least.
 
     The wait at the end of each time drops out. What else runs on the machine only adds to a time.
     """
-    quiet = sorted(times, key=sum)[: max(3, len(times) // 4)]
+    quiet = sorted(times, key=sum)[: _quiet(times)]
     return statistics.median((long - short) / 2 for short, long in quiet) * 1e9
+
+
+def _quiet(times: Sequence[object]) -> int:
+    """How many of these times are the quarter that took least, three at least."""
+    return max(3, len(times) // 4)
 
 
 def _keep_freed_memory() -> None:

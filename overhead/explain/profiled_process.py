@@ -22,7 +22,6 @@ from typing import Any
 
 import msgspec
 
-from overhead.bounded_files import read_whole
 from overhead.errors import UsageError, one_line
 from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec
@@ -30,15 +29,15 @@ from overhead.explain.host_profile import operation_events, recorded
 from overhead.explain.host_work import ProfilerCost, ProfilerEvents, operation_numbers, profiler_cost
 from overhead.explain.profiling import (
     DEVICE_FILE,
-    MOST_TRACE_BYTES,
     SITES_FILE,
     ProfileAnswer,
     Profiled,
     ProfileJob,
     host_files,
+    read_trace,
 )
 from overhead.explain.steps import StepSource, has_run, said
-from overhead.explain.trace import STEP_MARK, StepTrace, Trace, read_chrome_trace
+from overhead.explain.trace import STEP_MARK, StepTrace, quiet_number
 from overhead.explain.trial import TrialFound, TrialRefused, TrialStep, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
@@ -153,7 +152,7 @@ class _TorchProfile:
         self._host_trace(files[0], [self.step] * calls)  # this profile leaves memory for the next ones
         self.doing("measuring the cost of the profiler")
         with self._one_thread():
-            cost = self._cost(self._read(files[0]).steps[-1], calls)
+            cost = self._cost(read_trace(self.job.folder, files[0]).steps[-1], calls)
         beside = self._host_traces(files, calls, one_s)
         if self.on_cuda:
             for name in (DEVICE_FILE, DEVICE_FILE):  # the first profile leaves memory for the next one
@@ -257,7 +256,7 @@ class _TorchProfile:
             fewer = max(_FEWEST_CELLS, cells // 3)
             programs.append(torch.enable_grad()(functools.partial(_trained, cell, rows, fewer)))
         self._host_trace(_CALIBRATION_FILE, [*programs, repeated] * 2)  # a first call does more
-        *steps, last = self._read(_CALIBRATION_FILE).steps[len(programs) + 1 :]
+        *steps, last = read_trace(self.job.folder, _CALIBRATION_FILE).steps[len(programs) + 1 :]
         return profiler_cost(list(map(ProfilerEvents, steps, self._added(programs, calls))), last)
 
     def _added(self, programs: Sequence[Callable[[], object]], calls: int) -> list[float]:
@@ -272,7 +271,7 @@ class _TorchProfile:
                         own.extend(self._calls_ns(program, calls))
             rounds += 1
         plain, profiled_ns = (
-            [statistics.median(sorted(own)[: _quiet(own)]) for own in found] for found in times.values()
+            [statistics.median(sorted(own)[: quiet_number(own)]) for own in found] for found in times.values()
         )
         return [after - before for before, after in zip(plain, profiled_ns, strict=True)]
 
@@ -286,22 +285,14 @@ class _TorchProfile:
             found.append(time.perf_counter_ns() - began)
         return found[1:]
 
-    def _read(self, name: str) -> Trace:
-        return read_chrome_trace(read_whole(Path(self.job.folder) / name, MOST_TRACE_BYTES))
-
 
 def step_ns(times: Sequence[tuple[float, float]]) -> float:
     """The time of a step, ns, from pairs of ``_times``: the median difference in the quarter that took least.
 
     The wait at the end of each time drops out. What else runs on the machine only adds to a time.
     """
-    quiet = sorted(times, key=sum)[: _quiet(times)]
+    quiet = sorted(times, key=sum)[: quiet_number(times)]
     return statistics.median((long - short) / 2 for short, long in quiet) * 1e9
-
-
-def _quiet(times: Sequence[object]) -> int:
-    """How many of these times are the quarter that took least, three at least."""
-    return max(3, len(times) // 4)
 
 
 def _keep_freed_memory() -> None:

@@ -25,7 +25,7 @@ LONGEST_STEP_S = 1.0
 """The longest step that is explained."""
 DEVICE_FILE, SITES_FILE = "device.json", "sites.json"
 _EXIT_S = 5.0
-MOST_TRACE_BYTES = 1 << 30
+_MOST_TRACE_BYTES = 1 << 30
 """The longest file of a trace."""
 
 _NO_COST = ProfilerCost()
@@ -102,9 +102,9 @@ def profile_step(
         if profiled.reason:
             return StepProfile(found, profiled.library, profiled.device, reason=profiled.reason)
         try:
-            alone = Trace([step for name in host_files(profiled.host_traces) for step in _read(folder, name).steps])
-            plain = _read(folder, DEVICE_FILE) if profiled.device else alone
-            sites = Trace([]) if profiled.sites_missing else _read(folder, SITES_FILE)
+            alone = Trace([step for name in host_files(profiled.host_traces) for step in _settled(folder, name).steps])
+            plain = _settled(folder, DEVICE_FILE) if profiled.device else alone
+            sites = Trace([]) if profiled.sites_missing else _settled(folder, SITES_FILE)
         except BadFile as error:
             return StepProfile(found, profiled.library, profiled.device, reason=f"the profile is unreadable: {error}")
     if profiled.device and not plain.has_device:
@@ -120,8 +120,13 @@ _NOTHING_SEEN = (
 )
 
 
-def _read(folder: str, name: str) -> Trace:
-    return read_chrome_trace(read_whole(Path(folder) / name, MOST_TRACE_BYTES), name).settled()
+def _settled(folder: str, name: str) -> Trace:
+    return read_trace(folder, name).settled()
+
+
+def read_trace(folder: str, name: str) -> Trace:
+    """The steps of the profile with this file name. Raises ``BadFile``."""
+    return read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name)
 
 
 def _in_child(

@@ -176,12 +176,17 @@ class Trace:
         if len({len(step.operations) for step in self.steps}) > 1:
             return self
         lengths = sorted(step.end - step.start for step in self.steps)
-        longest = lengths[: max(3, len(lengths) // 4)][-1:]
+        longest = lengths[: quiet_number(lengths)][-1:]
         return Trace([step for step in self.steps if step.end - step.start <= longest[0]])
 
     @property
     def has_device(self) -> bool:
         return any(step.device for step in self.steps)
+
+
+def quiet_number(times: Sequence[object]) -> int:
+    """How many of these times are the quarter that took least, three at least."""
+    return max(3, len(times) // 4)
 
 
 def busy(work: Iterable[DeviceWork]) -> float:

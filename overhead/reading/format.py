@@ -187,6 +187,11 @@ def count(number_of: int, noun: str) -> str:
     return f"{number_of:,} {noun}" + ("" if number_of == 1 else "s")
 
 
+def run_time(created: str) -> str:
+    """The time of a run in words, to the minute: ``2026-11-24 02:06 UTC``."""
+    return f"{created[:16].replace('T', ' ')} UTC"
+
+
 def listed(words: list[str], last: str = "and") -> str:
     """``a, b and c``."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""

@@ -61,6 +61,11 @@ def own_run(record: Record, shown: Fingerprint) -> Fingerprint:
     return found.run if isinstance(found, _Origin) else shown
 
 
+def boards_of(run: Fingerprint) -> list[str]:
+    """The ids of the physical boards in the run, in its order."""
+    return list(dict.fromkeys(record.device for record in run.records if is_board_id(record.device)))
+
+
 def why_apart(first: Provenance | None, second: Provenance | None) -> str:
     """Why figures of the two must not be subtracted or divided; '' where they may. None is compatible with any."""
     if first is None or second is None:

@@ -234,7 +234,7 @@ def test_the_calibration_the_step_and_the_host_are_measured_before_the_profile_o
     monkeypatch.setattr(own, "_trace", trace)
     monkeypatch.setattr(own, "_host_trace", trace)
     monkeypatch.setattr(own, "_cost", cost)
-    monkeypatch.setattr(own, "_read", lambda name: Trace([StepTrace(0.0, 1.0)]))
+    monkeypatch.setattr(profiled_process, "read_trace", lambda folder, name: Trace([StepTrace(0.0, 1.0)]))
     monkeypatch.setattr(own, "synchronize", lambda: None)
     assert own.run().step_ns == pytest.approx(1000)
     assert seen[:2] == ["host-0.json", "cost"]

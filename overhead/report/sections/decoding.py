@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import fill
 
-from overhead.devices import is_board_id
 from overhead.lowering.fusions import FUSIONS
 from overhead.reading.decoding import (
     MOST_KERNEL_RATIO,
@@ -23,10 +22,10 @@ from overhead.reading.decoding import (
     kernel_ratio,
     slope_over_dispatches,
 )
-from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, positive_spread, spread
+from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, positive_spread, run_time, spread
 from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
-from overhead.reading.sources import own_run
+from overhead.reading.sources import boards_of, own_run
 from overhead.reading.view import View
 from overhead.report.core.draw import PAPER, SMALL, canvas, plain_log_ticks
 from overhead.report.core.page_list import slug
@@ -100,18 +99,15 @@ def _runs(found: Decoded, view: View) -> Iterator[str]:
         return
     yield f"Measured in the run of {_when(main)}."
     for run in others:
-        board = ", on another GPU of that name" if _boards(run) and not _boards(run) & _boards(main) else ""
+        boards = boards_of(run)
+        board = ", on another GPU of that name" if boards and not {*boards} & {*boards_of(main)} else ""
         yield f"{listed(sorted(stacks[run.created]))}: measured in another run{board} ({_when(run)})."
     if others:
         yield "Ratios and slopes are formed inside one run only."
 
 
 def _when(run: Fingerprint) -> str:
-    return f"{run.created[:16].replace('T', ' ')} UTC, profile {run.profile}"
-
-
-def _boards(run: Fingerprint) -> set[str]:
-    return {record.device for record in run.records if is_board_id(record.device)}
+    return f"{run_time(run.created)}, profile {run.profile}"
 
 
 def _one_process(found: Decoded) -> Iterator[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.devices import is_board_id
-from overhead.reading.format import count, plain
+from overhead.reading.format import count, plain, run_time
+from overhead.reading.sources import boards_of
 from overhead.reading.summary import speed_change
 from overhead.reading.view import View
 from overhead.report.core.parts import Part, Table, Text
@@ -45,6 +45,5 @@ def _run(run: Fingerprint) -> list[str]:
     works = dict.fromkeys(r.workload for r in run.records if r.workload != "step")
     what = ", ".join([*stacks, *works])
     valued = sum(r.status in VALUED for r in run.records)
-    when = f"{run.created[:10]} {run.created[11:16]} UTC"
-    boards = dict.fromkeys(r.device for r in run.records if is_board_id(r.device))
-    return [when, run.profile, ", ".join(boards), plain(what, 120), f"{len(run.records):,}", f"{valued:,}"]
+    boards = ", ".join(boards_of(run))
+    return [run_time(run.created), run.profile, boards, plain(what, 120), f"{len(run.records):,}", f"{valued:,}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.findings import Finding, findings_of
+from overhead.reading.format import run_time
 from overhead.reading.view import View
 from overhead.report.core.parts import Listing, Part, Text
 from overhead.report.core.registry import register
@@ -21,4 +22,4 @@ def to_do(view: View) -> Iterator[Part]:
 
 def _detail(view: View, finding: Finding) -> str:
     other = finding.created != view.fingerprint.created
-    return finding.detail + (f" Measured in the run of {finding.created[:16].replace('T', ' ')} UTC." if other else "")
+    return finding.detail + (f" Measured in the run of {run_time(finding.created)}." if other else "")

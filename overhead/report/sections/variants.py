@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from overhead.reading.format import MICRO, factor_spread, listed
+from overhead.reading.format import MICRO, factor_spread, listed, run_time
 from overhead.reading.intervals import Span, measured, ratio
 from overhead.reading.sources import apart, source_of
 from overhead.reading.synchronising import synchronises
@@ -123,7 +123,7 @@ def _table(found: list[_Change]) -> Table:
 
 
 def _remark(change: _Change) -> str:
-    run = f"both of the run of {change.run[:16].replace('T', ' ')} UTC" if change.run else ""
+    run = f"both of the run of {run_time(change.run)}" if change.run else ""
     return "; ".join(part for part in (run, change.record.reason) if part)
 
 

@@ -14,54 +14,62 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import nnls
+from msgspec import Struct
 
-from overhead.explain.trace import HostOperation, StepTrace, Trace, spans_of
+from overhead.explain.trace import HostOperation, StepTrace, Trace, quiet_mean, spans_of
 
 
 @dataclass(frozen=True)
 class ProfilerCost:
-    """What the profiler adds to the host's time, ns. ``operation_ns``: for each operation, nested ones included.
-    ``backward_ns``: additionally for an operation that is a step of a backward pass.
+    """``operation_ns``: what the profiler adds to the host's time for each operation, nested ones included, ns.
 
     ``entry_ns``: from the end of an operation to the start of the next one in a loop without other work: the time that
     PyTorch needs to get from Python into an operation.
     """
 
     operation_ns: float = 0.0
-    backward_ns: float = 0.0
     entry_ns: float = 0.0
 
     def of(self, operation: HostOperation) -> float:
         """What it adds to an outermost operation, ns."""
-        return self.operation_ns * (1 + operation.inner) + self.backward_ns * operation.backward
+        return self.operation_ns * (1 + operation.inner)
 
 
-@dataclass(frozen=True)
-class ProfilerEvents:
-    """One call of a program as the profiler shows it, and what the profiler adds to its time, ns."""
+class ReturnTimes(Struct, frozen=True):
+    """Times without a profiler, ns: from the start of a call, when the device has no work, until it returns.
 
-    profile: StepTrace
-    added_ns: float
-
-
-def operation_numbers(step: StepTrace) -> tuple[int, int]:
-    """How many operations the step runs, and how many of them are steps of a backward pass."""
-    return sum(1 + each.inner for each in step.operations), sum(each.backward for each in step.operations)
-
-
-def profiler_cost(programs: Sequence[ProfilerEvents], repeated: StepTrace) -> ProfilerCost:
-    """The cost for each kind of event that fits what the profiler adds to these programs (least squares of the ratios).
-
-    ``repeated``: the same operation several times in a loop without other work.
+    ``step``: of the step. ``loop``: of a loop that runs one operation several times and nothing else.
     """
-    added = [(operation_numbers(program.profile), program.added_ns) for program in programs if program.added_ns > 0]
-    if not added:
-        return ProfilerCost()
-    shares = np.array([[number / ns for number in numbers] for numbers, ns in added])
-    operation, backward = (float(ns) for ns in nnls(shares, np.ones(len(added)))[0])
-    gaps = [after.start - before.end for before, after in itertools.pairwise(repeated.operations)]
-    return ProfilerCost(operation, backward, statistics.median(gaps) if gaps else 0.0)
+
+    step: Sequence[float] = ()
+    loop: Sequence[float] = ()
+
+
+_MOST_BLOCKED = 0.05
+
+
+def profiler_cost(alone: Trace, loop: Trace, returns: ReturnTimes, blocked_ns: float = 0.0) -> ProfilerCost:
+    """The cost of the profiler, from calls with it (``alone``: steps, ``loop``) and without it.
+
+    ``blocked_ns``: how long a step waits for the device. What the profiler adds may pass within such waits. So if they
+    are more than 5 % of the step, the cost is that of the loop.
+    """
+    waits = blocked_ns > _MOST_BLOCKED * quiet_mean(returns.step)
+    gaps = [after.start - before.end for step in loop.steps for before, after in itertools.pairwise(step.operations)]
+    return ProfilerCost(
+        _added_ns(loop, returns.loop) if waits else _added_ns(alone, returns.step),
+        statistics.median(gaps) if gaps else 0.0,
+    )
+
+
+def _added_ns(profiled: Trace, returns: Sequence[float]) -> float:
+    """What the profiler adds to an operation, ns."""
+    steps = profiled.quiet().steps
+    operations = sum(1 + each.inner for step in steps for each in step.operations)
+    if not operations or not returns:
+        return 0.0
+    plain = quiet_mean(returns) if profiled.alike else statistics.fmean(returns)
+    return max(0.0, sum(step.end - step.start - plain for step in steps) / operations)
 
 
 class HostWork:
@@ -138,7 +146,7 @@ class HostTimes:
         for names, steps in kinds.items():
             quiet = Trace(steps).quiet().steps
             times = zip(*(_Parts(step, 0.0).own_ns for step in quiet), strict=True)
-            found[names] = _Usual([statistics.median(part) for part in times], self._costs(quiet[0]))
+            found[names] = _Usual([statistics.fmean(part) for part in times], self._costs(quiet[0]))
         return found
 
     def _costs(self, step: StepTrace) -> list[float]:

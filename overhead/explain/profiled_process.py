@@ -12,11 +12,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import math
 import os
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from overhead.errors import UsageError, one_line
 from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec
 from overhead.explain.host_profile import operation_events, recorded
-from overhead.explain.host_work import ProfilerCost, ProfilerEvents, operation_numbers, profiler_cost
+from overhead.explain.host_work import ReturnTimes
 from overhead.explain.profiling import (
     DEVICE_FILE,
     SITES_FILE,
@@ -34,10 +34,9 @@ from overhead.explain.profiling import (
     Profiled,
     ProfileJob,
     host_files,
-    read_trace,
 )
 from overhead.explain.steps import StepSource, has_run, said
-from overhead.explain.trace import STEP_MARK, StepTrace, quiet_number
+from overhead.explain.trace import STEP_MARK, quiet_mean
 from overhead.explain.trial import TrialFound, TrialRefused, TrialStep, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
@@ -46,21 +45,20 @@ from overhead.process import input_lines
 _LIBRARIES = ("torch", "jax", "cupy", "numba", "wgpu-native", "dawn")
 """Names of waits of libraries, the surest first."""
 _WARM_STEPS = 3
-_PROFILED_S, _FEWEST, _MOST = 0.3, 3, 20
+_PROFILED_S, _FEWEST, _MOST = 0.6, 3, 20
 """Steps are profiled for this long, between these numbers, and one more before them."""
-_HOST_TRACES = 3
+_HOST_TRACES = 6
 """Profiles of the host, with times of the step between them."""
-_CALIBRATION_FILE = "calibration.json"
+_RETURNS_S, _FEWEST_RETURNS, _MOST_RETURNS = 0.1, 3, 40
+"""Calls between two profiles whose return is timed: for this long, between these numbers."""
 _SLOW_S = 0.05
 """Of a longer step fewer samples are taken."""
-_SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 8, 0.5
-"""A sample without the profiler takes this long or one step; how many samples, for how long, at least."""
+_SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 4, 1.0
+"""A sample without the profiler takes this long or one step; how many samples between two profiles, and for how long
+in all, at least."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _KEPT_BYTES = -1, -3, 1 << 25
 """Options of glibc's ``mallopt``, and the largest value of the second."""
-_CALIBRATION_S, _CALIBRATION_ROUNDS, _CALIBRATION_WIDTH = 1.0, 4, 128
-_FEWEST_CELLS, _MOST_CELLS, _CELL_OPERATIONS = 4, 200, 45
-"""Cells of an LSTM in a calibration program, and the operations of a cell's forward pass."""
-_REPEATED = 16
+_LOOP_OPERATIONS, _LOOPS = 64, 5
 
 
 def _child(job: ProfileJob, send: Callable[[ProfileAnswer], None]) -> Profiled:
@@ -145,46 +143,65 @@ class _TorchProfile:
             self.step()
         one_s = self._seconds(1)
         _keep_freed_memory()
-        steps = int(min(_MOST, max(_FEWEST, _PROFILED_S / max(one_s, 1e-9))))
-        calls = 1 + -(-steps // _HOST_TRACES)
-        self.doing("profiling the host's work")
-        files = host_files(_HOST_TRACES)
-        self._host_trace(files[0], [self.step] * calls)  # this profile leaves memory for the next ones
-        self.doing("measuring the cost of the profiler")
-        with self._one_thread():
-            cost = self._cost(read_trace(self.job.folder, files[0]).steps[-1], calls)
-        beside = self._host_traces(files, calls, one_s)
+        fitting = math.ceil(_PROFILED_S / max(one_s, 1e-9))
+        per_trace = min(_MOST, math.ceil(fitting / _HOST_TRACES))
+        step_s, returns = self._host_work(host_files(_HOST_TRACES), per_trace, one_s)
         if self.on_cuda:
-            for name in (DEVICE_FILE, DEVICE_FILE):  # the first profile leaves memory for the next one
+            steps = min(_MOST, max(_FEWEST, fitting))
+            for number in (_FEWEST, steps):  # the first profile leaves memory for the next one
                 self.doing("profiling the device's work")
-                self._trace(name, False, [self.step] * (1 + steps))
+                self._trace(DEVICE_FILE, False, [self.step] * (1 + number))
         self.doing("finding the lines of the operations")
         missing = ""
         try:
             self._trace(SITES_FILE, True, [self.step] * 3)
         except Exception as error:  # a compiled step may not run under a dispatch mode
             missing = f"no call sites: {one_line(error)}"
-        return Profiled(beside, _HOST_TRACES, cost, library="torch", device=self.device, sites_missing=missing)
+        return Profiled(step_s * 1e9, _HOST_TRACES, returns, library="torch", device=self.device, sites_missing=missing)
 
-    def _host_traces(self, files: Sequence[str], calls: int, one_s: float) -> float:
-        """Profile the host's work in turn with the step without a profiler; return the time of the latter, ns."""
+    def _host_work(self, files: Sequence[tuple[str, str]], steps: int, one_s: float) -> tuple[float, ReturnTimes]:
+        """Profile the host's work in so many steps for each pair of files, and in loops of one operation. In turn, time
+        both without a profiler, because the speed of a processor changes within a second.
+
+        Returns the time of a step, s, and the return times.
+        """
+        loop = self._loop()
+        number = int(min(_MOST_RETURNS, max(_FEWEST_RETURNS, _RETURNS_S / max(one_s, 1e-9))))
         times: list[tuple[float, float]] = []
-        for name in files:
-            self.doing("timing the step")
-            times += self._times(one_s, _TIMED_S / len(files))
+        step_returns: list[float] = []
+        loop_returns: list[float] = []
+        self.doing("profiling the host's work")
+        self._host_trace(files[0][0], [self.step] * (1 + steps))  # this profile leaves memory for the next ones
+        for step_file, loop_file in files:
             self.doing("profiling the host's work")
-            self._host_trace(name, [self.step] * calls)
-        return step_ns(times)
+            times += self._times(one_s, _TIMED_S / len(files))
+            step_returns += self._returns(self.step, number)
+            self._host_trace(step_file, [self.step] * (1 + steps))
+            loop_returns += self._returns(loop, _LOOPS)
+            self._host_trace(loop_file, [loop] * (1 + _LOOPS))
+        return step_seconds(times), ReturnTimes(step_returns, loop_returns)
 
-    @contextlib.contextmanager
-    def _one_thread(self) -> Iterator[None]:
-        """Threads that wait for each other would hide the profiler's cost."""
-        threads = self.torch.get_num_threads()
-        self.torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            self.torch.set_num_threads(threads)
+    def _loop(self) -> Callable[[], None]:
+        """A loop of one operation on the device of the step."""
+        x = self.torch.zeros(1, device="cuda" if self.on_cuda else "cpu")
+
+        def loop() -> None:
+            for _ in range(_LOOP_OPERATIONS):
+                x.add_(x)
+
+        return self.torch.no_grad()(loop)  # type: ignore[no-any-return]
+
+    def _returns(self, call: Callable[[], object], number: int) -> list[float]:
+        """So many return times of a call, ns. Each begins when the device has no work; the first one does not count."""
+        self.processor.leave_if_slow()
+        found: list[float] = []
+        for _ in range(1 + number):
+            self.synchronize()
+            began = time.perf_counter_ns()
+            call()
+            found.append(time.perf_counter_ns() - began)
+        self.synchronize()
+        return found[1:]
 
     def _seconds(self, n: int) -> float:
         self.synchronize()
@@ -199,7 +216,7 @@ class _TorchProfile:
         few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
         found: list[tuple[float, float]] = []
         began = time.perf_counter()
-        fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 2
+        fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 1
         while len(found) < fewest or time.perf_counter() - began < least_s:
             self.processor.leave_if_slow()
             found.append((self._seconds(few) / few, self._seconds(3 * few) / few))
@@ -235,64 +252,13 @@ class _TorchProfile:
         slow = self.torch.profiler.record_function
         return getattr(self.torch._C._profiler, "_RecordFunctionFast", slow)(f"{STEP_MARK}{index}")
 
-    def _cost(self, step: StepTrace, calls: int) -> ProfilerCost:
-        """The cost of the profiler, from what it adds to a forward pass and to a training step of an LSTM's cells.
 
-        Both run about as many operations as ``step``, as often in a profile, because more memory for its records makes
-        the profiler slower.
-        """
-        torch = self.torch
-        cell = torch.nn.LSTMCell(_CALIBRATION_WIDTH, _CALIBRATION_WIDTH)
-        rows, x = torch.zeros(4, _CALIBRATION_WIDTH), torch.zeros(1)
-        operations, backward = operation_numbers(step)
-        cells = min(_MOST_CELLS, max(_FEWEST_CELLS, operations // _CELL_OPERATIONS))
-
-        def repeated() -> None:
-            for _ in range(_REPEATED):
-                x.add_(x)
-
-        programs = [torch.no_grad()(functools.partial(_cells, cell, rows, cells))]
-        if backward:
-            fewer = max(_FEWEST_CELLS, cells // 3)
-            programs.append(torch.enable_grad()(functools.partial(_trained, cell, rows, fewer)))
-        self._host_trace(_CALIBRATION_FILE, [*programs, repeated] * 2)  # a first call does more
-        *steps, last = read_trace(self.job.folder, _CALIBRATION_FILE).steps[len(programs) + 1 :]
-        return profiler_cost(list(map(ProfilerEvents, steps, self._added(programs, calls))), last)
-
-    def _added(self, programs: Sequence[Callable[[], object]], calls: int) -> list[float]:
-        """What the profiler adds to each program: the quiet times with it and without it, apart."""
-        times: dict[bool, list[list[float]]] = {profiled: [[] for _ in programs] for profiled in (False, True)}
-        began, rounds = time.perf_counter(), 0
-        while rounds < _CALIBRATION_ROUNDS or time.perf_counter() - began < _CALIBRATION_S:
-            for profiled, found in times.items():
-                for own, program in zip(found, programs, strict=True):
-                    self.processor.leave_if_slow()
-                    with recorded() if profiled else contextlib.nullcontext():
-                        own.extend(self._calls_ns(program, calls))
-            rounds += 1
-        plain, profiled_ns = (
-            [statistics.median(sorted(own)[: quiet_number(own)]) for own in found] for found in times.values()
-        )
-        return [after - before for before, after in zip(plain, profiled_ns, strict=True)]
-
-    def _calls_ns(self, call: Callable[[], object], calls: int) -> list[float]:
-        """The times of some calls, without the first one."""
-        found: list[float] = []
-        for _ in range(calls):
-            self.synchronize()
-            began = time.perf_counter_ns()
-            call()
-            found.append(time.perf_counter_ns() - began)
-        return found[1:]
-
-
-def step_ns(times: Sequence[tuple[float, float]]) -> float:
-    """The time of a step, ns, from pairs of ``_times``: the median difference in the quarter that took least.
-
-    The wait at the end of each time drops out. What else runs on the machine only adds to a time.
+def step_seconds(times: Sequence[tuple[float, float]]) -> float:
+    """The time of a step from pairs of ``_times``, s. The quiet quarter of the short times and that of the long times
+    count, because what else runs on the machine only adds to a time. The wait at the end of each drops out.
     """
-    quiet = sorted(times, key=sum)[: quiet_number(times)]
-    return statistics.median((long - short) / 2 for short, long in quiet) * 1e9
+    short, long = (quiet_mean(part) for part in zip(*times, strict=True))
+    return (long - short) / 2
 
 
 def _keep_freed_memory() -> None:
@@ -302,18 +268,6 @@ def _keep_freed_memory() -> None:
     with contextlib.suppress(OSError, AttributeError, TypeError):  # other C libraries; Windows has no library None
         for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
             ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
-
-
-def _cells(cell: Any, rows: Any, steps: int) -> Any:
-    """Some steps of an LSTM: operations inside operations, and enough memory that the profiler's own costs time."""
-    state = rows, rows
-    for _ in range(steps):
-        state = cell(rows, state)
-    return state[0]
-
-
-def _trained(cell: Any, rows: Any, steps: int) -> None:
-    _cells(cell, rows, steps).sum().backward()
 
 
 def main() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -15,7 +15,7 @@ from overhead import scratch
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile, UsageError
 from overhead.explain.call_spec import FoundCall
-from overhead.explain.host_work import HostTimes, ProfilerCost
+from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.steps import StepSource
 from overhead.explain.trace import StepTrace, Trace, read_chrome_trace
 from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, answer
@@ -28,13 +28,13 @@ _EXIT_S = 5.0
 _MOST_TRACE_BYTES = 1 << 30
 """The longest file of a trace."""
 
-_NO_COST = ProfilerCost()
+_NO_RETURNS = ReturnTimes()
 _NO_TIMES = HostTimes()
 
 
-def host_files(number: int) -> list[str]:
-    """The names of the traces without the device."""
-    return [f"host-{index}.json" for index in range(number)]
+def host_files(number: int) -> list[tuple[str, str]]:
+    """The names of the traces without the device: of the step, and of a loop of one operation."""
+    return [(f"host-{index}.json", f"loop-{index}.json") for index in range(number)]
 
 
 class ProfileJob(Struct, frozen=True):
@@ -47,14 +47,14 @@ class ProfileJob(Struct, frozen=True):
 
 class Profiled(Struct, frozen=True, tag="profiled"):
     """What the child measured besides the traces. ``step_ns``: a step without the profiler, ns, in turn with
-    the profiles of the host. ``host_traces``: the number of these.
+    the profiles of the host. ``host_traces``: how many pairs of ``host_files`` there are.
 
     ``reason``: why there is no profile.
     """
 
     step_ns: float = 0.0
     host_traces: int = 0
-    cost: ProfilerCost = _NO_COST
+    returns: ReturnTimes = _NO_RETURNS
     reason: str = ""
     library: str = "none"
     device: str = ""
@@ -102,7 +102,8 @@ def profile_step(
         if profiled.reason:
             return StepProfile(found, profiled.library, profiled.device, reason=profiled.reason)
         try:
-            alone = Trace([step for name in host_files(profiled.host_traces) for step in _settled(folder, name).steps])
+            host, loops = zip(*host_files(profiled.host_traces), strict=True)
+            alone, loop = _together(folder, host), _together(folder, loops)
             plain = _settled(folder, DEVICE_FILE) if profiled.device else alone
             sites = Trace([]) if profiled.sites_missing else _settled(folder, SITES_FILE)
         except BadFile as error:
@@ -110,7 +111,8 @@ def profile_step(
     if profiled.device and not plain.has_device:
         return StepProfile(found, profiled.library, profiled.device, reason=_NOTHING_SEEN)
     joined, sites_missing = with_sites(plain, sites)
-    return StepProfile(found, profiled.library, profiled.device, joined, HostTimes(alone, profiled.cost),
+    cost = profiler_cost(alone, loop, profiled.returns, plain.blocked_ns)
+    return StepProfile(found, profiled.library, profiled.device, joined, HostTimes(alone, cost),
                        profiled.step_ns, profiled.sites_missing or sites_missing)  # fmt: skip
 
 
@@ -120,13 +122,12 @@ _NOTHING_SEEN = (
 )
 
 
+def _together(folder: str, names: Iterable[str]) -> Trace:
+    return Trace([step for name in names for step in _settled(folder, name).steps])
+
+
 def _settled(folder: str, name: str) -> Trace:
-    return read_trace(folder, name).settled()
-
-
-def read_trace(folder: str, name: str) -> Trace:
-    """The steps of the profile with this file name. Raises ``BadFile``."""
-    return read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name)
+    return read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name).settled()
 
 
 def _in_child(

@@ -55,9 +55,7 @@ _NO_SITE = CallSite()
 
 @dataclass(frozen=True)
 class HostOperation:
-    """An operation of the library. ``inner``: how many operations it calls, on all levels. ``backward``: how many of
-    them and itself are steps of a backward pass.
-    """
+    """An operation of the library. ``inner``: how many operations it calls, on all levels."""
 
     name: str
     start: float
@@ -65,7 +63,6 @@ class HostOperation:
     thread: str
     inner: int = 0
     site: CallSite = _NO_SITE
-    backward: int = 0
 
 
 @dataclass(frozen=True)
@@ -173,11 +170,21 @@ class Trace:
 
     def quiet(self) -> Trace:
         """The quarter of the steps that took the host least, three at least; all if they run different operations."""
-        if len({len(step.operations) for step in self.steps}) > 1:
+        if not self.alike:
             return self
         lengths = sorted(step.end - step.start for step in self.steps)
         longest = lengths[: quiet_number(lengths)][-1:]
         return Trace([step for step in self.steps if step.end - step.start <= longest[0]])
+
+    @property
+    def alike(self) -> bool:
+        """Whether all steps run the same number of operations."""
+        return len({len(step.operations) for step in self.steps}) <= 1
+
+    @property
+    def blocked_ns(self) -> float:
+        """How long the host waits for the device in a typical step."""
+        return statistics.median([step.blocked for step in self.steps]) if self.steps else 0.0
 
     @property
     def has_device(self) -> bool:
@@ -187,6 +194,12 @@ class Trace:
 def quiet_number(times: Sequence[object]) -> int:
     """How many of these times are the quarter that took least, three at least."""
     return max(3, len(times) // 4)
+
+
+def quiet_mean(times: Iterable[float]) -> float:
+    """The mean of the quarter of these times that took least, three at least; 0 for no times."""
+    ordered = sorted(times)
+    return statistics.fmean(ordered[: quiet_number(ordered)]) if ordered else 0.0
 
 
 def busy(work: Iterable[DeviceWork]) -> float:
@@ -370,10 +383,8 @@ def _outermost(events: Iterable[Mapping[str, Any]], marks: Iterable[Mapping[str,
             index += 1
             while index < len(own) and _start(own[index]) < end:
                 index += 1
-            names = [str(event["name"]) for event in own[first:index]]
-            backward = sum(name.startswith(_BACKWARD) for name in names)
-            name, site = names[0].removeprefix(_BACKWARD), sites.within(thread, start, end)
-            found.append(HostOperation(name, start, end, thread, len(names) - 1, site, backward))
+            name, site = str(outer["name"]).removeprefix(_BACKWARD), sites.within(thread, start, end)
+            found.append(HostOperation(name, start, end, thread, index - first - 1, site))
     return sorted(found, key=lambda operation: operation.start)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from overhead.explain.host_work import HostTimes, ProfilerCost
+from overhead.explain.host_work import HostTimes, ProfilerCost, ReturnTimes, profiler_cost
 from overhead.explain.step_profile import BETWEEN, operation_rows
 from overhead.explain.trace import HostCall, HostOperation, StepTrace, Trace
 
@@ -29,11 +29,20 @@ def work(host: HostTimes, given: StepTrace) -> list[float]:
     return [found.between(*pair) for pair in itertools.pairwise(edges)]
 
 
-def test_the_usual_time_of_each_part_is_the_median_of_the_quiet_steps() -> None:
-    lengths = [(10, 100), (30, 70), (20, 90), (900, 9000), *[(500, 5000)] * 8]
+def test_the_usual_time_of_each_part_is_the_mean_of_the_quiet_steps() -> None:
+    lengths = [(10, 100), (30, 70), (20, 91), (900, 9000), *[(500, 5000)] * 8]
     alone = [step(a + b, operation("a", a, a + b)) for a, b in lengths]
     given = step(1000, operation("a", 400, 1000))
-    assert work(HostTimes(Trace(alone)), given) == pytest.approx([20, 90, 0])
+    assert work(HostTimes(Trace(alone)), given) == pytest.approx([20, 87, 0])
+
+
+def test_steps_of_several_kinds_are_compared_with_the_mean_of_all_return_times() -> None:
+    few = step(1000, operation("a", 0, 1000))
+    many = step(3000, operation("a", 0, 1000), operation("b", 1000, 3000))
+    returns = ReturnTimes(step=[900] * 4 + [2800] * 4)
+    cost = profiler_cost(Trace([few, many] * 4), Trace([]), returns)
+    assert cost.operation_ns == pytest.approx((2000 - 1850) / 1.5)
+    assert profiler_cost(Trace([few] * 8), Trace([]), ReturnTimes(step=[2000] * 8)).operation_ns == 0
 
 
 def test_a_step_of_the_same_operations_in_another_order_keeps_its_own_times() -> None:
@@ -47,9 +56,9 @@ def test_a_step_of_the_same_operations_in_another_order_keeps_its_own_times() ->
 
 
 def test_the_profiler_s_cost_is_that_of_the_profile_that_gives_the_time() -> None:
-    alone = step(2000, operation("a", 0, 1000, inner=2, backward=1), operation("b", 1000, 2000))
-    host = HostTimes(Trace([alone]), ProfilerCost(operation_ns=100, backward_ns=50))
-    assert work(host, step(9000, operation("a", 0, 5000, inner=9), operation("b", 5000, 9000)))[1] == 650
+    alone = step(2000, operation("a", 0, 1000, inner=2), operation("b", 1000, 2000))
+    host = HostTimes(Trace([alone]), ProfilerCost(operation_ns=100))
+    assert work(host, step(9000, operation("a", 0, 5000, inner=9), operation("b", 5000, 9000)))[1] == 700
     unknown = step(9000, operation("c", 0, 5000, inner=9), operation("b", 5000, 9000))
     assert work(host, unknown)[1] == 4000
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from overhead.explain.host_work import HostTimes, ProfilerCost, ProfilerEvents, profiler_cost
+from overhead.explain.host_work import HostTimes, ProfilerCost, ReturnTimes, profiler_cost
 from overhead.explain.record import BoundKind, ReplayCheck
 from overhead.explain.replay import StepParts, step_parts
 from overhead.explain.step_profile import BETWEEN, operation_rows, step_counts, synchronisation_rows
@@ -160,17 +160,30 @@ def test_steps_that_run_other_operations_keep_the_times_of_their_own_profile() -
     assert rows["aten::add_"] == pytest.approx(20 * 12_000)
 
 
-def test_the_cost_of_each_kind_of_event_is_found_from_programs_of_several_kinds() -> None:
-    repeated = profile([Launch(10_000, 500)] * 9, dataclasses.replace(DEVICE, entry_ns=3000)).steps[0]
+def cost_in(step: known.Parts, device: SimulatedDevice) -> float:
+    """The cost of an operation as it is found from this step and a loop of launches."""
+    loop = [Launch(10_000, 500)] * 9
+    returns = ReturnTimes([device.return_ns(step)], [device.return_ns(loop)])
+    return profiler_cost(device.alone(step), device.alone(loop), returns, profile(step, device).blocked_ns).operation_ns
 
-    def events(inner: int, backward: int) -> ProfilerEvents:
-        operation = dataclasses.replace(repeated.operations[0], inner=inner, backward=backward)
-        step = dataclasses.replace(repeated, operations=[operation])
-        return ProfilerEvents(step, 4000 * (1 + inner) + 500 * backward)
 
-    cost = profiler_cost([events(0, 0), events(9, 0), events(30, 5)], repeated)
-    assert dataclasses.astuple(cost) == pytest.approx((4000, 500, 3000), rel=0.01)
-    assert profiler_cost([], repeated) == ProfilerCost()
+def test_the_cost_of_the_profiler_is_what_it_adds_to_the_time_until_a_step_returns() -> None:
+    parts: list[known.Part] = [Python(30_000), *[Launch(20_000, 500)] * 20, Read(8000)]
+    assert cost_in(parts, DEVICE) == pytest.approx(4000, rel=0.01)
+
+
+def test_in_a_step_that_waits_the_cost_of_the_profiler_is_that_of_a_loop() -> None:
+    parts: list[known.Part] = [Launch(4000, 30_000), Read(8000)] * 10
+    added = DEVICE.alone(parts).steps[0].end - DEVICE.return_ns(parts)
+    assert added < 20 * 3000  # the reads wait for less time in the profile
+    assert cost_in(parts, DEVICE) == pytest.approx(4000, rel=0.01)
+
+
+def test_the_way_into_an_operation_is_the_gap_between_two_of_a_loop() -> None:
+    device = dataclasses.replace(DEVICE, entry_ns=3000)
+    loop = device.alone([Launch(10_000, 500)] * 9)
+    assert profiler_cost(Trace([]), loop, ReturnTimes()).entry_ns == pytest.approx(3000)
+    assert profiler_cost(Trace([]), Trace([]), ReturnTimes()) == ProfilerCost()
 
 
 def test_the_way_from_python_to_an_operation_is_no_work_of_the_program_between_operations() -> None:

@@ -13,12 +13,12 @@ import pytest
 from overhead.errors import UsageError
 from overhead.explain import profiled_process
 from overhead.explain.call_spec import FoundCall
-from overhead.explain.host_work import HostTimes, ProfilerCost
-from overhead.explain.profiling import ProfileJob, StepProfile, profile_step, with_sites
+from overhead.explain.host_work import HostTimes, ReturnTimes
+from overhead.explain.profiling import ProfileJob, StepProfile, host_files, profile_step, with_sites
 from overhead.explain.record import CallSite
 from overhead.explain.step_profile import operation_rows, step_counts
 from overhead.explain.steps import StepSource, step_named
-from overhead.explain.trace import StepTrace, Trace, read_chrome_trace
+from overhead.explain.trace import Trace, read_chrome_trace
 from overhead.explain.trial import TrialFound, TrialStep
 from overhead.process import LimitExceeded
 from tests.fakes.explanations import profile_of
@@ -210,7 +210,7 @@ def test_lines_of_a_step_that_runs_other_operations_are_missing_with_the_reason(
 
 
 @pytest.mark.needs("torch")
-def test_the_calibration_the_step_and_the_host_are_measured_before_the_profile_of_the_device(
+def test_the_step_its_return_and_the_host_are_measured_in_turn_before_the_profile_of_the_device(
     monkeypatch: Any, tmp_path: Path
 ) -> None:
     torch = pytest.importorskip("torch")
@@ -226,20 +226,36 @@ def test_the_calibration_the_step_and_the_host_are_measured_before_the_profile_o
     def trace(name: str, *more: Any) -> None:
         seen.append(name)
 
-    def cost(step: StepTrace, calls: int) -> ProfilerCost:
-        seen.append("cost")
-        return ProfilerCost()
+    def returns(call: Any, number: int) -> list[float]:
+        seen.append("return")
+        return [800.0]
 
     monkeypatch.setattr(own, "_times", times)
     monkeypatch.setattr(own, "_trace", trace)
     monkeypatch.setattr(own, "_host_trace", trace)
-    monkeypatch.setattr(own, "_cost", cost)
-    monkeypatch.setattr(profiled_process, "read_trace", lambda folder, name: Trace([StepTrace(0.0, 1.0)]))
+    monkeypatch.setattr(own, "_returns", returns)
     monkeypatch.setattr(own, "synchronize", lambda: None)
-    assert own.run().step_ns == pytest.approx(1000)
-    assert seen[:2] == ["host-0.json", "cost"]
-    assert seen[2:8] == ["step", "host-0.json", "step", "host-1.json", "step", "host-2.json"]
-    assert seen[8:] == ["device.json", "device.json", "sites.json"]
+    monkeypatch.setattr(own, "_loop", lambda: None)
+    found = own.run()
+    assert found.step_ns == pytest.approx(1000)
+    assert found.returns == ReturnTimes([800.0] * 6, [800.0] * 6)
+    in_turn = [each for step, loop in host_files(6) for each in ("step", "return", step, "return", loop)]
+    assert seen == ["host-0.json", *in_turn, "device.json", "device.json", "sites.json"]
+
+
+@pytest.mark.needs("torch")
+def test_a_return_time_begins_when_the_device_has_no_work_and_the_first_does_not_count(
+    tmp_path: Path,
+) -> None:
+    torch = pytest.importorskip("torch")
+    job = ProfileJob(StepSource(setup="", file="", function=""), str(tmp_path))
+    seen: list[str] = []
+    own = profiled_process._TorchProfile(torch, lambda: None, job, "", lambda what: None)
+    own.processor = cast("Any", SimpleNamespace(leave_if_slow=list))
+    own.synchronize = lambda: seen.append("wait")
+    assert len(own._returns(lambda: seen.append("step"), 2)) == 2
+    assert seen == ["wait", "step"] * 3 + ["wait"]
+    own._loop()()  # runs on the processor
 
 
 def _training(torch: Any) -> Any:
@@ -279,9 +295,9 @@ def test_both_profilers_see_the_same_operations_in_the_same_order(program: Any, 
     assert HostTimes(host).unknown(both) == 0
 
 
-def test_the_time_of_a_step_is_the_difference_in_the_quiet_pairs() -> None:
+def test_the_time_of_a_step_is_the_difference_of_the_quiet_times() -> None:
     wait, step = 5e-5, 1e-3
     quiet = [(wait + step, wait + 3 * step)] * 5
-    slow_first = [(2 * step, wait + 3 * step)] * 2
+    one_is_slow = [(2 * step, wait + 3 * step), (wait + step, 9 * step)]
     busy = [(wait + 2 * step, wait + 9 * step)] * 13
-    assert profiled_process.step_ns([*busy, *slow_first, *quiet]) == pytest.approx(1e6)
+    assert profiled_process.step_seconds([*busy, *one_is_slow, *quiet]) == pytest.approx(step)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from overhead.explain.host_work import HostTimes, ProfilerCost
-from overhead.explain.trace import read_chrome_trace
+from overhead.explain.trace import Trace, read_chrome_trace
 
 TICK_NS = 250
 
@@ -88,10 +88,18 @@ class SimulatedDevice:
 
     def host_times(self, parts: Parts) -> HostTimes:
         """The times of the host: of a step on an idle device, profiled without the device."""
+        return HostTimes(self.alone(parts), ProfilerCost(self.operation_cost_ns, self.entry_ns))
+
+    def alone(self, parts: Parts) -> Trace:
+        """One step on an idle device, profiled without the device."""
         events = dataclasses.replace(self, call_cost_ns=0, odd_call_cost_ns=0).run([parts]).events
         host = [event for event in events if event["cat"] in ("cpu_op", "user_annotation")]
-        cost = ProfilerCost(operation_ns=self.operation_cost_ns, entry_ns=self.entry_ns)
-        return HostTimes(read_chrome_trace(msgspec.json.encode(host)), cost)
+        return read_chrome_trace(msgspec.json.encode(host))
+
+    def return_ns(self, parts: Parts) -> float:
+        """The time until one step on an idle device returns, without a profiler."""
+        step = self.unprofiled().alone(parts).steps[0]
+        return step.end - step.start
 
     def run(self, steps: Sequence[Parts]) -> Simulated:
         """Run the steps and wait for the device."""

@@ -70,13 +70,14 @@ class NotPossible(Exception):
     """The alternative does not apply to this step; the message is the reason."""
 
 
-def attempted(jobs: Sequence[AttemptJob], *, limit_s: float) -> list[Attempt]:
+def attempted(jobs: Sequence[AttemptJob], *, limit_s: float, together: bool = True) -> list[Attempt]:
     """The attempts of these jobs. Each child process gets ``limit_s`` seconds and three quarters of the memory.
 
-    On a machine with many processors several run at a time.
+    ``together``: on a machine with many processors several run at a time. JAX takes three quarters of a GPU's memory
+    for each process, so a step of JAX cannot.
     """
     found: list[Attempt] = []
-    at_once = max(1, (os.cpu_count() or 1) // _PROCESSORS)
+    at_once = max(1, (os.cpu_count() or 1) // _PROCESSORS) if together else 1
     for start in range(0, len(jobs), at_once):
         with contextlib.ExitStack() as ends:
             running = []

@@ -12,6 +12,7 @@ import msgspec
 from overhead.errors import UsageError
 from overhead.explain import record
 from overhead.explain.alternatives import ALTERNATIVES
+from overhead.explain.alternatives.base import NO_TORCH
 from overhead.explain.attempts import Attempt, AttemptJob, attempted
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.outcome import StepOutcome, ValueDifference, differences
@@ -48,6 +49,7 @@ class _Candidate:
 
 class Changes:
     """Attempts and times alternatives to one step. ``job``: the step. ``found``: what a trial of ``step()`` found out.
+    ``torch``: whether it uses PyTorch; to a step that does not, only ``against`` is an alternative.
 
     ``attempted`` and ``timed`` stand for the child processes, so that tests can replace them.
     """
@@ -59,8 +61,10 @@ class Changes:
         listener: Listener,
         attempted: Callable[..., Sequence[Attempt]] = attempted,
         timed: Callable[..., Timing] = time_statements,
+        *,
+        torch: bool = True,
     ) -> None:
-        self._job, self._found, self._listener = job, found, listener
+        self._job, self._found, self._listener, self._torch = job, found, listener, torch
         self._attempted, self._timed = attempted, timed
 
     def alone(self) -> Timing:
@@ -73,27 +77,37 @@ class Changes:
         ``compiled``: include those that compile the step. ``against``: Python text after which ``step`` is the user's
         own alternative. Raises ``UsageError`` if the step as it is cannot be repeated.
         """
+        names = [name for name, each in ALTERNATIVES.items() if compiled or not each.compiles]
         jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
-        for name, each in ALTERNATIVES.items():
-            if compiled or not each.compiles:
-                jobs[name] = msgspec.structs.replace(self._job, alternative=name)
-        original, attempts = self._attempts(jobs)
-        candidates: list[_Candidate] = []
         found: dict[str, record.Alternative] = {}
+        if self._torch:
+            jobs |= {name: msgspec.structs.replace(self._job, alternative=name) for name in names}
+        else:
+            found = {name: _without(name, "refused", NO_TORCH, "") for name in names}
+        candidates = self._candidates(jobs, found) if jobs else []
+        timing, timed = self._times(candidates)
+        found |= timed
+        return timing, [found[name] for name in [*([AGAINST] if against else []), *names]]
+
+    def _candidates(self, jobs: dict[str, AttemptJob], found: dict[str, record.Alternative]) -> list[_Candidate]:
+        """The alternatives that can be timed; the records of the others go into ``found``."""
+        original, attempts = self._attempts(jobs)
+        candidates = []
         for name, job in jobs.items():
             judged = self._compared(name, job, original, attempts[name])
             if isinstance(judged, _Candidate):
                 candidates.append(judged)
             else:
                 found[name] = judged
-        timing, timed = self._times(candidates)
-        return timing, [(found | timed)[name] for name in jobs]
+        return candidates
 
     def _attempts(self, jobs: dict[str, AttemptJob]) -> tuple[StepOutcome, dict[str, Attempt]]:
         """What the step computes, and the attempt of each alternative. Attempts that compile run one after another."""
         short = [name for name in jobs if not _compiles(name)]
         self._listener.working(f"one attempt each: {', '.join(short)}" if short else "the step once more")
-        original, *made = self._attempted([self._job, *(jobs[name] for name in short)], limit_s=ATTEMPT_S)
+        original, *made = self._attempted(
+            [self._job, *(jobs[name] for name in short)], limit_s=ATTEMPT_S, together=self._torch
+        )
         if original.outcome is None:
             raise UsageError(f"the step cannot be repeated: {_said(original)}")
         found = dict(zip(short, made, strict=True))

@@ -50,10 +50,11 @@ def timing(step_ns: Any, *others_ns: Any, half: Any = 0.02) -> Any:
     )  # fmt: skip
 
 
-def changes(attempts: Any, times: Any = None, asked: Any = None) -> Any:
+def changes(attempts: Any, times: Any = None, asked: Any = None, torch: bool = True) -> Any:
     """Changes without child processes. ``attempts``: the answer for each name; "" is the original step."""
 
-    def attempted(jobs: Any, limit_s: Any) -> Any:
+    def attempted(jobs: Any, limit_s: Any, together: bool = True) -> Any:
+        assert together == torch
         answers = [attempts[AGAINST if job.against else job.alternative] for job in jobs]
         return [answer.pop(0) if isinstance(answer, list) else answer for answer in answers]
 
@@ -65,7 +66,7 @@ def changes(attempts: Any, times: Any = None, asked: Any = None) -> Any:
             raise found
         return found
 
-    return Changes(JOB, FOUND, Listener(), attempted, timed)
+    return Changes(JOB, FOUND, Listener(), attempted, timed, torch=torch)
 
 
 NONE = Attempt(reason="no CUDA device", refused=True)
@@ -172,3 +173,13 @@ def test_an_alternative_that_ends_the_process_leaves_the_times_of_the_step() -> 
 def test_compiling_is_left_out_on_request() -> None:
     found = changes(BOTH, timing(2e6, 1e6, 1e6)).all(compiled=False, against="step = print")[1]
     assert [each.name for each in found] == [AGAINST, "CUDA graph", "without synchronisations"]
+
+
+def test_a_step_without_pytorch_has_no_attempts_but_that_of_the_user_s_alternative() -> None:
+    times = timing(10e6, 5e6)
+    found = changes({}, timing(10e6), torch=False).all()[1]
+    assert {(each.status, each.reason) for each in found} == {("refused", "the step does not use PyTorch")}
+    attempts = {"": Attempt(outcome(1.0)), AGAINST: Attempt(outcome(1.0))}
+    own, *others = changes(attempts, times, torch=False).all(compiled=False, against="step = print")[1]
+    assert (own.name, own.status, len(others)) == (AGAINST, "ok", 2)
+    assert own.gain.value == pytest.approx(2)

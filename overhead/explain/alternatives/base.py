@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 StepFunction = Callable[[], Any]
+NO_TORCH = "the step does not use PyTorch"
 
 
 class StepChange(Protocol):
@@ -35,7 +36,7 @@ def without_cuda() -> str:
     """Why PyTorch's CUDA features do not apply to what runs in this process; empty if they do."""
     torch = sys.modules.get("torch")
     if torch is None:
-        return "the step does not use PyTorch"
+        return NO_TORCH
     if not torch.cuda.is_available():
         return "no CUDA device"
     return "" if torch.cuda.is_initialized() else "the step does not use PyTorch on CUDA"

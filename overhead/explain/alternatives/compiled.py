@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Literal
 
-from overhead.explain.alternatives.base import StepFunction, without_cuda
+from overhead.explain.alternatives.base import NO_TORCH, StepFunction, without_cuda
 
 
 class CompiledStep:
@@ -20,7 +20,7 @@ class CompiledStep:
 
     def why_not(self) -> str:
         if "torch" not in sys.modules:
-            return "the step does not use PyTorch"
+            return NO_TORCH
         if self.mode == "reduce-overhead" and without_cuda():
             return "on the CPU it is the same as the default mode"
         return ""

@@ -19,6 +19,8 @@ from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
 _DATA = ROOT / "reports" / "data"
+_EXPLAINED = ROOT / "reports" / "explain"
+_PROGRAMS = ROOT / "scripts" / "explain_programs.py"
 sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
@@ -26,11 +28,13 @@ from overhead.claims import judge  # noqa: E402
 from overhead.claims.measured import ClaimValue  # noqa: E402
 from overhead.claims.registry import ClaimTest  # noqa: E402
 from overhead.claims.sentences import quantity  # noqa: E402
+from overhead.explain.record import Alternative, read_explanation  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
 from overhead.reading.decoding import decoded  # noqa: E402
 from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.findings import findings_of  # noqa: E402
+from overhead.reading.format import factor as factor_text  # noqa: E402
 from overhead.reading.format import listed, positive_spread  # noqa: E402
 from overhead.reading.key_figures import KeyFigure  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
@@ -318,6 +322,50 @@ def _prose(docstring: str | None) -> str:
     return "\n\n".join(f"```python\n{p}\n```" if p.startswith(">>>") else p for p in paragraphs)
 
 
+def explained() -> str:
+    """The committed explanations of real programs, with the verdict and the best alternative expected of each."""
+    tree = ast.parse(_PROGRAMS.read_text("utf-8"))
+    constants = {node.targets[0].id: node.value for node in tree.body  # type: ignore[attr-defined]
+                 if isinstance(node, ast.Assign)}  # fmt: skip
+    rows = []
+    for name, expected in ast.literal_eval(constants["EXPECTED"]).items():
+        path = _EXPLAINED / f"{name}.json"
+        if not path.exists():
+            continue
+        found = read_explanation(path)
+        ratio = found.replay.ratio
+        rows.append([
+            f"`{name}`", _verdict_text(found.verdict.kind, found.verdict.factor), "; ".join(filter(None, expected)),
+            "" if ratio is None else f"{ratio:.2f}", ", ".join(map(_alternative_text, found.alternatives)),
+        ])  # fmt: skip
+    return _table(["step", "verdict", "expected", "replay over step", "alternatives"], rows)
+
+
+def _verdict_text(kind: str, factor: float | None) -> str:
+    return f"{kind}, {factor_text(factor)}" if factor else kind
+
+
+def _alternative_text(one: Alternative) -> str:
+    """What an alternative gave, in a few words."""
+    gain = one.gain
+    if gain.value is None:
+        return f"{one.name} {one.status}"
+    bound = ", a bound" if one.kind == "bound" else ""
+    return f"{one.name} {gain.value:.2f}× ({gain.low:.2f} to {gain.high:.2f}{bound})"
+
+
+def known_steps() -> str:
+    """The committed rows of ``scripts/agreement/known_steps.py``: what was found, and its ratio to the parts."""
+    rows = []
+    for row in json.loads((_EXPLAINED / "known-steps.json").read_text("utf-8")):
+        kind, expected = row["verdict"]
+        counts = [f"{found:.0f} of {known}" for found, known in (row["launches"], row["synchronisations"])]
+        ratios = ["" if row[name][2] is None else f"{row[name][2]:.2f}" for name in ("step", "host", "device")]
+        rows.append([row["program"], kind, expected, *counts, *ratios, f"{row['replayed over measured']:.2f}"])
+    head = ["step", "verdict", "expected", "launches", "synchronisations", "step over parts", "host over parts"]
+    return _table([*head, "device over parts", "replay over step"], rows)
+
+
 _BLOCKS: dict[str, Callable[[], str]] = {
     "stacks": stacks,
     "stack-names": stack_names,
@@ -331,14 +379,16 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "across": across,
     "plugin-interface": plugin_interface,
     "columns": columns,
+    "explained": explained,
+    "known-steps": known_steps,
     "decoding-0.5b": functools.partial(decoding_run, "0.5b"),
     "decoding-1.5b": functools.partial(decoding_run, "1.5b"),
 }
 DOCUMENTS = (
     ROOT / "README.md",
     *(
-        ROOT / "docs" / name
-        for name in ("compare.md", "decode.md", "installing.md", "method.md", "plugins.md", "python-api.md")
+        ROOT / "docs" / f"{name}.md"
+        for name in ("compare", "decode", "explain", "installing", "method", "plugins", "python-api")
     ),
     _DATA / "README.md",
 )

@@ -87,7 +87,10 @@ def _verdict(found: Explanation) -> Iterator[Part]:
     if any(row.pieces for row in rows):
         svg = template_figures.bars([TemplatePanel(f"{MICRO} for each step", rows)])
         said = "; ".join(f"{row.label}: {row.note}" for row in rows)
-        caption = "Host and device work at the same time, so their bars do not add up to the step."
+        caption = (
+            "Host and device work at the same time, so their bars do not add up to the step. The step and the host are "
+            "measured in fresh processes; the times in the verdict are those of the quietest steps in the profiled one."
+        )
         yield Sketch("step", "One step", said, caption, svg)
     counts: list[_Row] = [
         (name, f"{figure.value:,.4g}" if figure.value is not None else "", figure.reason)

@@ -44,9 +44,9 @@ def run(*records: Record) -> View:
 
 def test_each_device_has_a_table_with_costs_multiples_and_reasons() -> None:
     bent = record("cat", None, reason="T(n) bends")
-    parts = list(operations(run(record("add", 4_000.0), record("adam", 40_000.0), bent, record("add", 900.0, "CPU"))))
+    parts = list(operations(run(record("add", 900.0, "CPU"), record("add", 4_000.0), record("adam", 40_000.0), bent)))
     tables = [part for part in parts if isinstance(part, Table)]
-    assert len(tables) == 2
+    assert [table.caption.endswith("on the processor") for table in tables] == [False, True], "the GPU comes first"
     cells = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in tables[0].rows]
     assert tables[0].columns == ["operation", "statement", "complete, µs", "to the first", "remark"]
     assert cells[0] == ["add", "call of add", "4.000 (4.000 to 4.000)", "1.000× (1.000 to 1.000)", ""]

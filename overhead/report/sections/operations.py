@@ -22,6 +22,7 @@ def operations(view: View) -> Iterator[Part]:
     found = [(target, own) for target in view.executing if (own := _of(target))]
     if not found:
         return
+    found.sort(key=lambda one: _on_processor(one[0]))
     yield Text([
         "Each operation is called from Python on small tensors (256 elements, matrices of 16 x 16 and 64 x 64), so "
         "its cost is overhead. Complete is one more call with its work done; to the first is its multiple of the first "
@@ -29,6 +30,10 @@ def operations(view: View) -> Iterator[Part]:
     ])  # fmt: skip
     for target, own in found:
         yield _table(target, own)
+
+
+def _on_processor(target: TargetView) -> bool:
+    return target.first.api == "CPU"
 
 
 def _of(target: TargetView) -> list[Record]:
@@ -39,7 +44,10 @@ def _table(target: TargetView, records: list[Record]) -> Table:
     figures = [name for name in _FIGURES if any(micro_cell(record, name) for record in records)]
     columns = ["operation", "statement", *(_FIGURES[name] for name in figures), "to the first", "remark"]
     rows = [_row(target, records[0], record, figures) for record in records]
-    return Table(f"Operations of {target.label}", columns, rows, numeric=range(2, 3 + len(figures)), sortable=True)
+    where = " on the processor" if _on_processor(target) and "CPU" not in target.label else ""
+    return Table(
+        f"Operations of {target.label}{where}", columns, rows, numeric=range(2, 3 + len(figures)), sortable=True
+    )
 
 
 def _row(target: TargetView, first: Record, record: Record, figures: list[str]) -> list[str | Cell]:

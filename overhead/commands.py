@@ -102,7 +102,7 @@ def time_command(a: argparse.Namespace) -> int:
 
 
 def explain_command(a: argparse.Namespace) -> int:
-    from overhead.explain.explaining import explain
+    from overhead.explain.explaining import ExplainInterrupted, explain
     from overhead.explain.record import encode_explanation, save_explanation
     from overhead.loading.files import check_writable
     from overhead.report.explained import save_explained_page
@@ -116,10 +116,14 @@ def explain_command(a: argparse.Namespace) -> int:
         if path.suffix == ".py":
             raise UsageError(f"{path}: a Python file is not overwritten; write FILE.json or FILE.html")
         check_writable(path)
-    found = explain(
-        a.step, arguments=a.arg, against=a.against, compiled=not a.no_compile, alternatives=not a.no_alternatives,
-        source_lines=a.source, listener=Progress(),
-    )  # fmt: skip
+    interrupted = False
+    try:
+        found = explain(
+            a.step, arguments=a.arg, against=a.against, compiled=not a.no_compile, alternatives=not a.no_alternatives,
+            source_lines=a.source, listener=Progress(),
+        )  # fmt: skip
+    except ExplainInterrupted as stopped:
+        found, interrupted = stopped.explanation, True
     if a.out is not None:
         save_explanation(a.out, found)
     if a.html is not None:
@@ -134,6 +138,10 @@ def explain_command(a: argparse.Namespace) -> int:
             print(f"explanation: {a.out}")
         if a.html is not None:
             print(f"page: {a.html}")
+    if interrupted:
+        where = " and ".join(map(str, filter(None, (a.out, a.html)))) or "the output"
+        print(f"overhead: interrupted; the profile is in {where}, without times and alternatives", file=sys.stderr)
+        return INTERRUPTED
     return DONE
 
 

@@ -47,6 +47,15 @@ _SHORTEST_NS = 1000.0
 _LIBRARIES: dict[str, UsedLibrary] = {
     "torch": "torch", "jax": "jax", "cupy": "cupy", "numba": "numba", "wgpu-native": "wgpu", "dawn": "wgpu",
 }  # fmt: skip
+_INTERRUPTED = "Interrupted: the times of the step and the alternatives are missing."
+
+
+class ExplainInterrupted(KeyboardInterrupt):
+    """Ctrl-C, or a signal that ends ``explain``, after the profile. ``explanation``: what the profile tells."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        super().__init__("what the profile tells is in the attribute explanation")
+        self.explanation = explanation
 
 
 def explain(
@@ -69,7 +78,7 @@ def explain(
     measures the step only. ``source_lines``: include the text of the program's lines.
 
     Raises ``UsageError``, one line, for a step that raises, cannot be repeated, is too short or too long, hangs or runs
-    out of memory.
+    out of memory, and ``ExplainInterrupted`` on Ctrl-C and the like after the profile.
     """
     listener = listener or Listener()
     source = _source(step, arguments)
@@ -82,12 +91,31 @@ def explain(
         )
     job = AttemptJob(setup=source.setup, path=source.path)
     changes = Changes(job, profile.found, listener, timed=timed, torch=_library(profile) == "torch")
-    if alternatives:
-        timing, found = changes.all(compiled=compiled, against=other.setup if other else "")
-    else:
-        timing, found = changes.alone(), []
+    try:
+        if alternatives:
+            timing, found = changes.all(compiled=compiled, against=other.setup if other else "")
+        else:
+            timing, found = changes.alone(), []
+    except KeyboardInterrupt:
+        known = _without_times(source, profile)
+        raise ExplainInterrupted(with_source(known, source.folder) if source_lines else known) from None
     result = explanation(source, profile, timing, found)
     return with_source(result, source.folder) if source_lines else result
+
+
+def _without_times(source: StepSource, profile: StepProfile) -> Explanation:
+    """The explanation from the profile alone, for an interrupted one."""
+    tried = profile.found
+    call = CallTiming(
+        call="step()", status="unavailable", reason="interrupted before it was measured", wait=tried.said,
+        on=tried.adapter, bound="", flags=[], prints=tried.prints, figures=[],
+    )  # fmt: skip
+    timing = Timing(
+        created="", setup=source.setup, machine=machine.identity(),
+        versions=machine.versions(sorted(set(tried.packages))), calls=[call], ratios=[], notes=[],
+    )  # fmt: skip
+    known = explanation(source, profile, timing)
+    return msgspec.structs.replace(known, not_seen=[*known.not_seen, _INTERRUPTED])
 
 
 def _source(step: str | Callable[[], object], arguments: Sequence[str]) -> StepSource:

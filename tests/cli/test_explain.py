@@ -1,7 +1,9 @@
-"""``overhead explain`` and the comparison of its files on the command line: what is refused before anything runs."""
+"""``overhead explain`` and the comparison of its files on the command line: what is refused before anything runs,
+and an interrupt."""
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -9,8 +11,9 @@ import pytest
 
 from overhead.cli import main
 from overhead.errors import CannotWrite
-from overhead.explain.record import save_explanation
-from tests.fakes.explanations import decode_explained
+from overhead.explain.explaining import explain
+from overhead.explain.record import decode_explanation, read_explanation, save_explanation
+from tests.fakes.explanations import DECODE, decode_explained, interrupted_timing, profile_of
 
 
 @pytest.mark.parametrize("option", ["--out", "--html"])
@@ -47,3 +50,33 @@ def test_options_of_runs_are_refused_for_explanations(
     save_explanation(file, decode_explained())
     assert main(["compare", str(file), str(file), *more]) == 2
     assert "explanations have no --fail-over, no --markdown and no --across" in capsys.readouterr().err
+
+
+@pytest.fixture
+def interrupted_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A step whose timing ends with Ctrl-C."""
+    (tmp_path / "decode.py").write_text("def step(): pass\n")
+    stopped = functools.partial(explain, profiled=lambda *args, **more: profile_of(DECODE), timed=interrupted_timing)
+    monkeypatch.setattr("overhead.explain.explaining.explain", stopped)
+    return f"{tmp_path}/decode.py:step"
+
+
+def test_an_interrupt_shows_and_writes_what_the_profile_tells(
+    interrupted_step: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, html = tmp_path / "out.json", tmp_path / "out.html"
+    assert main(["explain", interrupted_step, "--no-alternatives", "--out", str(out), "--html", str(html)]) == 130
+    printed = capsys.readouterr()
+    said = f"overhead: interrupted; the profile is in {out} and {html}, without times and alternatives\n"
+    assert printed.err == said
+    assert "Host-bound" in printed.out
+    assert printed.out.endswith(f"explanation: {out}\npage: {html}\n")
+    assert read_explanation(out).verdict.kind == "host"
+    assert "Host-bound" in html.read_text()
+
+
+def test_an_interrupt_prints_json_if_asked(interrupted_step: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", interrupted_step, "--no-alternatives", "--json"]) == 130
+    printed = capsys.readouterr()
+    assert decode_explanation(printed.out.encode()).step.wall.reason == "interrupted before it was measured"
+    assert printed.err == "overhead: interrupted; the profile is in the output, without times and alternatives\n"

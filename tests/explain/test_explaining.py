@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from rich.console import Console
 
 import overhead
+import overhead.machine
 from overhead.cli import main
 from overhead.errors import BadFile, UsageError
 from overhead.explain.call_spec import FoundCall
-from overhead.explain.explaining import explain, explanation, with_source
+from overhead.explain.changes import Changes
+from overhead.explain.explaining import ExplainInterrupted, explain, explanation, with_source
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import (
     Explanation,
@@ -24,8 +28,18 @@ from overhead.explain.record import (
 )
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing
+from overhead.report.explained import explained_page
 from overhead.results import Figure
-from tests.fakes.explanations import DECODE, DEVICE, SOURCE, decode_explained, profile_of, timing_of
+from overhead.terminal.explained_step import show_explanation
+from tests.fakes.explanations import (
+    DECODE,
+    DEVICE,
+    SOURCE,
+    decode_explained,
+    interrupted_timing,
+    profile_of,
+    timing_of,
+)
 from tests.fakes.profiled_program import Launch
 
 ON_JAX = FoundCall(one_ns=1e6, waits=["jax"], said="", api="CUDA", adapter="NVIDIA H200")
@@ -82,14 +96,15 @@ def test_any_function_on_the_processor_is_host_work() -> None:
     assert found.step.busy.reason == "no device takes part"
 
 
-def test_every_missing_number_has_a_reason() -> None:
-    def figures(value: Any) -> list[Figure]:
-        if isinstance(value, Figure):
-            return [value]
-        if isinstance(value, msgspec.Struct):
-            return [found for name in value.__struct_fields__ for found in figures(getattr(value, name))]
-        return [found for each in value for found in figures(each)] if isinstance(value, list) else []
+def figures(value: Any) -> list[Figure]:
+    if isinstance(value, Figure):
+        return [value]
+    if isinstance(value, msgspec.Struct):
+        return [found for name in value.__struct_fields__ for found in figures(getattr(value, name))]
+    return [found for each in value for found in figures(each)] if isinstance(value, list) else []
 
+
+def test_every_missing_number_has_a_reason() -> None:
     profile = StepProfile(ON_CPU, "none", "", reason="a step without PyTorch is not profiled")
     for found in (decode_explained(), explanation(SOURCE, profile, timing_of(1e6, 1e6, on="CPU"))):
         every = figures(found)
@@ -176,3 +191,65 @@ def test_device_work_alone_bounds_a_step_of_long_kernels() -> None:
     found = explanation(SOURCE, profile_of(parts), timing_of(500_000, 20_000))
     assert found.verdict.kind == "device"
     assert found.verdict.overhead_share == pytest.approx(0, abs=0.02)
+
+
+UNPROFILED = StepProfile(ON_JAX, "jax", "NVIDIA H200", reason="jax is not profiled: only its times are measured")
+ON_PROCESSOR = StepProfile(ON_CPU, "none", "", reason="a step without PyTorch is not profiled")
+
+
+def interrupted(step: str, profile: StepProfile, **more: Any) -> Explanation:
+    with pytest.raises(ExplainInterrupted) as stopped:
+        explain(step, profiled=lambda source, doing: profile, timed=interrupted_timing, **more)
+    return stopped.value.explanation
+
+
+def test_an_interrupt_while_the_step_is_timed_keeps_what_the_profile_tells(tmp_path: Path) -> None:
+    (tmp_path / "decode.py").write_text("\n" * 13 + "def step(): pass\n")
+    found, whole = interrupted(f"{tmp_path}/decode.py:step", profile_of(DECODE), alternatives=False), decode_explained()
+    for name in ("verdict", "replay", "per_step", "operations", "synchronisations", "gaps", "profiled_steps"):
+        assert getattr(found, name) == getattr(whole, name)
+    assert found.step.busy == whole.step.busy
+    assert {figure.reason for figure in (found.step.wall, found.step.issue, found.step.fixed)} == {
+        "interrupted before it was measured"
+    }
+    assert found.alternatives == []
+    assert found.not_seen[-1] == "Interrupted: the times of the step and the alternatives are missing."
+    assert found.machine == overhead.machine.identity()
+    assert "python" in found.versions
+    sourced = interrupted(f"{tmp_path}/decode.py:step", profile_of(DECODE), alternatives=False, source_lines=True)
+    assert sourced.operations[0].site.source == "def step(): pass"
+
+
+def test_an_interrupt_during_the_attempts_keeps_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(self: Changes, **more: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Changes, "all", stopped)
+    (tmp_path / "decode.py").write_text("def step(): pass\n")
+    found = interrupted(f"{tmp_path}/decode.py:step", profile_of(DECODE))
+    assert (found.verdict.kind, found.alternatives) == ("host", [])
+
+
+@pytest.mark.parametrize("profile", [profile_of(DECODE), UNPROFILED, ON_PROCESSOR], ids=["GPU", "JAX", "processor"])
+def test_an_interrupted_explanation_can_be_shown_and_read(tmp_path: Path, profile: StepProfile) -> None:
+    (tmp_path / "decode.py").write_text("def step(): pass\n")
+    found, path = interrupted(f"{tmp_path}/decode.py:step", profile, alternatives=False), tmp_path / "explained.json"
+    assert [figure for figure in figures(found) if figure.value is None and not figure.reason] == []
+    save_explanation(path, found)
+    assert read_explanation(path) == found
+    console = Console(width=120, record=True, file=io.StringIO())
+    show_explanation(found, console)
+    frame = found._repr_html_()
+    for page in (console.export_text(), explained_page(found), frame):
+        assert page is not None
+        assert "Interrupted: the times of the step and the alternatives are missing." in " ".join(page.split())
+
+
+def test_an_interrupt_during_the_profile_goes_on(tmp_path: Path) -> None:
+    def profiled(source: StepSource, **more: Any) -> StepProfile:
+        raise KeyboardInterrupt
+
+    (tmp_path / "a.py").write_text("def step(): pass\n")
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        explain(f"{tmp_path}/a.py:step", profiled=profiled)
+    assert stopped.type is KeyboardInterrupt

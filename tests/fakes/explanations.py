@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from overhead.explain.call_spec import FoundCall
+from pathlib import Path
+
+from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.explaining import explanation
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import Alternative, Explanation, missing
@@ -10,6 +12,8 @@ from overhead.explain.steps import StepSource
 from overhead.explain.timing import CallTiming, Timing
 from overhead.explain.trace import read_chrome_trace
 from overhead.results import Figure, Machine
+from overhead.runner.progress import Listener
+from overhead.runner.run import Interrupted
 from tests.fakes.profiled_program import Launch, Part, Parts, Python, Read, SimulatedDevice
 
 DEVICE = SimulatedDevice(operation_cost_ns=4000, call_cost_ns=2000)
@@ -33,6 +37,11 @@ def timing_of(wall_ns: float, issue_ns: float, on: str = "NVIDIA H200") -> Timin
     machine = Machine(id="0123456789ab", cpu="a processor", cores=16, memory_gib=128)
     return Timing(created="2026-11-23T12:00:00Z", setup="", machine=machine, versions={"torch": "2.13.0"},
                   calls=[call], ratios=[], notes=[])  # fmt: skip
+
+
+def interrupted_timing(spec: CallSpec, listener: Listener, **more: object) -> Timing:
+    """Stands for ``time_statements`` when the user presses Ctrl-C."""
+    raise Interrupted([Path("r.jsonl")])
 
 
 def profile_of(parts: Parts, measured_ns: float | None = None) -> StepProfile:

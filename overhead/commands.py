@@ -140,7 +140,8 @@ def explain_command(a: argparse.Namespace) -> int:
             print(f"page: {a.html}")
     if interrupted:
         where = " and ".join(map(str, filter(None, (a.out, a.html)))) or "the output"
-        print(f"overhead: interrupted; the profile is in {where}, without times and alternatives", file=sys.stderr)
+        kept = f"the profile is in {where}, without times and alternatives"
+        print(f"overhead: interrupted; {kept if found.profiled_steps else 'nothing was measured yet'}", file=sys.stderr)
         return INTERRUPTED
     return DONE
 

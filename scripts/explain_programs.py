@@ -23,7 +23,7 @@ EXPECTED = {
     "qwen2_decode": ("host", "torch.compile reduce-overhead"),
     "jax_scan": ("device", None),
 }
-"""The verdict on an H200 and the alternative that gains most, written down before the first of them was measured there.
+"""The verdict and the best alternative expected on an H200, written down before the first of them was measured there.
 
 The reads of ``physics_loop`` and ``qwen2_decode`` forbid the capture of the whole step.
 """

@@ -73,8 +73,8 @@ class NotPossible(Exception):
 def attempted(jobs: Sequence[AttemptJob], *, limit_s: float, together: bool = True) -> list[Attempt]:
     """The attempts of these jobs. Each child process gets ``limit_s`` seconds and three quarters of the memory.
 
-    ``together``: on a machine with many processors several run at a time. JAX takes three quarters of a GPU's memory
-    for each process, so a step of JAX cannot.
+    ``together``: run several at a time on a machine with many processors. This is not possible for JAX: each of its
+    processes reserves three quarters of the GPU's memory.
     """
     found: list[Attempt] = []
     at_once = max(1, (os.cpu_count() or 1) // _PROCESSORS) if together else 1

@@ -49,7 +49,7 @@ class _Candidate:
 
 class Changes:
     """Attempts and times alternatives to one step. ``job``: the step. ``found``: what a trial of ``step()`` found out.
-    ``torch``: whether it uses PyTorch; to a step that does not, only ``against`` is an alternative.
+    ``torch``: False for a step of another library than PyTorch, to which only ``against`` is an alternative.
 
     ``attempted`` and ``timed`` stand for the child processes, so that tests can replace them.
     """

@@ -90,7 +90,7 @@ def explain(
             "repeat its work inside the step"
         )
     job = AttemptJob(setup=source.setup, path=source.path)
-    changes = Changes(job, profile.found, listener, timed=timed, torch=_library(profile) == "torch")
+    changes = Changes(job, profile.found, listener, timed=timed, torch=_library(profile) in ("torch", "none"))
     try:
         if alternatives:
             timing, found = changes.all(compiled=compiled, against=other.setup if other else "")

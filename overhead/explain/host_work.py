@@ -46,6 +46,7 @@ class ReturnTimes(Struct, frozen=True):
 
 
 _MOST_BLOCKED = 0.05
+"""The share of a step that may be waiting if the profiler's cost is taken from the step."""
 
 
 def profiler_cost(alone: Trace, loop: Trace, returns: ReturnTimes, blocked_ns: float = 0.0) -> ProfilerCost:

@@ -46,11 +46,12 @@ _LIBRARIES = ("torch", "jax", "cupy", "numba", "wgpu-native", "dawn")
 """Names of waits of libraries, the surest first."""
 _WARM_STEPS = 3
 _PROFILED_S, _FEWEST, _MOST = 0.6, 3, 20
-"""Steps are profiled for this long, between these numbers, and one more before them."""
+"""Steps are profiled for this long in all. The profile of the device has at least and at most so many steps, each one
+of the host at most so many. One more step runs before them."""
 _HOST_TRACES = 6
 """Profiles of the host, with times of the step between them."""
 _RETURNS_S, _FEWEST_RETURNS, _MOST_RETURNS = 0.1, 3, 40
-"""Calls between two profiles whose return is timed: for this long, between these numbers."""
+"""Between two profiles, steps are timed until they return: for this long, and so many at least and at most."""
 _SLOW_S = 0.05
 """Of a longer step fewer samples are taken."""
 _SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 4, 1.0

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import multiprocessing
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -61,6 +62,11 @@ def _mapping(paths: Sequence[Path]) -> Iterator[Callable[..., Iterable[Any]]]:
         return
     workers, context = min(processors, _POOL_PROCESSES), multiprocessing.get_context("fork")
     with ProcessPoolExecutor(workers, context, _leave_signals_to_the_caller) as pool:
+        _block_signals(True)  # until a new process has set its handlers
+        try:
+            pool.submit(int)  # starts all processes
+        finally:
+            _block_signals(False)
         try:
             yield functools.partial(pool.map, chunksize=8)
         except BaseException:
@@ -72,6 +78,13 @@ def _leave_signals_to_the_caller() -> None:
     """Ctrl-C reaches every process of a terminal; the caller then ends the pool."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _block_signals(False)
+
+
+def _block_signals(block: bool) -> None:
+    if sys.platform != "win32":
+        how = signal.SIG_BLOCK if block else signal.SIG_UNBLOCK
+        signal.pthread_sigmask(how, (signal.SIGINT, signal.SIGTERM))
 
 
 def _write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] = map) -> Path:

@@ -7,7 +7,8 @@ wait while the device is idle, the device time of additions and spins by events,
 work are compared with the parts in the profiled process, the step with those in the timing processes. Expected are
 exact counts, sums within 10 %, and the verdict that the table below names; nothing is judged here. The time of an
 addition between events holds the gap before the next one (0.9 us on an H200), which the profile does not count as work:
-only spins tell the device's sum. The host work of a read cannot be measured alone, since it waits.
+only spins tell the device's sum. The host work of a read cannot be measured alone, since
+it waits, and its copy is device work without a part.
 """
 
 from __future__ import annotations
@@ -128,6 +129,7 @@ def compared(program: str) -> dict[str, Any]:
         found = overhead.explain(f"{__file__}:build", arguments=arguments, alternatives=False)
         known, *timed = (json.loads(path.read_text()) for path in sorted(Path(folder).iterdir()))
     host = sum(row.host_ns for row in found.operations)
+    busy = found.step.busy.value
     launches = [letter for letter in letters if letter in LAUNCHES]
     return {
         "program": program,
@@ -135,7 +137,7 @@ def compared(program: str) -> dict[str, Any]:
         "synchronisations": [found.per_step.synchronisations.value, sum(letter in "wr" for letter in letters)],
         "step": _us(found.step.wall.value, statistics.median(each["step"] for each in timed)),
         "host": _us(host, None if "r" in letters else sum(known[f"host {letter}"] for letter in letters)),
-        "device": _us(found.step.busy.value, sum(known[f"device {letter}"] for letter in launches)),
+        "device": _us(busy, None if "r" in letters else sum(known[f"device {letter}"] for letter in launches)),
         "parts": known,
         "replayed over measured": found.replay.ratio,
         "verdict": [found.verdict.kind, expected],

@@ -161,7 +161,7 @@ def test_steps_that_run_other_operations_keep_the_times_of_their_own_profile() -
 
 
 def cost_in(step: known.Parts, device: SimulatedDevice) -> float:
-    """The cost of an operation as it is found from this step and a loop of launches."""
+    """The cost of an operation that ``profiler_cost`` finds from this step and a loop of launches."""
     loop = [Launch(10_000, 500)] * 9
     returns = ReturnTimes([device.return_ns(step)], [device.return_ns(loop)])
     return profiler_cost(device.alone(step), device.alone(loop), returns, profile(step, device).blocked_ns).operation_ns

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from overhead.loading.reduce import load
-from overhead.runner.ending import ending_on_signals
+from overhead.runner.ending import end_if_signalled, ending_on_signals
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "faulty.py"
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
@@ -84,3 +84,20 @@ def test_the_second_signal_does_not_interrupt_the_cleaning_up() -> None:
         run()
     assert cleaned
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_signal_whose_exception_was_dropped_ends_the_run_at_the_next_turn() -> None:
+    class Finalised:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with ending_on_signals():
+        end_if_signalled()
+        one = Finalised()
+        del one
+        with ending_on_signals(), pytest.raises(KeyboardInterrupt):
+            end_if_signalled()
+        with pytest.raises(KeyboardInterrupt):
+            end_if_signalled()
+    end_if_signalled()

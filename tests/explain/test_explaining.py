@@ -253,3 +253,19 @@ def test_an_interrupt_during_the_profile_goes_on(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt) as stopped:
         explain(f"{tmp_path}/a.py:step", profiled=profiled)
     assert stopped.type is KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("profile", "tried"), [(UNPROFILED, False), (ON_PROCESSOR, True)], ids=["JAX", "unknown"])
+def test_only_a_step_of_another_library_has_no_attempts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: StepProfile, tried: bool
+) -> None:
+    asked: list[bool] = []
+
+    def stopped(self: Changes, **more: Any) -> None:
+        asked.append(self._torch)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Changes, "all", stopped)
+    (tmp_path / "decode.py").write_text("def step(): pass\n")
+    interrupted(f"{tmp_path}/decode.py:step", profile)
+    assert asked == [tried], "the library of a step whose profile failed is not known"

@@ -6,15 +6,13 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from types import FrameType
 
 _NAMES = (
     "SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2",
     "SIGXCPU", "SIGIO", "SIGPWR",
 )  # fmt: skip
-_came = False
-"""Whether a signal has come since ``ending_on_signals`` began."""
 _DEAF_S = 15.0
 """So long after a signal further ones are ignored: the run is ending its workers, which takes a bounded time."""
 
@@ -31,9 +29,7 @@ def ending_on_signals() -> Iterator[None]:
     last_s = -_DEAF_S
 
     def end(number: int, frame: FrameType | None) -> None:
-        global _came
         nonlocal last_s
-        _came = True
         if time.monotonic() - last_s >= _DEAF_S:
             last_s = time.monotonic()
             raise KeyboardInterrupt
@@ -46,18 +42,5 @@ def ending_on_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        _forget(before)
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _forget(handled: Collection[int]) -> None:
-    """Forget a signal that came, if this block has handled it and not one around it."""
-    global _came
-    _came = _came and not handled
-
-
-def end_if_signalled() -> None:
-    """Raise ``KeyboardInterrupt`` if a signal came. Python drops an exception that a handler raises in a finaliser."""
-    if _came:
-        raise KeyboardInterrupt

@@ -19,7 +19,6 @@ from overhead.machine import redacted
 from overhead.measure.sampling import met
 from overhead.profiles import Plan
 from overhead.results import DiedLine, EndedLine, FailedLine, JournalLine, Target
-from overhead.runner.ending import end_if_signalled
 from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Job, Message, Pause, Ready
@@ -233,7 +232,6 @@ class Turns:
 
         Returns whether the worker has ended and no other was started in its place.
         """
-        end_if_signalled()
         self.listener.working(one.run.named(f"{one.task.target.key}, process {one.process + 1}"))
         began = self._clock()
         try:

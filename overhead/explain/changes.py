@@ -90,7 +90,7 @@ class Changes:
         return timing, [found[name] for name in [*([AGAINST] if against else []), *names]]
 
     def _candidates(self, jobs: dict[str, AttemptJob], found: dict[str, record.Alternative]) -> list[_Candidate]:
-        """The alternatives that can be timed; the records of the others go into ``found``."""
+        """The alternatives that can be timed. The records of all others are added to ``found``."""
         original, attempts = self._attempts(jobs)
         candidates = []
         for name, job in jobs.items():

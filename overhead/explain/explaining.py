@@ -51,7 +51,7 @@ _INTERRUPTED = "Interrupted: the times of the step and the alternatives are miss
 
 
 class ExplainInterrupted(KeyboardInterrupt):
-    """Ctrl-C, or a signal that ends ``explain``, after the profile. ``explanation``: what the profile tells."""
+    """Ctrl-C or another signal ended ``explain`` after the profile. ``explanation``: what the profile shows."""
 
     def __init__(self, explanation: Explanation) -> None:
         super().__init__("what the profile tells is in the attribute explanation")

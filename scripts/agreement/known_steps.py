@@ -7,8 +7,8 @@ wait while the device is idle, the device time of additions and spins by events,
 work are compared with the parts in the profiled process, the step with those in the timing processes. Expected are
 exact counts, sums within 10 %, and the verdict that the table below names; nothing is judged here. The time of an
 addition between events holds the gap before the next one (0.9 us on an H200), which the profile does not count as work:
-only spins tell the device's sum. The host work of a read cannot be measured alone, since
-it waits, and its copy is device work without a part.
+only spins tell the device's sum. A read has no part of its own: its host work cannot be measured alone, since it waits,
+and its copy is device work too.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def test_options_of_runs_are_refused_for_explanations(
 
 @pytest.fixture
 def interrupted_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A step whose timing ends with Ctrl-C."""
+    """A step. Ctrl-C interrupts the process while it times this step."""
     (tmp_path / "decode.py").write_text("def step(): pass\n")
     stopped = functools.partial(explain, profiled=lambda *args, **more: profile_of(DECODE), timed=interrupted_timing)
     monkeypatch.setattr("overhead.explain.explaining.explain", stopped)

@@ -34,8 +34,8 @@ def alive(pid: int) -> bool:
 def test_a_signal_ends_a_run_like_ctrl_c(tmp_path: Path, name: str, fault: str) -> None:
     temporary, out = tmp_path / "temporary", tmp_path / "out"
     temporary.mkdir()
-    for ignored in (signal.SIGINT, signal.SIGQUIT):  # background jobs and their children ignore them
-        signal.signal(ignored, signal.default_int_handler if ignored == signal.SIGINT else signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore these two signals
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     process = subprocess.Popen(
         [sys.executable, "-m", "overhead", "run", "--plugin", str(PLUGIN), "-p", "faulty", "--out", str(out)],
         stderr=subprocess.PIPE,

@@ -1,4 +1,6 @@
-"""Recorded journals reduce to the same fingerprints, byte for byte. The words of rules and reasons are a golden apart.
+"""Recorded journals and the samples of committed runs reduce to the same fingerprints.
+
+The journals' words of rules and reasons are a golden apart. A committed run is compared with its file, words included.
 
 After an intended change of wording, of the method or of the schema: ``python -m tests.test_golden``.
 """
@@ -15,8 +17,15 @@ from overhead import results
 from overhead.loading.reduce import reduce_journal
 
 JOURNALS = Path(__file__).parent / "data" / "journals"
+REPORTS = Path(__file__).parents[1] / "reports"
 WORDS = ("rule", "reason")
 RECORDED = sorted(path.name.removesuffix(".jsonl.gz") for path in JOURNALS.glob("*.jsonl.gz"))
+LARGE = 500_000
+SAMPLES = [
+    pytest.param(path, id=path.name.removesuffix(".samples.jsonl.gz"),
+                 marks=[pytest.mark.slow] if path.stat().st_size > LARGE else [])
+    for path in sorted((REPORTS / "samples").glob("*.samples.jsonl.gz"))
+]  # fmt: skip
 
 
 def split(value: Any, words: list[str]) -> Any:
@@ -47,6 +56,15 @@ def rounded(value: Any) -> Any:
 def test_a_recorded_journal_reduces_to_the_same_figures(name: str) -> None:
     expected = json.loads((JOURNALS / f"{name}.json").read_text(encoding="utf-8"))
     assert rounded(json.loads(reduced(name)[0])) == rounded(expected)
+
+
+@pytest.mark.parametrize("samples", SAMPLES)
+def test_the_samples_of_a_committed_run_reduce_to_its_file(samples: Path) -> None:
+    name = samples.name.removesuffix(".samples.jsonl.gz") + ".json"
+    file = next(path for folder in ("data", "data/again") if (path := REPORTS / folder / name).is_file())
+    expected = json.loads(file.read_text(encoding="utf-8"))
+    found = json.loads(json.dumps(results.to_builtins(reduce_journal(samples))))
+    assert json.dumps(rounded(found), indent=0) == json.dumps(rounded(expected), indent=0)
 
 
 @pytest.mark.parametrize("name", RECORDED)

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, Literal
 
@@ -28,6 +29,8 @@ _OUTPUT_S = 1.0
 _LONGEST_LINE_BYTES = 16 << 20
 """A longer line is received in parts. The parent cannot read them, and ends the child before it fills the memory."""
 _PR_SET_PDEATHSIG = 1
+FAMILY = "OVERHEAD_FAMILY"
+"""The environment variable by which the descendants of a child are found, also those in sessions of their own."""
 # Windows has no sessions. A process group of its own keeps the console's Ctrl-C away from the child there.
 OWN_GROUP: dict[str, Any] = (
     {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
@@ -65,12 +68,13 @@ class SupervisedProcess:
         self.memory_bytes, self.peak_bytes = memory_bytes, 0
         self._poll_s, self._count_descendants = poll_s, count_descendants
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
+        self._mark = f"{uuid.uuid4().hex} "
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, **environment},
+            env={**os.environ, **environment, FAMILY: os.environ.get(FAMILY, "") + self._mark},
             **OWN_GROUP,
         )
         assert self._process.stdout is not None
@@ -154,7 +158,20 @@ class SupervisedProcess:
         if sys.platform != "win32":
             with contextlib.suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)  # what a child has left that exited already
+        deadline = time.monotonic() + _KILL_S
+        while self._kill_marked() and time.monotonic() < deadline:
+            pass  # one of them may have started another in the meantime
         self.exit_code(_KILL_S)
+
+    def _kill_marked(self) -> bool:
+        """Kill the processes that inherited this child's environment. Returns whether there were any."""
+        found = False
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if self._mark in process.environ().get(FAMILY, "") and process.status() != psutil.STATUS_ZOMBIE:
+                    process.kill()
+                    found = True
+        return found
 
     def end(self, exit_s: float = 0.0) -> None:
         """Give the child ``exit_s`` seconds to exit, kill it, and close its pipes. A second call does nothing.

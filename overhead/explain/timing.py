@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from msgspec import Struct
@@ -17,6 +18,7 @@ from overhead.explain.call_spec import CallSpec, FoundCall, handed_over
 from overhead.explain.callables import setup_of
 from overhead.explain.trial import LONGEST_CALL_S, SILENCE_S, tried
 from overhead.profiles import Plan
+from overhead.reading import format
 from overhead.reading.next_run import next_run
 from overhead.results import Comparison, Figure, Machine, Record
 from overhead.runner.campaign import Campaign
@@ -34,6 +36,8 @@ _MIXED = (
 )
 _MOST_CALLS = 8
 _SLOW_CALL_S = 0.03
+_LEAST_SILENCE_S = 10.0
+"""A process that measures may be silent for this long, and for three times the time of the trial."""
 _CALLS_PER_PROCESS = 60
 """Calls of a slow statement that a process samples."""
 
@@ -56,6 +60,10 @@ class CallTiming(Struct, frozen=True, kw_only=True):
     figures: list[Figure]
     next_run: list[float] | None = None
 
+    def __str__(self) -> str:
+        shown = [f"{name} {format.time(f)}" for name in ("complete", "met") if (f := self.figure(name)) is not None]
+        return f"{self.call}: {', '.join(shown) or self.reason}"
+
     def figure(self, name: str) -> Figure | None:
         """The figure of that name, or None."""
         return next((figure for figure in self.figures if figure.name == name), None)
@@ -75,7 +83,10 @@ class CallRatio(Struct, frozen=True, kw_only=True):
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """The result of ``time``. ``notes``: what disturbed the measurement, or what is missing, in sentences."""
+    """The result of ``time``. ``notes``: what disturbed the measurement, or what is missing, in sentences.
+
+    As text: one line for each statement, with ``complete`` and ``met`` in microseconds.
+    """
 
     format: str = FORMAT
     version: int = 1
@@ -86,6 +97,9 @@ class Timing(Struct, frozen=True, kw_only=True):
     calls: list[CallTiming]
     ratios: list[CallRatio]
     notes: list[str]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.calls))
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, for JSON."""
@@ -103,8 +117,8 @@ def time(
     """Measure one call, or several in turn: the cost of one more call, and its parts.
 
     ``call``: a statement, or a function without arguments that other processes can import. ``setup``: a statement that
-    runs once in each process. ``wait``: a name of a library (``torch``, ``jax``, ...), ``none``, or a statement that
-    returns when all work is done; without it the library in use is found. Takes up to a minute.
+    runs in each process, once for each statement. ``wait``: a name of a library (``torch``, ``jax``, ...), ``none``, or
+    a statement that returns when all work is done; without it the library in use is found. Takes up to a minute.
 
     Raises ``UsageError``, one line, for a statement that raises, cannot be repeated, hangs or takes too long.
     """
@@ -146,7 +160,10 @@ def time_statements(
     listener = listener or Listener()
     if not spec.found:
         listener.working("a trial of each statement")
+        began = monotonic()
         spec = tried(spec, silence_s=silence_s, longest_s=longest_s)
+        slowest_s = max(one.one_ns for one in spec.found) / 1e9
+        silence_s = min(silence_s, _LEAST_SILENCE_S + 3 * (monotonic() - began) + 100 * slowest_s)
     limited = functools.partial(Campaign, limits=WorkerLimits(silence_s=silence_s))
     with handed_over(spec), scratch.subfolder() as folder:
         try:

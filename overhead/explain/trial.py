@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import msgspec
@@ -28,6 +30,9 @@ _PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "numba", "numpy", 
 _ENOUGH_NS = 50_000_000
 _MOST_CALLS = 256
 _EXIT_S = 5.0
+_COPY_S = 0.5
+"""How long a forked copy may take to go on."""
+_forks = [0]
 
 
 class TrialStep(Struct, frozen=True, tag="step"):
@@ -108,9 +113,11 @@ def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str],
     """Run one statement a few times. Raises ``UsageError``."""
     doing("SETUP")
     statement = StatementLoop(call, spec.setup, keep=True)
-    _checked(statement, statement.open)
+    with _no_copy("SETUP"):
+        _checked(statement, statement.open)
     doing("CALL")
-    _checked(statement, lambda: statement.issue(1))
+    with _no_copy("CALL"):
+        _checked(statement, lambda: statement.issue(1))
     named = wait_named(spec.wait, statement.names, statement.results) if spec.wait else None
     by_text = bool(spec.wait) and named is None
     waits = [named] if named else [] if by_text else find_waits(statement.names, statement.results)
@@ -136,6 +143,31 @@ def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str],
         prints=_printed_bytes() > before,
         packages=[name for name in _PACKAGES if uses(name.partition("-")[0], statement.names, statement.results)],
     )
+
+
+@contextlib.contextmanager
+def _no_copy(part: str) -> Iterator[None]:
+    """Raise ``UsageError`` if a forked copy of this process goes on behind the block; end the copy.
+
+    A copy that ends inside, such as a worker of ``multiprocessing``, is no fault.
+    """
+    parent, forks = os.getpid(), _forks[0]
+    tells, told = os.pipe()
+    try:
+        yield
+    finally:
+        if os.getpid() != parent:
+            os.write(told, b"!")
+            os._exit(0)
+        os.close(told)
+        copied = _forks[0] > forks and bool(select.select([tells], [], [], _COPY_S)[0]) and bool(os.read(tells, 1))
+        os.close(tells)
+        if copied:
+            raise UsageError(f"{part} starts a copy of its process that goes on (os.fork), which cannot be measured")
+
+
+def _count_fork() -> None:
+    _forks[0] += 1
 
 
 def _checked(statement: StatementLoop, act: Callable[[], object]) -> None:
@@ -182,6 +214,8 @@ def main() -> int:
         out.write(_encode(answer) + b"\n")
         out.flush()
 
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_parent=_count_fork)
     spec, longest_s = msgspec.json.decode(next(input_lines()), type=tuple[CallSpec, float])
     spec.add_path()
     for number, call in enumerate(spec.calls, 1):

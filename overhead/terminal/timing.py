@@ -34,7 +34,7 @@ _WORDS = {
     "naive": "a single call and its wait, timed as most benchmarks do",
 }
 _OVERSTATED = 1.2
-"""A single timed call is told if it exceeds the cost by this factor."""
+"""A single timed call, or the met cost, is told if it exceeds the cost by this factor."""
 _LONGEST_SHOWN = 60
 """Characters of a statement in the table."""
 
@@ -73,12 +73,13 @@ def show(timing: Timing, console: Console | None = None) -> None:
 def sentences(timing: Timing) -> list[str]:
     """What the figures say: the ratios, what timing a single call would say, how it waits, what is missing."""
     said = [_ratio(ratio) for ratio in timing.ratios]
+    said += [_met(call, _of([str(n)], timing.calls)) for n, call in enumerate(timing.calls, 1) if _met(call, "")]
     said += _overstated(timing.calls)
     for n, call in enumerate(timing.calls, 1):
         if again := range_text(call.next_run):
             said.append(
-                f"Next run: 9 of 10 runs on other machines of this kind should measure {again} {MICRO} for the cost"
-                f"{_of([str(n)], timing.calls)}. This assumes that it varies as the suite's own cases do."
+                f"Next run: 9 of 10 runs on other machines of this kind should measure {again} {MICRO} for the quiet "
+                f"cost (complete){_of([str(n)], timing.calls)}. This assumes that it varies as the suite's cases do."
             )
     said += [_bound(call, timing.calls) for call in timing.calls if call.bound == "device"]
     waits: dict[str, list[str]] = {}
@@ -143,6 +144,17 @@ def _overstated(calls: Sequence[CallTiming]) -> list[str]:
     which = f" (of {n})" if len(calls) > 1 else ""
     said = f"Timing a single call and its wait{which} would report {factor(most)} the real cost."
     return [said] if most >= _OVERSTATED else []
+
+
+def _met(call: CallTiming, which: str) -> str:
+    """How much more a program on an ordinary processor pays, where that is much."""
+    met, complete = call.value("met"), call.value("complete")
+    if not met or not complete or met / complete < _OVERSTATED:
+        return ""
+    return (
+        f"Expect the met cost{which} in a program: it is {factor(met / complete)} complete, which holds on an "
+        "undisturbed processor."
+    )
 
 
 def _bound(call: CallTiming, calls: Sequence[CallTiming]) -> str:

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -166,3 +167,18 @@ def test_answers_that_cannot_be_read_are_one_line_without_a_temporary_path(monke
 def test_temporary_files_lie_in_the_folder_that_a_later_run_sweeps() -> None:
     with handed_over(CallSpec(calls=["pass"])):
         assert Path(os.environ[VARIABLE]).is_relative_to(scratch.folder())
+
+
+@pytest.mark.slow
+def test_a_statement_that_hangs_later_is_ended_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "_LEAST_SILENCE_S", 2.0)
+    began = monotonic()
+    with pytest.raises(UsageError):
+        measure("n += 1\nif n == 5000: time.sleep(600)", setup="import time\nn = 0")
+    assert monotonic() - began < 45
+
+
+def test_a_timing_as_text_has_a_line_for_each_statement_with_both_costs() -> None:
+    text = str(measure("sum(range(100))", "pass"))
+    assert len(text.split("\n")) == 2
+    assert all(word in line for line in text.split("\n") for word in ("complete", "met"))

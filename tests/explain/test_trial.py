@@ -63,6 +63,8 @@ REFUSED = {
         "CALL cannot be repeated: the first 2 calls work, then CALL: StopIteration: next(i)",
     ),
     "the second of two": (CallSpec(calls=["1", "f()"]), "statement 2: CALL: NameError"),
+    "a fork": (CallSpec(calls=["os.fork()"], setup="import os"), "CALL starts a copy of its process"),
+    "a fork in SETUP": (CallSpec(calls=["1"], setup="import os; os.fork()"), "SETUP starts a copy of its process"),
     "text that does not compile": (CallSpec(calls=["x ="]), "CALL, line 1: invalid syntax: x ="),
 }  # fmt: skip
 
@@ -74,6 +76,11 @@ def test_a_statement_that_cannot_be_measured_is_refused_in_one_line(what: str) -
         tried(spec)
     assert str(refused.value).startswith(said)
     assert "\n" not in str(refused.value)
+
+
+def test_processes_of_multiprocessing_are_no_copies() -> None:
+    setup = "import multiprocessing\np = multiprocessing.get_context('fork').Process(target=print)\np.start()\np.join()"
+    assert tried(CallSpec(calls=["1"], setup=setup)).found
 
 
 def test_a_statement_that_hangs_is_ended() -> None:

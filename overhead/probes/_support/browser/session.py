@@ -22,7 +22,7 @@ from overhead.probes._support.browser.identity import named_by_log
 from overhead.probes._support.browser.launch import Browser
 from overhead.probes._support.browser.server import PageServer
 from overhead.probes.base import Unavailable
-from overhead.process import last_words
+from overhead.process import FAMILY, last_words
 
 START_SECONDS = 45.0
 PERSON_SECONDS = 300.0
@@ -95,7 +95,7 @@ class BrowserSession:
         self._keeper = await asyncio.create_subprocess_exec(
             sys.executable, str(Path(__file__).with_name("keeper.py")), str(self._profile), *command,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
-            env={**os.environ, **self.browser.environment},
+            env={**os.environ, **self.browser.environment, FAMILY: ""},  # it cleans up after a killed worker
         )  # fmt: skip
         if self.browser.kind != "safari":  # this program only hands the URL to the browser, and exits
             self._ended = asyncio.ensure_future(self._watch())
